@@ -1,0 +1,39 @@
+# `make demo` shows softcal at work, `make check` runs everything CI runs. Both set up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo check lint types layers test bench clean
+
+demo: .venv/cli
+	$(BIN)/softcal demo
+
+check: lint types layers test
+
+lint: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+layers: .venv/dev
+	$(BIN)/lint-imports
+
+test: .venv/dev
+	$(BIN)/pytest --cov --cov-report=term
+
+bench: .venv/bench
+	$(BIN)/python benchmarks/speed.py
+
+# One stamp per set of dependencies; a changed pin or dependency installs anew.
+.venv/%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$*]"
+	touch $@
+
+# Debian splits venv from Python; install it where we may.
+$(BIN)/python:
+	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && \
+	  apt-get install --yes python3-venv && $(PYTHON) -m venv .venv; }
+
+clean:
+	rm -rf .venv dist

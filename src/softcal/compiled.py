@@ -1,0 +1,125 @@
+"""The loop of the kernel, compiled by Numba. Imported only when there are many rows.
+
+Numba keeps the machine code on disk, so it is compiled once per installation (some seconds)
+and loaded later (milliseconds).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import config, njit
+
+from softcal.inputs import LARGEST_WEIGHT, SMALLEST_WEIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no place to write a cache: compile anew in each process
+        return njit(nogil=True)(function)
+
+
+@contextmanager
+def joined_additions() -> Iterator[None]:
+    """Compile what is first called in here with additions to neighbouring sums joined.
+
+    Six sums of a bin lie side by side, and one vector instruction adds to four of them. LLVM
+    finds that by itself when its SLP pass is on; Numba leaves it off, and has no option for it
+    but this setting of the whole process, which is put back at once. No digit changes.
+    """
+    settings: Any = config
+    before = settings.SLP_VECTORIZE
+    settings.SLP_VECTORIZE = 1
+    try:
+        yield
+    finally:
+        settings.SLP_VECTORIZE = before
+
+
+@_compile
+def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # noqa: C901
+    """Add each row to the sums of its bin; say whether every value kept the rules.
+
+    The columns of `sums` are those of `softcal.kernel`. Where w or m is None, Numba leaves
+    their branches out of the machine code.
+    """
+    cells = guide.size - 2
+    for i in range(p.size):
+        p_i = np.float64(p[i])
+        y_i = np.float64(y[i])
+        # NaN fails every comparison, so it is refused here too.
+        if not (0.0 <= p_i <= 1.0 and 0.0 <= y_i <= 1.0):
+            return False
+        # Exact, since the number of cells is a power of two. Unsigned, so that Numba need not
+        # look for an index below 0.
+        cell = np.uint64(p_i * cells)
+        b = guide[cell]
+        last = guide[cell + np.uint64(1)]
+        while b < last:
+            middle = (b + last + 1) >> 1
+            if p_i >= edges[middle]:
+                b = middle
+            else:
+                last = middle - 1
+        d = p_i - y_i
+        p_var = p_i * (1.0 - p_i)
+        y_var = y_i * (1.0 - y_i)
+        here = 1.0
+        if w is None:
+            sums[b, 0] += 1.0
+            sums[b, 1] += y_i
+            sums[b, 2] += d
+            sums[b, 3] += d * d
+            sums[b, 4] += p_var
+            sums[b, 5] += y_var
+            votes = 6
+        else:
+            w_i = np.float64(w[i])
+            if not (SMALLEST_WEIGHT <= w_i <= LARGEST_WEIGHT or w_i == 0.0):
+                return False
+            if w_i == 0.0:
+                here = 0.0
+            ww = w_i * w_i
+            p_var *= ww
+            y_var *= w_i
+            sums[b, 0] += here
+            sums[b, 1] += w_i * y_i
+            sums[b, 2] += w_i * d
+            sums[b, 3] += w_i * (d * d)
+            sums[b, 4] += p_var
+            sums[b, 5] += y_var
+            sums[b, 6] += w_i
+            sums[b, 7] += ww
+            sums[b, 8] += ww * (d * d)
+            votes = 9
+        if m is not None:
+            m_i = np.float64(m[i])
+            if not (1.0 <= m_i < 2.0**53 and m_i == np.floor(m_i)):
+                return False
+            sums[b, votes] += m_i * here
+            sums[b, votes + 2] += p_var / m_i
+            if m_i >= 2.0:
+                sums[b, votes + 1] += here
+                sums[b, votes + 3] += y_var / (m_i - 1.0)
+    return True
+
+
+@_compile
+def add_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped-def]
+    """Add a block of rows to the totals, setting the sums aside every `run` rows."""
+    partial = np.zeros_like(totals)
+    for start in range(0, p.size, run):
+        stop = start + run
+        w_run = None if w is None else w[start:stop]
+        m_run = None if m is None else m[start:stop]
+        if not add_rows(p[start:stop], y[start:stop], w_run, m_run, edges, guide, partial):
+            return False
+        totals += partial
+        partial[:] = 0.0
+    return True

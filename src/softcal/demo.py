@@ -1,0 +1,70 @@
+"""What softcal is for, shown on the radiologists' data that comes with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table
+
+from softcal.datasets import lidc_malignancy
+from softcal.metrics import harden
+from softcal.reliability import Reliability, reliability
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MODELS = {"prob_rf_all": "random forest", "prob_lr_geometry": "logistic regression"}
+
+
+def show(console: Console) -> None:
+    """Score two models of lung nodules against the radiologists, and against their majority."""
+    nodules = lidc_malignancy()
+    share = nodules["soft_malignant"]
+    against_majority = {m: reliability(harden(share), nodules[m]) for m in MODELS}
+    against_readers = {m: reliability(share, nodules[m]) for m in MODELS}
+
+    readers = nodules["n_readers"]
+    split = float(np.mean((share > 0) & (share < 1)))
+    console.print(
+        f"[bold]{share.size:,} lung nodules[/bold], each judged by {readers.min()} or "
+        f"{readers.max()} radiologists. The label is the share of them who think it malignant. "
+        f"On {split:.0%} of the nodules they disagree, so a yes/no label would hide what they "
+        "know.\n"
+    )
+    console.print(_scores(against_majority, against_readers))
+    usual, soft = against_majority["prob_rf_all"], against_readers["prob_rf_all"]
+    console.print(_bin_by_bin(usual, soft))
+
+    worst = int(np.abs(soft.sums.residual).argmax())
+    console.print(
+        f"Against the majority label the forest looks calibrated: {usual.smece:.3f}. Against the "
+        f"radiologists it is not: [bold]{soft.smece:.3f}[/bold], {soft.smece / usual.smece:.1f} "
+        f"times as far off. Most of it comes from the {soft.count[worst]} nodules it gives "
+        f"{soft.mean_prob[worst]:.0%} on average: the majority label agrees "
+        f"({usual.mean_label[worst]:.0%}), but {soft.mean_label[worst]:.0%} of the readings of "
+        "these nodules say malignant.\n"
+    )
+    console.print("Your own data:  softcal score FILE --label COL --pred COL")
+
+
+def _scores(majority: dict[str, Reliability], readers: dict[str, Reliability]) -> Table:
+    table = Table(title="How far off are the predictions?", title_justify="left")
+    table.add_column("model")
+    table.add_column("from the majority label\n(ECE, the usual number)", justify="right")
+    table.add_column("from the radiologists\n(SMECE)", justify="right")
+    for column, name in MODELS.items():
+        table.add_row(name, f"{majority[column].smece:.4f}", f"{readers[column].smece:.4f}")
+    return table
+
+
+def _bin_by_bin(usual: Reliability, soft: Reliability) -> Table:
+    table = Table(title="\nThe random forest, bin by bin", title_justify="left")
+    for name in ("nodules", "forest says", "majority label", "radiologists say", "gap"):
+        table.add_column(name, justify="right")
+    hard = usual.mean_label.tolist()
+    for (_, _, count, says, share, gap), majority in zip(soft.per_bin(), hard, strict=True):
+        table.add_row(
+            f"{count}", f"{says:.0%}", f"{majority:.0%}", f"{share:.0%}", f"{100 * gap:+.0f} pts"
+        )
+    return table

@@ -1,0 +1,27 @@
+"""The errors softcal raises on purpose, so that callers can tell them from bugs."""
+
+
+class SoftcalError(Exception):
+    """Base of every error softcal raises about what it was given.
+
+    Examples
+    --------
+    >>> import softcal as sc
+    >>> try:
+    ...     sc.smece([0.5], [1.5])
+    ... except sc.SoftcalError as error:
+    ...     print(type(error).__name__)
+    InputError
+    """
+
+
+class InputError(SoftcalError, ValueError):
+    """A value breaks a rule: outside [0, 1], missing, of another length, empty."""
+
+
+class InputTypeError(SoftcalError, TypeError):
+    """A thing of the wrong kind: text, complex numbers, a tensor on a GPU."""
+
+
+class BinMismatchError(SoftcalError, ValueError):
+    """Two tables whose bins do not fit each other."""

@@ -1,0 +1,69 @@
+"""Columns from a CSV or Parquet file, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from softcal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = {".parquet", ".pq"}
+
+
+def read_columns(path: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Read the named columns of a file as Arrow columns, and nothing else of it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has no such column; the message lists those it has.
+    """
+    import pyarrow as pa
+
+    wanted = list(dict.fromkeys(names))
+    suffix = path.suffix.lower()
+    if suffix not in _SEPARATORS and suffix not in _PARQUET:
+        message = (
+            f"cannot tell the format of {path.name!r}: the name must end in .csv, .tsv or .parquet."
+        )
+        raise InputError(message)
+    read = _read_parquet if suffix in _PARQUET else _read_text
+    try:
+        table = read(path, wanted)
+    except FileNotFoundError as error:
+        message = f"no such file: {path}"
+        raise InputError(message) from error
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        message = f"cannot read {path}: {' '.join(str(error).split())}"
+        raise InputError(message) from error
+    return {name: table.column(name) for name in wanted}
+
+
+def _read_parquet(path: Path, wanted: list[str]) -> Any:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as source:
+        _refuse_unknown(wanted, source.schema_arrow.names, path)
+        return source.read(columns=wanted)
+
+
+def _read_text(path: Path, wanted: list[str]) -> Any:
+    from pyarrow import csv
+
+    parse = csv.ParseOptions(delimiter=_SEPARATORS[path.suffix.lower()])
+    with csv.open_csv(path, parse_options=parse) as head:
+        _refuse_unknown(wanted, head.schema.names, path)
+    only = csv.ConvertOptions(include_columns=wanted)
+    return csv.read_csv(path, parse_options=parse, convert_options=only)
+
+
+def _refuse_unknown(wanted: list[str], present: list[str], path: Path) -> None:
+    for name in wanted:
+        if present.count(name) != 1:
+            problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
+            message = f"{path.name} has {problem}. Its columns are: {', '.join(present)}."
+            raise InputError(message)

@@ -1,0 +1,295 @@
+"""Numbers straight from arrays, in scikit-learn's order (y_true, y_prob)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal import inputs
+from softcal.errors import InputError
+from softcal.reliability import reliability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from softcal.bins import BinsLike
+    from softcal.inputs import FloatArray
+
+
+def smece(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""SMECE, the soft mean expected calibration error of probabilistic labels.
+
+    Not SmoothECE (`smECE` in relplot): this is the binned error against soft labels,
+
+    \[ \mathrm{SMECE} = \sum_b \frac{n_b}{n} \bigl|\bar p_b - \bar y_b\bigr|
+       = \frac1n \sum_b \Bigl|\sum_{i \in b} (p_i - y_i)\Bigr| . \]
+
+    With labels 0 and 1 it is exactly `ece`. Empty bins add nothing. The value depends on the
+    bins: report them with it.
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight
+        As in `reliability`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; exactly 0 when every label equals its prediction.
+
+    Examples
+    --------
+    Gaps of 0.05 in a bin of two rows and of 0.1 in a bin of one: (2 * 0.05 + 0.1) / 3.
+
+    >>> round(smece([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
+    0.0667
+    """
+    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).smece
+
+
+def ece(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    threshold: float | None = None,
+) -> float:
+    r"""ECE, the expected calibration error of outcomes that are 0 or 1.
+
+    \[ \mathrm{ECE} = \sum_b \frac{n_b}{n} \bigl|\bar p_b - \bar y_b\bigr|,
+       \qquad y_i \in \{0, 1\} \]
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight
+        As in `reliability`; the labels must be 0 or 1, unless a threshold is given.
+    threshold : float, optional
+        Harden the labels on purpose: 1 where the label is above the threshold, else 0. This
+        throws away what the labels know, and the perfect model then has an ECE above 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If a label is neither 0 nor 1 and no threshold is given.
+
+    Examples
+    --------
+    >>> round(ece([0, 1, 1], [0.2, 0.4, 0.9], bins=2), 4)
+    0.1667
+    >>> ece([0.2, 0.4, 0.9], [0.2, 0.4, 0.9])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    softcal.errors.InputError: y_true must be 0 or 1 for ece: 3 of 3 values are not, ...
+    """
+    if threshold is not None:
+        y_true = harden(y_true, threshold)
+    rel = reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight)
+    if not rel.has_hard_labels:
+        inputs.refuse_soft_labels(inputs.column(y_true, "y_true"))
+    return rel.smece
+
+
+def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool_]:
+    """Turn probabilistic labels into outcomes: True where the label is above the threshold.
+
+    Examples
+    --------
+    >>> harden([0.2, 0.5, 0.9])
+    array([False, False,  True])
+    """
+    if not 0 <= threshold < 1:
+        message = f"threshold must be at least 0 and below 1: got {threshold!r}."
+        raise InputError(message)
+    hard: npt.NDArray[np.bool_] = inputs.probabilities(y_true, "y_true") > threshold
+    return hard
+
+
+def max_gap(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Largest absolute gap of any bin (MCE), \(\max_b |\bar p_b - \bar y_b|\).
+
+    Parameters are those of `reliability`. A bin of one row counts as much as any other, so
+    look at the counts too.
+
+    Examples
+    --------
+    >>> round(max_gap([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
+    0.1
+    """
+    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).max_gap
+
+
+def rms_gap(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Root mean square gap, \(\sqrt{\sum_b (n_b/n) (\bar p_b - \bar y_b)^2}\).
+
+    Parameters are those of `reliability`. Never below SMECE.
+
+    Examples
+    --------
+    >>> round(rms_gap([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
+    0.0707
+    """
+    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).rms_gap
+
+
+def bias(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean prediction minus mean label, \(\bar p - \bar y\); needs no bins.
+
+    Parameters are those of `reliability`. Above 0 the predictions are too high overall.
+
+    Examples
+    --------
+    >>> round(bias([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.0
+    """
+    return reliability(y_true, y_prob, bins=1, sample_weight=sample_weight).bias
+
+
+def brier(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Brier score against soft labels, \(\frac1n \sum_i (p_i - y_i)^2\); needs no bins.
+
+    Parameters are those of `reliability`. If z is a 0/1 outcome drawn with probability y, the
+    usual Brier score against z is on average this one plus the mean of y(1 - y).
+
+    Examples
+    --------
+    >>> round(brier([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.02
+    """
+    return reliability(y_true, y_prob, bins=1, sample_weight=sample_weight).brier
+
+
+def log_loss(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Log loss (cross-entropy) against soft labels, in nats.
+
+    \[ -\frac1n \sum_i y_i \log p_i + (1 - y_i) \log(1 - p_i) = H(y) + KL(y \| p) \]
+
+    Its least value is not 0 but the entropy of the labels, `label_entropy`; what the model adds
+    to that is `kl_divergence`. Nothing is clipped: where the model rules out what the label
+    holds possible, the loss is infinite.
+
+    Parameters are those of `reliability`.
+
+    Examples
+    --------
+    >>> y_true, y_prob = [0.0, 0.5, 1.0], [0.2, 0.4, 0.9]
+    >>> round(log_loss(y_true, y_prob), 4)
+    0.3474
+    >>> round(label_entropy(y_true) + kl_divergence(y_true, y_prob), 4)
+    0.3474
+    """
+    from scipy.special import entr, rel_entr
+
+    def terms(y: FloatArray, p: FloatArray) -> FloatArray:
+        entropy = entr(y) + entr(1 - y)
+        total: FloatArray = entropy + rel_entr(y, p) + rel_entr(1 - y, 1 - p)
+        return total
+
+    return _mean(terms, y_true, y_prob, sample_weight)
+
+
+def kl_divergence(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean Kullback-Leibler divergence from prediction to label, in nats.
+
+    \[ \frac1n \sum_i y_i \log \frac{y_i}{p_i} + (1 - y_i) \log \frac{1 - y_i}{1 - p_i} \]
+
+    The log loss above its floor: exactly 0 when every label equals its prediction.
+
+    Parameters are those of `reliability`.
+
+    Examples
+    --------
+    >>> round(kl_divergence([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.1163
+    """
+    from scipy.special import rel_entr
+
+    def terms(y: FloatArray, p: FloatArray) -> FloatArray:
+        divergence: FloatArray = rel_entr(y, p) + rel_entr(1 - y, 1 - p)
+        return divergence
+
+    return _mean(terms, y_true, y_prob, sample_weight)
+
+
+def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
+    r"""Mean entropy of the labels, the least log loss any model can have, in nats.
+
+    \[ H(y) = -\frac1n \sum_i y_i \log y_i + (1 - y_i) \log(1 - y_i) \]
+
+    0 when every label is 0 or 1.
+
+    Examples
+    --------
+    >>> round(label_entropy([0.0, 0.5, 1.0]), 4)
+    0.231
+    """
+    from scipy.special import entr
+
+    def terms(y: FloatArray, _: FloatArray) -> FloatArray:
+        entropy: FloatArray = entr(y) + entr(1 - y)
+        return entropy
+
+    return _mean(terms, y_true, y_true, sample_weight)
+
+
+def _mean(
+    terms: Callable[[FloatArray, FloatArray], FloatArray],
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+) -> float:
+    """Weighted mean of what each row gives, block by block so that memory stays bounded."""
+    totals, weights = [], []
+    for p, y, w in inputs.checked(y_true, y_prob, sample_weight).blocks():
+        loss = terms(y, p)
+        if w is not None:
+            # A row of weight 0 is absent, even where its loss is infinite.
+            loss = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
+        totals.append(float(loss.sum()))
+        weights.append(float(y.size if w is None else w.sum()))
+    return math.fsum(totals) / math.fsum(weights)

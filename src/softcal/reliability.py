@@ -1,0 +1,422 @@
+"""The table in the middle: bins, their sums, and the numbers that are arithmetic on them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal import inputs, kernel, tabular
+from softcal.bins import Bins, BinsLike
+from softcal.errors import BinMismatchError, InputError
+from softcal.kernel import SUM_NAMES, Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from softcal.inputs import FloatArray, Rows
+
+FORMAT = "softcal.reliability"
+SCHEMA = 1
+
+_LARGEST_SUM = 2**62  # of counts, which must fit an int64; ample for sums of weights
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability:
+    r"""A reliability table: for each bin, the sums of its rows. Made by `reliability`.
+
+    Tables add: the table of two data sets is the sum of their tables, whatever the order, so
+    chunks, files and machines can work apart. Every number below is arithmetic on the sums.
+
+    Parameters
+    ----------
+    bins : Bins
+        The bins the predictions were sorted into.
+    sums : Sums
+        The sums of each bin, as `softcal.kernel.Sums` lists them.
+
+    Examples
+    --------
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
+    >>> rel
+    Reliability(n=3, bins=2)
+    >>> print(rel)
+    n = 3   SMECE = 0.0667   bins = 2
+               bin   count   mean prob   mean label       gap
+    [0.000, 0.500)       2      0.3000       0.2500   +0.0500
+    [0.500, 1.000]       1      0.9000       1.0000   -0.1000
+    """
+
+    bins: Bins
+    sums: Sums
+
+    def __post_init__(self) -> None:
+        for array in vars(self.sums).values():
+            array.setflags(write=False)
+
+    def __reduce__(self) -> tuple[type[Reliability], tuple[Bins, Sums]]:
+        """Travel between processes by the constructor, which freezes the arrays again."""
+        return Reliability, (self.bins, self.sums)
+
+    @staticmethod
+    def empty(bins: BinsLike = 10) -> Reliability:
+        """Give the table of no rows, to which others are added.
+
+        Examples
+        --------
+        >>> Reliability.empty(10) + reliability([1], [0.7])
+        Reliability(n=1, bins=10)
+        """
+        bins = Bins.of(bins)
+        count = np.zeros(len(bins), dtype=np.int64)
+        zeros = [np.zeros(len(bins)) for _ in SUM_NAMES[1:]]
+        return Reliability(bins, Sums(count, *zeros))
+
+    # What is in each bin
+
+    @property
+    def n(self) -> int:
+        """The number of rows; rows of weight 0 are not counted."""
+        return int(self.sums.count.sum())
+
+    @property
+    def count(self) -> npt.NDArray[np.int64]:
+        """The number of rows in each bin."""
+        return self.sums.count
+
+    @property
+    def mean_prob(self) -> FloatArray:
+        """The mean prediction in each bin; NaN where the bin is empty."""
+        mean = self._per_weight(self.sums.label + self.sums.residual)
+        # A mean lies in its bin; rounding may not put it outside.
+        inside: FloatArray = np.clip(mean, self.bins.edges[:-1], self.bins.edges[1:])
+        return inside
+
+    @property
+    def mean_label(self) -> FloatArray:
+        """The mean label in each bin; NaN where the bin is empty."""
+        return self._per_weight(self.sums.label)
+
+    @property
+    def gap(self) -> FloatArray:
+        """Mean prediction minus mean label in each bin, above 0 where predictions are too high.
+
+        NaN where the bin is empty: an empty bin is not a perfect one.
+        """
+        return self._per_weight(self.sums.residual)
+
+    def per_bin(self) -> Iterator[tuple[float, float, int, float, float, float]]:
+        """Walk through the bins: low edge, high edge, count, mean_prob, mean_label, gap.
+
+        Examples
+        --------
+        >>> for low, high, count, *_ in reliability([0.5], [0.75], bins=2).per_bin():
+        ...     print(low, high, count)
+        0.0 0.5 0
+        0.5 1.0 1
+        """
+        edges = self.bins.edges
+        columns = (edges[:-1], edges[1:], self.count, self.mean_prob, self.mean_label, self.gap)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def _per_weight(self, sums: FloatArray) -> FloatArray:
+        mean = np.full(sums.size, np.nan)
+        np.divide(sums, self.sums.weight, out=mean, where=self.sums.count > 0)
+        return mean
+
+    # Numbers of the whole table
+
+    @property
+    def smece(self) -> float:
+        r"""SMECE, the soft mean expected calibration error, between 0 and 1.
+
+        \[ \frac{\sum_b |\sum_{i \in b} w_i (p_i - y_i)|}{\sum_i w_i} \]
+        """
+        return float(np.abs(self.sums.residual).sum()) / self._total_weight
+
+    @property
+    def max_gap(self) -> float:
+        """The largest absolute gap of any bin (MCE), however few rows it has."""
+        self._refuse_if_empty()
+        return float(np.nanmax(np.abs(self.gap)))
+
+    @property
+    def rms_gap(self) -> float:
+        r"""Root of the mean squared gap, bins weighted by their rows (the L2 form).
+
+        \[ \sqrt{\frac{\sum_b W_b \, \mathrm{gap}_b^2}{\sum_b W_b}} \]
+        """
+        filled = self.sums.count > 0
+        squares = self.sums.residual[filled] ** 2 / self.sums.weight[filled]
+        return math.sqrt(float(squares.sum()) / self._total_weight)
+
+    @property
+    def bias(self) -> float:
+        """Mean prediction minus mean label over all rows; above 0 is too high overall."""
+        return float(self.sums.residual.sum()) / self._total_weight
+
+    @property
+    def brier(self) -> float:
+        r"""Mean squared difference of prediction and label, \(\sum w d^2 / \sum w\)."""
+        return float(self.sums.residual_sq.sum()) / self._total_weight
+
+    @property
+    def has_hard_labels(self) -> bool:
+        """Whether every label is exactly 0 or 1."""
+        return not self.sums.label_var.any()
+
+    @property
+    def _total_weight(self) -> float:
+        self._refuse_if_empty()
+        return float(self.sums.weight.sum())
+
+    def _refuse_if_empty(self) -> None:
+        if not self.sums.count.any():
+            message = "the table has no rows, so it has no calibration error: add some first."
+            raise InputError(message)
+
+    # Tables from tables
+
+    def __add__(self, other: Reliability) -> Reliability:
+        """Merge two tables built with the same bins: the table of both data sets together.
+
+        Counts are exact, sums right to float rounding. `sum(tables)` works.
+
+        Raises
+        ------
+        BinMismatchError
+            If the bins differ. Tables are never binned anew, since that needs the rows.
+
+        Examples
+        --------
+        >>> a = reliability([0.0, 0.5], [0.2, 0.4], bins=2)
+        >>> b = reliability([1.0], [0.9], bins=2)
+        >>> a + b
+        Reliability(n=3, bins=2)
+        """
+        if not isinstance(other, Reliability):
+            return NotImplemented
+        if self.bins != other.bins:
+            message = (
+                f"cannot merge tables with different bins: left has {self.bins!r}, right has "
+                f"{other.bins!r}. Build both with the same bins, or coarsen the finer one."
+            )
+            raise BinMismatchError(message)
+        merged = Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True)))
+        return Reliability(self.bins, merged)
+
+    def __radd__(self, other: object) -> Reliability:
+        """Let `sum(tables)`, which starts from 0, work."""
+        return self if other == 0 else NotImplemented
+
+    def coarsen(self, bins: BinsLike) -> Reliability:
+        """Join neighbouring bins into fewer: exactly the table built with those from the start.
+
+        Parameters
+        ----------
+        bins : int, Bins or edges
+            Every edge of these must be an edge of the table. A number of equal-width bins
+            fits when it divides that of an equal-width table.
+
+        Examples
+        --------
+        >>> fine = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=3600)
+        >>> fine.coarsen(2) == reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
+        True
+        """
+        target = Bins.of(bins)
+        missing = ~np.isin(target.edges, self.bins.edges)
+        if missing.any():
+            message = (
+                f"cannot coarsen {self.bins!r} to {target!r}: {missing.sum()} of its "
+                f"{len(target) + 1} edges are not edges of the table, the first is "
+                f"{float(target.edges[missing][0])!r}. Choose a divisor of the number of bins."
+            )
+            raise BinMismatchError(message)
+        starts = self.bins.edges.searchsorted(target.edges[:-1])
+        return Reliability(target, Sums(*(np.add.reduceat(a, starts) for a in self.sums)))
+
+    # Saving
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the table as plain numbers and lists, to be saved as JSON.
+
+        A sum that is 0 in every bin is left out, and is 0 when read back.
+
+        Examples
+        --------
+        >>> import json
+        >>> saved = json.dumps(reliability([0.5], [0.75], bins=2).to_dict())
+        >>> Reliability.from_dict(json.loads(saved))
+        Reliability(n=1, bins=2)
+        """
+        uniform = self.bins.is_uniform
+        return {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "bins": len(self.bins) if uniform else self.bins.edges.tolist(),
+            "sums": {
+                name: values.tolist()
+                for name, values in zip(SUM_NAMES, self.sums, strict=True)
+                if values.any()
+            },
+        }
+
+    @staticmethod
+    def from_dict(saved: Mapping[str, Any]) -> Reliability:
+        """Read a table back from what `to_dict` gave.
+
+        Raises
+        ------
+        InputError
+            If this is not such a table, or one of a newer softcal.
+        """
+        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+            message = f"not a saved reliability table: its 'format' must be {FORMAT!r}."
+            raise InputError(message)
+        if saved.get("schema") != SCHEMA:
+            message = (
+                f"cannot read a reliability table of schema {saved.get('schema')!r:.20}: this "
+                f"softcal reads schema {SCHEMA}. Upgrade softcal."
+            )
+            raise InputError(message)
+        bins = Bins.of(saved.get("bins", 0))
+        sums = saved.get("sums")
+        if not isinstance(sums, dict) or not set(sums) <= set(SUM_NAMES):
+            message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
+            raise InputError(message)
+        read = Sums(*(_read_sum(sums, name, len(bins)) for name in SUM_NAMES))
+        _refuse_impossible(read)
+        return Reliability(bins, read)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reliability):
+            return NotImplemented
+        return self.bins == other.bins and all(
+            np.array_equal(a, b) for a, b in zip(self.sums, other.sums, strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equal by its arrays, which cannot be hashed
+
+    # Showing
+
+    def __repr__(self) -> str:
+        return f"Reliability(n={self.n}, bins={len(self.bins)})"
+
+    def __str__(self) -> str:
+        return tabular.as_text(*self._shown())
+
+    def _repr_html_(self) -> str:
+        return tabular.as_html(*self._shown())
+
+    def _shown(self) -> tuple[str, list[str], list[Sequence[str]]]:
+        smece = f"{self.smece:.4f}" if self.n else "none"
+        title = f"n = {self.n}   SMECE = {smece}   bins = {len(self.bins)}"
+        header = ["bin", "count", "mean prob", "mean label", "gap"]
+        edges = self.bins.edges
+        digits = 3 if np.array_equal(edges, edges.round(3)) else 6
+        rows = [
+            [
+                f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}",
+                f"{count}",
+                *(("-", "-", "-") if not count else (f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}")),
+            ]
+            for low, high, count, p, y, gap in self.per_bin()
+        ]
+        return title, header, tabular.shortened(rows)
+
+
+def reliability(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+) -> Reliability:
+    r"""Sort predictions into bins and add up, per bin, predictions, labels and differences.
+
+    One pass over the data; everything else softcal says follows from the table.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels in [0, 1]: probabilities, vote shares, or 0 and 1. Lists, NumPy arrays, pandas,
+        Polars and Arrow columns and CPU tensors are read as they are, of any real dtype.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities in [0, 1].
+    bins : int, Bins or edges, default 10
+        A number of equal-width bins, `Bins.quantile(...)`, or edges from 0 to 1. Bin b is
+        \([e_b, e_{b+1})\), the last one closed. float32 predictions are compared as they are:
+        `float32(0.7)` lies below 0.7, and so in the bin that ends there.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights. A row of weight 0 is as good as absent.
+    n_votes : int or array-like of shape (n,), optional
+        The number of votes each label is the share of. It changes no number of this table,
+        only the uncertainty that follows from it.
+
+    Returns
+    -------
+    Reliability
+        The table. `rel.smece` is its SMECE.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If the data breaks a rule: missing values, values outside [0, 1], other lengths. They
+        are a `ValueError` and a `TypeError`.
+
+    Examples
+    --------
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
+    >>> rel.gap.round(4)
+    array([ 0.05, -0.1 ])
+    >>> round(rel.smece, 4)
+    0.0667
+    """
+    return from_rows(inputs.rows(y_true, y_prob, sample_weight, n_votes), Bins.of(bins))
+
+
+def from_rows(rows: Rows, bins: Bins) -> Reliability:
+    """Build the table of columns that came through the door."""
+    sums = kernel.bin_sums(rows, bins)
+    if sums is None:
+        inputs.refuse(rows)
+    if rows.sample_weight is not None and not sums.count.any():
+        inputs.refuse_no_weight(rows)
+    return Reliability(bins, sums)
+
+
+def _read_sum(sums: Mapping[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
+    """Read one saved sum, trusting nothing: the file may be anybody's."""
+    whole = name == "count"
+    values = sums.get(name, [0] * n_bins)
+    low = -_LARGEST_SUM if name == "residual" else 0
+    kinds = (int,) if whole else (int, float)
+    if (
+        not isinstance(values, list)
+        or len(values) != n_bins
+        or not all(type(v) in kinds and low <= v <= _LARGEST_SUM for v in values)
+    ):
+        message = (
+            f"a saved table's sum {name!r} must be a list of {n_bins} finite "
+            f"{'whole numbers' if whole else 'numbers'}{'' if low else ', none negative'}."
+        )
+        raise InputError(message)
+    return np.array(values, dtype=np.int64 if whole else np.float64)
+
+
+def _refuse_impossible(sums: Sums) -> None:
+    """Refuse saved sums no data could give, rather than turn them into nonsense later."""
+    slack = sums.weight * (1 + 1e-9)
+    bounded = (sums.label, np.abs(sums.residual), sums.residual_sq, sums.label_var)
+    if ((sums.count > 0) != (sums.weight > 0)).any() or any((s > slack).any() for s in bounded):
+        message = (
+            "a saved table's sums contradict each other: a bin has rows exactly when it has "
+            "weight, and predictions, labels and differences add up to no more than that."
+        )
+        raise InputError(message)

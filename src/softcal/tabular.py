@@ -1,0 +1,47 @@
+"""Rows of ready-made strings as an aligned text table or an HTML table."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ENDS = 12
+
+
+def as_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out right-aligned columns under a title line."""
+    lines = [header, *rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    return "\n".join(
+        [
+            title,
+            *(
+                "   ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
+                for line in lines
+            ),
+        ]
+    )
+
+
+def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out the same as an HTML table, every string escaped."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return (
+        f"<table><caption>{escape(title)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Keep the first and last rows of a long table, and say how many are left out."""
+    left_out = len(rows) - 2 * _ENDS
+    if left_out <= 1:
+        return list(rows)
+    note = [f"... {left_out} more", *("" for _ in rows[0][1:])]
+    return [*rows[:_ENDS], note, *rows[-_ENDS:]]

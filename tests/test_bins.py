@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import N_BINS, UNIT
+
+import softcal as sc
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 10, 15, 20, 50, 100, 3600])
+def test_uniform_edges_are_quotients(n: int) -> None:
+    assert sc.Bins.uniform(n).edges.tolist() == [k / n for k in range(n + 1)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 15, 50, 100, 1000, 3600, 5000])
+def test_edges_and_their_neighbours_land_where_exact_arithmetic_says(n: int) -> None:
+    edges = np.arange(n + 1) / n
+    points = np.concatenate((edges, np.nextafter(edges, 2), np.nextafter(edges, -1)))
+    points = points[(points >= 0) & (points <= 1)]
+    bins = sc.Bins.uniform(n)
+    expected = np.minimum(np.searchsorted(edges, points, side="right") - 1, n - 1)
+    np.testing.assert_array_equal(bins.locate(points), expected)
+
+
+def test_literal_decimals_land_where_a_person_expects() -> None:
+    ten = sc.Bins.uniform(10)
+    assert ten.locate([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]).tolist() == [
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9,
+    ]  # fmt: skip
+    hundred = sc.Bins.uniform(100)
+    assert hundred.locate(np.arange(101) / 100).tolist() == [*range(100), 99]
+    assert hundred.locate([0.29, 0.57, 0.58]).tolist() == [29, 57, 58]
+
+
+@given(n=N_BINS, p=st.lists(UNIT, min_size=1, max_size=50))
+def test_locate_agrees_with_exact_arithmetic(n: int, p: list[float]) -> None:
+    edges = oracle.exact_bins(n)
+    expected = [oracle.place(Fraction(value), edges) for value in p]
+    assert sc.Bins.uniform(n).locate(p).tolist() == expected
+
+
+@given(
+    inner=st.sets(UNIT.filter(lambda x: 0 < x < 1), max_size=40),
+    p=st.lists(UNIT, min_size=1, max_size=50),
+)
+def test_locate_agrees_with_exact_arithmetic_on_any_edges(
+    inner: set[float], p: list[float]
+) -> None:
+    edges = [0.0, *sorted(inner), 1.0]
+    expected = [oracle.place(Fraction(value), [Fraction(e) for e in edges]) for value in p]
+    assert sc.Bins(edges).locate(p).tolist() == expected
+
+
+def test_crowded_edges_are_told_apart() -> None:
+    """Many edges inside one cell of the guide: the search must go on inside it."""
+    edges = [0.0, *(np.arange(1, 50) * 1e-9).tolist(), 1.0]
+    bins = sc.Bins(edges)
+    assert bins.locate(edges).tolist() == [*range(50), 49]
+
+
+@given(p=st.lists(UNIT, min_size=1, max_size=200), n=st.integers(1, 30))
+def test_quantile_bins_are_never_empty_nor_more_than_asked(p: list[float], n: int) -> None:
+    bins = sc.Bins.quantile(p, n)
+    assert len(bins) <= n
+    assert (np.diff(bins.edges) > 0).all()
+    counts = np.bincount(bins.locate(p), minlength=len(bins))
+    assert (counts > 0).all()
+
+
+def test_quantile_bins_share_the_rows_evenly(rng: np.random.Generator) -> None:
+    p = rng.random(1003)
+    counts = np.bincount(sc.Bins.quantile(p, 7).locate(p))
+    assert counts.min() >= 1003 // 7
+    assert counts.max() <= 1003 // 7 + 1
+
+
+@pytest.mark.parametrize("value", [0.0, 0.4, 1.0])
+def test_a_constant_prediction_makes_one_quantile_bin(value: float) -> None:
+    assert sc.Bins.quantile([value] * 100, 10).edges.tolist() == [0, 1]
+
+
+def test_quantile_edges_of_float32_are_the_same_numbers() -> None:
+    p = np.linspace(0, 1, 97, dtype=np.float32)
+    assert sc.Bins.quantile(p, 8) == sc.Bins.quantile(p.astype(np.float64), 8)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([0.1, 1], "from 0.1 to 1.0. Add 0 and 1"),
+        ([0, 0.9], "from 0.0 to 0.9. Add 0 and 1"),
+        ([0], "there are 1, from 0.0 to 0.0"),
+        ([0, 0.5, 0.5, 1], "1 of 3 steps do not, the first is from 0.5 to 0.5"),
+        ([0, 0.6, 0.4, 1], "the first is from 0.6 to 0.4"),
+        ([0, float("nan"), 1], "2 of 2 steps do not"),
+        ([], "edges is empty"),
+    ],
+)
+def test_bad_edges_are_refused(edges: list[float], message: str) -> None:
+    with pytest.raises(sc.InputError, match=message):
+        sc.Bins(edges)
+
+
+@pytest.mark.parametrize("n", [0, -3, 10**6 + 1])
+def test_a_number_of_bins_out_of_range_is_refused(n: int) -> None:
+    with pytest.raises(sc.InputError, match=f"between 1 and 1000000: got {n}"):
+        sc.smece([1], [0.5], bins=n)
+
+
+def test_too_many_edges_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="between 1 and 1000000: got 1000001"):
+        sc.Bins(np.arange(10**6 + 2) / (10**6 + 1))
+
+
+@pytest.mark.parametrize("n", [True, 10.0, "10", None])
+def test_what_is_no_number_of_bins_is_refused(n: object) -> None:
+    with pytest.raises(sc.InputTypeError, match="bins must be a whole number, Bins or edges"):
+        sc.smece([1], [0.5], bins=n)  # type: ignore[arg-type]
+
+
+def test_bins_may_be_given_as_numpy_ints_edges_or_bins() -> None:
+    y, p = [0.0, 1.0], [0.2, 0.9]
+    expected = sc.reliability(y, p, bins=4)
+    for bins in (np.int64(4), [0, 0.25, 0.5, 0.75, 1], sc.Bins.uniform(4)):
+        assert sc.reliability(y, p, bins=bins) == expected
+
+
+def test_bins_are_frozen_and_equal_by_edges() -> None:
+    bins = sc.Bins([0, 0.5, 1])
+    assert bins == sc.Bins.uniform(2)
+    assert hash(bins) == hash(sc.Bins.uniform(2))
+    assert bins != sc.Bins([0, 0.25, 1])
+    assert bins != "bins"
+    with pytest.raises(AttributeError):
+        bins.edges = np.array([0.0, 1.0])
+    with pytest.raises(ValueError, match="read-only"):
+        bins.edges[0] = 0.5
+
+
+def test_bins_keep_a_copy_of_the_callers_edges() -> None:
+    edges = np.array([0.0, 0.5, 1.0])
+    bins = sc.Bins(edges)
+    edges[1] = 0.75
+    assert bins.edges[1] == 0.5
+
+
+def test_bins_travel_between_processes() -> None:
+    bins = sc.Bins([0, 0.2, 1])
+    again = pickle.loads(pickle.dumps(bins))  # noqa: S301
+    assert again == bins
+    assert not again.edges.flags.writeable
+
+
+def test_repr_names_what_makes_them() -> None:
+    assert repr(sc.Bins.uniform(10)) == "Bins.uniform(10)"
+    assert repr(sc.Bins([0, 0.3, 1])) == "Bins([0, 0.3, 1])"
+    many = repr(sc.Bins.quantile(np.linspace(0.1, 0.9, 50), 40))
+    assert many.startswith("Bins([0, 0.1")
+    assert ", ..., " in many

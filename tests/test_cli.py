@@ -1,0 +1,216 @@
+"""The command line as a person runs it: a process, its output and its exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import softcal as sc
+from softcal import cli
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
+FOREST, REGRESSION = "prob_rf_all", "prob_lr_geometry"
+
+
+def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "softcal", *map(str, arguments)]
+    return subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+
+
+def card(path: Path, *arguments: object) -> dict[str, Any]:
+    result = softcal("score", path, *arguments, "--format", "json")
+    assert result.returncode == 0, result.stderr
+    loaded: dict[str, Any] = json.loads(result.stdout)
+    return loaded
+
+
+@pytest.fixture
+def columns(rng: np.random.Generator) -> dict[str, Any]:
+    p = rng.random(300)
+    return {"y": rng.random(300), "p": p, "q": p**2, "w": rng.random(300)}
+
+
+@pytest.fixture(params=["csv", "tsv", "parquet"])
+def file(request: pytest.FixtureRequest, tmp_path: Path, columns: dict[str, Any]) -> Path:
+    path = tmp_path / f"data.{request.param}"
+    table = pa.table(columns)
+    if request.param == "parquet":
+        pq.write_table(table, path)
+    else:
+        mark = "," if request.param == "csv" else "\t"
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        lines = [mark.join(columns), *(mark.join(map(repr, row)) for row in rows)]
+        path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any]) -> None:
+    found = card(file, "--label", "y", "--pred", "p", "--pred", "q", "--bins", 7, "--weight", "w")
+    assert list(found) == ["n", "bins", "label", "models"]
+    assert (found["n"], found["bins"], found["label"]) == (300, 7, "y")
+    assert [model["pred"] for model in found["models"]] == ["p", "q"]
+    for model in found["models"]:
+        assert list(model) == [
+            "pred", "smece", "ece_hardened", "max_gap", "rms_gap", "bias", "brier", "table",
+        ]  # fmt: skip
+        y, p, w = columns["y"], columns[model["pred"]], columns["w"]
+        rel = sc.reliability(y, p, bins=7, sample_weight=w)
+        for key in ("smece", "max_gap", "rms_gap", "bias", "brier"):
+            assert model[key] == getattr(rel, key)
+        assert model["ece_hardened"] == sc.ece(y, p, bins=7, sample_weight=w, threshold=0.5)
+        assert len(model["table"]) == 7
+        assert list(model["table"][0]) == [
+            "low", "high", "count", "mean_prob", "mean_label", "gap",
+        ]  # fmt: skip
+        assert [row["gap"] for row in model["table"]] == rel.gap.tolist()
+
+
+def test_score_of_the_radiologists() -> None:
+    found = card(DATA, "--label", "soft_malignant", "--pred", FOREST, "--pred", REGRESSION)
+    forest, regression = found["models"]
+    assert found["n"] == 1377
+    assert (round(forest["smece"], 4), round(forest["ece_hardened"], 4)) == (0.0952, 0.0222)
+    assert (round(regression["smece"], 4), round(regression["ece_hardened"], 4)) == (0.1067, 0.0328)
+
+
+def test_empty_bins_are_null_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("y,p\n0.5,0.75\n")
+    table = card(path, "--label", "y", "--pred", "p", "--bins", 2)["models"][0]["table"]
+    assert table[0] == {
+        "low": 0.0, "high": 0.5, "count": 0, "mean_prob": None, "mean_label": None, "gap": None,
+    }  # fmt: skip
+    assert table[1]["gap"] == 0.25
+
+
+def test_the_table_fits_80_columns_and_pipes_without_colour() -> None:
+    shown = softcal("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
+    assert shown.returncode == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "\x1b" not in shown.stdout
+    assert "0.0952" in shown.stdout
+    assert "0.0222" in shown.stdout
+
+
+def test_names_from_the_data_are_not_markup(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text("[red]y[/red],[bold]p\n0.5,0.75\n")
+    shown = softcal("score", path, "--label", "[red]y[/red]", "--pred", "[bold]p")
+    assert "[bold]p" in shown.stdout
+    assert "[red]y[/red]" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("score", DATA, "--label", "nope", "--pred", FOREST), "no column 'nope'. Its columns are: "
+         "nodule, patient, n_readers"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", "patient"), "patient must hold real "
+         "numbers: patient[0] is 'LIDC-IDRI-0078' (str)"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", "n_readers"), "n_readers must be in "
+         "[0, 1]: 1377 of 1377 values are not, the first is n_readers[0] = 4.0"),
+        (("score", "absent.csv", "--label", "y", "--pred", "p"), "no such file: absent.csv"),
+        (("score", "data.docx", "--label", "y", "--pred", "p"), "must end in .csv, .tsv or .parquet"),
+        (("score", DATA, "--pred", "p"), "Missing option '--label'"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "0"), "between 1 "
+         "and 1000000: got 0"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "ten"), "Invalid "
+         "value for '--bins'"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--weight", "fold",
+          "--format", "xml"), "'xml' is not one of"),
+        (("advise",), "No such command 'advise'"),
+    ],
+)  # fmt: skip
+def test_refusals_are_one_line_on_stderr_and_exit_2(
+    arguments: tuple[object, ...], message: str
+) -> None:
+    result = softcal(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("softcal: error: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("cut.parquet", b"PAR1 and then nothing"),
+        ("empty.parquet", b""),
+        ("empty.csv", b""),
+        ("ragged.csv", b"y,p\n0.5\n0.5,0.5,0.5\n"),
+        ("binary.csv", b"\xff\xfe\x00\x01\n\x00\x00"),
+        ("twice.csv", b"y,p,p\n0.5,0.5,0.5\n"),
+        ("rowless.csv", b"y,p\n"),
+        ("hole.csv", b"y,p\n0.5,\n0.5,0.5\n"),
+    ],
+)
+def test_spoilt_files_are_refused_in_one_line(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = softcal("score", path, "--label", "y", "--pred", "p")
+    assert result.returncode == 2, result.stdout
+    assert result.stderr.startswith("softcal: error: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data.csv"
+    folder.mkdir()
+    result = softcal("score", folder, "--label", "y", "--pred", "p")
+    assert result.returncode == 2
+    assert "cannot read" in result.stderr
+
+
+def test_demo_shows_what_the_paper_is_about() -> None:
+    shown = softcal("demo")
+    assert shown.returncode == 0
+    for number in ("1,377", "0.0222", "0.0952", "0.0328", "0.1067"):
+        assert number in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run softcal in a real interpreter in which one module cannot be imported."""
+    code = f"import sys; sys.modules[{module!r}] = None; from softcal.__main__ import main; main()"
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_the_extra_the_command_says_what_to_install() -> None:
+    score = ("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
+    for result in (without("typer"), without("rich"), without("pyarrow", *score)):
+        assert result.returncode == 2
+        assert result.stderr.endswith("pip install 'softcal[cli]'\n")
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_broken_installation_is_not_taken_for_a_missing_extra() -> None:
+    assert "Traceback" in without("json").stderr
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"softcal {sc.__version__}\n"
+
+
+def test_help_of_every_command_names_its_options() -> None:
+    shown = softcal("score", "--help").stdout
+    for option in ("--label", "--pred", "--bins", "--weight", "--format"):
+        assert option in shown

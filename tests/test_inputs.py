@@ -1,0 +1,221 @@
+"""The door: what comes in as it is, and what is refused, with which words."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+
+import softcal as sc
+from softcal import inputs
+
+Y = [0.0, 0.25, 0.5, 1.0]
+P = [0.125, 0.25, 0.75, 1.0]
+EXPECTED = sc.reliability(np.array(Y), np.array(P))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        tuple,
+        np.array,
+        lambda v: np.array(v, dtype=np.float16),
+        lambda v: np.array(v, dtype=object),
+        lambda v: [Fraction(x) for x in v],
+        lambda v: [Decimal(x) for x in v],
+        np.ma.masked_array,
+        pd.Series,
+        lambda v: pd.Series(v, dtype="Float64"),
+        lambda v: pd.Series(v, dtype="float32"),
+        lambda v: pd.Series(v, dtype=pd.ArrowDtype(pa.float64())),
+        lambda v: pd.Series(v, index=list("abcd")),
+        pl.Series,
+        lambda v: pl.Series(v, dtype=pl.Float32),
+        lambda v: pl.DataFrame({"v": v})["v"],
+        pa.array,
+        lambda v: pa.chunked_array([v[:1], v[1:]]),
+        torch.tensor,
+        lambda v: torch.tensor(v, requires_grad=True),
+        lambda v: torch.tensor(v, dtype=torch.bfloat16),
+        lambda v: torch.tensor(v, dtype=torch.float16),
+    ],
+)
+def test_any_column_gives_the_same_table(make: Any) -> None:
+    assert sc.reliability(make(Y), make(P)) == EXPECTED
+    assert sc.reliability(make(Y), make(P), sample_weight=make([1.0, 1.0, 1.0, 1.0])) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        lambda v: np.array(v, dtype=np.int8),
+        lambda v: np.array(v, dtype=np.uint64),
+        lambda v: np.array(v, dtype=bool),
+        lambda v: pd.Series(v, dtype="Int64"),
+        lambda v: pd.Series(v, dtype="boolean"),
+        lambda v: pd.Series(v, dtype="category"),
+        lambda v: pl.Series([bool(x) for x in v]),
+        lambda v: pl.Series(v, dtype=pl.Int16),
+        lambda v: pa.array([bool(x) for x in v]),
+        lambda v: torch.tensor(v, dtype=torch.bool),
+        torch.tensor,
+    ],
+)
+def test_whole_and_logical_columns_are_labels(make: Any) -> None:
+    hard = [0, 1, 0, 1]
+    assert sc.ece(make(hard), P) == sc.ece(hard, P)
+
+
+def test_columns_are_not_changed() -> None:
+    y, p, w = np.array(Y), np.array(P), np.ones(4)
+    sc.reliability(y, p, sample_weight=w, n_votes=2)
+    assert y.tolist() == Y
+    assert p.tolist() == P
+    assert w.tolist() == [1, 1, 1, 1]
+
+
+REFUSED = [
+    ([0.1, np.nan], "y_prob must have no missing values: 1 of 2 are NaN or null, the first at "
+     "position 1. Drop or impute those rows first; softcal never drops rows itself."),
+    ([None, 0.1], "y_prob must have no missing values: 1 of 2 are NaN or null, the first at position 0"),
+    (pd.Series([0.1, None], dtype="Float64"), "1 of 2 are NaN or null, the first at position 1"),
+    (pd.Series([None, pd.NA], dtype=object), "2 of 2 are NaN or null"),
+    (pl.Series([0.1, None]), "1 of 2 are NaN or null"),
+    (pl.Series([True, None]), "1 of 2 are NaN or null"),
+    (pa.array([0.1, None]), "1 of 2 are NaN or null"),
+    (pa.chunked_array([[0.1], [None]]), "1 of 2 are NaN or null"),
+    (np.ma.masked_array([0.1, 0.2], mask=[False, True]), "1 of 2 are NaN or null"),
+    ([0.5, np.inf], "y_prob must be in [0, 1]: 1 of 2 values is not, the first is y_prob[1] = inf."),
+    ([0.5, -3.0], "1 of 2 values is not, the first is y_prob[1] = -3.0. If these are logits, pass "
+     "scipy.special.expit(y_prob)."),
+    ([7.0, 70.0], "2 of 2 values are not, the first is y_prob[0] = 7.0. If these are percentages, "
+     "pass y_prob / 100"),
+    ([0.5, 1 + 1e-7], "= 1.0000001. If this is rounding noise, pass numpy.clip(y_prob, 0, 1)."),
+    ([-1, 1], "If these are -1/+1 labels, pass (y_prob + 1) / 2."),
+    ([[0.1, 0.9], [0.2, 0.8]], "y_prob must be one column: it has shape (2, 2). Pass the column of "
+     "one class, for instance y_prob[:, 1]."),
+    (np.zeros((2, 1)), "it has shape (2, 1). Pass y_prob.ravel()."),
+    (np.zeros((2, 1, 1)), "it has shape (2, 1, 1). Pass one value per row."),
+    (0.5, "it has shape (). Pass one value per row."),
+    ([], "y_prob is empty: pass at least one row."),
+    ([0.1], "y_true and y_prob must have the same length: y_true has 2 rows, y_prob has 1."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("y_prob", "message"), REFUSED)
+def test_bad_predictions_are_refused_with_rule_count_place_and_remedy(
+    y_prob: Any, message: str
+) -> None:
+    with pytest.raises(sc.InputError) as caught:
+        sc.reliability([0, 1], y_prob)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("y_true", "message"), REFUSED[:14])
+@pytest.mark.parametrize("metric", [sc.reliability, sc.log_loss, sc.kl_divergence])
+def test_bad_labels_are_refused_likewise(y_true: Any, message: str, metric: Any) -> None:
+    with pytest.raises(sc.InputError) as caught:
+        metric(y_true, [0.5, 0.5])
+    assert message.replace("y_prob", "y_true") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("y_prob", "message"),
+    [
+        (["0.1", "0.2"], "y_prob must hold real numbers: it holds text (dtype <U3)"),
+        ([b"0.1", b"0.2"], "it holds text"),
+        (np.array(["a", "b"], dtype=object), "y_prob[0] is 'a' (str). Convert it to float first."),
+        (pd.Series(["0.1", "0.2"]), "(str). Convert it to float first."),
+        (pl.Series(["0.1", "0.2"]), "it holds text"),
+        (pa.array(["0.1", "0.2"]), "(str). Convert it to float first."),
+        ([1j, 0], "it holds complex numbers (dtype complex128)"),
+        (np.array([1j, 0], dtype=object), "y_prob[0] is 1j (complex)"),
+        (np.zeros(2, dtype="M8[s]"), "it holds datetime64[s] (dtype datetime64[s])"),
+        ([[0.1], [0.1, 0.2]], "y_prob must be a column of numbers: numpy cannot read it ("),
+        ({0.1, 0.2}, "(set). Convert it to float first."),
+        (torch.zeros(2, device="meta"), "y_prob must be on the CPU: this tensor is on meta. Pass "
+         "y_prob.cpu()."),
+    ],
+)  # fmt: skip
+def test_what_holds_no_real_numbers_is_a_type_error(y_prob: Any, message: str) -> None:
+    with pytest.raises(sc.InputTypeError) as caught:
+        sc.reliability([0, 1], y_prob)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, -1], "sample_weight must be 0 or more: 1 of 2 values is not, the first is "
+         "sample_weight[1] = -1.0. A weight of 0 leaves a row out."),
+        ([0, 0], "sample_weight must have a positive value somewhere: all 2 are 0, which leaves no "
+         "row. Leave sample_weight out to count every row once."),
+        ([1, np.nan], "sample_weight must have no missing values: 1 of 2"),
+        ([1, np.inf], "sample_weight must be 0 or between 1e-100 and 1e+100: 1 of 2 values is not"),
+        ([1e-200, 1], "the first is sample_weight[0] = 1e-200. Divide the weights by their mean."),
+        ([1, 1, 1], "y_true and sample_weight must have the same length: y_true has 2 rows, "
+         "sample_weight has 3."),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("metric", [sc.reliability, sc.log_loss])
+def test_bad_weights_are_refused(weight: list[float], message: str, metric: Any) -> None:
+    with pytest.raises(sc.InputError) as caught:
+        metric([0, 1], [0.5, 0.5], sample_weight=weight)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("votes", "message"),
+    [
+        ([1, 0], "n_votes must be whole numbers of 1 or more: 1 of 2 values is not, the first is "
+         "n_votes[1] = 0.0. Pass how many votes each label is the share of."),
+        ([1, 2.5], "n_votes[1] = 2.5"),
+        (-1, "2 of 2 values are not"),
+        ([1, np.nan], "n_votes must have no missing values"),
+        (True, "n_votes must be one column"),
+        ([1], "y_true and n_votes must have the same length"),
+    ],
+)  # fmt: skip
+def test_bad_numbers_of_votes_are_refused(votes: Any, message: str) -> None:
+    with pytest.raises(sc.InputError) as caught:
+        sc.reliability([0, 1], [0.5, 0.5], n_votes=votes)
+    assert message in str(caught.value)
+
+
+def test_pandas_columns_whose_indexes_differ_are_refused() -> None:
+    y = pd.Series(Y, index=[0, 1, 2, 3])
+    p = pd.Series(P, index=[3, 2, 1, 0])
+    with pytest.raises(sc.InputError, match="y_true and y_prob must have the same pandas index"):
+        sc.smece(y, p)
+    with pytest.raises(sc.InputError, match="y_true and sample_weight must have the same pandas"):
+        sc.smece(y, y, sample_weight=p)
+    assert sc.smece(y, p.to_numpy()) == sc.smece(Y, P)
+    assert sc.smece(y, p.sort_index()) == sc.smece(Y, P[::-1])
+
+
+def test_refusing_in_a_large_array_gives_count_and_place() -> None:
+    p = np.full(200_000, 0.5)
+    p[123_456:123_460] = 2
+    with pytest.raises(
+        sc.InputError, match=r"4 of 200000 values are not, the first is y_prob\[123456\]"
+    ):
+        sc.smece(p * 0, p)
+
+
+def test_data_that_changes_while_it_is_read_is_refused() -> None:
+    """The kernel saw a bad value, the second look finds none: say so rather than guess."""
+    with pytest.raises(sc.InputError, match="changed while it was being read"):
+        inputs.refuse(inputs.rows([0.5], [0.5], [1.0], [1]))
+    with pytest.raises(sc.InputError, match="changed while it was being read"):
+        inputs.refuse(inputs.rows([0.5], [0.5]))

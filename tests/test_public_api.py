@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import softcal as sc
+
+
+def test_the_public_names() -> None:
+    assert sorted(sc.__all__) == [
+        "BinMismatchError", "Bins", "InputError", "InputTypeError", "Reliability", "SoftcalError",
+        "bias", "brier", "ece", "harden", "kl_divergence", "label_entropy", "log_loss", "max_gap",
+        "reliability", "rms_gap", "smece",
+    ]  # fmt: skip
+    for name in sc.__all__:
+        assert hasattr(sc, name)
+
+
+def test_importing_and_a_small_call_load_numpy_alone() -> None:
+    """In a fresh interpreter: no compiler, no engine, no plotting, no SciPy."""
+    code = (
+        "import sys, softcal; softcal.smece([0.5], [0.4]); "
+        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    )
+    loaded = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "numpy" in loaded
+    heavy = {"numba", "scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals",
+             "sklearn", "typer", "rich"}  # fmt: skip
+    assert not heavy & set(loaded)

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import N_BINS, rows, weighted_rows
+
+import softcal as sc
+from softcal.kernel import SUM_NAMES
+
+
+def table(data: list[tuple[float, float]], n: int = 10) -> sc.Reliability:
+    y, p = zip(*data, strict=True)
+    return sc.reliability(y, p, bins=n)
+
+
+def assert_close(left: sc.Reliability, right: sc.Reliability) -> None:
+    assert left.bins == right.bins
+    np.testing.assert_array_equal(left.count, right.count)
+    for a, b in zip(left.sums, right.sums, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13 * max(1.0, left.n))
+
+
+@given(data=rows(), n=N_BINS)
+def test_smece_is_the_exact_one(data: list[tuple[float, float]], n: int) -> None:
+    y, p = (list(column) for column in zip(*data, strict=True))
+    exact = oracle.smece(oracle.rows(y, p), oracle.exact_bins(n))
+    assert math.isclose(table(data, n).smece, float(exact), rel_tol=1e-13, abs_tol=1e-15)
+
+
+@given(data=weighted_rows(), n=N_BINS)
+def test_weighted_smece_is_the_exact_one(data: list[tuple[float, float, float]], n: int) -> None:
+    y, p, w = (list(column) for column in zip(*data, strict=True))
+    exact = oracle.smece(oracle.rows(y, p, w), oracle.exact_bins(n))
+    ours = sc.smece(y, p, bins=n, sample_weight=w)
+    assert math.isclose(ours, float(exact), rel_tol=1e-13, abs_tol=1e-15)
+
+
+@given(data=rows(), n=N_BINS, cuts=st.lists(st.integers(0, 60), max_size=4), seed=st.randoms())
+def test_merge_is_the_whole_in_any_split_and_order(
+    data: list[tuple[float, float]], n: int, cuts: list[int], seed: Any
+) -> None:
+    whole = table(data, n)
+    shuffled = list(data)
+    seed.shuffle(shuffled)
+    ends = [0, *sorted(min(c, len(data)) for c in cuts), len(data)]
+    parts = [shuffled[a:b] for a, b in pairwise(ends)]
+    tables = [table(part, n) if part else sc.Reliability.empty(n) for part in parts]
+    assert_close(sum(tables, start=sc.Reliability.empty(n)), whole)
+    merged = sum(tables)
+    assert isinstance(merged, sc.Reliability)
+    assert_close(merged, whole)
+
+
+@given(left=rows(), right=rows())
+def test_merging_commutes(
+    left: list[tuple[float, float]], right: list[tuple[float, float]]
+) -> None:
+    assert table(left) + table(right) == table(right) + table(left)
+
+
+@given(data=rows())
+def test_the_empty_table_changes_nothing(data: list[tuple[float, float]]) -> None:
+    assert table(data) + sc.Reliability.empty() == table(data)
+    assert sc.Reliability.empty() + sc.Reliability.empty() == sc.Reliability.empty()
+
+
+@given(data=rows(), weight=st.integers(1, 4))
+def test_a_weight_of_k_is_the_row_k_times(data: list[tuple[float, float]], weight: int) -> None:
+    y, p = zip(*data, strict=True)
+    weighted = sc.reliability(y, p, sample_weight=[weight] * len(y))
+    repeated = sc.reliability(y * weight, p * weight)
+    for name in ("weight", "label", "residual", "residual_sq", "label_var"):
+        np.testing.assert_allclose(
+            getattr(weighted.sums, name), getattr(repeated.sums, name), rtol=1e-13, atol=1e-13
+        )
+    for name in ("smece", "max_gap", "rms_gap", "bias", "brier"):
+        ours, theirs = getattr(weighted, name), getattr(repeated, name)
+        assert math.isclose(ours, theirs, rel_tol=1e-12, abs_tol=1e-14)
+
+
+@given(data=weighted_rows())
+def test_a_weight_of_zero_is_the_row_absent(data: list[tuple[float, float, float]]) -> None:
+    kept = [row for row in data if row[2] > 0]
+    votes = [1 + k % 3 for k in range(len(data))]
+    kept_votes = [m for m, row in zip(votes, data, strict=True) if row[2] > 0]
+
+    def of(found: list[tuple[float, float, float]], m: list[int]) -> sc.Reliability:
+        y, p, w = zip(*found, strict=True)
+        return sc.reliability(y, p, sample_weight=w, n_votes=m)
+
+    assert of(data, votes) == of(kept, kept_votes)
+
+
+@given(data=rows(), pair=st.sampled_from([(3600, 10), (3600, 15), (100, 4), (15, 5), (7, 1)]))
+def test_coarsening_is_building_coarse(
+    data: list[tuple[float, float]], pair: tuple[int, int]
+) -> None:
+    fine, coarse = pair
+    assert_close(table(data, fine).coarsen(coarse), table(data, coarse))
+
+
+@given(data=rows())
+def test_refining_never_lowers_smece(data: list[tuple[float, float]]) -> None:
+    y, p = (list(column) for column in zip(*data, strict=True))
+    exact = oracle.rows(y, p)
+    values = [oracle.smece(exact, oracle.exact_bins(n)) for n in (1, 5, 10, 100)]
+    assert values == sorted(values)
+    ours = [table(data, 100).coarsen(n).smece for n in (1, 5, 10, 100)]
+    rounding = 1e-15 * len(data)
+    assert all(b >= a - rounding for a, b in pairwise(ours))
+
+
+@given(p=st.lists(st.floats(0, 1), min_size=1, max_size=60), n=N_BINS)
+def test_labels_equal_to_predictions_give_exactly_zero(p: list[float], n: int) -> None:
+    """Proposition 2 of the paper: at every n, and not almost."""
+    rel = sc.reliability(p, p, bins=n)
+    assert (rel.smece, rel.max_gap, rel.rms_gap, rel.bias, rel.brier) == (0, 0, 0, 0, 0)
+    halves = sc.reliability(p[::2], p[::2], bins=n) + rel
+    assert halves.smece == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_labels_equal_to_predictions_give_exactly_zero_at_size(
+    dtype: Any, rng: np.random.Generator
+) -> None:
+    p = rng.random(300_000).astype(dtype)
+    assert sc.smece(p, p, sample_weight=rng.random(300_000)) == 0.0
+
+
+@given(data=rows())
+def test_one_bin_is_the_absolute_bias(data: list[tuple[float, float]]) -> None:
+    rel = table(data, 1)
+    assert rel.smece == abs(rel.bias) == rel.max_gap
+
+
+@given(data=rows())
+def test_the_gaps_are_in_order(data: list[tuple[float, float]]) -> None:
+    rel = table(data)
+    slack = 1 + 1e-12
+    tiny = 1e-160  # below it squares underflow
+    assert abs(rel.bias) <= rel.smece * slack
+    assert rel.smece <= rel.rms_gap * slack + tiny
+    assert rel.rms_gap <= rel.max_gap * slack + tiny
+    assert rel.max_gap <= 1
+
+
+@given(data=rows())
+def test_means_lie_in_their_bin(data: list[tuple[float, float]]) -> None:
+    rel = table(data)
+    for low, high, count, p, y, gap in rel.per_bin():
+        if count:
+            assert low <= p <= high
+            assert 0 <= y <= 1
+            assert math.isclose(p - y, gap, abs_tol=1e-15)
+        else:
+            assert math.isnan(p)
+            assert math.isnan(y)
+            assert math.isnan(gap)
+
+
+def test_hand_worked_table() -> None:
+    rel = sc.reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
+    assert rel.n == 3
+    assert rel.count.tolist() == [2, 1]
+    np.testing.assert_allclose(rel.mean_prob, [0.3, 0.9])
+    np.testing.assert_allclose(rel.mean_label, [0.25, 1.0])
+    np.testing.assert_allclose(rel.gap, [0.05, -0.1])
+    assert rel.smece == pytest.approx(0.2 / 3)
+    assert rel.max_gap == pytest.approx(0.1)
+    assert rel.rms_gap == pytest.approx(math.sqrt((2 * 0.05**2 + 0.1**2) / 3))
+    assert rel.bias == pytest.approx(0.0, abs=1e-16)
+    assert rel.brier == pytest.approx((0.04 + 0.01 + 0.01) / 3)
+    assert not rel.has_hard_labels
+
+
+def test_votes_fill_their_sums() -> None:
+    rel = sc.reliability([0.5, 1.0, 0.25], [0.5, 0.5, 0.5], bins=1, n_votes=[2, 1, 4])
+    assert rel.sums.votes.tolist() == [7]
+    assert rel.sums.repeated.tolist() == [2]
+    assert rel.sums.vote_floor[0] == pytest.approx(0.25 / 2 + 0.25 / 1 + 0.25 / 4)
+    assert rel.sums.vote_noise[0] == pytest.approx(0.25 / 1 + 0.1875 / 3)
+
+
+def test_one_number_of_votes_stands_for_all_rows(rng: np.random.Generator) -> None:
+    y, p = rng.random(50), rng.random(50)
+    assert sc.reliability(y, p, n_votes=3) == sc.reliability(y, p, n_votes=[3] * 50)
+
+
+def test_votes_change_no_number_but_their_own() -> None:
+    y, p = [0.5, 1.0, 0.25], [0.5, 0.5, 0.5]
+    with_votes, without = sc.reliability(y, p, n_votes=4), sc.reliability(y, p)
+    for name in SUM_NAMES[:9]:
+        np.testing.assert_array_equal(getattr(with_votes.sums, name), getattr(without.sums, name))
+
+
+def test_merging_other_bins_is_refused() -> None:
+    a, b = sc.Reliability.empty(10), sc.Reliability.empty(15)
+    with pytest.raises(
+        sc.BinMismatchError, match=r"left has Bins.uniform\(10\), right has Bins.uniform\(15\)"
+    ):
+        a + b
+
+
+def test_coarsening_to_what_does_not_divide_is_refused() -> None:
+    with pytest.raises(sc.BinMismatchError, match="2 of its 4 edges are not edges of the table"):
+        sc.Reliability.empty(10).coarsen(3)
+
+
+def test_adding_something_else_is_refused() -> None:
+    with pytest.raises(TypeError):
+        sc.Reliability.empty() + 1  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        1 + sc.Reliability.empty()
+
+
+@pytest.mark.parametrize("name", ["smece", "max_gap", "rms_gap", "bias", "brier"])
+def test_the_empty_table_has_no_number(name: str) -> None:
+    with pytest.raises(sc.InputError, match="the table has no rows"):
+        getattr(sc.Reliability.empty(), name)
+
+
+def test_a_table_is_frozen() -> None:
+    rel = sc.reliability([1.0], [0.5])
+    with pytest.raises(AttributeError):
+        rel.bins = sc.Bins.uniform(2)  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        rel.count[0] = 7
+    assert rel != "a table"
+    with pytest.raises(TypeError):
+        hash(rel)
+
+
+def test_a_table_travels_between_processes(rng: np.random.Generator) -> None:
+    rel = sc.reliability(rng.random(20), rng.random(20))
+    again = pickle.loads(pickle.dumps(rel))  # noqa: S301
+    assert again == rel
+    assert not again.count.flags.writeable
+
+
+# Saving
+
+
+@given(data=weighted_rows(), n=N_BINS)
+def test_json_round_trip_is_exact(data: list[tuple[float, float, float]], n: int) -> None:
+    y, p, w = zip(*data, strict=True)
+    votes = [1 + k % 3 for k in range(len(data))]
+    for rel in (
+        sc.reliability(y, p, bins=n, sample_weight=w, n_votes=votes),
+        sc.reliability(y, p, bins=sc.Bins.quantile(p, n)),
+        sc.Reliability.empty(n),
+    ):
+        assert sc.Reliability.from_dict(json.loads(json.dumps(rel.to_dict()))) == rel
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parent / "tables").glob("*.json")))
+def test_tables_saved_by_earlier_versions_still_load(path: Path) -> None:
+    """A saved table is a promise. Never edit these files; add one for each new schema."""
+    saved = json.loads(path.read_text())
+    rel = sc.Reliability.from_dict(saved["table"])
+    assert rel.smece == saved["smece"]
+    assert rel.n == saved["n"]
+
+
+def test_there_are_saved_tables_to_load() -> None:
+    assert list((Path(__file__).parent / "tables").glob("*.json"))
+
+
+def spoilt(**changes: object) -> dict[str, Any]:
+    return sc.reliability([0.5, 1.0], [0.25, 0.75], bins=2).to_dict() | changes
+
+
+@pytest.mark.parametrize(
+    ("saved", "message"),
+    [
+        ([], "its 'format' must be 'softcal.reliability'"),
+        ({}, "its 'format' must be"),
+        (spoilt(schema=2), "of schema 2: this softcal reads schema 1. Upgrade"),
+        (spoilt(bins=0), "between 1 and 1000000"),
+        (spoilt(bins=[0, 0.5, 0.5, 1]), "edges must increase"),
+        (spoilt(sums=[]), "'sums' must be some of: count, weight"),
+        (spoilt(sums={"evil": [0, 0]}), "'sums' must be some of"),
+        (spoilt(sums={"count": [1]}), "'count' must be a list of 2 finite whole numbers"),
+        (spoilt(sums={"count": [1, 1.5]}), "'count' must be a list of 2 finite whole"),
+        (spoilt(sums={"count": [1, -1]}), "none negative"),
+        (spoilt(sums={"count": [1, True]}), "'count' must be"),
+        (spoilt(sums={"count": [1, 2**70]}), "'count' must be"),
+        (spoilt(sums={"weight": "11"}), "'weight' must be a list of 2 finite numbers"),
+        (spoilt(sums={"weight": [1, math.nan]}), "'weight' must be"),
+        (spoilt(sums={"residual": [1, -math.inf]}), "'residual' must be"),
+        (spoilt(sums={"count": [1, 0]}), "contradict each other"),
+        (spoilt(sums={"count": [1, 0], "weight": [1, 0], "residual": [-1.5, 0]}), "contradict"),
+    ],
+)
+def test_a_spoilt_table_is_refused(saved: Any, message: str) -> None:
+    with pytest.raises(sc.InputError, match=message):
+        sc.Reliability.from_dict(saved)
+
+
+def test_bins_of_the_wrong_kind_in_a_saved_table_are_refused() -> None:
+    with pytest.raises(sc.InputTypeError, match="whole number"):
+        sc.Reliability.from_dict(spoilt(bins="ten"))
+
+
+# Showing
+
+
+def test_a_table_prints_with_its_empty_bins_marked() -> None:
+    text = str(sc.reliability([0.25, 0.75], [0.25, 0.75], bins=[0, 0.3, 0.6, 1]))
+    assert text.splitlines() == [
+        "n = 2   SMECE = 0.0000   bins = 3",
+        "           bin   count   mean prob   mean label       gap",
+        "[0.000, 0.300)       1      0.2500       0.2500   +0.0000",
+        "[0.300, 0.600)       0           -            -         -",
+        "[0.600, 1.000]       1      0.7500       0.7500   +0.0000",
+    ]
+
+
+def test_a_long_table_prints_its_ends() -> None:
+    text = str(sc.reliability([0.25], [0.25], bins=3600))
+    assert "... 3576 more" in text
+    assert len(text.splitlines()) == 27
+    assert "[0.000278, 0.000556)" in text
+
+
+def test_the_empty_table_prints() -> None:
+    assert str(sc.Reliability.empty(2)).startswith("n = 0   SMECE = none   bins = 2")
+
+
+def test_html_has_a_row_per_bin_and_no_markup_from_data() -> None:
+    page = sc.reliability([0.25], [0.25], bins=5)._repr_html_()
+    assert page.count("<tr>") == 6
+    assert page.startswith("<table><caption>n = 1")
+
+
+def test_sums_of_a_billion_rows_do_not_stall() -> None:
+    """A table of 10^9 rows in one bin still counts the next row (float32 stops at 2^24)."""
+    part = sc.reliability(np.zeros(2**17), np.full(2**17, 0.25), bins=1)
+    whole = part
+    for _ in range(13):  # doubling: 2^30 rows
+        whole = whole + whole
+    assert whole.n == 2**30
+    more = whole + sc.reliability([0.0], [0.25], bins=1)
+    assert more.n == 2**30 + 1
+    assert Fraction(float(more.sums.residual[0])) == Fraction(2**30 + 1, 4)
+    assert more.smece == 0.25
