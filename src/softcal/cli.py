@@ -9,15 +9,16 @@ from pathlib import Path  # noqa: TC003  typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from typer.exceptions import TyperException
 
+from softcal import terminal
 from softcal.errors import SoftcalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.table import Table
 
 app = typer.Typer(
     add_completion=False,
@@ -79,7 +80,7 @@ def score(
     if format_ is Format.JSON:
         sys.stdout.write(json.dumps(card, indent=2, allow_nan=False) + "\n")
     else:
-        console = Console(highlight=False)
+        console = terminal.console()
         console.print(score_table(card, f"{data.name}: ", weight))
         console.print(_HOW_TO_READ, style="dim")
 
@@ -89,7 +90,7 @@ def demo() -> None:
     """Show what softcal is for, on the radiologists' data that comes with it."""
     from softcal.demo import show
 
-    show(Console(highlight=False))
+    show(terminal.console())
 
 
 _HOW_TO_READ = (
@@ -101,14 +102,12 @@ _HOW_TO_READ = (
 def score_table(card: dict[str, Any], source: str = "", weight: str | None = None) -> Table:
     """Lay out a scorecard, models side by side."""
     weighted = f", weighted by {weight}" if weight else ""
-    table = Table(
-        title=Text(
-            f"{source}{card['n']:,} rows, label {card['label']}, {card['bins']} bins{weighted}"
-        ),
-        title_justify="left",
+    table = terminal.table(
+        f"{source}{card['n']:,} rows, label {card['label']}, {card['bins']} bins{weighted}"
     )
     table.add_column("model")
-    for name in ("SMECE", "ECE of\nhardened\nlabel", "max gap", "bias", "Brier"):
+    table.add_column("SMECE", justify="right", style="bold")
+    for name in ("ECE of the\nhardened label", "max gap", "bias", "Brier"):
         table.add_column(name, justify="right")
     for model in card["models"]:
         table.add_row(

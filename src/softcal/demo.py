@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.table import Table
 
+from softcal import terminal
 from softcal.datasets import lidc_malignancy
 from softcal.metrics import harden
 from softcal.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 MODELS = {"prob_rf_all": "random forest", "prob_lr_geometry": "logistic regression"}
 
@@ -42,14 +43,14 @@ def show(console: Console) -> None:
         f"radiologists it is not: [bold]{soft.smece:.3f}[/bold], {soft.smece / usual.smece:.1f} "
         f"times as far off. Most of it comes from the {soft.count[worst]} nodules it gives "
         f"{soft.mean_prob[worst]:.0%} on average: the majority label agrees "
-        f"({usual.mean_label[worst]:.0%}), but {soft.mean_label[worst]:.0%} of the readings of "
-        "these nodules say malignant.\n"
+        f"({usual.mean_label[worst]:.0%}), but on average {soft.mean_label[worst]:.0%} of the "
+        "radiologists call these nodules malignant.\n"
     )
     console.print("Your own data:  softcal score FILE --label COL --pred COL")
 
 
 def _scores(majority: dict[str, Reliability], readers: dict[str, Reliability]) -> Table:
-    table = Table(title="How far off are the predictions?", title_justify="left")
+    table = terminal.table("How far off are the predictions?")
     table.add_column("model")
     table.add_column("from the majority label\n(ECE, the usual number)", justify="right")
     table.add_column("from the radiologists\n(SMECE)", justify="right")
@@ -59,7 +60,7 @@ def _scores(majority: dict[str, Reliability], readers: dict[str, Reliability]) -
 
 
 def _bin_by_bin(usual: Reliability, soft: Reliability) -> Table:
-    table = Table(title="\nThe random forest, bin by bin", title_justify="left")
+    table = terminal.table("The random forest, bin by bin")
     for name in ("nodules", "forest says", "majority label", "radiologists say", "gap"):
         table.add_column(name, justify="right")
     hard = usual.mean_label.tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ def as_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out the same as an HTML table, every string escaped."""
+    from html import escape  # here, since `import softcal` should cost little
+
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
