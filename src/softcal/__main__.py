@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+EXTRAS = {"typer": "cli", "rich": "cli", "pyarrow": "cli", "matplotlib": "plot"}
+
 
 def main() -> None:
     """Run the command line; exit code 0 when it worked, 2 when it was refused."""
@@ -12,10 +14,11 @@ def main() -> None:
 
         code = run(sys.argv[1:])
     except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] not in {"typer", "rich", "pyarrow"}:
+        extra = EXTRAS.get(str(error.name).partition(".")[0])
+        if extra is None:
             raise
         sys.stderr.write(
-            "softcal: error: the command line needs the 'cli' extra: pip install 'softcal[cli]'\n"
+            f"softcal: error: this needs the {extra!r} extra: pip install 'softcal[{extra}]'\n"
         )
         code = 2
     sys.exit(code)

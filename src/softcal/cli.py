@@ -78,10 +78,12 @@ def score(
         weight=(weight, columns[weight]) if weight else None,
     )
     if format_ is Format.JSON:
-        sys.stdout.write(json.dumps(card, indent=2, allow_nan=False) + "\n")
+        _print_json(card)
     else:
         console = terminal.console()
-        console.print(score_table(card, f"{data.name}: ", weight))
+        weighted = f", weighted by {weight}" if weight else ""
+        title = f"{data.name}: {card['n']:,} rows, label {label}, {card['bins']} bins{weighted}"
+        terminal.print_titled(console, title, score_table(card))
         console.print(_HOW_TO_READ, style="dim")
 
 
@@ -93,22 +95,44 @@ def demo() -> None:
     show(terminal.console())
 
 
+@app.command()
+def paper(
+    format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder for CSV tables and figures.", metavar="DIR"),
+    ] = None,
+) -> None:
+    """Reproduce the SMECE paper, digit for digit, with its errors shown."""
+    from softcal.paper.report import reproduce
+    from softcal.paper.reproduction import TOTAL_ROWS
+
+    with terminal.progress("Reproducing the paper", TOTAL_ROWS) as step:
+        report = reproduce(step)
+    if output is not None:
+        report.write(output)
+    if format_ is Format.JSON:
+        _print_json(report.as_json())
+    else:
+        report.show(terminal.console())
+
+
 _HOW_TO_READ = (
     "SMECE compares predictions with the labels as they are. The hardened column does the same "
     "after every label above 0.5 is made 1 and every other 0."
 )
 
 
-def score_table(card: dict[str, Any], source: str = "", weight: str | None = None) -> Table:
+def _print_json(data: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
+
+
+def score_table(card: dict[str, Any]) -> Table:
     """Lay out a scorecard, models side by side."""
-    weighted = f", weighted by {weight}" if weight else ""
     table = terminal.table(
-        f"{source}{card['n']:,} rows, label {card['label']}, {card['bins']} bins{weighted}"
+        "model", "SMECE", "ECE of the\nhardened label", "max gap", "bias", "Brier"
     )
-    table.add_column("model")
-    table.add_column("SMECE", justify="right", style="bold")
-    for name in ("ECE of the\nhardened label", "max gap", "bias", "Brier"):
-        table.add_column(name, justify="right")
+    table.columns[1].style = "bold"
     for model in card["models"]:
         table.add_row(
             Text(model["pred"]),  # Text: a name from the data is never read as markup

@@ -43,30 +43,36 @@ def joined_additions() -> Iterator[None]:
 
 
 @_compile
+def bin_of(p, edges, guide):  # type: ignore[no-untyped-def]
+    """Find the bin of one prediction in [0, 1], by the guide of `softcal.bins`."""
+    # Exact, since the number of cells is a power of two. Unsigned, so that Numba need not look
+    # for an index below 0.
+    cell = np.uint64(p * (guide.size - 2))
+    b = guide[cell]
+    last = guide[cell + np.uint64(1)]
+    while b < last:
+        middle = (b + last + 1) >> 1
+        if p >= edges[middle]:
+            b = middle
+        else:
+            last = middle - 1
+    return b
+
+
+@_compile
 def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # noqa: C901
     """Add each row to the sums of its bin; say whether every value kept the rules.
 
     The columns of `sums` are those of `softcal.kernel`. Where w or m is None, Numba leaves
     their branches out of the machine code.
     """
-    cells = guide.size - 2
     for i in range(p.size):
         p_i = np.float64(p[i])
         y_i = np.float64(y[i])
         # NaN fails every comparison, so it is refused here too.
         if not (0.0 <= p_i <= 1.0 and 0.0 <= y_i <= 1.0):
             return False
-        # Exact, since the number of cells is a power of two. Unsigned, so that Numba need not
-        # look for an index below 0.
-        cell = np.uint64(p_i * cells)
-        b = guide[cell]
-        last = guide[cell + np.uint64(1)]
-        while b < last:
-            middle = (b + last + 1) >> 1
-            if p_i >= edges[middle]:
-                b = middle
-            else:
-                last = middle - 1
+        b = bin_of(p_i, edges, guide)
         d = p_i - y_i
         p_var = p_i * (1.0 - p_i)
         y_var = y_i * (1.0 - y_i)
@@ -123,3 +129,17 @@ def add_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped
         totals += partial
         partial[:] = 0.0
     return True
+
+
+@_compile
+def add_residuals(p, soft, hard, edges, guide, sums):  # type: ignore[no-untyped-def]
+    """Add p - soft and p - hard to the sums of each data set, a row of p; p = 1 goes apart.
+
+    `sums` has shape (data sets, 2, bins + 1); its last place takes the predictions of exactly 1.
+    """
+    for r in range(p.shape[0]):
+        for i in range(p.shape[1]):
+            p_i = p[r, i]
+            b = sums.shape[2] - 1 if p_i == 1.0 else bin_of(p_i, edges, guide)
+            sums[r, 0, b] += p_i - soft[r, i]
+            sums[r, 1, b] += p_i - hard[r, i]

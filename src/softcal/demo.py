@@ -33,9 +33,11 @@ def show(console: Console) -> None:
         f"On {split:.0%} of the nodules they disagree, so a yes/no label would hide what they "
         "know.\n"
     )
-    console.print(_scores(against_majority, against_readers))
+    terminal.print_titled(
+        console, "How far off are the predictions?", _scores(against_majority, against_readers)
+    )
     usual, soft = against_majority["prob_rf_all"], against_readers["prob_rf_all"]
-    console.print(_bin_by_bin(usual, soft))
+    terminal.print_titled(console, "The random forest, bin by bin", _bin_by_bin(usual, soft))
 
     worst = int(np.abs(soft.sums.residual).argmax())
     console.print(
@@ -50,19 +52,18 @@ def show(console: Console) -> None:
 
 
 def _scores(majority: dict[str, Reliability], readers: dict[str, Reliability]) -> Table:
-    table = terminal.table("How far off are the predictions?")
-    table.add_column("model")
-    table.add_column("from the majority label\n(ECE, the usual number)", justify="right")
-    table.add_column("from the radiologists\n(SMECE)", justify="right")
+    table = terminal.table(
+        "model",
+        "from the majority label\n(ECE, the usual number)",
+        "from the radiologists\n(SMECE)",
+    )
     for column, name in MODELS.items():
         table.add_row(name, f"{majority[column].smece:.4f}", f"{readers[column].smece:.4f}")
     return table
 
 
 def _bin_by_bin(usual: Reliability, soft: Reliability) -> Table:
-    table = terminal.table("The random forest, bin by bin")
-    for name in ("nodules", "forest says", "majority label", "radiologists say", "gap"):
-        table.add_column(name, justify="right")
+    table = terminal.table("nodules", "forest says", "majority label", "radiologists say", "gap")
     hard = usual.mean_label.tolist()
     for (_, _, count, says, share, gap), majority in zip(soft.per_bin(), hard, strict=True):
         table.add_row(

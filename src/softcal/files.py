@@ -1,14 +1,17 @@
-"""Columns from a CSV or Parquet file, by name."""
+"""Columns from a CSV or Parquet file, by name; and files that are whole or not there."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = {".parquet", ".pq"}
@@ -67,3 +70,42 @@ def _refuse_unknown(wanted: list[str], present: list[str], path: Path) -> None:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
             message = f"{path.name} has {problem}. Its columns are: {', '.join(present)}."
             raise InputError(message)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a place beside the path to write to; rename it there when all went well.
+
+    Nobody ever sees half a file: an interruption or a full disk leaves what was there before.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent
+        )
+        os.close(handle)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise InputError(message) from error
+    beside = Path(name)
+    try:
+        yield beside
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise InputError(message) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """Read the process's mask of permissions, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 def console() -> Console:
@@ -13,11 +19,26 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def table(title: str) -> Table:
-    """Start a table with a title, which may hold names from the data: it is not markup."""
-    return Table(
-        title=Text(title, style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+def table(first: str, *numbers: str) -> Table:
+    """Start a table whose first column holds names and whose others hold numbers."""
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    out.add_column(first)
+    for name in numbers:
+        out.add_column(name, justify="right")
+    return out
+
+
+def print_titled(console: Console, title: str, content: Table) -> None:
+    """Print a table under a title, which may hold names from the data: it is not markup."""
+    console.print(Text(title, style="bold"))
+    console.print(content)
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr while work goes on, and give a function that moves it on."""
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda amount: bar.advance(task, amount)

@@ -1,0 +1,166 @@
+"""The paper in four pictures, drawn with matplotlib; readable in grey.
+
+Every function takes results and gives a `Figure`. Nothing global is touched: no pyplot, no
+rcParams. Models differ by marker and line as well as by colour.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from softcal.paper.experiments import STEEPNESSES
+from softcal.paper.generative import HALF_WIDTH, MODELS, predictions
+from softcal.paper.limits import limit_ece, limit_smece
+from softcal.paper.reproduction import SEED
+from softcal.reliability import reliability
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from softcal.paper.experiments import PairAccuracy, Spread, Sweep
+    from softcal.paper.further import Outcomes
+
+# Okabe and Ito's colours, which the colour-blind tell apart; black stands out in grey too.
+STYLES: dict[str, dict[str, Any]] = {
+    "A": {"color": "#000000", "marker": "o", "linestyle": "-"},
+    "B": {"color": "#D55E00", "marker": "s", "linestyle": "--"},
+    "C": {"color": "#0072B2", "marker": "^", "linestyle": "-."},
+    "D": {"color": "#009E73", "marker": "D", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
+    "E": {"color": "#CC79A7", "marker": "X", "linestyle": ":"},
+}
+_SOFT, _HARD = "#0072B2", "#D55E00"
+_CLOSED, _OPEN = 1, 0  # the reading of the last bin, as in `scoring.READINGS`
+
+
+def reliability_diagrams(k: float = 2.0, n: int = 5000) -> Figure:
+    """Draw each model's mean label per bin, soft and thresholded, over its mean prediction."""
+    rng = np.random.default_rng(SEED)
+    x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, n), rng.uniform(0, 1, n)
+    models = predictions(k, x, e)
+    figure = Figure(figsize=(11, 3.1), layout="constrained")
+    axes = figure.subplots(1, len(models), sharex=True, sharey=True)
+    for ax, (letter, p) in zip(axes, models.items(), strict=True):
+        soft, hard = reliability(models["A"], p), reliability(x >= 0, p)
+        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
+        ax.plot(
+            hard.mean_prob, hard.mean_label, color=_HARD, linestyle="--", marker="s",
+            markerfacecolor="white", markersize=5, label="thresholded label",
+        )  # fmt: skip
+        ax.plot(
+            soft.mean_prob, soft.mean_label, color=_SOFT, linestyle="-", marker="o",
+            markersize=5, label="soft label",
+        )  # fmt: skip
+        ax.set_title(f"{letter}  {MODELS[letter]}", fontsize=10)
+        ax.text(
+            0.03, 0.97, f"SMECE {soft.smece:.3f}\nECE {hard.smece:.3f}", va="top",
+            transform=ax.transAxes, fontsize=8.5,
+        )  # fmt: skip
+        ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        _bare(ax)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"])
+    axes[2].set_xlabel("mean prediction in the bin")
+    axes[0].set_ylabel("mean label in the bin")
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines[::-1], names[::-1], frameon=False, loc="outside lower center", ncols=2)
+    return figure
+
+
+def over_steepness(sweep: Sweep) -> Figure:
+    """Draw both metrics over k: the exact limits as lines, experiment 2 as points."""
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    fine = np.geomspace(min(STEEPNESSES), max(STEEPNESSES), 200)
+    for m, (ax, name, limit) in enumerate(
+        zip(axes, ("SMECE", "ECE, thresholded label"), (limit_smece, limit_ece), strict=True)
+    ):
+        for j, (letter, style) in enumerate(STYLES.items()):
+            curve = [limit(letter, k) for k in fine]
+            ax.plot(fine, curve, **{**style, "marker": ""}, linewidth=1.5)
+            ax.plot(
+                sweep.k, sweep.value[_CLOSED, m, j], color=style["color"], marker=style["marker"],
+                linestyle="", markersize=6,
+                label=f"{letter}  {MODELS[letter]}", clip_on=False,
+            )  # fmt: skip
+        ax.set_title(name, fontsize=11)
+        ax.set(xscale="log", xlabel="steepness k of the posterior", ylim=(0, 0.45))
+        _plain_ticks(ax, STEEPNESSES)
+        _bare(ax)
+    axes[0].set_ylabel("calibration error")
+    axes[1].legend(frameon=False, fontsize=9, loc="upper right")
+    axes[0].text(0.98, 0.97, "lines: exact limits\npoints: n = 5,000", ha="right", va="top",
+                 transform=axes[0].transAxes, fontsize=9, color="0.3")  # fmt: skip
+    return figure
+
+
+def ranking_accuracy(result: PairAccuracy) -> Figure:
+    """Draw how often each metric ranks a pair of models in the claimed order, over k."""
+    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
+    ax = figure.subplots()
+    overall = result.overall
+    ax.axhline(0.55, color="0.6", linewidth=1, linestyle=":")
+    ax.text(50, 0.555, "tossing a coin", fontsize=9, color="0.35", ha="right", va="bottom")
+    for m, (name, color, marker, line) in enumerate(
+        (("SMECE", _SOFT, "o", "-"), ("ECE, thresholded label", _HARD, "s", "--"))
+    ):
+        ax.plot(
+            result.k, overall[_CLOSED, m], color=color, marker=marker, linestyle=line,
+            markerfacecolor="white" if m else color, label=name, clip_on=False,
+        )  # fmt: skip
+    ax.plot(
+        result.k[1], overall[_OPEN, 0, 1], marker="o", color=_SOFT, markerfacecolor="white",
+        linestyle="",
+    )  # fmt: skip
+    ax.annotate(
+        "as printed", (result.k[1], overall[_OPEN, 0, 1]), xytext=(7, 0),
+        textcoords="offset points", fontsize=9, color="0.3", va="center",
+    )  # fmt: skip
+    ax.set(
+        xscale="log", xlabel="steepness k of the posterior", ylim=(0.3, 1.02),
+        ylabel="pairs in the claimed order",
+    )  # fmt: skip
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
+    _plain_ticks(ax, result.k)
+    _bare(ax)
+    ax.legend(frameon=False, fontsize=9, loc="lower right")
+    return figure
+
+
+def confidently_wrong(spread: Spread, outcomes: Outcomes) -> Figure:
+    """Draw the perfect model's scores over n, against three kinds of label."""
+    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
+    ax = figure.subplots()
+    n = np.array(spread.n)
+    mean, std = spread.mean[_CLOSED, 1, 0], spread.std[_CLOSED, 1, 0]
+    ax.fill_between(n, mean - 2 * std, mean + 2 * std, color=_HARD, alpha=0.25, linewidth=0)
+    ax.plot(n, mean, color=_HARD, marker="s", linestyle="--")
+    ax.annotate("ECE, thresholded label\n(mean and 2 standard deviations)",
+                (n[2], mean[2]), xytext=(0, 14), textcoords="offset points", ha="center",
+                va="bottom", fontsize=9)  # fmt: skip
+    ax.plot(outcomes.n, outcomes.drawn, color="#009E73", marker="D", linestyle="-.")
+    ax.annotate("ECE, outcomes drawn with\nthe posterior probability",
+                (outcomes.n[2], outcomes.drawn[2]), xytext=(0, 8), textcoords="offset points",
+                ha="left", va="bottom", fontsize=9)  # fmt: skip
+    ax.plot(n, spread.mean[_CLOSED, 0, 0], color=_SOFT, marker="o", clip_on=False)
+    ax.annotate("SMECE: exactly 0", (n[0], 0), xytext=(4, 5), textcoords="offset points",
+                fontsize=9)  # fmt: skip
+    ax.set(xscale="log", xlabel="sample size n", ylabel="error of the perfect model",
+           ylim=(0, 0.16))  # fmt: skip
+    _plain_ticks(ax, spread.n)
+    _bare(ax)
+    return figure
+
+
+def _bare(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _plain_ticks(ax: Axes, values: Any) -> None:
+    """Label a log axis with the numbers that were used, not with powers of ten."""
+    ax.xaxis.set_ticks(list(values), [f"{value:,g}" for value in values])
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_ticks([], minor=True)

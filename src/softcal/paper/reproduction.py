@@ -1,0 +1,230 @@
+"""Ours beside the printed: every figure of the paper's tables, and what is wrong in it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcal.paper.experiments import (
+    PAIRS,
+    SIZES,
+    STEEPNESSES,
+    PairAccuracy,
+    Ranking,
+    Spread,
+    Sweep,
+    experiment_1,
+    experiment_2,
+    experiment_3,
+    experiment_4,
+    ranked_right,
+)
+from softcal.paper.generative import MODELS
+from softcal.paper.limits import limit_ece, limit_smece
+from softcal.paper.scoring import METRICS, silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from softcal.inputs import FloatArray
+
+SEED = 42
+TOTAL_ROWS = 5000 * (1 + len(STEEPNESSES)) + 1000 * 1000 * len(STEEPNESSES) + 500 * sum(SIZES)
+"""Rows all four experiments draw, for a progress bar."""
+
+TABLES = {
+    "experiment_1": "Experiment 1: k = 2, n = 5,000",
+    "experiment_2": "Experiment 2: over k, n = 5,000",
+    "experiment_3": "Experiment 3: ranking accuracy, 1,000 replications, n = 1,000",
+    "experiment_3_pairs": "Experiment 3: accuracy of each pair at k = 2",
+    "experiment_4": "Experiment 4: over n, k = 2, 500 replications",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed figure and ours: as the paper bins, with the last bin closed, in the limit.
+
+    `row` and `column` name its place in the table; `limit` is None for a standard deviation.
+    """
+
+    table: str
+    row: str
+    column: str
+    printed: float
+    open: float
+    closed: float
+    limit: float | None
+    decimals: int
+
+    @property
+    def name(self) -> str:
+        """The cell as one would say it."""
+        return f"{self.row}, {self.column}"
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether ours, binned as the paper does, prints as the same digits."""
+        return self.shown(self.open) == self.shown(self.printed)
+
+    @property
+    def changed_by_closing(self) -> bool:
+        """Whether closing the last bin changes a printed digit."""
+        return self.shown(self.open) != self.shown(self.closed)
+
+    def shown(self, value: float) -> str:
+        """Print a value with as many decimals as the paper does."""
+        return f"{value:.{self.decimals}f}"
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """The results of the paper's four experiments, in one stream of draws."""
+
+    one: Ranking
+    two: Sweep
+    three: PairAccuracy
+    four: Spread
+
+
+def run_all(step: Callable[[int], object] = silent) -> Experiments:
+    """Run the four experiments with the paper's draws; about a second."""
+    rng = np.random.default_rng(SEED)
+    return Experiments(
+        experiment_1(rng, step=step),
+        experiment_2(rng, step=step),
+        experiment_3(rng, step=step),
+        experiment_4(rng, step=step),
+    )
+
+
+def printed_tables() -> dict[str, Any]:
+    """Load the figures the paper prints."""
+    text = (files("softcal.paper") / "printed_tables.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def compare(results: Experiments) -> list[Cell]:
+    """Set every printed figure beside ours."""
+    printed = printed_tables()
+    return [
+        *_cells_1(results.one, printed["experiment_1"]["rows"]),
+        *_cells_2(results.two, printed["experiment_2"]),
+        *_cells_3(results.three, printed["experiment_3"]),
+        *_cells_4(results.four, printed["experiment_4"]),
+    ]
+
+
+def as_json(cells: list[Cell], errata: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give the comparison as plain data, for `softcal paper --format json`."""
+    return {
+        "printed": len(cells),
+        "reproduced": sum(cell.reproduced for cell in cells),
+        "mismatches": [
+            {
+                "table": cell.table,
+                "cell": cell.name,
+                "printed": cell.printed,
+                "ours": round(cell.open, cell.decimals),
+                "why": "the paper's own overall accuracy is the mean of its ten pairs only with "
+                "our figure: see the errata",
+            }
+            for cell in cells
+            if not cell.reproduced
+        ],
+        "tables": {
+            table: [
+                {key: value for key, value in asdict(cell).items() if key != "table"}
+                for cell in cells
+                if cell.table == table
+            ]
+            for table in TABLES
+        },
+        "errata": errata,
+    }
+
+
+def limits(k: float, *, last_bin_closed: bool = True) -> FloatArray:
+    """Give the limits of both metrics for the five models, shape (2, 5)."""
+    return np.array(
+        [
+            [limit(model, k, last_bin_closed=last_bin_closed) for model in MODELS]
+            for limit in (limit_smece, limit_ece)
+        ]
+    )
+
+
+def limit_accuracy(k: float) -> FloatArray:
+    """Give, for both metrics, whether each pair is ranked as claimed when n is without bound."""
+    value = limits(k)[None, :, :, None]
+    accuracy: FloatArray = ranked_right(value)[0]
+    return accuracy
+
+
+def _cell(
+    place: tuple[str, str, str],
+    printed: float,
+    ours: FloatArray,
+    limit: float | None,
+    decimals: int,
+) -> Cell:
+    """Make a cell of ours under both readings of the last bin, in the order of `READINGS`."""
+    literal, closed = (float(value) for value in ours)
+    return Cell(*place, printed, literal, closed, limit, decimals)
+
+
+def _cells_1(result: Ranking, printed: dict[str, Any]) -> Iterator[Cell]:
+    limit = Ranking(result.k, 0, np.stack([limits(result.k)] * 2))
+    for m, metric in enumerate(METRICS):
+        name = metric.upper()
+        for j, model in enumerate(MODELS):
+            value, rank = float(limit.value[1, m, j]), float(limit.rank[1, m, j])
+            figures = printed[model]
+            place = ("experiment_1", model, name)
+            yield _cell(place, figures[metric], result.value[:, m, j], value, 4)
+            place = ("experiment_1", model, f"{name} rank")
+            yield _cell(place, figures[f"{metric}_rank"], result.rank[:, m, j], rank, 0)
+
+
+def _cells_2(result: Sweep, printed: dict[str, Any]) -> Iterator[Cell]:
+    for i, k in enumerate(result.k):
+        limit = limits(k)
+        for m, metric in enumerate(METRICS):
+            for j, model in enumerate(MODELS):
+                place = ("experiment_2", f"{metric.upper()} {model}", f"k={k:g}")
+                figure = printed[metric][model][i]
+                yield _cell(place, figure, result.value[:, m, j, i], float(limit[m, j]), 4)
+
+
+def _cells_3(result: PairAccuracy, printed: dict[str, Any]) -> Iterator[Cell]:
+    for i, k in enumerate(result.k):
+        limit = limit_accuracy(k).mean(axis=-1)
+        for m, metric in enumerate(METRICS):
+            place = ("experiment_3", metric.upper(), f"k={k:g}")
+            figure = printed["overall_accuracy"][metric][i]
+            yield _cell(place, figure, result.overall[:, m, i], float(limit[m]), 3)
+    at_2 = result.k.index(2.0)
+    limit = limit_accuracy(2.0)
+    for q, pair in enumerate(PAIRS):
+        for m, metric in enumerate(METRICS):
+            place = ("experiment_3_pairs", pair, metric.upper())
+            figure = printed["pair_accuracy_at_k_2"][pair][metric]
+            yield _cell(place, figure, result.value[:, m, q, at_2], float(limit[m, q]), 3)
+
+
+def _cells_4(result: Spread, printed: dict[str, Any]) -> Iterator[Cell]:
+    limit = limits(result.k)
+    for i, n in enumerate(result.n):
+        for m, metric in enumerate(METRICS):
+            for j, model in enumerate(MODELS):
+                mean, std = printed[f"{metric}_mean_std"][model][i]
+                row = f"{metric.upper()} {model}"
+                place = ("experiment_4", row, f"n={n} mean")
+                yield _cell(place, mean, result.mean[:, m, j, i], float(limit[m, j]), 4)
+                place = ("experiment_4", row, f"n={n} std")
+                yield _cell(place, std, result.std[:, m, j, i], None, 4)
