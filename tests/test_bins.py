@@ -85,6 +85,25 @@ def test_a_constant_prediction_makes_one_quantile_bin(value: float) -> None:
     assert sc.Bins.quantile([value] * 100, 10).edges.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("p", "edges"),
+    [
+        ([0, 0, 1, 1], [0, 0.5, 1]),
+        ([0.1, 0.1, 0.1, 0.9], [0, 0.9, 1]),
+        ([0.2, 0.2, 0.2, 1.0], [0, 0.6, 1]),
+        ([1.0, 1.0, 1.0, 0.5], [0, 0.75, 1]),
+    ],
+)
+def test_ties_at_the_ends_do_not_join_everything(p: list[float], edges: list[float]) -> None:
+    assert sc.Bins.quantile(p, 2).edges.tolist() == edges
+
+
+@given(p=st.lists(UNIT, min_size=2, max_size=60), n=st.integers(2, 12))
+def test_two_different_predictions_are_enough_for_two_quantile_bins(p: list[float], n: int) -> None:
+    apart = len(set(p) - {1 - 2**-53}) > 1  # of 1 and its neighbour nothing lies between
+    assert not apart or len(sc.Bins.quantile(p, n)) >= 2
+
+
 def test_quantile_edges_of_float32_are_the_same_numbers() -> None:
     p = np.linspace(0, 1, 97, dtype=np.float32)
     assert sc.Bins.quantile(p, 8) == sc.Bins.quantile(p.astype(np.float64), 8)
@@ -100,6 +119,7 @@ def test_quantile_edges_of_float32_are_the_same_numbers() -> None:
         ([0, 0.6, 0.4, 1], "the first is from 0.6 to 0.4"),
         ([0, float("nan"), 1], "2 of 2 steps do not"),
         ([], "edges is empty"),
+        ([0, 10**400, 1], "edges must hold numbers that fit a float64"),
     ],
 )
 def test_bad_edges_are_refused(edges: list[float], message: str) -> None:
@@ -118,7 +138,7 @@ def test_too_many_edges_are_refused() -> None:
         sc.Bins(np.arange(10**6 + 2) / (10**6 + 1))
 
 
-@pytest.mark.parametrize("n", [True, 10.0, "10", None])
+@pytest.mark.parametrize("n", [True, 10.0, "10", None, np.float32(3)])
 def test_what_is_no_number_of_bins_is_refused(n: object) -> None:
     with pytest.raises(sc.InputTypeError, match="bins must be a whole number, Bins or edges"):
         sc.smece([1], [0.5], bins=n)  # type: ignore[arg-type]
@@ -139,8 +159,18 @@ def test_bins_are_frozen_and_equal_by_edges() -> None:
     assert bins != "bins"
     with pytest.raises(AttributeError):
         bins.edges = np.array([0.0, 1.0])
+    with pytest.raises(AttributeError):
+        del bins.edges
     with pytest.raises(ValueError, match="read-only"):
         bins.edges[0] = 0.5
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        bins.edges.setflags(write=True)
+
+
+def test_a_negative_zero_edge_is_zero() -> None:
+    bins = sc.Bins([-0.0, 0.5, 1])
+    assert bins == sc.Bins.uniform(2)
+    assert hash(bins) == hash(sc.Bins.uniform(2))
 
 
 def test_bins_keep_a_copy_of_the_callers_edges() -> None:
@@ -163,3 +193,8 @@ def test_repr_names_what_makes_them() -> None:
     many = repr(sc.Bins.quantile(np.linspace(0.1, 0.9, 50), 40))
     assert many.startswith("Bins([0, 0.1")
     assert ", ..., " in many
+
+
+def test_ragged_bins_are_refused() -> None:
+    with pytest.raises(sc.InputTypeError, match="edges must be a column of numbers"):
+        sc.smece([1], [0.5], bins=[[0], [0, 1]])  # type: ignore[list-item]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -116,9 +117,9 @@ def test_names_from_the_data_are_not_markup(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("score", DATA, "--label", "nope", "--pred", FOREST), "no column 'nope'. Its columns are: "
-         "nodule, patient, n_readers"),
-        (("score", DATA, "--label", "soft_malignant", "--pred", "patient"), "patient must hold real "
-         "numbers: patient[0] is 'LIDC-IDRI-0078' (str)"),
+         "'nodule', 'patient', 'n_readers'"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", "patient"), "patient must hold "
+         "numbers: row 1 holds the text 'LIDC-IDRI-0078'"),
         (("score", DATA, "--label", "soft_malignant", "--pred", "n_readers"), "n_readers must be in "
          "[0, 1]: 1377 of 1377 values are not, the first is n_readers[0] = 4.0"),
         (("score", "absent.csv", "--label", "y", "--pred", "p"), "no such file: absent.csv"),
@@ -130,6 +131,9 @@ def test_names_from_the_data_are_not_markup(tmp_path: Path) -> None:
          "value for '--bins'"),
         (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--weight", "fold",
           "--format", "xml"), "'xml' is not one of"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", "soft_malignant"), "must be different "
+         "columns"),
+        (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--weight", ""), "no column ''"),
         (("advise",), "No such command 'advise'"),
     ],
 )  # fmt: skip
@@ -214,3 +218,97 @@ def test_help_of_every_command_names_its_options() -> None:
     shown = softcal("score", "--help").stdout
     for option in ("--label", "--pred", "--bins", "--weight", "--format"):
         assert option in shown
+
+
+def test_without_arguments_it_shows_its_help() -> None:
+    shown = softcal()
+    assert shown.returncode == 0
+    assert "score" in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_the_first_cell_that_is_no_number_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text("y,p\n0.5,0.5\n0.25,\noops,0.5\n")
+    result = softcal("score", path, "--label", "y", "--pred", "p")
+    assert "y must hold numbers: row 3 holds the text 'oops'." in result.stderr
+
+
+def test_quoted_cells_may_hold_newlines(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_text("y,note,p\n" + '0.5,"two\nlines",0.75\n' * 60_000)
+    assert card(path, "--label", "y", "--pred", "p")["n"] == 60_000
+
+
+def test_long_names_of_models_are_never_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    first, second = "m" * 90 + "_a", "m" * 90 + "_b"
+    path.write_text(f"y,{first},{second}\n0.5,0.75,0.25\n")
+    shown = softcal("score", path, "--label", "y", "--pred", first, "--pred", second).stdout
+    joined = "".join(line.split()[0] for line in shown.splitlines() if line.strip())
+    assert first in joined
+    assert second in joined
+
+
+def test_names_the_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "names.csv"
+    path.write_text("y,模型\n0.5,0.75\n", encoding="utf-8")
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "softcal", "score", path, "--label", "y", "--pred", "模型"],
+        capture_output=True, check=False, env=os.environ | {"PYTHONIOENCODING": "cp1252"},
+    )  # fmt: skip
+    assert result.returncode == 0
+    assert rb"\u6a21\u578b" in result.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the full device of Linux")
+def test_output_that_cannot_be_written_is_an_error_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "softcal", "demo"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert result.returncode == 2
+    assert result.stderr.startswith("softcal: error: ")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_an_interruption_is_no_success() -> None:
+    """Interrupted in the middle of a command, it exits with 130 and prints no result."""
+    code = (
+        "import os, signal, sys\n"
+        "from softcal import files\n"
+        "files.read_columns = lambda *a: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from softcal.__main__ import main\n"
+        "main()\n"
+    )
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, "score", "x.csv", "--label", "y", "--pred", "p"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 130
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+def test_an_interruption_before_the_command_starts_is_no_success_either() -> None:
+    code = (
+        "from softcal import cli\n"
+        "def interrupted(_): raise KeyboardInterrupt\n"
+        "cli.run = interrupted\n"
+        "from softcal.__main__ import main\n"
+        "main()\n"
+    )
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_numbers_stored_as_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.parquet"
+    pq.write_table(pa.table({"y": ["0.5", "1"], "p": [0.5, 0.5]}), path)
+    result = softcal("score", path, "--label", "y", "--pred", "p")
+    assert result.returncode == 2
+    assert "y must hold real numbers: y[0] is '0.5' (str)" in result.stderr

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import oracle
 import pytest
@@ -13,7 +17,7 @@ from hypothesis import given
 from strategies import N_BINS, rows, weighted_rows
 
 import softcal as sc
-from softcal import compiled, inputs, kernel
+from softcal import compiled, inputs, kernel, parallel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -66,7 +70,7 @@ def test_every_sum_is_the_exact_one(data: list[tuple[float, float, float]], n: i
     for name, values in exact.items():
         ours = getattr(rel.sums, name)
         np.testing.assert_allclose(
-            ours, [float(v) for v in values], rtol=1e-13, atol=1e-13 * scale[name]
+            ours, [float(v) for v in values], rtol=1e-13, atol=max(1e-13 * scale[name], 1e-300)
         )
 
 
@@ -112,10 +116,10 @@ def test_the_number_of_cores_changes_no_digit(
 ) -> None:
     y, p = rng.random(500_000), rng.random(500_000)
     with monkeypatch.context() as patch:
-        patch.setattr(kernel, "_cores", lambda: 1)
+        patch.setattr(parallel, "_cores", lambda: 1)
         alone = sc.reliability(y, p)
     with monkeypatch.context() as patch:
-        patch.setattr(kernel, "_cores", lambda: 4)
+        patch.setattr(parallel, "_cores", lambda: 4)
         together = sc.reliability(y, p)
     assert alone == together
 
@@ -123,9 +127,9 @@ def test_the_number_of_cores_changes_no_digit(
 def test_cores_are_counted_where_the_system_has_no_affinity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert kernel._cores() >= 1
+    assert parallel._cores() >= 1
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert kernel._cores() >= 1
+    assert parallel._cores() >= 1
 
 
 def test_quantile_and_crowded_bins_agree_on_both_roads(rng: np.random.Generator) -> None:
@@ -194,6 +198,14 @@ def test_the_compiled_loop_means_what_it_says_in_python(
         assert compiled.add_rows.py_func(*arguments, plain)  # type: ignore[attr-defined]
         assert compiled.add_block.py_func(*arguments, 1024, fast)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(plain, fast)
+    found = [compiled.bin_of.py_func(value, bins.edges, bins._guide) for value in p]  # type: ignore[attr-defined]
+    assert found == bins.locate(p).tolist()
+
+
+def test_the_search_inside_a_cell_means_what_it_says_in_python() -> None:
+    bins = sc.Bins([0.0, *(np.arange(1, 50) * 1e-9).tolist(), 1.0])
+    found = [compiled.bin_of.py_func(edge, bins.edges, bins._guide) for edge in bins.edges]  # type: ignore[attr-defined]
+    assert found == [*range(50), 49]
 
 
 @pytest.mark.parametrize(
@@ -220,3 +232,74 @@ def test_without_a_place_for_a_cache_the_loop_still_compiles(
 
     monkeypatch.setattr(compiled, "njit", njit)
     assert compiled._compile(len) is len
+
+
+def test_threads_that_call_at_once_leave_no_setting_behind(rng: np.random.Generator) -> None:
+    y, p = rng.random(70_000), rng.random(70_000)
+    expected = sc.reliability(y, p)
+    settings: Any = numba.config
+    before = settings.SLP_VECTORIZE
+    compiled._compiled_for.clear()
+    with ThreadPoolExecutor(8) as pool:
+        tables = list(pool.map(lambda _: sc.reliability(y, p), range(64)))
+    assert before == settings.SLP_VECTORIZE
+    assert all(table == expected for table in tables)
+
+
+def test_a_disk_too_full_for_the_cache_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def full_disk(*_: object) -> None:
+        calls.append(1)
+        if len(calls) < 3:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiled, "add_block", full_disk)
+    compiled._call_without_rows((np.zeros(1), np.zeros(1), None, None))
+    assert len(calls) == 3
+
+
+def test_a_disk_that_stays_broken_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(compiled, "add_block", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        compiled._call_without_rows((np.zeros(1), None))
+
+
+def test_when_the_interpreter_has_no_more_threads_to_give_one_does_all() -> None:
+    """A handler that runs while the interpreter shuts down, in a real process."""
+    code = (
+        "import atexit, numpy as np, softcal as sc\n"
+        "x = np.full(300_000, 0.5)\n"
+        "atexit.register(lambda: print(sc.smece(x, x * 0.5)))\n"
+    )
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "0.25\n"
+
+
+def test_no_threads_no_pool(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    y, p = rng.random(300_000), rng.random(300_000)
+    expected = sc.reliability(y, p)
+    monkeypatch.setattr(parallel, "_pool", lambda _: None)
+    assert sc.reliability(y, p) == expected
+
+
+def test_a_pool_that_cannot_start_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        message = "cannot schedule new futures after interpreter shutdown"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    assert parallel._pool(2) is None
+
+
+def test_many_bins_make_larger_blocks_and_the_same_sums(rng: np.random.Generator) -> None:
+    n = 400_000
+    y, p = rng.random(n), rng.random(n)
+    fine = sc.reliability(y, p, bins=100_000)
+    assert fine.n == n
+    np.testing.assert_allclose(fine.coarsen(10).gap, sc.reliability(y, p).gap, atol=1e-12)

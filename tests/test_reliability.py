@@ -217,6 +217,11 @@ def test_coarsening_to_what_does_not_divide_is_refused() -> None:
         sc.Reliability.empty(10).coarsen(3)
 
 
+def test_sums_that_do_not_fit_the_bins_are_refused() -> None:
+    with pytest.raises(sc.BinMismatchError, match=r"3 sums do not fit Bins.uniform\(10\)"):
+        sc.Reliability(sc.Bins.uniform(10), sc.Reliability.empty(3).sums)
+
+
 def test_adding_something_else_is_refused() -> None:
     with pytest.raises(TypeError):
         sc.Reliability.empty() + 1  # type: ignore[operator]
@@ -263,6 +268,18 @@ def test_json_round_trip_is_exact(data: list[tuple[float, float, float]], n: int
         assert sc.Reliability.from_dict(json.loads(json.dumps(rel.to_dict()))) == rel
 
 
+@given(
+    weight=st.floats(1e-100, 1e100),
+    data=rows(),
+)
+def test_tables_of_any_allowed_weight_can_be_read_back(
+    weight: float, data: list[tuple[float, float]]
+) -> None:
+    y, p = zip(*data, strict=True)
+    rel = sc.reliability(y, p, sample_weight=[weight] * len(y))
+    assert sc.Reliability.from_dict(json.loads(json.dumps(rel.to_dict()))) == rel
+
+
 @pytest.mark.parametrize("path", sorted((Path(__file__).parent / "tables").glob("*.json")))
 def test_tables_saved_by_earlier_versions_still_load(path: Path) -> None:
     """A saved table is a promise. Never edit these files; add one for each new schema."""
@@ -295,6 +312,30 @@ def spoilt(**changes: object) -> dict[str, Any]:
         (spoilt(sums={"count": [1, -1]}), "none negative"),
         (spoilt(sums={"count": [1, True]}), "'count' must be"),
         (spoilt(sums={"count": [1, 2**70]}), "'count' must be"),
+        (spoilt(schema=True), "of schema True"),
+        (spoilt(schema=1.0), "of schema 1.0"),
+        (
+            spoilt(sums={"count": [2**62, 2**62], "weight": [1, 1], "label": [0.2, 0.7]}),
+            "contradict",
+        ),
+        (
+            spoilt(
+                sums={
+                    "count": [1, 0],
+                    "weight": [1, 0],
+                    "label": [1, 0],
+                    "residual": [1, 0],
+                    "residual_sq": [1, 0],
+                }
+            ),
+            "1 of 2 bins have sums no rows can have",
+        ),
+        (
+            spoilt(
+                sums={"count": [1, 0], "weight": [1, 0], "label": [0.1, 0], "residual": [0.3, 0]}
+            ),
+            "contradict",
+        ),
         (spoilt(sums={"weight": "11"}), "'weight' must be a list of 2 finite numbers"),
         (spoilt(sums={"weight": [1, math.nan]}), "'weight' must be"),
         (spoilt(sums={"residual": [1, -math.inf]}), "'residual' must be"),

@@ -9,6 +9,9 @@ EXTRAS = {"typer": "cli", "rich": "cli", "pyarrow": "cli", "matplotlib": "plot"}
 
 def main() -> None:
     """Run the command line; exit code 0 when it worked, 2 when it was refused."""
+    for stream in (sys.stdout, sys.stderr):
+        # A name the terminal's encoding lacks is shown escaped, not refused.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         from softcal.cli import run
 
@@ -21,6 +24,8 @@ def main() -> None:
             f"softcal: error: this needs the {extra!r} extra: pip install 'softcal[{extra}]'\n"
         )
         code = 2
+    except KeyboardInterrupt:
+        code = 130
     sys.exit(code)
 
 

@@ -48,21 +48,26 @@ class Bins:
     _steps: int
 
     def __init__(self, edges: Sequence[float] | FloatArray) -> None:
-        own = column(edges, "edges").astype(np.float64)  # a copy: the caller keeps theirs
+        # A copy, since the caller keeps theirs; plus 0, which turns an edge of -0 into 0.
+        own = column(edges, "edges").astype(np.float64) + 0.0
         _refuse_bad_edges(own)
         upper = np.append(own[1:-1], np.inf)  # the last bin is closed: nothing lies above it
         guide = _guide(own)
         for array in (own, upper, guide):
             array.setflags(write=False)
-        object.__setattr__(self, "edges", own)
+        object.__setattr__(self, "edges", own.view())  # of which nobody can unlock the base
         object.__setattr__(self, "_upper", upper)
         object.__setattr__(self, "_guide", guide)
         object.__setattr__(self, "_steps", int(np.diff(guide).max()))
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse: bins are shared between tables, so they never change."""
-        message = f"Bins are frozen: make new ones instead of setting {name!r}."
+        message = f"Bins are frozen: make new ones instead of changing {name!r}."
         raise AttributeError(message)
+
+    def __delattr__(self, name: str) -> None:
+        """Refuse, as above."""
+        self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[type[Bins], tuple[FloatArray]]:
         """Travel between processes as the edges alone; the rest is made from them."""
@@ -92,8 +97,8 @@ class Bins:
     def quantile(y_prob: npt.ArrayLike, n: int) -> Bins:
         """Give at most n bins that hold about the same number of these predictions.
 
-        Every inner edge is one of the predictions, and equal predictions always share a bin.
-        So with many ties there are fewer than n bins, and none of them is empty.
+        Equal predictions always share a bin, so with many ties there are fewer than n bins;
+        none of them is empty, and two different predictions are enough for two bins.
 
         Examples
         --------
@@ -106,9 +111,7 @@ class Bins:
         p = probabilities(y_prob, "y_prob")
         starts = np.unique(np.arange(1, wanted) * p.size // wanted)
         values = as_float64(np.partition(p, starts)[starts]) if starts.size else starts
-        inner = np.unique(values)
-        # An edge at the least prediction would leave the first bin empty, one at 1 the last.
-        inner = inner[(inner > float(p.min())) & (inner < 1)]
+        inner = np.unique(_off_the_ends(np.unique(values), p))
         return Bins(np.concatenate(([0.0], inner, [1.0])))
 
     @staticmethod
@@ -122,7 +125,7 @@ class Bins:
         """
         if isinstance(bins, Bins):
             return bins
-        if isinstance(bins, int) or np.ndim(cast("Any", bins)) == 0:
+        if isinstance(bins, int | float | str | np.generic) or bins is None:
             return Bins.uniform(cast("int", bins))
         return Bins(cast("Sequence[float]", bins))
 
@@ -146,7 +149,7 @@ class Bins:
     @property
     def is_uniform(self) -> bool:
         """Whether the edges are exactly those of `Bins.uniform`."""
-        return self == _uniform(len(self))
+        return np.array_equal(self.edges, np.arange(len(self) + 1) / len(self))
 
     def __len__(self) -> int:
         return self.edges.size - 1
@@ -171,6 +174,19 @@ class Bins:
 @lru_cache(maxsize=64)
 def _uniform(n: int) -> Bins:
     return Bins(np.arange(n + 1) / n)
+
+
+def _off_the_ends(inner: FloatArray, p: Column) -> FloatArray:
+    """Move edges that would leave the first or last bin empty, where many predictions tie."""
+    least = float(p.min())
+    if inner.size and inner[0] <= least:  # at the least prediction: take the next one up
+        above = p[p > least]
+        inner = np.append(inner[inner > least], as_float64(above).min() if above.size else ())
+    if (inner == 1).any():  # at 1, where no bin can start: anywhere between the last two values
+        below = float(p[p < 1].max())
+        between = (below + 1) / 2
+        inner = np.append(inner[inner < 1], between if between < 1 else below)
+    return inner[(inner > least) & (inner < 1)]
 
 
 def _refuse_bad_edges(edges: Column) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -69,13 +68,13 @@ def score(
     from softcal.files import read_columns
     from softcal.scorecard import scorecard
 
-    wanted = [label, *pred, *([weight] if weight else [])]
+    wanted = [label, *pred, *([] if weight is None else [weight])]
     columns = read_columns(data, wanted)
     card = scorecard(
         (label, columns[label]),
         {name: columns[name] for name in pred},
         bins=bins,
-        weight=(weight, columns[weight]) if weight else None,
+        weight=None if weight is None else (weight, columns[weight]),
     )
     if format_ is Format.JSON:
         _print_json(card)
@@ -148,9 +147,10 @@ def score_table(card: dict[str, Any]) -> Table:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; give its exit code. Refusals are one line on stderr."""
     try:
-        app(list(arguments), prog_name="softcal", standalone_mode=False)
-    except (SoftcalError, TyperException) as error:
+        code = app(list(arguments) or ["--help"], prog_name="softcal", standalone_mode=False)
+        sys.stdout.flush()
+    except (SoftcalError, TyperException, OSError) as error:
         text = error.format_message() if isinstance(error, TyperException) else str(error)
         sys.stderr.write(f"softcal: error: {' '.join(text.split())}\n")
         return 2
-    return 0
+    return int(code or 0)  # typer gives 130 for an interruption, None when all went well

@@ -6,7 +6,8 @@ and loaded later (milliseconds).
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,12 @@ from numba import config, njit
 from softcal.inputs import LARGEST_WEIGHT, SMALLEST_WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from softcal.inputs import Column
+
+_lock = threading.Lock()
+_compiled_for: set[tuple[str, ...]] = set()
 
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,23 +29,6 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(nogil=True, cache=True)(function)
     except RuntimeError:  # no place to write a cache: compile anew in each process
         return njit(nogil=True)(function)
-
-
-@contextmanager
-def joined_additions() -> Iterator[None]:
-    """Compile what is first called in here with additions to neighbouring sums joined.
-
-    Six sums of a bin lie side by side, and one vector instruction adds to four of them. LLVM
-    finds that by itself when its SLP pass is on; Numba leaves it off, and has no option for it
-    but this setting of the whole process, which is put back at once. No digit changes.
-    """
-    settings: Any = config
-    before = settings.SLP_VECTORIZE
-    settings.SLP_VECTORIZE = 1
-    try:
-        yield
-    finally:
-        settings.SLP_VECTORIZE = before
 
 
 @_compile
@@ -131,15 +120,59 @@ def add_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped
     return True
 
 
-@_compile
-def add_residuals(p, soft, hard, edges, guide, sums):  # type: ignore[no-untyped-def]
-    """Add p - soft and p - hard to the sums of each data set, a row of p; p = 1 goes apart.
+def compile_for(*columns: Column | None) -> None:
+    """Compile the loop for columns of these dtypes, if that is not done yet.
 
-    `sums` has shape (data sets, 2, bins + 1); its last place takes the predictions of exactly 1.
+    The six sums of a bin lie side by side, and one vector instruction adds to four of them. LLVM
+    finds that by itself when its SLP pass is on; Numba leaves it off, and has no option for it but
+    a setting of the whole process, which is put back at once. No digit changes.
     """
+    key = tuple("" if column is None else column.dtype.char for column in columns)
+    with _lock:
+        if key in _compiled_for:
+            return
+        settings: Any = config
+        before = settings.SLP_VECTORIZE
+        settings.SLP_VECTORIZE = 1
+        try:
+            _call_without_rows(columns)
+        finally:
+            settings.SLP_VECTORIZE = before
+        _compiled_for.add(key)
+
+
+def _call_without_rows(columns: tuple[Column | None, ...]) -> None:
+    from softcal.bins import Bins
+
+    bins = Bins.uniform(1)
+    none = [None if column is None else column[:0] for column in columns]
+    arguments = (*none, bins.edges, bins._guide, 1, np.zeros((1, 13)))  # noqa: SLF001
+    for _ in range(3):
+        # A full disk: each time one function more is compiled, though its code is not kept.
+        with suppress(OSError):
+            add_block(*arguments)
+            return
+    add_block(*arguments)
+
+
+@_compile
+def residual_scores(p, soft, hard, edges, guide, scores):  # type: ignore[no-untyped-def]
+    """Score data sets, the rows of p, against two kinds of label and under two readings.
+
+    `scores[0, :, r]` leaves predictions of exactly 1 out of every bin, `scores[1, :, r]` puts them
+    in the last; the second axis is the label, soft or hard. No values are checked.
+    """
+    n_bins = edges.size - 1
+    sums = np.zeros((2, n_bins + 1))  # the last place takes the predictions of exactly 1
     for r in range(p.shape[0]):
+        sums[:] = 0.0
         for i in range(p.shape[1]):
             p_i = p[r, i]
-            b = sums.shape[2] - 1 if p_i == 1.0 else bin_of(p_i, edges, guide)
-            sums[r, 0, b] += p_i - soft[r, i]
-            sums[r, 1, b] += p_i - hard[r, i]
+            b = bin_of(p_i, edges, guide) + (p_i == 1.0)
+            sums[0, b] += p_i - soft[r, i]
+            sums[1, b] += p_i - hard[r, i]
+        for label in range(2):
+            inner = np.abs(sums[label, : n_bins - 1]).sum()
+            last, ones = sums[label, n_bins - 1], sums[label, n_bins]
+            scores[0, label, r] = (inner + abs(last)) / p.shape[1]
+            scores[1, label, r] = (inner + abs(last + ones)) / p.shape[1]

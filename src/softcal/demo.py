@@ -31,7 +31,8 @@ def show(console: Console) -> None:
         f"[bold]{share.size:,} lung nodules[/bold], each judged by {readers.min()} or "
         f"{readers.max()} radiologists. The label is the share of them who think it malignant. "
         f"On {split:.0%} of the nodules they disagree, so a yes/no label would hide what they "
-        "know.\n"
+        f"know. Here 'majority' is more than half of them; the {np.mean(share == 0.5):.0%} exact "
+        "ties count as no, as they did when the two models were trained.\n"
     )
     terminal.print_titled(
         console, "How far off are the predictions?", _scores(against_majority, against_readers)

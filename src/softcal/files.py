@@ -43,6 +43,8 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         message = f"cannot read {path}: {' '.join(str(error).split())}"
         raise InputError(message) from error
+    for name in wanted:
+        _refuse_text(table.column(name), name)
     return {name: table.column(name) for name in wanted}
 
 
@@ -57,18 +59,41 @@ def _read_parquet(path: Path, wanted: list[str]) -> Any:
 def _read_text(path: Path, wanted: list[str]) -> Any:
     from pyarrow import csv
 
-    parse = csv.ParseOptions(delimiter=_SEPARATORS[path.suffix.lower()])
+    parse = csv.ParseOptions(delimiter=_SEPARATORS[path.suffix.lower()], newlines_in_values=True)
     with csv.open_csv(path, parse_options=parse) as head:
         _refuse_unknown(wanted, head.schema.names, path)
     only = csv.ConvertOptions(include_columns=wanted)
     return csv.read_csv(path, parse_options=parse, convert_options=only)
 
 
+def _refuse_text(column: Any, name: str) -> None:
+    """Refuse a column that holds text, and show the first cell that is no number."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return
+    for row, cell in enumerate(column):
+        if cell.is_valid and not _is_number(cell.as_py()):
+            message = (
+                f"{name} must hold numbers: row {row + 1} holds the text {cell.as_py()!r:.60}."
+            )
+            raise InputError(message)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _refuse_unknown(wanted: list[str], present: list[str], path: Path) -> None:
     for name in wanted:
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
-            message = f"{path.name} has {problem}. Its columns are: {', '.join(present)}."
+            names = ", ".join(map(repr, present))
+            message = f"{path.name} has {problem}. Its columns are: {names}."
             raise InputError(message)
 
 

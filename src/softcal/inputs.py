@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Column: TypeAlias = npt.NDArray[Any]
-"""One-dimensional array of any real dtype, as the caller holds it: never copied."""
+"""One-dimensional array of any real dtype, as the caller holds it where NumPy can read that."""
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -28,7 +28,7 @@ SMALLEST_WEIGHT = 1e-100
 LARGEST_WEIGHT = 1e100
 """Between these the square of a weight is a normal float64, and so are sums of it."""
 
-_BLOCK = 1 << 16
+_ROWS_AT_ONCE = 1 << 16
 
 
 class Names(NamedTuple):
@@ -53,7 +53,7 @@ class Rows(NamedTuple):
     names: Names
 
     def blocks(
-        self, size: int = _BLOCK
+        self, size: int = _ROWS_AT_ONCE
     ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
         """Walk through (p, y, w) as float64, a bounded number of rows at a time."""
         for start in range(0, self.y_prob.size, size):
@@ -94,18 +94,17 @@ def rows(
     return Rows(y, p, w, m, names)
 
 
-def checked(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-) -> Rows:
-    """Like `rows`, but read the values too; for what does not go through the kernel."""
-    data = rows(y_true, y_prob, sample_weight)
-    _refuse_outside_unit(data.y_true, data.names.y_true)
-    _refuse_outside_unit(data.y_prob, data.names.y_prob)
-    if data.sample_weight is not None:
-        _refuse_bad_weights(data.sample_weight, data.names.sample_weight)
-        if not any(bool(np.any(w > 0)) for _, _, w in data.blocks() if w is not None):
-            refuse_no_weight(data)
-    return data
+def all_valid(
+    p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None = None
+) -> bool:
+    """Whether every value keeps the rules; where not, `refuse` says which and why."""
+    # Written so that NaN, which fails every comparison, is invalid.
+    valid = p.min() >= 0 and p.max() <= 1 and y.min() >= 0 and y.max() <= 1
+    if w is not None:
+        valid = valid and bool((~_is_bad_weight(w)).all())
+    if m is not None:
+        valid = valid and bool((~_is_bad_vote(m)).all())
+    return bool(valid)
 
 
 def probabilities(values: npt.ArrayLike, name: str) -> Column:
@@ -137,9 +136,12 @@ def refuse_no_weight(data: Rows) -> NoReturn:
     raise InputError(message)
 
 
-def refuse_soft_labels(y: Column, name: str = "y_true") -> NoReturn:
+def refuse_soft_labels(data: Rows) -> NoReturn:
     """Raise because an outcome metric was given labels other than 0 and 1."""
+    y, name = data.y_true, data.names.y_true
     soft = (y != 0) & (y != 1)
+    if data.sample_weight is not None:
+        soft &= data.sample_weight > 0
     message = (
         f"{name} must be 0 or 1 for ece: {_found(y, soft, name)}. Use smece for labels that "
         "are probabilities, or ece(..., threshold=0.5) to harden them on purpose."
@@ -155,30 +157,32 @@ def as_float64(part: Column) -> FloatArray:
 def column(values: Any, name: str) -> Column:
     """Turn any array-like into a one-dimensional array of real numbers, without a copy."""
     array = values if type(values) is np.ndarray else _to_array(values, name)
+    _refuse_other_shapes(array, name)
     kind = array.dtype.kind
     if kind == "O":
-        array = _from_objects(array, name)
-    elif kind not in "fiub":
+        return _from_objects(array, name)
+    if kind not in "fiub":
         what = {"c": "complex numbers", "U": "text", "S": "text", "T": "text"}
         message = (
             f"{name} must hold real numbers: it holds {what.get(kind, str(array.dtype))} "
             f"(dtype {array.dtype}). Convert it to float first."
         )
         raise InputTypeError(message)
+    return array
+
+
+def _refuse_other_shapes(array: Column, name: str) -> None:
     if array.ndim != 1:
-        hint = (
-            f"Pass {name}.ravel()."
-            if array.ndim == 2 and 1 in array.shape
-            else f"Pass the column of one class, for instance {name}[:, 1]."
-            if array.ndim == 2
-            else "Pass one value per row."
-        )
+        hint = "Pass a list, an array or a column, one value per row."
+        if array.ndim == 2 and 1 in array.shape:
+            hint = f"Pass that column itself (of an array, {name}.ravel())."
+        elif array.ndim == 2:
+            hint = f"Pass the column of one class (of an array, {name}[:, 1])."
         message = f"{name} must be one column: it has shape {array.shape}. {hint}"
         raise InputError(message)
     if not array.size:
         message = f"{name} is empty: pass at least one row."
         raise InputError(message)
-    return array
 
 
 def _to_array(values: Any, name: str) -> Column:
@@ -187,14 +191,17 @@ def _to_array(values: Any, name: str) -> Column:
         if missing.any():
             _refuse_missing(missing.ravel(), name)
         return np.asarray(values.data)
-    if hasattr(values, "detach"):
-        return _from_torch(values, name)
     try:
-        if hasattr(values, "iloc") and getattr(values.dtype, "na_value", None) is not None:
+        if hasattr(values, "detach") and hasattr(values, "device"):
+            return _from_torch(values, name)
+        if hasattr(values, "iloc") and hasattr(getattr(values, "dtype", None), "na_value"):
             return _from_nullable(values)
         return np.asarray(values)
-    except (TypeError, ValueError) as error:
-        message = f"{name} must be a column of numbers: numpy cannot read it ({error})."
+    except InputTypeError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        message = f"{name} must be a column of numbers: NumPy cannot read it ({reason:.200})."
         raise InputTypeError(message) from error
 
 
@@ -226,13 +233,17 @@ def _from_objects(array: Column, name: str) -> Column:
     if missing.any():
         _refuse_missing(missing, name)
     for position, value in enumerate(flat):
-        if not isinstance(value, Real | Decimal):
+        if not isinstance(value, Real | Decimal | np.bool_):
             message = (
                 f"{name} must hold real numbers: {name}[{position}] is "
                 f"{value!r:.60} ({type(value).__name__}). Convert it to float first."
             )
             raise InputTypeError(message)
-    return array.astype(np.float64)
+    try:
+        return array.astype(np.float64)
+    except (OverflowError, ValueError) as error:
+        message = f"{name} must hold numbers that fit a float64: {error}."
+        raise InputError(message) from error
 
 
 def _is_missing(value: object) -> bool:
@@ -241,7 +252,7 @@ def _is_missing(value: object) -> bool:
 
 def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
     if isinstance(n_votes, int | np.integer) and not isinstance(n_votes, bool):
-        return np.broadcast_to(np.asarray(n_votes), (size,))
+        return np.broadcast_to(column([n_votes], name), (size,))
     return column(n_votes, name)
 
 
@@ -300,10 +311,7 @@ def _refuse_bad_weights(array: Column, name: str) -> None:
             "A weight of 0 leaves a row out."
         )
         raise InputError(message)
-    wild = _where(
-        array,
-        lambda part: ~(((part >= SMALLEST_WEIGHT) & (part <= LARGEST_WEIGHT)) | (part == 0)),
-    )
+    wild = _where(array, _is_bad_weight)
     if wild is not None:
         message = (
             f"{name} must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}: "
@@ -314,13 +322,23 @@ def _refuse_bad_weights(array: Column, name: str) -> None:
 
 def _refuse_bad_votes(array: Column, name: str) -> None:
     _refuse_nan(array, name)
-    wrong = _where(array, lambda part: ~((part >= 1) & (part < 2**53) & (part == np.floor(part))))
+    wrong = _where(array, _is_bad_vote)
     if wrong is not None:
         message = (
             f"{name} must be whole numbers of 1 or more: {_found(array, wrong, name)}. "
             "Pass how many votes each label is the share of."
         )
         raise InputError(message)
+
+
+def _is_bad_weight(w: FloatArray) -> npt.NDArray[np.bool_]:
+    bad: npt.NDArray[np.bool_] = ~(((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0))
+    return bad
+
+
+def _is_bad_vote(m: FloatArray) -> npt.NDArray[np.bool_]:
+    bad: npt.NDArray[np.bool_] = ~((m >= 1) & (m < 2**53) & (m == np.floor(m)))
+    return bad
 
 
 def _refuse_nan(array: Column, name: str) -> None:
@@ -334,8 +352,8 @@ def _where(
 ) -> npt.NDArray[np.bool_] | None:
     """Mark the values for which a rule says so, block by block; None if there are none."""
     marks = np.empty(array.size, dtype=bool)
-    for start in range(0, array.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, array.size, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
         marks[part] = rule(as_float64(array[part]))
     return marks if marks.any() else None
 

@@ -6,22 +6,23 @@ Which road is taken depends on the number of rows only, and both cut the rows in
 fixed way on every machine, so the same data always gives the same digits.
 
 A long row of additions drifts: 0.1 added a million times in float64 is off in the eleventh
-digit. So neither road adds more than about a thousand rows before it puts the partial sum aside.
+digit. So neither road adds more than 1,024 rows (8 a bin, where there are many bins) before it
+puts the partial sum aside.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from softcal.inputs import LARGEST_WEIGHT, SMALLEST_WEIGHT, FloatArray, Rows, as_float64
+from softcal.inputs import Column, FloatArray, Rows, all_valid, as_float64
+from softcal.parallel import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from softcal.bins import Bins
 
@@ -97,7 +98,7 @@ def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
     p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
     w = None if rows.sample_weight is None else as_float64(rows.sample_weight)
     m = None if rows.n_votes is None else as_float64(rows.n_votes)
-    if not _all_valid(p, y, w, m):
+    if not all_valid(p, y, w, m):
         return None
     n_bins = len(bins)
     cell = bins._locate(p)  # noqa: SLF001
@@ -134,36 +135,25 @@ def _terms(
         yield from (m * here, repeated, p_var / m, repeated * y_var / np.maximum(m - 1, 1))
 
 
-def _all_valid(p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None) -> bool:
-    # Written so that NaN, which fails every comparison, is invalid.
-    valid = p.min() >= 0 and p.max() <= 1 and y.min() >= 0 and y.max() <= 1
-    if w is not None:
-        valid = valid and bool((((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0)).all())
-    if m is not None:
-        valid = valid and bool(((m >= 1) & (m < 2**53) & (m == np.floor(m))).all())
-    return bool(valid)
-
-
 def _compiled_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
     # Imported here, since it imports Numba: a quarter of a second, once.
-    from softcal.compiled import add_block, joined_additions
+    from softcal.compiled import add_block, compile_for
 
     shape = (len(bins), len(_columns(rows)))
-
     run = _rows_per_partial_sum(len(bins))
+    size = max(_BLOCK, run)
 
-    def block_sums(start: int, size: int = _BLOCK) -> FloatArray | None:
-        columns = _block(rows, slice(start, start + size))
+    def block_sums(start: int) -> FloatArray | None:
         totals = np.zeros(shape)
-        valid = add_block(*columns, bins.edges, bins._guide, run, totals)  # noqa: SLF001
+        block = _block(rows, slice(start, start + size))
+        valid = add_block(*block, bins.edges, bins._guide, run, totals)  # noqa: SLF001
         return totals if valid else None
 
-    with joined_additions():
-        block_sums(0, size=0)  # compiles, or loads, before the threads start
-
+    compile_for(*_block(rows, slice(0)))  # before the threads start
     total = np.zeros(shape)
     lost = np.zeros_like(total)
-    for part in _in_order(block_sums, range(0, rows.y_prob.size, _BLOCK)):
+    starts = range(0, rows.y_prob.size, size)
+    for part in in_order(block_sums, starts, at_most=len(starts)):
         if part is None:
             return None
         # Kahan's sum: what rounding loses of one block is added with the next.
@@ -177,34 +167,12 @@ def _compiled_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
 def _block(rows: Rows, part: slice) -> list[npt.NDArray[Any] | None]:
     """Cut out some rows as the loop can read them: contiguous float64 or float32."""
     columns = (rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes)
-    return [
-        None
-        if column is None
-        else np.ascontiguousarray(column[part])
-        if column.dtype in (np.float32, np.float64)
-        else as_float64(column[part])
-        for column in columns
-    ]
+    return [None if column is None else _readable(column[part]) for column in columns]
 
 
-def _in_order(
-    work: Callable[[int], FloatArray | None], starts: range
-) -> Iterator[FloatArray | None]:
-    """Run the work on all cores, and give the results in the order of the starts."""
-    threads = min(len(starts), _cores())
-    if threads == 1:
-        yield from map(work, starts)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # slow to import, needed for large data
-
-    pool = ThreadPoolExecutor(threads)
-    try:
-        yield from pool.map(work, starts)
-    finally:  # also when interrupted, or when a block was refused: start no further block
-        pool.shutdown(cancel_futures=True)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _readable(part: Column) -> Column:
+    native = part.dtype in (np.float32, np.float64)
+    block = np.ascontiguousarray(part) if native else as_float64(part)
+    # Numba compiles anew for read-only arrays, which half of our callers have: so all are.
+    block.setflags(write=False)
+    return block

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from softcal import inputs
-from softcal.errors import InputError
-from softcal.reliability import reliability
+from softcal.bins import Bins
+from softcal.errors import InputError, InputTypeError
+from softcal.reliability import from_rows, reliability
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,11 +97,12 @@ def ece(
     Traceback (most recent call last):
     softcal.errors.InputError: y_true must be 0 or 1 for ece: 3 of 3 values are not, ...
     """
+    rows = inputs.rows(y_true, y_prob, sample_weight)
     if threshold is not None:
-        y_true = harden(y_true, threshold)
-    rel = reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight)
+        rows = rows._replace(y_true=harden(rows.y_true, threshold))
+    rel = from_rows(rows, Bins.of(bins))
     if not rel.has_hard_labels:
-        inputs.refuse_soft_labels(inputs.column(y_true, "y_true"))
+        inputs.refuse_soft_labels(rows)
     return rel.smece
 
 
@@ -111,10 +114,14 @@ def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool
     >>> harden([0.2, 0.5, 0.9])
     array([False, False,  True])
     """
+    if not isinstance(threshold, Real):
+        message = f"threshold must be a number: got {threshold!r:.60}."
+        raise InputTypeError(message)
     if not 0 <= threshold < 1:
         message = f"threshold must be at least 0 and below 1: got {threshold!r}."
         raise InputError(message)
-    hard: npt.NDArray[np.bool_] = inputs.probabilities(y_true, "y_true") > threshold
+    # As a float64, so that labels of any dtype are compared with the same number.
+    hard: npt.NDArray[np.bool_] = inputs.probabilities(y_true, "y_true") > np.float64(threshold)
     return hard
 
 
@@ -218,14 +225,7 @@ def log_loss(
     >>> round(label_entropy(y_true) + kl_divergence(y_true, y_prob), 4)
     0.3474
     """
-    from scipy.special import entr, rel_entr
-
-    def terms(y: FloatArray, p: FloatArray) -> FloatArray:
-        entropy = entr(y) + entr(1 - y)
-        total: FloatArray = entropy + rel_entr(y, p) + rel_entr(1 - y, 1 - p)
-        return total
-
-    return _mean(terms, y_true, y_prob, sample_weight)
+    return _mean(_cross_entropy, y_true, y_prob, sample_weight)
 
 
 def kl_divergence(
@@ -247,13 +247,12 @@ def kl_divergence(
     >>> round(kl_divergence([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
     0.1163
     """
-    from scipy.special import rel_entr
 
-    def terms(y: FloatArray, p: FloatArray) -> FloatArray:
-        divergence: FloatArray = rel_entr(y, p) + rel_entr(1 - y, 1 - p)
-        return divergence
+    def divergence(y: FloatArray, p: FloatArray) -> FloatArray:
+        excess: FloatArray = _cross_entropy(y, p) - _cross_entropy(y, y)
+        return np.maximum(excess, 0.0)  # never negative, but for rounding
 
-    return _mean(terms, y_true, y_prob, sample_weight)
+    return _mean(divergence, y_true, y_prob, sample_weight)
 
 
 def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
@@ -268,13 +267,15 @@ def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None 
     >>> round(label_entropy([0.0, 0.5, 1.0]), 4)
     0.231
     """
-    from scipy.special import entr
+    return _mean(_cross_entropy, y_true, y_true, sample_weight)
 
-    def terms(y: FloatArray, _: FloatArray) -> FloatArray:
-        entropy: FloatArray = entr(y) + entr(1 - y)
-        return entropy
 
-    return _mean(terms, y_true, y_true, sample_weight)
+def _cross_entropy(y: FloatArray, p: FloatArray) -> FloatArray:
+    """Give each row's log loss; 0 log 0 is 0."""
+    from scipy.special import xlog1py, xlogy
+
+    loss: FloatArray = -xlogy(y, p) - xlog1py(1 - y, -p)
+    return loss
 
 
 def _mean(
@@ -284,12 +285,17 @@ def _mean(
     sample_weight: npt.ArrayLike | None,
 ) -> float:
     """Weighted mean of what each row gives, block by block so that memory stays bounded."""
+    rows = inputs.rows(y_true, y_prob, sample_weight)
     totals, weights = [], []
-    for p, y, w in inputs.checked(y_true, y_prob, sample_weight).blocks():
+    for p, y, w in rows.blocks():
+        if not inputs.all_valid(p, y, w):
+            inputs.refuse(rows)
         loss = terms(y, p)
         if w is not None:
             # A row of weight 0 is absent, even where its loss is infinite.
             loss = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
         totals.append(float(loss.sum()))
         weights.append(float(y.size if w is None else w.sum()))
+    if not any(weights):
+        inputs.refuse_no_weight(rows)
     return math.fsum(totals) / math.fsum(weights)

@@ -15,14 +15,15 @@ from softcal.errors import BinMismatchError, InputError
 from softcal.kernel import SUM_NAMES, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from softcal.inputs import FloatArray, Rows
 
 FORMAT = "softcal.reliability"
 SCHEMA = 1
 
-_LARGEST_SUM = 2**62  # of counts, which must fit an int64; ample for sums of weights
+_LARGEST_COUNT = 2**62  # in all bins together, so that it fits an int64 with room to add
+_LARGEST_SUM = 1e300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +56,9 @@ class Reliability:
     sums: Sums
 
     def __post_init__(self) -> None:
+        if self.sums.count.size != len(self.bins):
+            message = f"{self.sums.count.size} sums do not fit {self.bins!r}."
+            raise BinMismatchError(message)
         for array in vars(self.sums).values():
             array.setflags(write=False)
 
@@ -214,7 +218,9 @@ class Reliability:
         return self if other == 0 else NotImplemented
 
     def coarsen(self, bins: BinsLike) -> Reliability:
-        """Join neighbouring bins into fewer: exactly the table built with those from the start.
+        """Join neighbouring bins into fewer: the table built with those from the start.
+
+        Counts are exact, sums right to float rounding.
 
         Parameters
         ----------
@@ -225,8 +231,8 @@ class Reliability:
         Examples
         --------
         >>> fine = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=3600)
-        >>> fine.coarsen(2) == reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
-        True
+        >>> fine.coarsen(2).gap.round(4)
+        array([ 0.05, -0.1 ])
         """
         target = Bins.of(bins)
         missing = ~np.isin(target.edges, self.bins.edges)
@@ -267,18 +273,18 @@ class Reliability:
         }
 
     @staticmethod
-    def from_dict(saved: Mapping[str, Any]) -> Reliability:
+    def from_dict(saved: dict[str, Any]) -> Reliability:
         """Read a table back from what `to_dict` gave.
 
         Raises
         ------
-        InputError
+        InputError, InputTypeError
             If this is not such a table, or one of a newer softcal.
         """
         if not isinstance(saved, dict) or saved.get("format") != FORMAT:
             message = f"not a saved reliability table: its 'format' must be {FORMAT!r}."
             raise InputError(message)
-        if saved.get("schema") != SCHEMA:
+        if type(saved.get("schema")) is not int or saved["schema"] != SCHEMA:
             message = (
                 f"cannot read a reliability table of schema {saved.get('schema')!r:.20}: this "
                 f"softcal reads schema {SCHEMA}. Upgrade softcal."
@@ -290,7 +296,7 @@ class Reliability:
             message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
             raise InputError(message)
         read = Sums(*(_read_sum(sums, name, len(bins)) for name in SUM_NAMES))
-        _refuse_impossible(read)
+        _refuse_impossible(read, bins)
         return Reliability(bins, read)
 
     def __eq__(self, other: object) -> bool:
@@ -313,21 +319,27 @@ class Reliability:
     def _repr_html_(self) -> str:
         return tabular.as_html(*self._shown())
 
-    def _shown(self) -> tuple[str, list[str], list[Sequence[str]]]:
+    def _shown(self) -> tuple[str, list[str], list[list[str]]]:
         smece = f"{self.smece:.4f}" if self.n else "none"
         title = f"n = {self.n}   SMECE = {smece}   bins = {len(self.bins)}"
         header = ["bin", "count", "mean prob", "mean label", "gap"]
         edges = self.bins.edges
         digits = 3 if np.array_equal(edges, edges.round(3)) else 6
-        rows = [
-            [
-                f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}",
-                f"{count}",
-                *(("-", "-", "-") if not count else (f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}")),
-            ]
-            for low, high, count, p, y, gap in self.per_bin()
-        ]
-        return title, header, tabular.shortened(rows)
+        first, left_out, last = tabular.ends(list(self.per_bin()))
+        rows = [_as_row(*bin_, digits) for bin_ in first]
+        if left_out:
+            rows.append([f"... {left_out} more", "", "", "", ""])
+        rows += [_as_row(*bin_, digits) for bin_ in last]
+        return title, header, rows
+
+
+def _as_row(
+    low: float, high: float, count: int, p: float, y: float, gap: float, digits: int
+) -> list[str]:
+    edges = f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}"
+    if not count:
+        return [edges, "0", "-", "-", "-"]
+    return [edges, f"{count}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
 
 
 def reliability(
@@ -391,16 +403,17 @@ def from_rows(rows: Rows, bins: Bins) -> Reliability:
     return Reliability(bins, sums)
 
 
-def _read_sum(sums: Mapping[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
+def _read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
     """Read one saved sum, trusting nothing: the file may be anybody's."""
     whole = name == "count"
     values = sums.get(name, [0] * n_bins)
-    low = -_LARGEST_SUM if name == "residual" else 0
+    high = _LARGEST_COUNT if whole else _LARGEST_SUM
+    low = -high if name == "residual" else 0
     kinds = (int,) if whole else (int, float)
     if (
         not isinstance(values, list)
         or len(values) != n_bins
-        or not all(type(v) in kinds and low <= v <= _LARGEST_SUM for v in values)
+        or not all(type(v) in kinds and low <= v <= high for v in values)
     ):
         message = (
             f"a saved table's sum {name!r} must be a list of {n_bins} finite "
@@ -410,13 +423,24 @@ def _read_sum(sums: Mapping[str, Any], name: str, n_bins: int) -> npt.NDArray[An
     return np.array(values, dtype=np.int64 if whole else np.float64)
 
 
-def _refuse_impossible(sums: Sums) -> None:
+def _refuse_impossible(sums: Sums, bins: Bins) -> None:
     """Refuse saved sums no data could give, rather than turn them into nonsense later."""
-    slack = sums.weight * (1 + 1e-9)
-    bounded = (sums.label, np.abs(sums.residual), sums.residual_sq, sums.label_var)
-    if ((sums.count > 0) != (sums.weight > 0)).any() or any((s > slack).any() for s in bounded):
+    more = 1 + 1e-9  # room for the rounding of honest sums
+    weight = sums.weight * more
+    prob = sums.label + sums.residual
+    rounding = weight * 1e-9
+    possible = (
+        ((sums.count > 0) == (sums.weight > 0))
+        & (sums.label <= weight)
+        & (sums.residual_sq <= weight)
+        & (sums.label_var <= weight)
+        & (sums.residual**2 <= weight * sums.residual_sq * more + 1e-300)
+        & (prob >= bins.edges[:-1] * sums.weight - rounding)
+        & (prob <= bins.edges[1:] * weight + rounding)
+    )
+    if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
         message = (
-            "a saved table's sums contradict each other: a bin has rows exactly when it has "
-            "weight, and predictions, labels and differences add up to no more than that."
+            f"a saved table's sums contradict each other: {(~possible).sum()} of {len(bins)} bins "
+            "have sums no rows can have. The file is damaged, or was made by something else."
         )
         raise InputError(message)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal import inputs, metrics
 from softcal.bins import Bins, BinsLike
+from softcal.errors import InputError
 from softcal.inputs import Names
 from softcal.reliability import Reliability, from_rows
 
@@ -32,6 +33,9 @@ def scorecard(
     binned = Bins.of(bins)
     models = []
     for pred, y_prob in predictions.items():
+        if pred == label_name:
+            message = f"label and prediction must be different columns: both are {pred!r}."
+            raise InputError(message)
         names = Names(y_true=label_name, y_prob=pred)
         if weight_name is not None:
             names = names._replace(sample_weight=weight_name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ENDS = 12
+
+T = TypeVar("T")
 
 
 def as_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -39,10 +41,9 @@ def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
     )
 
 
-def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Keep the first and last rows of a long table, and say how many are left out."""
+def ends(rows: list[T]) -> tuple[list[T], int, list[T]]:
+    """Split a long list into its first rows, how many are left out, and its last rows."""
     left_out = len(rows) - 2 * _ENDS
     if left_out <= 1:
-        return list(rows)
-    note = [f"... {left_out} more", *("" for _ in rows[0][1:])]
-    return [*rows[:_ENDS], note, *rows[-_ENDS:]]
+        return rows, 0, []
+    return rows[:_ENDS], left_out, rows[-_ENDS:]

@@ -6,7 +6,6 @@ though it counts in n. The library closes the last bin. Both come out of one pas
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +24,6 @@ READINGS = ("open", "closed")
 METRICS = ("smece", "ece")
 
 _ROWS_AT_ONCE = 1 << 14  # what stays in a core's cache
-_BATCHES_AT_ONCE = 64
 
 
 def silent(_rows: int) -> None:
@@ -51,16 +49,12 @@ def scores(
     ndarray of shape (2, 2, 5, replications)
         By reading (`READINGS`), metric (`METRICS`), model (`MODELS`) and data set.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     edges = Bins.uniform(bins)
-    batches = _batches(rng, n, replications)
     parts = []
-    with ThreadPoolExecutor() as pool:
-        while some := list(islice(batches, _BATCHES_AT_ONCE)):  # not all: memory stays bounded
-            for part in pool.map(lambda b: _score(b[0], b[1], k, edges), some):
-                parts.append(part)
-                step(part.shape[-1] * n)
+    # In one thread: batches that fit a cache are too short for threads to gain anything here.
+    for x, e in _batches(rng, n, replications):
+        parts.append(_score(x, e, k, edges))
+        step(x.size)
     return np.concatenate(parts, axis=-1)
 
 
@@ -78,17 +72,11 @@ def _batches(
 
 
 def _score(x: FloatArray, e: FloatArray, k: float, bins: Bins) -> FloatArray:
-    from softcal.compiled import add_residuals
+    from softcal.compiled import residual_scores
 
     models = predictions(k, x, e)
-    soft = models["A"]
     hard = (x >= 0).astype(np.float64)
-    out = np.empty((len(READINGS), len(METRICS), len(models), len(x)))
-    for number, p in enumerate(models.values()):
-        sums = np.zeros((len(x), 2, len(bins) + 1))
-        add_residuals(p, soft, hard, bins.edges, bins._guide, sums)  # noqa: SLF001
-        out[0, :, number] = np.abs(sums[:, :, :-1]).sum(axis=2).T
-        sums[:, :, -2] += sums[:, :, -1]
-        out[1, :, number] = np.abs(sums[:, :, :-1]).sum(axis=2).T
-    out /= x.shape[1]
-    return out
+    out = np.empty((len(models), len(READINGS), len(METRICS), len(x)))
+    for p, scored in zip(models.values(), out, strict=True):
+        residual_scores(p, models["A"], hard, bins.edges, bins._guide, scored)  # noqa: SLF001
+    return out.transpose(1, 2, 0, 3)

@@ -1,0 +1,57 @@
+"""Work on all cores, results in order, memory bounded."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    Item = TypeVar("Item")
+    Result = TypeVar("Result")
+
+
+def in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], *, at_most: int | None = None
+) -> Iterator[Result]:
+    """Run the work on each item, in threads, and give the results in the order of the items.
+
+    Items are drawn one after another as threads become free, and few results wait at any time.
+    `at_most` is how many items there are, where that is known: one item needs no thread.
+    """
+    threads = _cores() if at_most is None else min(at_most, _cores())
+    pool = _pool(threads) if threads > 1 else None
+    if pool is None:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # also when interrupted, or when nobody wants the rest: start no further item
+        pool.shutdown(cancel_futures=True)
+
+
+def _pool(threads: int) -> ThreadPoolExecutor | None:
+    """Start threads, unless the interpreter is shutting down and has none to give."""
+    try:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+        pool = ThreadPoolExecutor(threads)
+        pool.submit(int)
+    except RuntimeError:
+        return None
+    return pool
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
