@@ -15,6 +15,7 @@ import pytest
 
 import softcal as sc
 from softcal import cli
+from softcal.datasets import lidc_malignancy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,12 +65,16 @@ def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any])
     assert [model["pred"] for model in found["models"]] == ["p", "q"]
     for model in found["models"]:
         assert list(model) == [
-            "pred", "smece", "ece_hardened", "max_gap", "rms_gap", "bias", "brier", "table",
+            "pred", "smece", "debiased", "low", "high", "level", "pvalue", "ece_hardened", "max_gap", "rms_gap", "bias", "brier", "table",
         ]  # fmt: skip
         y, p, w = columns["y"], columns[model["pred"]], columns["w"]
         rel = sc.reliability(y, p, bins=7, sample_weight=w)
         for key in ("smece", "max_gap", "rms_gap", "bias", "brier"):
             assert model[key] == getattr(rel, key)
+        interval = sc.smece_interval(rel)
+        assert (model["low"], model["high"]) == (interval.low, interval.high)
+        assert (model["debiased"], model["level"]) == (interval.debiased, 0.95)
+        assert model["pvalue"] == sc.calibration_test(rel).pvalue
         assert model["ece_hardened"] == sc.ece(y, p, bins=7, sample_weight=w, threshold=0.5)
         assert len(model["table"]) == 7
         assert list(model["table"][0]) == [
@@ -312,3 +317,22 @@ def test_numbers_stored_as_text_are_refused(tmp_path: Path) -> None:
     result = softcal("score", path, "--label", "y", "--pred", "p")
     assert result.returncode == 2
     assert "y must hold real numbers: y[0] is '0.5' (str)" in result.stderr
+
+
+def test_votes_and_groups_change_the_interval_alone() -> None:
+    plain = card(DATA, "--label", "soft_malignant", "--pred", FOREST)["models"][0]
+    options = ("--votes", "n_readers", "--group", "patient", "--level", "0.9")
+    grouped = card(DATA, "--label", "soft_malignant", "--pred", FOREST, *options)["models"][0]
+    assert grouped["smece"] == plain["smece"]
+    assert grouped["level"] == 0.9
+    assert grouped["pvalue"] is None
+    nodules = lidc_malignancy()
+    rel = sc.reliability(
+        nodules["soft_malignant"], nodules[FOREST],
+        n_votes=nodules["n_readers"], groups=nodules["patient"],
+    )  # fmt: skip
+    found = sc.smece_interval(rel, 0.9)
+    assert (grouped["low"], grouped["high"]) == (found.low, found.high)
+    shown = softcal("score", DATA, "--label", "soft_malignant", "--pred", FOREST, *options).stdout
+    assert "90 %" in shown
+    assert max(map(len, shown.splitlines())) <= 80

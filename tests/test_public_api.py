@@ -3,17 +3,23 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import softcal as sc
 
 
 def test_the_public_names() -> None:
     assert sorted(sc.__all__) == [
-        "BinMismatchError", "Bins", "InputError", "InputTypeError", "Reliability", "SoftcalError",
-        "bias", "brier", "ece", "harden", "kl_divergence", "label_entropy", "log_loss", "max_gap",
-        "reliability", "rms_gap", "smece",
+        "BinMismatchError", "Bins", "GapIntervals", "InputError", "InputTypeError", "Interval",
+        "Reliability", "SoftcalError", "TestResult", "bias", "brier", "calibration_test", "ece",
+        "gap_intervals", "harden", "kl_divergence", "label_entropy", "log_loss", "max_gap",
+        "reliability", "rms_gap", "smece", "smece_interval",
     ]  # fmt: skip
     for name in sc.__all__:
         assert hasattr(sc, name)
+        assert name in dir(sc)
+    with pytest.raises(AttributeError, match="no attribute 'smooth'"):
+        _ = sc.smooth
 
 
 def test_importing_and_a_small_call_load_numpy_alone() -> None:

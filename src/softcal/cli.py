@@ -62,19 +62,34 @@ def score(
     weight: Annotated[
         str | None, typer.Option(help="Column of row weights.", metavar="COL")
     ] = None,
+    votes: Annotated[
+        str | None,
+        typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Column: rows of one group are not independent.", metavar="COL"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level.", metavar="P")] = 0.95,
     format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
     from softcal.files import read_columns
-    from softcal.scorecard import scorecard
+    from softcal.scorecard import Named, scorecard
 
-    wanted = [label, *pred, *([] if weight is None else [weight])]
-    columns = read_columns(data, wanted)
+    optional = {"weight": weight, "votes": votes, "groups": group}
+    columns = read_columns(
+        data, [label, *pred, *(name for name in optional.values() if name is not None)], group
+    )
     card = scorecard(
-        (label, columns[label]),
+        Named(label, columns[label]),
         {name: columns[name] for name in pred},
         bins=bins,
-        weight=None if weight is None else (weight, columns[weight]),
+        level=level,
+        **{
+            role: None if name is None else Named(name, columns[name])
+            for role, name in optional.items()
+        },
     )
     if format_ is Format.JSON:
         _print_json(card)
@@ -117,9 +132,17 @@ def paper(
 
 
 _HOW_TO_READ = (
-    "SMECE compares predictions with the labels as they are. The hardened column does the same "
-    "after every label above 0.5 is made 1 and every other 0."
+    "SMECE compares predictions with the labels as they are; with unlimited data it would most "
+    "likely lie in the interval. The p-value is how often a calibrated model would show gaps this "
+    "odd by chance. The hardened ECE is what is left when every label above 0.5 is made 1 and "
+    "every other 0."
 )
+
+
+def _chance(pvalue: float | None) -> str:
+    if pvalue is None:
+        return "-"
+    return "<0.001" if pvalue < 0.001 else f"{pvalue:.3f}"
 
 
 def _print_json(data: dict[str, Any]) -> None:
@@ -128,18 +151,22 @@ def _print_json(data: dict[str, Any]) -> None:
 
 def score_table(card: dict[str, Any]) -> Table:
     """Lay out a scorecard, models side by side."""
+    level = card["models"][0]["level"]
     table = terminal.table(
-        "model", "SMECE", "ECE of the\nhardened label", "max gap", "bias", "Brier"
-    )
+        "model", "SMECE", f"{100 * level:g} %\ninterval", "p-value",
+        "hardened\nECE", "max\ngap", "bias", "Brier",
+    )  # fmt: skip
     table.columns[1].style = "bold"
     for model in card["models"]:
         table.add_row(
             Text(model["pred"]),  # Text: a name from the data is never read as markup
             f"{model['smece']:.4f}",
+            f"{model['low']:.3f}-{model['high']:.3f}",
+            _chance(model["pvalue"]),
             f"{model['ece_hardened']:.4f}",
-            f"{model['max_gap']:.4f}",
-            f"{model['bias']:+.4f}",
-            f"{model['brier']:.4f}",
+            f"{model['max_gap']:.3f}",
+            f"{model['bias']:+.3f}",
+            f"{model['brier']:.3f}",
         )
     return table
 

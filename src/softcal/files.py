@@ -17,8 +17,12 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = {".parquet", ".pq"}
 
 
-def read_columns(path: Path, names: Iterable[str]) -> dict[str, Any]:
+def read_columns(
+    path: Path, names: Iterable[str], may_be_text: str | None = None
+) -> dict[str, Any]:
     """Read the named columns of a file as Arrow columns, and nothing else of it.
+
+    All must hold numbers, but for the one that may be text (names of groups).
 
     Raises
     ------
@@ -44,7 +48,8 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Any]:
         message = f"cannot read {path}: {' '.join(str(error).split())}"
         raise InputError(message) from error
     for name in wanted:
-        _refuse_text(table.column(name), name)
+        if name != may_be_text:
+            _refuse_text(table.column(name), name)
     return {name: table.column(name) for name in wanted}
 
 

@@ -256,6 +256,30 @@ def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
     return column(n_votes, name)
 
 
+def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.intp]:
+    """Give each row the number of its group, from 0; groups may be named by anything."""
+    array = groups if isinstance(groups, np.ndarray) else _to_array(groups, "groups")
+    _refuse_other_shapes(array, "groups")
+    if array.size != data.y_true.size:
+        message = (
+            f"{data.names.y_true} and groups must have the same length: {data.names.y_true} has "
+            f"{data.y_true.size} rows, groups has {array.size}."
+        )
+        raise InputError(message)
+    if array.dtype.kind in "fc":
+        missing = np.isnan(array)
+    elif array.dtype.kind == "O":
+        missing = np.array([_is_missing(name) or name != name for name in array])
+    else:
+        missing = np.zeros(1, dtype=bool)
+    if missing.any():
+        _refuse_missing(missing, "groups")
+    if array.dtype.kind == "O":  # of which NumPy cannot sort a mixture
+        numbers: dict[object, int] = {}
+        return np.array([numbers.setdefault(name, len(numbers)) for name in array], dtype=np.intp)
+    return np.unique(array, return_inverse=True)[1].astype(np.intp)
+
+
 def _refuse_misaligned(*columns: tuple[Any, str]) -> None:
     """Refuse pandas columns whose indexes differ: their rows may not belong together."""
     indexed = [(values.index, name) for values, name in columns if hasattr(values, "iloc")]

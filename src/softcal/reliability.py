@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from softcal import inputs, kernel, tabular
+from softcal import inputs, kernel, saved_tables, tabular
 from softcal.bins import Bins, BinsLike
+from softcal.clusters import Clusters, cluster_sums
 from softcal.errors import BinMismatchError, InputError
 from softcal.kernel import SUM_NAMES, Sums
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 FORMAT = "softcal.reliability"
 SCHEMA = 1
-
-_LARGEST_COUNT = 2**62  # in all bins together, so that it fits an int64 with room to add
-_LARGEST_SUM = 1e300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +37,8 @@ class Reliability:
         The bins the predictions were sorted into.
     sums : Sums
         The sums of each bin, as `softcal.kernel.Sums` lists them.
+    clusters : Clusters, optional
+        How rows of one group vary together, where groups were given.
 
     Examples
     --------
@@ -54,6 +54,7 @@ class Reliability:
 
     bins: Bins
     sums: Sums
+    clusters: Clusters | None = None
 
     def __post_init__(self) -> None:
         if self.sums.count.size != len(self.bins):
@@ -62,9 +63,9 @@ class Reliability:
         for array in vars(self.sums).values():
             array.setflags(write=False)
 
-    def __reduce__(self) -> tuple[type[Reliability], tuple[Bins, Sums]]:
+    def __reduce__(self) -> tuple[type[Reliability], tuple[Bins, Sums, Clusters | None]]:
         """Travel between processes by the constructor, which freezes the arrays again."""
-        return Reliability, (self.bins, self.sums)
+        return Reliability, (self.bins, self.sums, self.clusters)
 
     @staticmethod
     def empty(bins: BinsLike = 10) -> Reliability:
@@ -188,7 +189,8 @@ class Reliability:
     def __add__(self, other: Reliability) -> Reliability:
         """Merge two tables built with the same bins: the table of both data sets together.
 
-        Counts are exact, sums right to float rounding. `sum(tables)` works.
+        Counts are exact, sums right to float rounding. `sum(tables)` works. Where groups were
+        given, no group may have rows in both tables.
 
         Raises
         ------
@@ -210,8 +212,19 @@ class Reliability:
                 f"{other.bins!r}. Build both with the same bins, or coarsen the finer one."
             )
             raise BinMismatchError(message)
+        if not self.n or not other.n:
+            return other if not self.n else self
+        if (self.clusters is None) != (other.clusters is None):
+            message = (
+                "cannot merge a table built with groups= and one without: what rows of a group "
+                "have in common would be lost. Build both with groups."
+            )
+            raise InputError(message)
         merged = Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True)))
-        return Reliability(self.bins, merged)
+        clusters = None
+        if self.clusters is not None and other.clusters is not None:
+            clusters = self.clusters + other.clusters
+        return Reliability(self.bins, merged, clusters)
 
     def __radd__(self, other: object) -> Reliability:
         """Let `sum(tables)`, which starts from 0, work."""
@@ -244,7 +257,9 @@ class Reliability:
             )
             raise BinMismatchError(message)
         starts = self.bins.edges.searchsorted(target.edges[:-1])
-        return Reliability(target, Sums(*(np.add.reduceat(a, starts) for a in self.sums)))
+        sums = Sums(*(np.add.reduceat(a, starts) for a in self.sums))
+        clusters = None if self.clusters is None else self.clusters.coarsen(starts)
+        return Reliability(target, sums, clusters)
 
     # Saving
 
@@ -261,7 +276,7 @@ class Reliability:
         Reliability(n=1, bins=2)
         """
         uniform = self.bins.is_uniform
-        return {
+        saved: dict[str, Any] = {
             "format": FORMAT,
             "schema": SCHEMA,
             "bins": len(self.bins) if uniform else self.bins.edges.tolist(),
@@ -271,6 +286,13 @@ class Reliability:
                 if values.any()
             },
         }
+        if self.clusters is not None:
+            saved["clusters"] = {
+                "count": self.clusters.count,
+                "residual": self.clusters.residual.tolist(),
+                "weight": self.clusters.weight.tolist(),
+            }
+        return saved
 
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> Reliability:
@@ -295,16 +317,14 @@ class Reliability:
         if not isinstance(sums, dict) or not set(sums) <= set(SUM_NAMES):
             message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
             raise InputError(message)
-        read = Sums(*(_read_sum(sums, name, len(bins)) for name in SUM_NAMES))
-        _refuse_impossible(read, bins)
-        return Reliability(bins, read)
+        read = Sums(*(saved_tables.read_sum(sums, name, len(bins)) for name in SUM_NAMES))
+        saved_tables.refuse_impossible(read, bins)
+        return Reliability(bins, read, saved_tables.read_clusters(saved.get("clusters"), read))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reliability):
             return NotImplemented
-        return self.bins == other.bins and all(
-            np.array_equal(a, b) for a, b in zip(self.sums, other.sums, strict=True)
-        )
+        return self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]  # equal by its arrays, which cannot be hashed
 
@@ -349,6 +369,7 @@ def reliability(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> Reliability:
     r"""Sort predictions into bins and add up, per bin, predictions, labels and differences.
 
@@ -370,6 +391,9 @@ def reliability(
     n_votes : int or array-like of shape (n,), optional
         The number of votes each label is the share of. It changes no number of this table,
         only the uncertainty that follows from it.
+    groups : array-like of shape (n,), optional
+        Which patient, document or annotator each row belongs to, by any name, where rows are not
+        independent. It too changes only the uncertainty.
 
     Returns
     -------
@@ -390,7 +414,12 @@ def reliability(
     >>> round(rel.smece, 4)
     0.0667
     """
-    return from_rows(inputs.rows(y_true, y_prob, sample_weight, n_votes), Bins.of(bins))
+    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    table = from_rows(rows, Bins.of(bins))
+    if groups is None:
+        return table
+    clusters = cluster_sums(rows, inputs.group_numbers(groups, rows), table.bins)
+    return Reliability(table.bins, table.sums, clusters)
 
 
 def from_rows(rows: Rows, bins: Bins) -> Reliability:
@@ -401,46 +430,3 @@ def from_rows(rows: Rows, bins: Bins) -> Reliability:
     if rows.sample_weight is not None and not sums.count.any():
         inputs.refuse_no_weight(rows)
     return Reliability(bins, sums)
-
-
-def _read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
-    """Read one saved sum, trusting nothing: the file may be anybody's."""
-    whole = name == "count"
-    values = sums.get(name, [0] * n_bins)
-    high = _LARGEST_COUNT if whole else _LARGEST_SUM
-    low = -high if name == "residual" else 0
-    kinds = (int,) if whole else (int, float)
-    if (
-        not isinstance(values, list)
-        or len(values) != n_bins
-        or not all(type(v) in kinds and low <= v <= high for v in values)
-    ):
-        message = (
-            f"a saved table's sum {name!r} must be a list of {n_bins} finite "
-            f"{'whole numbers' if whole else 'numbers'}{'' if low else ', none negative'}."
-        )
-        raise InputError(message)
-    return np.array(values, dtype=np.int64 if whole else np.float64)
-
-
-def _refuse_impossible(sums: Sums, bins: Bins) -> None:
-    """Refuse saved sums no data could give, rather than turn them into nonsense later."""
-    more = 1 + 1e-9  # room for the rounding of honest sums
-    weight = sums.weight * more
-    prob = sums.label + sums.residual
-    rounding = weight * 1e-9
-    possible = (
-        ((sums.count > 0) == (sums.weight > 0))
-        & (sums.label <= weight)
-        & (sums.residual_sq <= weight)
-        & (sums.label_var <= weight)
-        & (sums.residual**2 <= weight * sums.residual_sq * more + 1e-300)
-        & (prob >= bins.edges[:-1] * sums.weight - rounding)
-        & (prob <= bins.edges[1:] * weight + rounding)
-    )
-    if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
-        message = (
-            f"a saved table's sums contradict each other: {(~possible).sum()} of {len(bins)} bins "
-            "have sums no rows can have. The file is damaged, or was made by something else."
-        )
-        raise InputError(message)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import inputs, metrics
 from softcal.bins import Bins, BinsLike
+from softcal.chance import calibration_test
+from softcal.clusters import cluster_sums
 from softcal.errors import InputError
-from softcal.inputs import Names
+from softcal.inference import smece_interval
+from softcal.inputs import Names, Rows
 from softcal.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
@@ -16,36 +19,47 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+class Named(NamedTuple):
+    """A column and what the user calls it, so that messages can say where a bad value is."""
+
+    name: str
+    values: npt.ArrayLike
+
+
 def scorecard(
-    label: tuple[str, npt.ArrayLike],
+    label: Named,
     predictions: Mapping[str, npt.ArrayLike],
     *,
     bins: BinsLike = 10,
-    weight: tuple[str, npt.ArrayLike] | None = None,
+    weight: Named | None = None,
+    votes: Named | None = None,
+    groups: Named | None = None,
+    level: float = 0.95,
 ) -> dict[str, Any]:
     """Score each model against the labels as they are and, for contrast, hardened at 0.5.
 
-    Columns come with their names, so that a message about a bad value can say where it is.
     The result holds plain numbers only, ready for JSON; `softcal score --format json` prints it.
     """
-    label_name, y_true = label
-    weight_name, sample_weight = weight or (None, None)
     binned = Bins.of(bins)
+    tables = {}
     models = []
     for pred, y_prob in predictions.items():
-        if pred == label_name:
+        if pred == label.name:
             message = f"label and prediction must be different columns: both are {pred!r}."
             raise InputError(message)
-        names = Names(y_true=label_name, y_prob=pred)
-        if weight_name is not None:
-            names = names._replace(sample_weight=weight_name)
-        rows = inputs.rows(y_true, y_prob, sample_weight, names=names)
-        soft = from_rows(rows, binned)
+        rows = _rows(label, Named(pred, y_prob), weight, votes)
+        tables[pred] = soft = _with_groups(from_rows(rows, binned), rows, groups)
         hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), binned)
+        interval = smece_interval(soft, level)
         models.append(
             {
                 "pred": pred,
                 "smece": soft.smece,
+                "debiased": interval.debiased,
+                "low": interval.low,
+                "high": interval.high,
+                "level": level,
+                "pvalue": None if groups else calibration_test(soft).pvalue,
                 "ece_hardened": hard.smece,
                 "max_gap": soft.max_gap,
                 "rms_gap": soft.rms_gap,
@@ -54,7 +68,34 @@ def scorecard(
                 "table": _table(soft),
             }
         )
-    return {"n": soft.n, "bins": len(binned), "label": label_name, "models": models}
+    return {
+        "n": max(table.n for table in tables.values()),
+        "bins": len(binned),
+        "label": label.name,
+        "models": models,
+    }
+
+
+def _rows(label: Named, pred: Named, weight: Named | None, votes: Named | None) -> Rows:
+    names = Names(y_true=label.name, y_prob=pred.name)
+    if weight is not None:
+        names = names._replace(sample_weight=weight.name)
+    if votes is not None:
+        names = names._replace(n_votes=votes.name)
+    return inputs.rows(
+        label.values,
+        pred.values,
+        None if weight is None else weight.values,
+        None if votes is None else votes.values,
+        names,
+    )
+
+
+def _with_groups(table: Reliability, rows: Rows, groups: Named | None) -> Reliability:
+    if groups is None:
+        return table
+    numbers = inputs.group_numbers(groups.values, rows)
+    return Reliability(table.bins, table.sums, cluster_sums(rows, numbers, table.bins))
 
 
 def _table(rel: Reliability) -> list[dict[str, float | int | None]]:

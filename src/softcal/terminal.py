@@ -21,7 +21,7 @@ def console() -> Console:
 
 def table(first: str, *numbers: str) -> Table:
     """Start a table whose first column holds names and whose others hold numbers."""
-    out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     out.add_column(first, overflow="fold")  # a name is never cut short
     for name in numbers:
         out.add_column(name, justify="right")

@@ -1,0 +1,214 @@
+"""Could it be chance? A test of calibration from the sums of the table alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtrc, gammaincc
+
+from softcal.errors import InputError
+from softcal.kernel import Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from softcal.inputs import FloatArray
+    from softcal.reliability import Reliability
+
+_SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
+_NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """Whether the gaps could be chance, had the model been calibrated.
+
+    Attributes
+    ----------
+    pvalue : float
+        How often a calibrated model would show gaps at least this odd.
+    pvalue_bins, pvalue_trend : float
+        The two questions it combines: is any bin off (a chi-square over bins), and are the
+        predictions too high or low overall, or too extreme (two directions only)?
+    statistic : float
+        The chi-square over bins.
+    share : ndarray
+        How much of the statistic each bin brings, adding up to 1 (0 everywhere if it is 0).
+    """
+
+    __test__ = False  # not for pytest to collect
+
+    pvalue: float
+    pvalue_bins: float
+    pvalue_trend: float
+    statistic: float
+    share: FloatArray
+
+
+def calibration_test(rel: Reliability) -> TestResult:
+    """Test whether the labels could come from a calibrated model, from the table alone.
+
+    Returns
+    -------
+    TestResult
+        A small p-value speaks against calibration. A large one does not prove it: there may be
+        too little data, or gaps that cancel inside a bin.
+
+    Examples
+    --------
+    >>> from softcal import reliability
+    >>> calibration_test(reliability([0.5, 0.25], [0.5, 0.25])).pvalue
+    1.0
+    """
+    rel.smece  # noqa: B018  refuses an empty table
+    if rel.clusters is not None:
+        message = (
+            "the test takes rows as independent, and this table was built with groups. Look "
+            "whether smece_interval contains 0 instead."
+        )
+        raise InputError(message)
+    one = _tests(Sums(*(values[None, :] for values in rel.sums)))
+    return TestResult(
+        float(one.pvalue[0]),
+        float(one.bins[0]),
+        float(one.trend[0]),
+        float(one.statistic[0]),
+        one.share[0],
+    )
+
+
+class _Tests(NamedTuple):
+    """The test of many tables: arrays along the leading axis."""
+
+    pvalue: FloatArray
+    bins: FloatArray
+    trend: FloatArray
+    statistic: FloatArray
+    share: FloatArray
+
+
+def calibration_pvalues(sums: Sums) -> FloatArray:
+    """Give the p-value of `calibration_test` for many tables: sums of shape (tables, bins)."""
+    return _tests(sums).pvalue
+
+
+def _tests(s: Sums) -> _Tests:
+    # Scale as if the weights had a mean square of 1, so that variances count events.
+    scale = s.count.sum(axis=1, keepdims=True) / s.weight_sq.sum(axis=1, keepdims=True)
+    group = _groups_with_an_event(s.prob_var * scale, s.count)
+    joined = _joiner(group)
+    residual = joined(s.residual * np.sqrt(scale))
+    events, own = joined(s.prob_var * scale), joined(s.residual_var * scale)
+    weight = joined(s.weight)
+    size = weight**2 / np.maximum(joined(s.weight_sq), 1e-300)
+    mean_prob = joined(s.label + s.residual) / np.maximum(weight, 1e-300)
+
+    hard = ~s.label_var.any(axis=1, keepdims=True)
+    total = np.maximum(events.sum(axis=1, keepdims=True), 1e-300)
+    dispersion = np.where(hard, 1.0, np.minimum(own.sum(axis=1, keepdims=True) / total, 1.0))
+    shrunk = events * (own + _SHRINKAGE * dispersion) / (events + _SHRINKAGE)
+    variance = np.where(hard, events, shrunk)
+    known = variance > _NO_VARIANCE
+    safe = np.where(known, variance, 1.0)
+    terms = np.where(known, residual**2 / safe, 0.0)
+    statistic = terms.sum(axis=1)
+
+    p_bins = _chance_of_bins(statistic, known, dispersion, events, size)
+    p_trend = _chance_of_trend(residual, variance, mean_prob, weight)
+    pvalue = _combined(p_bins, p_trend)
+    # p is 0 or 1, and a label contradicts it: no calibrated model could have done that
+    contradicted = ~known & (np.abs(residual) > _NO_VARIANCE)
+    impossible = contradicted.any(axis=1)
+    # nothing but labels equal to their predictions
+    perfect = ~s.residual_var.any(axis=1)
+    for array in (p_bins, p_trend, pvalue):
+        array[impossible], array[perfect] = 0.0, 1.0
+    terms = np.where(impossible[:, None], contradicted, terms)
+    share = _by_bin(terms, np.abs(s.residual), group, joined)
+    return _Tests(pvalue, p_bins, p_trend, np.where(impossible, np.inf, statistic), share)
+
+
+def _groups_with_an_event(events: FloatArray, count: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Join neighbouring bins, left to right, until each group expects at least one event."""
+    tables, n_bins = events.shape
+    group = np.zeros((tables, n_bins), dtype=np.intp)
+    later = count[:, ::-1].cumsum(axis=1)[:, ::-1] - count  # rows in the bins that follow
+    current, expected = np.zeros(tables, dtype=np.intp), np.zeros(tables)
+    for b in range(n_bins):
+        group[:, b] = current
+        expected += events[:, b]
+        full = (expected >= 1) & (later[:, b] > 0)
+        current = current + full
+        expected[full] = 0.0
+    short = (expected < 1) & (current > 0)  # what is left joins its neighbour
+    group[short] = np.minimum(group[short], current[short, None] - 1)
+    return group
+
+
+def _joiner(group: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
+    """Give a function that adds up the bins of each group; places beyond the last group are 0."""
+    place = (group + np.arange(len(group))[:, None] * group.shape[1]).ravel()
+
+    def joined(values: FloatArray) -> FloatArray:
+        out = np.bincount(place, values.ravel(), group.size).astype(np.float64)
+        return out.reshape(group.shape)
+
+    return joined
+
+
+def _chance_of_bins(
+    statistic: FloatArray,
+    known: npt.NDArray[np.bool_],
+    dispersion: FloatArray,
+    events: FloatArray,
+    size: FloatArray,
+) -> FloatArray:
+    """Match a chi-square to the mean and variance of the statistic over groups."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        spread = np.maximum(2 + dispersion * (1 / events - 6 / size), 2 * (1 - 1 / size))
+    spread = np.maximum(np.where(known, spread, 0.0).sum(axis=1), 1e-9)
+    k = np.maximum(known.sum(axis=1), 1)
+    out: FloatArray = gammaincc(k**2 / spread, statistic * k / spread)
+    return out
+
+
+def _chance_of_trend(
+    residual: FloatArray, variance: FloatArray, mean_prob: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Test two directions: all too high or low, and too extreme or not extreme enough."""
+    centre = (mean_prob * weight).sum(axis=1) / weight.sum(axis=1)
+    c = mean_prob - centre[:, None]
+    level, tilt = residual.sum(axis=1), (residual * c).sum(axis=1)
+    a, b, d = variance.sum(axis=1), (variance * c).sum(axis=1), (variance * c**2).sum(axis=1)
+    a = np.maximum(a, 1e-300)
+    determinant = a * d - b**2
+    flat = determinant <= 1e-12 * a**2  # one group, or all alike: only the level can be tested
+    both = (d * level**2 - 2 * b * level * tilt + a * tilt**2) / np.where(flat, 1.0, determinant)
+    out: FloatArray = np.where(flat, chdtrc(1, level**2 / a), chdtrc(2, np.maximum(both, 0.0)))
+    return out
+
+
+def _combined(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Combine two dependent p-values by Cauchy's distribution."""
+    low = np.maximum(np.minimum(first, second), 1e-300)
+    high = np.maximum(np.maximum(first, second), 1e-300)
+    tiny = 2 / (1 / low + 1 / high)  # the limit, where a tangent would overflow
+    tangent = (np.tan(np.pi * (0.5 - low)) + np.tan(np.pi * (0.5 - high))) / 2
+    out: FloatArray = np.where(low < 1e-12, tiny, 0.5 - np.arctan(tangent) / np.pi)
+    return np.clip(out, 0.0, 1.0)
+
+
+def _by_bin(
+    terms: FloatArray,
+    weight: FloatArray,
+    group: npt.NDArray[np.intp],
+    joined: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Share out what each group brings over its bins, by the size of their residuals."""
+    total = np.maximum(terms.sum(axis=1, keepdims=True), 1e-300)
+    mass = np.maximum(np.take_along_axis(joined(weight), group, axis=1), 1e-300)
+    out: FloatArray = np.take_along_axis(terms / total, group, axis=1) * weight / mass
+    return out

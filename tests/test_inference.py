@@ -1,0 +1,369 @@
+"""Intervals and the test: laws, hand-checked pieces, degenerate input, coverage in small."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+from strategies import rows
+
+import softcal as sc
+from softcal import folded
+from softcal.chance import calibration_pvalues
+from softcal.inference import interval_limits
+from softcal.kernel import Sums
+
+if TYPE_CHECKING:
+    from softcal.inputs import FloatArray
+
+
+# The folded normal
+
+
+@pytest.mark.parametrize("x", [0.0, 0.3, 1.0, 2.5, 7.0])
+def test_folded_moments_equal_quadrature(x: float) -> None:
+    def mean_of(power: int) -> float:
+        return float(quad(lambda z: abs(x + z) ** power * norm.pdf(z), -12, 12, points=[-x])[0])
+
+    at = np.array(x)
+    assert float(folded.mean_abs(at)) == pytest.approx(mean_of(1), abs=1e-9)
+    assert float(folded.variance_abs(at)) == pytest.approx(mean_of(2) - mean_of(1) ** 2, abs=1e-8)
+    c = 0.8
+    stein = quad(lambda z: float(folded.cautious_abs(np.array(x + z), c)) * norm.pdf(z), -12, 12)[0]
+    assert stein == pytest.approx(x * (2 * norm.cdf(x / math.hypot(1, c)) - 1), abs=1e-8)
+    assert stein <= abs(x) + 1e-9
+
+
+def test_inversions_invert() -> None:
+    x = np.linspace(0, 20, 4001)
+    mean = folded.mean_abs(x)
+    np.testing.assert_allclose(folded.mean_abs(folded.inverse_mean_abs(mean)), mean, atol=3e-6)
+    assert float(folded.inverse_mean_abs(np.array(0.5))) == 0.0
+    for width in (0.1, 0.5, 1.96):
+        seen = np.linspace(folded.MEAN_AT_0, 4, 200)
+        found = folded.highest_plausible(seen, np.full(200, width))
+        reach = folded.mean_abs(found) - width * np.sqrt(folded.variance_abs(found))
+        np.testing.assert_allclose(reach, seen, atol=1e-5)
+        assert (np.diff(found) > 0).all()
+
+
+# The interval
+
+
+def table(rng: np.random.Generator, n: int = 500, **options: Any) -> sc.Reliability:
+    p = rng.random(n)
+    return sc.reliability(rng.binomial(3, p**1.3) / 3, p, n_votes=3, **options)
+
+
+@given(data=rows(min_size=2))
+def test_the_interval_is_in_order(data: list[tuple[float, float]]) -> None:
+    y, p = zip(*data, strict=True)
+    found = sc.smece_interval(sc.reliability(y, p))
+    assert 0 <= found.low <= found.high <= 1
+    assert 0 <= found.debiased <= found.value * (1 + 1e-12) + 1e-300
+    assert found.low <= found.value + 1e-12
+
+
+@given(level=st.floats(0.5, 0.999))
+def test_a_higher_level_is_wider(level: float) -> None:
+    rel = table(np.random.default_rng(0))
+    narrow, wide = sc.smece_interval(rel, level), sc.smece_interval(rel, level + (1 - level) / 2)
+    assert wide.low <= narrow.low
+    assert narrow.high <= wide.high
+
+
+def test_merged_tables_give_the_same_interval(rng: np.random.Generator) -> None:
+    p = rng.random(900)
+    y = rng.binomial(4, p) / 4
+    groups = np.arange(900) // 3
+    for options in ({}, {"groups": groups}):
+        parts = []
+        for a, b in ((0, 300), (300, 303), (303, 900)):
+            cut = {key: value[a:b] for key, value in options.items()}
+            parts.append(sc.reliability(y[a:b], p[a:b], n_votes=4, **cut))  # type: ignore[arg-type]
+        whole = sc.smece_interval(sc.reliability(y, p, n_votes=4, **options))  # type: ignore[arg-type]
+        merged = sum(parts)
+        assert isinstance(merged, sc.Reliability)
+        again = sc.smece_interval(merged)
+        for name in ("value", "debiased", "low", "high"):
+            assert getattr(again, name) == pytest.approx(getattr(whole, name), rel=1e-12)
+
+
+def test_scaling_the_weights_changes_nothing(rng: np.random.Generator) -> None:
+    p, w = rng.random(400), rng.uniform(0.5, 2, 400)
+    y = rng.random(400) < p
+    one, thousand = (sc.reliability(y, p, sample_weight=w * c) for c in (1.0, 1000.0))
+    first, second = sc.smece_interval(one), sc.smece_interval(thousand)
+    assert second.low == pytest.approx(first.low, rel=1e-10)
+    assert second.high == pytest.approx(first.high, rel=1e-10)
+    assert sc.calibration_test(thousand).pvalue == pytest.approx(
+        sc.calibration_test(one).pvalue, rel=1e-9
+    )
+
+
+def test_equal_weights_are_no_weights(rng: np.random.Generator) -> None:
+    p = rng.random(400)
+    y = rng.random(400) < p
+    plain = sc.reliability(y, p)
+    same = sc.reliability(y, p, sample_weight=np.full(400, 2.0))
+    assert sc.smece_interval(same).high == pytest.approx(sc.smece_interval(plain).high, rel=1e-12)
+    assert sc.calibration_test(same).pvalue == pytest.approx(
+        sc.calibration_test(plain).pvalue, rel=1e-10
+    )
+
+
+def test_votes_widen_what_would_be_too_sure() -> None:
+    """A bin of rare events with no event seen: without the number of votes it looks exact."""
+    p, y = np.full(300, 0.01), np.zeros(300)
+    y[0], p[0] = 0.25, 0.25
+    unknown = sc.smece_interval(sc.reliability(y, p))
+    known = sc.smece_interval(sc.reliability(y, p, n_votes=4))
+    assert known.high > unknown.high
+
+
+def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
+    p = rng.random(300)
+    y = rng.random(300) < p
+    plain = sc.smece_interval(sc.reliability(y, p))
+    grouped = sc.smece_interval(sc.reliability(y, p, groups=np.arange(300)))
+    for name in ("value", "debiased", "low", "high"):
+        assert getattr(grouped, name) == pytest.approx(getattr(plain, name), rel=1e-9)
+    low, high = sc.gap_intervals(sc.reliability(y, p))
+    low_g, high_g = sc.gap_intervals(sc.reliability(y, p, groups=np.arange(300)))
+    np.testing.assert_allclose(low, low_g, rtol=1e-9)
+    np.testing.assert_allclose(high, high_g, rtol=1e-9)
+
+
+def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -> None:
+    p = rng.random(300)
+    y = rng.binomial(5, p) / 5
+    once = sc.smece_interval(sc.reliability(y, p))
+    copied = sc.reliability(np.repeat(y, 4), np.repeat(p, 4), groups=np.repeat(np.arange(300), 4))
+    four = sc.smece_interval(copied)
+    assert four.low == pytest.approx(once.low, abs=2e-3)
+    assert four.high == pytest.approx(once.high, abs=2e-3)
+    fooled = sc.smece_interval(sc.reliability(np.repeat(y, 4), np.repeat(p, 4)))
+    assert four.low < fooled.low
+    assert fooled.high < four.high
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 95, math.nan])
+def test_a_level_that_is_no_share_is_refused(level: float) -> None:
+    rel = sc.reliability([0.5, 1], [0.4, 0.6])
+    with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
+        sc.smece_interval(rel, level)
+    with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
+        sc.gap_intervals(rel, level)
+
+
+def test_empty_tables_have_no_interval_and_no_test() -> None:
+    for function in (sc.smece_interval, sc.calibration_test):
+        with pytest.raises(sc.InputError, match="the table has no rows"):
+            function(sc.Reliability.empty())
+
+
+# Degenerate input has a defined answer
+
+
+def test_labels_equal_to_predictions() -> None:
+    p = np.linspace(0, 1, 500)
+    rel = sc.reliability(p, p)
+    found = sc.smece_interval(rel)
+    assert (found.value, found.debiased, found.low) == (0, 0, 0)
+    assert found.high == pytest.approx(-math.log(0.025) / 500)
+    assert sc.calibration_test(rel).pvalue == 1.0
+
+
+def test_one_row() -> None:
+    rel = sc.reliability([1], [0.25])
+    found = sc.smece_interval(rel)
+    assert (found.value, found.low, found.high) == (0.75, 0.0, 1.0)
+    assert "One row" in found.note
+    assert 0 < sc.calibration_test(rel).pvalue < 1
+    low, high = sc.gap_intervals(rel)
+    assert (low[2], high[2]) == (-1.0, 1.0)
+    assert np.isnan(low[0])
+
+
+def test_one_bin(rng: np.random.Generator) -> None:
+    p = rng.random(400)
+    rel = sc.reliability(rng.random(400) < p, p, bins=1)
+    found = sc.smece_interval(rel)
+    assert 0 <= found.low <= found.high < 0.15
+
+
+def test_all_labels_equal() -> None:
+    rel = sc.reliability(np.zeros(200), np.full(200, 0.02))
+    found = sc.smece_interval(rel)
+    assert found.low <= 0.02 <= found.high
+    assert 0 < sc.calibration_test(rel).pvalue < 0.1
+
+
+def test_certainty_contradicted() -> None:
+    rel = sc.reliability([0, 1, 1], [0, 0, 1])
+    found = sc.calibration_test(rel)
+    assert found.pvalue == 0.0
+    assert found.share.tolist() == [1] + [0] * 9
+    assert sc.smece_interval(rel).high > 0
+
+
+def test_certainty_confirmed() -> None:
+    assert sc.calibration_test(sc.reliability([0, 1], [0, 1])).pvalue == 1.0
+
+
+def test_a_constant_gap_is_doubted_more_the_more_rows_show_it() -> None:
+    pvalues = [
+        sc.calibration_test(sc.reliability(np.full(n, 0.3), np.full(n, 0.5))).pvalue
+        for n in (1, 8, 100, 1000)
+    ]
+    assert pvalues == sorted(pvalues, reverse=True)
+    assert pvalues[0] > 0.05
+    assert pvalues[-1] < 1e-100
+
+
+def test_the_rule_of_three_is_a_note_where_it_matters() -> None:
+    p = np.linspace(0.1, 0.9, 200)
+    exact = sc.smece_interval(sc.reliability(p - 0.05, p))
+    assert exact.note == (
+        "A kind of row too rare to be among these 200 could add up to 0.015 (rule of three)."
+    )
+    rng = np.random.default_rng(0)
+    assert sc.smece_interval(sc.reliability(rng.random(200) < p, p)).note == ""
+
+
+# The test
+
+
+@given(data=rows())
+def test_pvalues_are_pvalues(data: list[tuple[float, float]]) -> None:
+    y, p = zip(*data, strict=True)
+    found = sc.calibration_test(sc.reliability(y, p))
+    for value in (found.pvalue, found.pvalue_bins, found.pvalue_trend):
+        assert 0 <= value <= 1
+    assert found.statistic >= 0
+    total = found.share.sum()
+    assert total == pytest.approx(1) or total == 0
+
+
+def test_which_bins_drive_it(rng: np.random.Generator) -> None:
+    p = rng.random(5000)
+    rate = np.where((p > 0.6) & (p < 0.7), p - 0.2, p)
+    found = sc.calibration_test(sc.reliability(rng.random(5000) < rate, p))
+    assert int(found.share.argmax()) == 6
+    assert found.share[6] > 0.7
+
+
+def test_many_tables_at_once_are_each_for_itself(rng: np.random.Generator) -> None:
+    tables = [table(rng, n) for n in (20, 200, 2000)]
+    stacked = Sums(*(np.stack(values) for values in zip(*(t.sums for t in tables), strict=True)))
+    expected = [sc.calibration_test(t).pvalue for t in tables]
+    np.testing.assert_allclose(calibration_pvalues(stacked), expected, rtol=1e-12)
+    _, low, high = interval_limits(stacked, 0.95)
+    for k, t in enumerate(tables):
+        found = sc.smece_interval(t)
+        assert (low[k], high[k]) == (pytest.approx(found.low), pytest.approx(found.high))
+
+
+def test_the_test_refuses_groups() -> None:
+    rel = sc.reliability([0, 1, 0], [0.2, 0.4, 0.6], groups=["a", "a", "b"])
+    with pytest.raises(sc.InputError, match="takes rows as independent"):
+        sc.calibration_test(rel)
+
+
+# Gap intervals
+
+
+def test_gap_intervals_are_students_for_exact_labels() -> None:
+    gap = np.array([0.1, 0.3, 0.2, 0.4])
+    rel = sc.reliability(0.6 - gap, np.full(4, 0.6), bins=1)
+    low, high = sc.gap_intervals(rel)
+    half = 3.182446 * gap.std(ddof=1) / 2
+    assert (low[0], high[0]) == (pytest.approx(0.25 - half, abs=1e-6), pytest.approx(0.25 + half))
+
+
+def test_simultaneous_intervals_are_wider(rng: np.random.Generator) -> None:
+    rel = table(rng)
+    low, high = sc.gap_intervals(rel)
+    low_all, high_all = sc.gap_intervals(rel, simultaneous=True)
+    assert (low_all < low).all()
+    assert (high_all > high).all()
+
+
+# Coverage in small; benchmarks/coverage.py is the whole
+
+
+def simulated(
+    rng: np.random.Generator, kind: str, n: int = 400, sets: int = 400
+) -> tuple[FloatArray, list[sc.Reliability]]:
+    """Tables of an over-confident model, and its SMECE of unlimited data at 10 bins."""
+    grid = (np.arange(200_000) + 0.5) / 200_000
+    rate = 1 / (1 + np.exp(-0.6 * np.log(grid / (1 - grid))))
+    theta = np.abs(np.add.reduceat(grid - rate, np.arange(0, 200_000, 20_000))).sum() / 200_000
+    tables = []
+    for _ in range(sets):
+        p = rng.random(n)
+        true = 1 / (1 + np.exp(-0.6 * np.log(p / (1 - p))))
+        if kind == "hard":
+            tables.append(sc.reliability(rng.random(n) < true, p))
+        elif kind == "votes":
+            tables.append(sc.reliability(rng.binomial(5, true) / 5, p, n_votes=5))
+        else:
+            tables.append(sc.reliability(true, p))
+    return theta, tables
+
+
+@pytest.mark.parametrize("kind", ["hard", "votes", "exact"])
+def test_intervals_cover(kind: str, rng: np.random.Generator) -> None:
+    theta, tables = simulated(rng, kind)
+    found = [sc.smece_interval(t) for t in tables]
+    coverage = np.mean([i.low <= theta <= i.high for i in found])
+    assert coverage >= 0.93  # of 400; the full simulation says .95 and more
+    assert np.mean([i.debiased for i in found]) < np.mean([i.value for i in found])
+
+
+@pytest.mark.parametrize("votes", [1, 5])
+def test_the_test_keeps_its_size(votes: int, rng: np.random.Generator) -> None:
+    rejected = 0
+    for _ in range(600):
+        p = rng.beta(0.5, 0.5, 400)
+        rel = sc.reliability(rng.binomial(votes, p) / votes, p)
+        rejected += sc.calibration_test(rel).pvalue < 0.05
+    assert 0.025 < rejected / 600 < 0.08  # 5 % within three standard errors of 600
+
+
+def test_gap_intervals_cover(rng: np.random.Generator) -> None:
+    inside, every = [], []
+    for _ in range(400):
+        p = rng.random(600)
+        rel = sc.reliability(rng.random(600) < p, p)
+        low, high = sc.gap_intervals(rel)
+        inside.append(((low <= 0) & (high >= 0)).mean())
+        low, high = sc.gap_intervals(rel, simultaneous=True)
+        every.append(((low <= 0) & (high >= 0)).all())
+    assert 0.94 < np.mean(inside) < 0.985  # the floor for 0/1 labels makes them a little wide
+    assert np.mean(every) > 0.93
+
+
+def clustered(rng: np.random.Generator, size: int) -> sc.Reliability:
+    """Calibrated outcomes of 150 patients with `size` rows each, whose luck is shared."""
+    luck = np.repeat(rng.normal(0, 1.0, 150), size)
+    p = np.repeat(rng.random(150), size) * 0.5 + rng.random(150 * size) * 0.5
+    score = norm.ppf(p) * math.sqrt(2) + luck  # given p alone, its chance to be above noise is p
+    y = score > rng.normal(0, 1.0, p.size)
+    return sc.reliability(y, p, groups=np.repeat(np.arange(150), size))
+
+
+def test_intervals_cover_where_rows_share_their_luck(rng: np.random.Generator) -> None:
+    grouped, plain = [], []
+    for _ in range(300):
+        rel = clustered(rng, 6)
+        grouped.append(sc.smece_interval(rel).low <= 0)
+        plain.append(sc.smece_interval(sc.Reliability(rel.bins, rel.sums)).low <= 0)
+    assert np.mean(grouped) > 0.95
+    assert np.mean(plain) < 0.9
