@@ -336,3 +336,48 @@ def test_votes_and_groups_change_the_interval_alone() -> None:
     shown = softcal("score", DATA, "--label", "soft_malignant", "--pred", FOREST, *options).stdout
     assert "90 %" in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def comparison(*arguments: object) -> dict[str, Any]:
+    result = softcal("compare", DATA, "--label", "soft_malignant", *arguments, "--format", "json")
+    assert result.returncode == 0, result.stderr
+    loaded: dict[str, Any] = json.loads(result.stdout)
+    return loaded
+
+
+def test_compare_gives_what_the_library_gives() -> None:
+    found = comparison("--pred", FOREST, "--pred", REGRESSION, "--votes", "n_readers")
+    nodules = lidc_malignancy()
+    expected = sc.compare(
+        nodules["soft_malignant"], nodules[FOREST], nodules[REGRESSION],
+        n_votes=nodules["n_readers"],
+    )  # fmt: skip
+    assert (found["n"], found["a"], found["b"]) == (1377, FOREST, REGRESSION)
+    for key in ("smece_a", "smece_b", "difference", "debiased", "low", "high", "level", "pvalue"):
+        assert found[key] == getattr(expected, key)
+    assert found["brier"]["difference"] == expected.brier.difference
+
+
+def test_compare_says_which_is_better_or_that_it_cannot_tell(tmp_path: Path) -> None:
+    both = ("compare", DATA, "--label", "soft_malignant", "--pred", FOREST, "--pred", REGRESSION)
+    shown = softcal(*both, "--votes", "n_readers").stdout
+    assert f"{FOREST} is better calibrated than {REGRESSION}" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
+    turned = softcal(*both[:4], "--pred", REGRESSION, "--pred", FOREST).stdout
+    assert f"{FOREST} is better calibrated than {REGRESSION}" in " ".join(turned.split())
+    path = tmp_path / "few.csv"
+    path.write_text("y,w,p,q\n0.5,1,0.4,0.6\n1,2,0.9,0\n")
+    few = softcal("compare", path, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w")
+    assert "cannot tell which of p and q" in " ".join(few.stdout.split())
+    unknown = softcal(
+        "compare", path, "--label", "y", "--pred", "p", "--pred", "q", "--format", "json"
+    )
+    assert json.loads(unknown.stdout)["log_loss"]["difference"] is None
+
+
+@pytest.mark.parametrize("names", [[FOREST], [FOREST, FOREST], [FOREST, REGRESSION, "fold"]])
+def test_compare_takes_two_models(names: list[str]) -> None:
+    preds = [part for name in names for part in ("--pred", name)]
+    result = softcal("compare", DATA, "--label", "soft_malignant", *preds)
+    assert result.returncode == 2
+    assert "give --pred twice" in result.stderr

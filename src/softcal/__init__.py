@@ -21,18 +21,40 @@ from softcal.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
     from softcal.chance import TestResult, calibration_test
+    from softcal.comparison import Comparison, Ranking, compare, compare_many, compare_tables
     from softcal.inference import GapIntervals, Interval, gap_intervals, smece_interval
+    from softcal.joint import JointTable, joint_table
+    from softcal.planning import (
+        Assumptions,
+        DifferencePlan,
+        Plan,
+        pilot_correlation,
+        plan,
+        plan_budget,
+        plan_difference,
+    )
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: they import scipy, and `import softcal` should cost little.
 _LATER = {
-    "GapIntervals": "softcal.inference",
-    "Interval": "softcal.inference",
-    "TestResult": "softcal.chance",
-    "calibration_test": "softcal.chance",
-    "gap_intervals": "softcal.inference",
-    "smece_interval": "softcal.inference",
+    name: f"softcal.{module}"
+    for module, names in {
+        "chance": ("TestResult", "calibration_test"),
+        "comparison": ("Comparison", "Ranking", "compare", "compare_many", "compare_tables"),
+        "inference": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
+        "joint": ("JointTable", "joint_table"),
+        "planning": (
+            "Assumptions",
+            "DifferencePlan",
+            "Plan",
+            "pilot_correlation",
+            "plan",
+            "plan_budget",
+            "plan_difference",
+        ),
+    }.items()
+    for name in names
 }
 
 
@@ -49,25 +71,39 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Assumptions",
     "BinMismatchError",
     "Bins",
+    "Comparison",
+    "DifferencePlan",
     "GapIntervals",
     "InputError",
     "InputTypeError",
     "Interval",
+    "JointTable",
+    "Plan",
+    "Ranking",
     "Reliability",
     "SoftcalError",
     "TestResult",
     "bias",
     "brier",
     "calibration_test",
+    "compare",
+    "compare_many",
+    "compare_tables",
     "ece",
     "gap_intervals",
     "harden",
+    "joint_table",
     "kl_divergence",
     "label_entropy",
     "log_loss",
     "max_gap",
+    "pilot_correlation",
+    "plan",
+    "plan_budget",
+    "plan_difference",
     "reliability",
     "rms_gap",
     "smece",

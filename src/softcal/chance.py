@@ -121,7 +121,7 @@ def _tests(s: Sums) -> _Tests:
     pvalue = _combined(p_bins, p_trend)
     # p is 0 or 1, and a label contradicts it: no calibrated model could have done that
     contradicted = ~known & (np.abs(residual) > _NO_VARIANCE)
-    impossible = contradicted.any(axis=1)
+    impossible = np.asarray(contradicted.any(axis=1))
     # nothing but labels equal to their predictions
     perfect = ~s.residual_var.any(axis=1)
     for array in (p_bins, p_trend, pvalue):

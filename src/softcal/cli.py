@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003  typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 from rich.text import Text
 from typer.exceptions import TyperException
 
 from softcal import terminal
-from softcal.errors import SoftcalError
+from softcal.errors import InputError, SoftcalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
+
+    from softcal.planning import Assumptions, DifferencePlan, Plan
+    from softcal.reliability import Reliability
 
 app = typer.Typer(
     add_completion=False,
@@ -102,6 +107,118 @@ def score(
 
 
 @app.command()
+def compare(
+    data: Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")],
+    label: Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")],
+    pred: Annotated[
+        list[str],
+        typer.Option(help="Column of predictions; twice, once per model.", metavar="COL"),
+    ],
+    bins: Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")] = 10,
+    weight: Annotated[
+        str | None, typer.Option(help="Column of row weights.", metavar="COL")
+    ] = None,
+    votes: Annotated[
+        str | None,
+        typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level.", metavar="P")] = 0.95,
+    format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
+) -> None:
+    """Compare the calibration of two models on the same rows."""
+    from softcal.comparison import compare as compare_arrays
+    from softcal.files import read_columns
+
+    if len(pred) != 2 or pred[0] == pred[1]:
+        message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
+        raise InputError(message)
+    optional = [name for name in (weight, votes) if name is not None]
+    columns = read_columns(data, [label, *pred, *optional])
+    found = compare_arrays(
+        columns[label],
+        *(columns[name] for name in pred),
+        bins=bins,
+        sample_weight=None if weight is None else columns[weight],
+        n_votes=None if votes is None else columns[votes],
+        level=level,
+    )
+    card = {"n": len(columns[label]), "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
+    card |= asdict(found)
+    if format_ is Format.JSON:
+        _print_json(_without_infinities(card))
+    else:
+        _show_comparison(card)
+
+
+@app.command()
+def plan(
+    pilot: Annotated[
+        Path | None, typer.Option(help="A saved table (JSON) of a first sample.", metavar="FILE")
+    ] = None,
+    smece: Annotated[
+        float | None, typer.Option(help="Without a pilot: the SMECE you expect.", metavar="X")
+    ] = None,
+    label_spread: Annotated[
+        float | None,
+        typer.Option(help="Without a pilot: SD of the items' true labels in a bin.", metavar="X"),
+    ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(help="Without a pilot: number of equal-width bins (10).", metavar="N"),
+    ] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Aim: measure SMECE to +- this.", metavar="X")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Aim: the narrowest interval for this.", metavar="X")
+    ] = None,
+    difference: Annotated[
+        float | None, typer.Option(help="Aim: see a difference this large.", metavar="X")
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(help="For a difference: of the models' signed residuals.", metavar="R"),
+    ] = None,
+    power: Annotated[
+        float, typer.Option(help="For a difference: how often to see it.", metavar="X")
+    ] = 0.8,
+    votes: Annotated[
+        int | None, typer.Option(help="Votes per item; the best number if absent.", metavar="N")
+    ] = None,
+    item_cost: Annotated[float, typer.Option(help="Cost of an item.", metavar="X")] = 0.0,
+    vote_cost: Annotated[float, typer.Option(help="Cost of a vote.", metavar="X")] = 1.0,
+    level: Annotated[float, typer.Option(help="Level of the interval.", metavar="X")] = 0.95,
+    format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
+) -> None:
+    """Plan how many items to collect, and how many votes on each."""
+    from softcal.planning import plan as plan_width
+    from softcal.planning import plan_budget, plan_difference
+
+    aims = (half_width, budget, difference)
+    if sum(aim is not None for aim in aims) != 1:
+        message = "give one aim: --half-width, --budget or --difference."
+        raise InputError(message)
+    a = _assumptions(pilot, smece, label_spread, bins)
+    costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
+    found: Plan | DifferencePlan
+    if half_width is not None:
+        found = plan_width(a, half_width=half_width, **costs)
+    elif budget is not None:
+        found = plan_budget(a, budget=budget, **costs)
+    elif difference is not None and correlation is not None:
+        found = plan_difference(
+            a, difference=difference, correlation=correlation, power=power, **costs
+        )
+    else:
+        message = "--difference needs --correlation; pilot_correlation estimates it in Python."
+        raise InputError(message)
+    if format_ is Format.JSON:
+        _print_json({**asdict(found), "assumed_smece": a.smece})
+    else:
+        terminal.console().print(plan_text(found, a.smece))
+
+
+@app.command()
 def demo() -> None:
     """Show what softcal is for, on the radiologists' data that comes with it."""
     from softcal.demo import show
@@ -129,6 +246,106 @@ def paper(
         _print_json(report.as_json())
     else:
         report.show(terminal.console())
+
+
+def _without_infinities(value: Any) -> Any:
+    """Replace infinite numbers, which JSON lacks, by null."""
+    if isinstance(value, dict):
+        return {key: _without_infinities(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def _show_comparison(card: dict[str, Any]) -> None:
+    console = terminal.console()
+    table = terminal.table("", card["a"], card["b"], "difference", "interval", "p-value")
+    rows = {
+        "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
+        "Brier": (card["brier"], "", ""),
+        "log loss": (card["log_loss"], "", ""),
+    }
+    for name, (part, *each) in rows.items():
+        finite = math.isfinite(part["difference"])
+        interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if finite else "-"
+        chance = _chance(part["pvalue"] if finite else None)
+        table.add_row(name, *each, f"{part['difference']:+.4f}", interval, chance)
+    title = f"{card['n']:,} rows, label {card['label']}, {card['bins']} bins"
+    terminal.print_titled(console, title, table)
+    console.print(Text(_verdict(card)))
+
+
+def _verdict(card: dict[str, Any]) -> str:
+    level = f"{100 * card['level']:g} %"
+    if card["low"] <= 0 <= card["high"]:
+        return (
+            f"These data cannot tell which of {card['a']} and {card['b']} is better calibrated: "
+            f"the {level} interval of the difference in SMECE contains 0."
+        )
+    better, worse = (card["a"], card["b"]) if card["high"] < 0 else (card["b"], card["a"])
+    return (
+        f"{better} is better calibrated than {worse}: the {level} interval of the difference in "
+        "SMECE leaves out 0."
+    )
+
+
+class _Costs(TypedDict):
+    """What all aims of a plan have in common."""
+
+    level: float
+    votes: int | None
+    item_cost: float
+    vote_cost: float
+
+
+def _assumptions(
+    pilot: Path | None, smece: float | None, label_spread: float | None, bins: int | None
+) -> Assumptions:
+    """Read a pilot or take what was stated, whichever was given."""
+    from softcal.planning import Assumptions
+
+    if pilot is not None:
+        if not smece is label_spread is bins is None:
+            message = "give --pilot, or --smece, --label-spread and --bins, not both."
+            raise InputError(message)
+        return Assumptions.from_pilot(_read_table(pilot))
+    if smece is None or label_spread is None:
+        message = "say what to expect: --pilot FILE, or --smece X and --label-spread X."
+        raise InputError(message)
+    return Assumptions.stated(
+        smece=smece, label_spread=label_spread, bins=10 if bins is None else bins
+    )
+
+
+def _read_table(path: Path) -> Reliability:
+    from softcal.reliability import Reliability
+
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        raise InputError(message) from error
+    except (ValueError, RecursionError) as error:
+        message = f"cannot read {path}: it is not JSON, as `Reliability.to_dict` makes it."
+        raise InputError(message) from error
+    return Reliability.from_dict(saved)
+
+
+def plan_text(found: Plan | DifferencePlan, smece: float) -> str:
+    """Say a plan in plain words."""
+    from softcal.planning import Plan
+
+    labels = "labelled as in the pilot" if found.votes == 0 else "with one vote each"
+    if found.votes > 1:
+        labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in all"
+    collect = f"Collect {found.items:,} items {labels}. Cost: {found.cost:,.10g}."
+    if isinstance(found, Plan):
+        aim = f"SMECE, supposed to be {smece:.4f}, will be known to about ±{found.half_width:.4f}"
+        return f"{collect}\n{aim}\n(half the mean width of its {found.level:.4g} interval)."
+    worse = smece + found.difference
+    return (
+        f"{collect}\nA SMECE of {worse:.4f} will be told from one of {smece:.4f} in "
+        f"{found.power:.0%} of such samples\n(the {found.level:.4g} interval of the difference "
+        "excludes 0)."
+    )
 
 
 _HOW_TO_READ = (

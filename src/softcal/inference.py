@@ -95,11 +95,11 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
     (0.095, 0.081, 0.106)
     """
-    _refuse_bad_level(level)
+    refuse_bad_level(level)
     value = rel.smece  # refuses an empty table
     if rel.n < 2:
         return Interval(value, value, 0.0, 1.0, level, "One row says nothing about the others.")
-    debiased, low, high = (float(x) for x in interval_limits(rel.sums, level, rel.clusters))
+    less_noise, low, high = (float(x) for x in interval_limits(rel.sums, level, rel.clusters))
     independent = rel.n if rel.clusters is None else rel.clusters.count
     unseen = 3 / independent
     note = ""
@@ -108,7 +108,7 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
             f"A kind of row too rare to be among these {independent} could add up to {unseen:.2g} "
             "(rule of three)."
         )
-    return Interval(value, debiased, low, high, level, note)
+    return Interval(value, less_noise, low, high, level, note)
 
 
 def gap_intervals(
@@ -132,7 +132,7 @@ def gap_intervals(
     >>> low.round(2), high.round(2)
     (array([-0.05]), array([0.45]))
     """
-    _refuse_bad_level(level)
+    refuse_bad_level(level)
     s = rel.sums
     parts = _Gaps.of(s, rel.clusters)
     own = s.residual_var if rel.clusters is None else rel.clusters.residual.diagonal()
@@ -140,7 +140,7 @@ def gap_intervals(
     tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         centred = own - parts.weight_sq * (s.residual / s.weight) ** 2
-        spread = np.maximum(centred, _noise_floor(s)) * size / (size - 1)
+        spread = np.maximum(centred, noise_floor(s)) * size / (size - 1)
         half = -stdtrit(np.maximum(size - 1, 1), tail) * np.sqrt(np.maximum(spread, 0)) / s.weight
     half = np.where(size > 1 + 1e-9, half, 2.0)  # of one row anything may be true
     gap = rel.gap
@@ -153,14 +153,14 @@ def interval_limits(
     """Give the debiased value and both limits, for tables along any leading axes."""
     gaps = _Gaps.of(sums, clusters)
     t, error = gaps.in_errors()
-    debiased = (error * (2 * np.abs(t) - mean_abs(t))).sum(axis=-1)
+    less_noise = (error * (2 * np.abs(t) - mean_abs(t))).sum(axis=-1)
     alpha = 1 - level
     low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
     # Labels that all equal their predictions have no spread to go by; yet a kind of row that was
     # missed in all of these may make up this share of the rest (the rule of three).
     unseen = np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0)
     high = np.where(gaps.variance.any(axis=-1), high, unseen)
-    return np.maximum(debiased, 0.0), low, high
+    return np.maximum(less_noise, 0.0), low, high
 
 
 class _Gaps(NamedTuple):
@@ -178,7 +178,7 @@ class _Gaps(NamedTuple):
         own, weight_sq, square = sums.residual_var, sums.weight_sq, None
         if clusters is not None:
             own, weight_sq = clusters.residual.diagonal(), clusters.weight.diagonal()
-        variance = np.maximum(own, _noise_floor(sums))
+        variance = np.maximum(own, noise_floor(sums))
         if clusters is not None:
             square = clusters.residual + np.diag(variance - own)
         return _Gaps(
@@ -297,13 +297,19 @@ def _near_and_far(
     return np.asarray(near_square), np.asarray(max(float(sign @ gaps.square @ sign), 0.0) / total)
 
 
-def _noise_floor(sums: Sums) -> FloatArray:
+def noise_floor(sums: Sums) -> FloatArray:
     """Give the least variance the labels are known to have: that of votes, or of 0/1 outcomes."""
     hard = ~sums.label_var.any(axis=-1, keepdims=True)
     return np.where(hard, sums.prob_var, sums.vote_floor)
 
 
-def _refuse_bad_level(level: float) -> None:
+def debiased(sums: Sums) -> float:
+    """Give SMECE of one table less most of what noise adds to it."""
+    return float(interval_limits(sums, 0.5)[0])
+
+
+def refuse_bad_level(level: float) -> None:
+    """Refuse a level that is no probability."""
     if not 0 < level < 1:
         message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
         raise InputError(message)

@@ -225,7 +225,7 @@ def log_loss(
     >>> round(label_entropy(y_true) + kl_divergence(y_true, y_prob), 4)
     0.3474
     """
-    return _mean(_cross_entropy, y_true, y_prob, sample_weight)
+    return _mean(cross_entropy, y_true, y_prob, sample_weight)
 
 
 def kl_divergence(
@@ -249,7 +249,7 @@ def kl_divergence(
     """
 
     def divergence(y: FloatArray, p: FloatArray) -> FloatArray:
-        excess: FloatArray = _cross_entropy(y, p) - _cross_entropy(y, y)
+        excess: FloatArray = cross_entropy(y, p) - cross_entropy(y, y)
         return np.maximum(excess, 0.0)  # never negative, but for rounding
 
     return _mean(divergence, y_true, y_prob, sample_weight)
@@ -267,10 +267,10 @@ def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None 
     >>> round(label_entropy([0.0, 0.5, 1.0]), 4)
     0.231
     """
-    return _mean(_cross_entropy, y_true, y_true, sample_weight)
+    return _mean(cross_entropy, y_true, y_true, sample_weight)
 
 
-def _cross_entropy(y: FloatArray, p: FloatArray) -> FloatArray:
+def cross_entropy(y: FloatArray, p: FloatArray) -> FloatArray:
     """Give each row's log loss; 0 log 0 is 0."""
     from scipy.special import xlog1py, xlogy
 

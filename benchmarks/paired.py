@@ -1,0 +1,192 @@
+"""Does the interval of a difference of two SMECE hold, and how wide is it? A simulation.
+
+    .venv/bin/python benchmarks/paired.py [--scale 1.0]
+
+Prints, for each kind of label, size and scenario, how often three intervals of level 0.95 contain
+the true difference and how wide they are on average: the separate one (each model by itself,
+combined), a paired percentile bootstrap (Gaussian, of the bins), and the one softcal gives. A few
+minutes; `--scale 0.2` takes a fifth of the data sets.
+
+Labels are drawn from pi = Phi(z1 + z2/2 + z3/2). A knows z1 and z2, B the same or z1 and z3, so
+that Phi((z1 + z2/2)/sqrt(1.25)) is calibrated exactly, and true values are one-dimensional sums.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from scipy.special import ndtr, ndtri
+
+from softcal.kernel import Sums
+from softcal.paired_interval import DifferenceIntervals
+
+KINDS = ("hard", "votes", "exact")
+SIZES = ((300, 15, 1000), (1000, 15, 1000), (10_000, 15, 300), (1000, 50, 400))
+ROWS_AT_ONCE = 300_000
+BOOTSTRAPPED = 100  # data sets
+DRAWS = 200  # for each
+
+
+class Scenario(NamedTuple):
+    """How the predictions of both models are made."""
+
+    a: str
+    b: str
+    same: bool  # whether both models know the same
+
+
+SCENARIOS = {
+    "both calibrated": Scenario("cal", "cal", same=False),
+    "over vs calibrated": Scenario("over", "cal", same=True),
+    "nearly identical": Scenario("over", "less over", same=True),
+    "nearly identical, calibrated": Scenario("cal", "tiny over", same=True),
+    "equal, opposite sign": Scenario("plus", "minus", same=True),
+    "exchangeable": Scenario("noisy", "noisy", same=True),
+    "over vs local": Scenario("over", "local", same=False),
+    "calibrated vs local": Scenario("cal", "local", same=False),
+    "calibrated vs alternating": Scenario("cal", "alternating", same=True),
+}
+
+
+def model(name: str, cal: Any, n: int, n_bins: int, rng: np.random.Generator | None) -> Any:
+    """Spoil a calibrated prediction; local errors are about one standard error of a bin."""
+    q = ndtri(np.clip(cal, 1e-12, 1 - 1e-12))
+    factor = {"over": 1.6, "less over": 1.45, "tiny over": 1.08}
+    if name in factor:
+        return ndtr(factor[name] * q)
+    if name == "noisy" and rng is not None:
+        return ndtr(q + 0.4 * rng.standard_normal(q.shape))
+    local = 0.8 * np.sqrt(0.2 * n_bins / n)
+    side = 1 - 2 * (np.floor(cal * n_bins) % 2)
+    shift = {"plus": 0.05, "minus": -0.05, "local": local, "alternating": 1.1 * local * side}
+    return np.clip(cal + shift.get(name, 0.0), 0, 1)
+
+
+def true_smece(name: str, n: int, n_bins: int) -> float:
+    cal = (np.arange(400_000) + 0.5) / 400_000  # Phi of a standard normal is uniform
+    p = model(name, cal, n, n_bins, None)
+    return float(np.abs(np.bincount(located(p, n_bins), p - cal, n_bins)).sum() / cal.size)
+
+
+def located(p: Any, n_bins: int) -> Any:
+    return np.minimum((p * n_bins).astype(np.int64), n_bins - 1)
+
+
+def labels(kind: str, pi: Any, rng: np.random.Generator) -> Any:
+    if kind == "hard":
+        return (rng.random(pi.shape) < pi).astype(np.float64)
+    return rng.binomial(5, pi) / 5 if kind == "votes" else pi
+
+
+def drawn(
+    scenario: Scenario, kind: str, n: int, n_bins: int, sets: int, rng: np.random.Generator
+) -> tuple[Sums, Sums, Any, Any]:
+    """Draw data sets and give the sums of their joint tables, one data set a line."""
+    z1, z2, z3 = rng.standard_normal((3, sets, n))
+    cal = ndtr((z1 + z2 / 2) / np.sqrt(1.25))
+    cal_b = cal if scenario.same else ndtr((z1 + z3 / 2) / np.sqrt(1.25))
+    y = labels(kind, ndtr(z1 + z2 / 2 + z3 / 2), rng)
+    p_a = model(scenario.a, cal, n, n_bins, rng)
+    p_b = model(scenario.b, cal_b, n, n_bins, rng)
+    line = np.arange(sets)[:, None]
+    bin_a, bin_b = located(p_a, n_bins), located(p_b, n_bins)
+
+    def added(cell: Any, cells: int, values: Any) -> Any:
+        flat = (line * cells + cell).ravel()
+        return np.bincount(flat, values.ravel(), sets * cells).reshape(sets, cells)
+
+    def sums(p: Any, bin_: Any) -> Sums:
+        d, p_var = p - y, p * (1 - p)
+        names = (np.ones_like(d), y, d, d * d, p_var, y * (1 - y))
+        count, label, residual, square, prob_var, label_var = (
+            added(bin_, n_bins, values) for values in names
+        )
+        floor = prob_var / 5 if kind == "votes" else np.zeros_like(count)
+        none = np.zeros_like(count)
+        return Sums(count, count, count, label, residual, square, square, prob_var, label_var,
+                    none, none, floor, none)  # fmt: skip
+
+    cross = added(bin_a * n_bins + bin_b, n_bins**2, (p_a - y) * (p_b - y))
+    return (
+        sums(p_a, bin_a),
+        sums(p_b, bin_b),
+        cross.reshape(sets, n_bins, n_bins),
+        (p_a != p_b).sum(axis=1),
+    )
+
+
+def bootstrap(a: Sums, b: Sums, cross: Any, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Resample the bins as if normal, with their covariance; percentiles of the difference."""
+    k = cross.shape[-1]
+    mean = np.concatenate([a.residual, b.residual], axis=1)[:BOOTSTRAPPED] / n
+    covariance = np.zeros((len(mean), 2 * k, 2 * k))
+    each = np.arange(k)
+    covariance[:, each, each] = a.residual_var[:BOOTSTRAPPED]
+    covariance[:, k + each, k + each] = b.residual_var[:BOOTSTRAPPED]
+    covariance[:, :k, k:] = cross[:BOOTSTRAPPED]
+    covariance[:, k:, :k] = np.swapaxes(cross[:BOOTSTRAPPED], 1, 2)
+    covariance = covariance / n**2 - mean[:, :, None] * mean[:, None, :] / n
+    covariance += 1e-9 * covariance.max() * np.eye(2 * k)  # empty bins have none
+    root = np.linalg.cholesky(covariance)
+    noise = rng.standard_normal((len(mean), DRAWS, 2 * k))
+    again = np.abs(mean[:, None, :] + noise @ np.swapaxes(root, 1, 2))
+    found = again[..., :k].sum(axis=-1) - again[..., k:].sum(axis=-1)
+    return np.quantile(found, 0.025, axis=1), np.quantile(found, 0.975, axis=1)
+
+
+def measured(limits: tuple[Any, Any], truth: float) -> list[float]:
+    low, high = limits
+    inside = (low <= truth + 1e-12) & (high >= truth - 1e-12)
+    return [float(inside.mean()), float((high - low).mean())]
+
+
+def simulate(name: str, kind: str, n: int, n_bins: int, sets: int) -> list[float]:
+    """Give the truth, then coverage and width of the three intervals."""
+    scenario = SCENARIOS[name]
+    rng = np.random.default_rng([n, n_bins, list(SCENARIOS).index(name), KINDS.index(kind)])
+    truth = 0.0
+    if name != "exchangeable":
+        truth = true_smece(scenario.a, n, n_bins) - true_smece(scenario.b, n, n_bins)
+    at_once = ROWS_AT_ONCE // n
+    parts: list[tuple[Any, Any, Any]] = []
+    for start in range(0, sets, at_once):
+        a, b, cross, differing = drawn(scenario, kind, n, n_bins, min(at_once, sets - start), rng)
+        family = DifferenceIntervals(a, b, cross, differing)
+        few = [] if len(parts) * at_once >= BOOTSTRAPPED else bootstrap(a, b, cross, n, rng)
+        parts.append((family.separate(0.05), few, family.limits(0.05)))
+    row = [truth]
+    for k in range(3):
+        found = [part[k] for part in parts if len(part[k])]
+        low, high = (np.concatenate([limit[side] for limit in found]) for side in (0, 1))
+        row += measured((low, high), truth)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the data sets to draw")
+    scale = parser.parse_args().scale
+    table = Table("labels", "n", "bins", "scenario", "true", title="coverage and mean width")
+    for name in ("separate", "bootstrap", "softcal"):
+        table.add_column(name, justify="right")
+    table.add_column("narrower", justify="right")
+    cells = [(k, s, name) for k in KINDS for s in SIZES for name in SCENARIOS]
+    worst = 1.0
+    console = Console(width=130)
+    for kind, (n, n_bins, sets), name in track(cells, "simulating", console=Console(stderr=True)):
+        truth, *found = simulate(name, kind, n, n_bins, max(50, int(sets * scale)))
+        pairs = [f"{found[k]:.3f} {found[k + 1]:.4f}" for k in (0, 2, 4)]
+        saved = f"{1 - found[5] / found[1]:.0%}" if found[1] else "-"
+        table.add_row(kind, str(n), str(n_bins), name, f"{truth:.4f}", *pairs, saved)
+        worst = min(worst, found[4])
+    console.print(table)
+    console.print(f"least coverage of softcal's interval: {worst:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from strategies import N_BINS, UNIT, WEIGHT
+
+import softcal as sc
+from softcal.comparison import Comparison, compare, compare_many, compare_tables
+from softcal.joint import JointTable, joint_table
+
+Row = tuple[float, float, float, float]
+ROWS = st.lists(st.tuples(UNIT, UNIT, UNIT, WEIGHT), min_size=1, max_size=60).filter(
+    lambda found: any(w > 0 for *_, w in found)
+)
+
+
+def joint(data: list[Row], n: int = 10) -> JointTable:
+    y, a, b, w = zip(*data, strict=True)
+    return joint_table(y, a, b, bins=n, sample_weight=w)
+
+
+def assert_close(left: JointTable, right: JointTable) -> None:
+    assert (left.n, left.differing) == (right.n, right.differing)
+    assert (left.infinite_a, left.infinite_b) == (right.infinite_a, right.infinite_b)
+    size = max(1.0, float(left.a.sums.weight_sq.sum()))
+    np.testing.assert_allclose(left.cross, right.cross, rtol=1e-12, atol=1e-12 * size)
+    for name in ("brier", "log_loss"):
+        ours, theirs = getattr(left, name), getattr(right, name)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-9 * size)
+    for ours, theirs in zip((left.a, left.b), (right.a, right.b), strict=True):
+        for mine, yours in zip(ours.sums, theirs.sums, strict=True):
+            np.testing.assert_allclose(mine, yours, rtol=1e-12, atol=1e-12 * size)
+
+
+def some(rng: np.random.Generator, n: int = 500) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    p = rng.beta(0.7, 0.7, n)
+    y = (rng.random(n) < p).astype(float)
+    return y, np.clip(p * 1.2, 0.001, 0.999), np.clip(p**1.2, 0.001, 0.999)
+
+
+# The joint table
+
+
+@given(data=ROWS, n=N_BINS, cuts=st.lists(st.integers(0, 60), max_size=3))
+def test_merged_is_the_whole(data: list[Row], n: int, cuts: list[int]) -> None:
+    ends = [0, *sorted(min(c, len(data)) for c in cuts), len(data)]
+    parts = [data[i:j] for i, j in pairwise(ends) if any(w > 0 for *_, w in data[i:j])]
+    merged = sum(joint(part, n) for part in parts)
+    assert isinstance(merged, JointTable)
+    assert_close(merged, joint(data, n))
+
+
+@given(data=ROWS, n=N_BINS)
+def test_its_tables_are_those_of_each_model(data: list[Row], n: int) -> None:
+    y, a, b, w = zip(*data, strict=True)
+    found = joint(data, n)
+    assert found.a == sc.reliability(y, a, bins=n, sample_weight=w)
+    assert found.b == sc.reliability(y, b, bins=n, sample_weight=w)
+
+
+def test_cross_is_the_sum_over_pairs_of_bins(rng: np.random.Generator) -> None:
+    y, a, b = some(rng)
+    w = rng.random(y.size)
+    found = joint_table(y, a, b, bins=4, sample_weight=w)
+    for i in range(4):
+        for j in range(4):
+            here = (np.minimum(a * 4, 3).astype(int) == i) & (np.minimum(b * 4, 3).astype(int) == j)
+            by_hand = (w**2 * (a - y) * (b - y))[here].sum()
+            assert found.cross[i, j] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_many_blocks_are_one(rng: np.random.Generator) -> None:
+    y, a, b = some(rng, 200_000)
+    whole = joint_table(y, a, b)
+    assert_close(
+        joint_table(y[:70_000], a[:70_000], b[:70_000])
+        + joint_table(y[70_000:], a[70_000:], b[70_000:]),
+        whole,
+    )
+    assert whole.differing == int((a != b).sum())
+
+
+def test_joint_tables_are_frozen_and_show_themselves() -> None:
+    found = joint_table([0.5], [0.4], [0.6], bins=2)
+    assert repr(found) == "JointTable(n=1, bins=2, differing=1)"
+    with pytest.raises(ValueError, match="read-only"):
+        found.cross[0, 0] = 1
+    with pytest.raises(TypeError):
+        found + 1  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        "text" + found
+    with pytest.raises(sc.BinMismatchError):
+        found + joint_table([0.5], [0.4], [0.6], bins=3)
+
+
+# What is refused
+
+
+def test_other_indexes_are_refused_even_when_labels_have_none() -> None:
+    a = pd.Series([0.1, 0.2], index=[0, 1])
+    b = pd.Series([0.1, 0.2], index=[1, 0])
+    with pytest.raises(
+        sc.InputError, match="y_prob_a and y_prob_b must have the same pandas index"
+    ):
+        compare([0, 1], a, b)
+    with pytest.raises(sc.InputError, match="one and two must have the same pandas index"):
+        compare_many([0, 1], {"one": a, "two": b})
+
+
+def test_bad_values_are_named_by_model() -> None:
+    with pytest.raises(sc.InputError, match=r"y_prob_b must be in \[0, 1\]"):
+        compare([0, 1], [0.1, 0.2], [0.1, 1.2])
+    with pytest.raises(sc.InputError, match="y_prob_a and y_prob_b must have the same length"):
+        compare([0, 1], [0.1, 0.2], [0.1])
+    with pytest.raises(sc.InputError, match=r"forest must be in \[0, 1\]"):
+        compare_many([0, 1], {"forest": [0.1, 1.2], "tree": [0.1, 0.2]})
+
+
+def test_other_nonsense_is_refused() -> None:
+    with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
+        compare([0, 1], [0.1, 0.2], [0.1, 0.2], level=95)
+    with pytest.raises(sc.InputError, match="at most 2000 bins: got 3600"):
+        compare([0, 1], [0.1, 0.2], [0.1, 0.2], bins=3600)
+    with pytest.raises(sc.InputError, match="at least two models to compare: got 1"):
+        compare_many([0, 1], {"one": [0.1, 0.2]})
+    with pytest.raises(sc.InputTypeError, match="must map names to columns: got list"):
+        compare_many([0, 1], [[0.1, 0.2]])  # type: ignore[arg-type]
+
+
+# The comparison
+
+
+@given(data=ROWS, n=N_BINS)
+def test_a_model_equals_itself(data: list[Row], n: int) -> None:
+    y, a, _, w = zip(*data, strict=True)
+    found = compare(y, a, a, bins=n, sample_weight=w)
+    assert found.difference == found.debiased == 0
+    assert found.low <= 0 <= found.high
+    assert found.pvalue == 1
+    assert found.brier.difference == 0
+    assert found.brier.pvalue == 1
+    assert found.log_loss.difference == 0
+    assert found.log_loss.pvalue == 1
+
+
+@given(data=ROWS, n=N_BINS)
+def test_swapping_flips_signs(data: list[Row], n: int) -> None:
+    y, a, b, w = zip(*data, strict=True)
+    one = compare(y, a, b, bins=n, sample_weight=w)
+    two = compare(y, b, a, bins=n, sample_weight=w)
+    assert (one.smece_a, one.smece_b) == (two.smece_b, two.smece_a)
+    close = pytest.approx
+    for left, right in ((one, two), (one.brier, two.brier), (one.log_loss, two.log_loss)):
+        assert isinstance(left, Comparison) == isinstance(right, Comparison)
+        assert left.difference == close(-right.difference, abs=1e-12)
+        assert left.low == close(-right.high, rel=1e-6, abs=1e-7)
+        assert left.high == close(-right.low, rel=1e-6, abs=1e-7)
+
+
+@given(data=ROWS, n=N_BINS)
+def test_it_is_finite_ordered_and_contains_the_difference(data: list[Row], n: int) -> None:
+    found = compare_tables(joint(data, n))
+    assert -1 <= found.low <= found.difference + 1e-12
+    assert found.difference - 1e-12 <= found.high <= 1
+    assert 0 < found.pvalue <= 1
+    assert -1 <= found.brier.low <= found.brier.high <= 1
+    for mean in (found.brier, found.log_loss):
+        assert not any(math.isnan(x) for x in vars(mean).values())
+
+
+@given(data=ROWS, weight=st.integers(1, 4))
+def test_a_weight_of_k_is_the_row_k_times_for_the_values(data: list[Row], weight: int) -> None:
+    y, a, b, _ = zip(*data, strict=True)
+    one = compare(y, a, b, sample_weight=[weight] * len(y))
+    two = compare(y * weight, a * weight, b * weight)
+    assert one.difference == pytest.approx(two.difference, abs=1e-12)
+    assert one.brier.difference == pytest.approx(two.brier.difference, abs=1e-12)
+    assert one.log_loss.difference == pytest.approx(two.log_loss.difference, rel=1e-9, abs=1e-9)
+
+
+def test_the_scale_of_the_weights_does_not_matter(rng: np.random.Generator) -> None:
+    y, a, b = some(rng)
+    w = rng.random(y.size) + 0.1
+    one, two = (compare(y, a, b, sample_weight=scale * w) for scale in (1.0, 1e6))
+    for name in ("difference", "debiased", "low", "high", "pvalue"):
+        assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-9)
+    assert one.brier.high == pytest.approx(two.brier.high)
+
+
+def test_brier_by_hand() -> None:
+    # Squares 0.04 and 0.01 against 0.09 and 0.01: differences -0.05 and 0.
+    found = compare([0.0, 1.0], [0.2, 0.9], [0.3, 0.9]).brier
+    assert found.difference == pytest.approx(-0.025)
+    half = 0.025 * math.tan(math.pi * 0.475)  # Student's t with one degree of freedom
+    assert (found.low, found.high) == pytest.approx((-0.025 - half, -0.025 + half))
+    assert found.pvalue == pytest.approx(0.5)
+
+
+def test_means_are_those_of_the_paired_t_test(rng: np.random.Generator) -> None:
+    y, a, b = some(rng)
+    found = compare(y, a, b, level=0.9)
+    log_a, log_b = (-np.log(np.where(y == 1, p, 1 - p)) for p in (a, b))
+    for ours, x, z in ((found.brier, (a - y) ** 2, (b - y) ** 2), (found.log_loss, log_a, log_b)):
+        theirs = stats.ttest_rel(x, z)
+        interval = theirs.confidence_interval(0.9)
+        assert ours.pvalue == pytest.approx(theirs.pvalue)
+        assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_infinite_log_loss_is_said_without_nan() -> None:
+    y, never, fine = [1.0, 0.0, 0.5], [0.0, 0.1, 0.5], [0.9, 0.1, 0.5]
+    expected = {(0, 1): math.inf, (1, 0): -math.inf, (0, 0): 0.0}
+    for (i, j), difference in expected.items():
+        found = compare(y, (never, fine)[i], (never, fine)[j]).log_loss
+        assert (found.difference, found.low, found.high) == (difference, -math.inf, math.inf)
+        assert found.pvalue == 1
+    absent = compare(y, never, fine, sample_weight=[0, 1, 1]).log_loss
+    assert absent.difference == 0
+
+
+def test_one_row_says_nothing() -> None:
+    found = compare([1.0], [0.9], [0.2])
+    assert (found.low, found.high, found.pvalue) == (-1, 1, 1)
+    assert (found.brier.low, found.brier.high) == (-1, 1)
+    assert (found.log_loss.low, found.log_loss.high) == (-math.inf, math.inf)
+
+
+def test_the_pvalue_is_where_the_interval_meets_0(rng: np.random.Generator) -> None:
+    y, a, b = some(rng, 2000)
+    table = joint_table(y, a, b)
+    p = compare_tables(table).pvalue
+    assert 1e-30 < p < 1
+    wider, narrower = (compare_tables(table, 1 - p * f) for f in (0.99, 1.01))
+    assert wider.low <= 0 <= wider.high
+    assert narrower.low > 0 or narrower.high < 0
+
+
+def test_a_certain_difference_has_the_least_pvalue(rng: np.random.Generator) -> None:
+    p = rng.random(5000)
+    assert compare(p, p, 1 - p).pvalue == 1e-30
+
+
+def test_levels_nest(rng: np.random.Generator) -> None:
+    y, a, b = some(rng)
+    found = [compare(y, a, b, level=level) for level in (0.5, 0.9, 0.95, 0.99, 0.999)]
+    assert all(x.low >= y.low and x.high <= y.high for x, y in pairwise(found))
+
+
+def test_alike_models_have_a_far_narrower_interval_than_either_alone(
+    rng: np.random.Generator,
+) -> None:
+    from softcal.inference import smece_interval
+
+    p = rng.random(5000)
+    y = (rng.random(5000) < p).astype(float)
+    a = p**1.3
+    b = np.clip(a + 0.001 * rng.standard_normal(5000), 0, 1)
+    both = compare(y, a, b)
+    alone = smece_interval(sc.reliability(y, a))
+    assert both.high - both.low < (alone.high - alone.low) / 3
+
+
+@pytest.mark.parametrize("other", [1.0, 1.45])
+def test_coverage(rng: np.random.Generator, other: float) -> None:
+    """An overconfident model against a calibrated one, and against one nearly the same."""
+    from scipy.special import ndtr, ndtri
+
+    def models(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return ndtr(1.6 * ndtri(c)), ndtr(other * ndtri(c))
+
+    grid = (np.arange(200_000) + 0.5) / 200_000  # predictions are uniform
+    truth = sc.smece(grid, models(grid)[0]) - sc.smece(grid, models(grid)[1])
+    hits = 0
+    for _ in range(150):
+        c = rng.random(1000)
+        found = compare(rng.random(1000) < c, *models(c))
+        hits += found.low <= truth <= found.high
+    assert hits >= 0.93 * 150
+
+
+# Many models
+
+
+def test_holm_by_hand_and_the_ranking(rng: np.random.Generator) -> None:
+    p = rng.random(4000)
+    y = (rng.random(4000) < p).astype(float)
+    models = {"off": p**2, "good": p, "twin": np.clip(p + 1e-6, 0, 1), "worse": p**4}
+    found = compare_many(y, models)
+    assert found.models[2:] == ("off", "worse")
+    assert list(found.smece.values()) == sorted(found.smece.values())
+    assert found.indistinguishable == ((found.models[0], found.models[1]),)
+    raw = sorted(pair.comparison.pvalue for pair in found.pairs)
+    by_hand = np.minimum(1, np.maximum.accumulate(np.array(raw) * np.arange(len(raw), 0, -1)))
+    np.testing.assert_allclose(sorted(pair.pvalue for pair in found.pairs), by_hand)
+    one = found.pairs[-1]
+    assert one.comparison == compare(y, models[one.a], models[one.b])
+    assert all(pair.comparison.difference <= 0 for pair in found.pairs)

@@ -1,0 +1,465 @@
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softcal as sc
+from softcal import cli, forecast, planning
+from softcal.datasets import lidc_malignancy
+from softcal.inference import smece_interval
+from softcal.planning import Assumptions, pilot_correlation, plan, plan_budget, plan_difference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from softcal.inputs import FloatArray
+
+STATED = Assumptions.stated(smece=0.05, label_spread=0.15)
+
+
+class Items(NamedTuple):
+    p: FloatArray
+    true: FloatArray
+
+    def table(self, rng: np.random.Generator, votes: int, bins: int = 10) -> sc.Reliability:
+        if votes == 0:
+            return sc.reliability(self.true, self.p, bins=bins)
+        y = rng.binomial(votes, self.true) / votes
+        return sc.reliability(y, self.p, bins=bins, n_votes=votes)
+
+
+def drawn(rng: np.random.Generator, n: int, model: str, at: str = "even") -> Items:
+    """Items whose own probabilities scatter round what the model should have said."""
+    p = rng.random(n) if at == "even" else rng.beta(0.6, 0.6, n)
+    mean = {"calibrated": p, "overconfident": 0.5 + 0.7 * (p - 0.5), "shifted": p - 0.08}[model]
+    mean = np.clip(mean, 1e-6, 1 - 1e-6)
+    return Items(p, rng.beta(6 * mean, 6 * (1 - mean)))
+
+
+def known(rng: np.random.Generator, model: str, at: str, votes: int, bins: int) -> Assumptions:
+    """Assumptions that are right, as from a pilot without end."""
+    p, true = drawn(rng, 400_000, model, at)
+    cell = sc.Bins.uniform(bins).locate(p)
+
+    def mean(values: FloatArray) -> FloatArray:
+        return np.bincount(cell, values, bins) / p.size
+
+    return Assumptions(
+        share=mean(np.ones(p.size)),
+        gap=mean(p - true),
+        item_var=mean((p - true) ** 2),
+        vote_var=mean(true * (1 - true)),
+        prob_var=mean(p * (1 - p)),
+        fixed_votes=None if votes else 0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "at", "votes", "bins", "n"),
+    [
+        ("calibrated", "even", 1, 15, 200),
+        ("calibrated", "ends", 5, 10, 1000),
+        ("calibrated", "even", 0, 10, 2000),
+        ("overconfident", "even", 1, 10, 200),
+        ("overconfident", "ends", 3, 15, 1000),
+        ("overconfident", "even", 10, 15, 3000),
+        ("overconfident", "ends", 0, 10, 200),
+        ("shifted", "even", 1, 10, 1000),
+        ("shifted", "ends", 5, 15, 200),
+        ("shifted", "even", 0, 15, 3000),
+    ],
+)
+def test_the_planned_width_is_the_width_you_get(
+    rng: np.random.Generator, model: str, at: str, votes: int, bins: int, n: int
+) -> None:
+    planned = 2 * known(rng, model, at, votes, bins).half_width(n, votes=votes)
+    found = [smece_interval(drawn(rng, n, model, at).table(rng, votes, bins)) for _ in range(60)]
+    assert planned == pytest.approx(np.mean([x.high - x.low for x in found]), rel=0.1)
+
+
+@pytest.mark.parametrize(("model", "votes"), [("calibrated", 3), ("overconfident", 1)])
+def test_a_large_pilot_plans_like_the_truth(
+    rng: np.random.Generator, model: str, votes: int
+) -> None:
+    truth = known(rng, model, "even", votes, 10)
+    pilot = Assumptions.from_pilot(drawn(rng, 40_000, model).table(rng, votes))
+    for n in (200, 2000):
+        assert pilot.half_width(n, votes=votes) == pytest.approx(
+            truth.half_width(n, votes=votes), rel=0.05
+        )
+
+
+def test_a_pilot_tells_vote_noise_from_item_noise(rng: np.random.Generator) -> None:
+    """Whatever the number of votes behind it, some items with one vote only among them."""
+    items = drawn(rng, 100_000, "overconfident")
+    votes = rng.integers(1, 5, items.p.size)
+    y = rng.binomial(votes, items.true) / votes
+    found = Assumptions.from_pilot(sc.reliability(y, items.p, n_votes=votes))
+    truth = known(rng, "overconfident", "even", 1, 10)
+    np.testing.assert_allclose(found.vote_var, truth.vote_var, rtol=0.05)
+    np.testing.assert_allclose(found.item_var, truth.item_var, rtol=0.2)
+    assert found.item_var.sum() == pytest.approx(truth.item_var.sum(), rel=0.05)
+    assert found.smece == pytest.approx(truth.smece, rel=0.1)
+
+
+def test_a_pilot_planned_again_has_the_width_it_had() -> None:
+    """Also where readers agree more than independent votes would."""
+    d = lidc_malignancy()
+    rel = sc.reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
+    a = Assumptions.from_pilot(rel)
+    seen = smece_interval(rel)
+    half = (seen.high - seen.low) / 2
+    assert a.half_width(rel.n, votes=4) == pytest.approx(half, rel=0.1)
+    part = a.item_var + a.vote_var * np.mean(1 / d["n_readers"])
+    assert part.sum() == pytest.approx(rel.brier, rel=0.02)
+
+
+def test_gaps_that_could_be_noise_are_not_believed(rng: np.random.Generator) -> None:
+    pilots = [drawn(rng, 300, "calibrated").table(rng, 1) for _ in range(20)]
+    believed = np.mean([Assumptions.from_pilot(rel).smece for rel in pilots])
+    assert believed < 0.5 * np.mean([rel.smece for rel in pilots])
+
+
+assumptions = st.builds(
+    Assumptions.stated,
+    smece=st.floats(0, 0.3),
+    label_spread=st.floats(0, 0.3),
+    bins=st.integers(1, 20),
+)
+
+
+@settings(max_examples=30)
+@given(a=assumptions, n=st.integers(100, 10**6), votes=st.integers(1, 20))
+def test_more_items_or_votes_never_widen(a: Assumptions, n: int, votes: int) -> None:
+    here = a.half_width(n, votes=votes)
+    assert a.half_width(2 * n, votes=votes) <= here
+    assert a.half_width(n, votes=2 * votes) <= here * 1.001
+
+
+@settings(max_examples=15)
+@given(
+    a=assumptions,
+    budget=st.floats(2e3, 1e6),
+    item_cost=st.floats(0, 10),
+    votes=st.none() | st.integers(1, 3),
+)
+def test_a_plan_never_costs_more_than_the_budget(
+    a: Assumptions, budget: float, item_cost: float, votes: int | None
+) -> None:
+    found = plan_budget(a, budget=budget, item_cost=item_cost, vote_cost=0.1, votes=votes)
+    each = item_cost + 0.1 * found.votes
+    assert budget - 2 * each < found.cost <= budget
+    assert found.cost == found.items * each
+    assert found.half_width == a.half_width(found.items, votes=found.votes)
+
+
+@pytest.mark.parametrize("item_cost", [0.0, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("spread", [0.05, 0.15, 0.3])
+def test_the_best_votes_are_those_of_a_search_through_all(item_cost: float, spread: float) -> None:
+    """And near sqrt((C/A) (item_cost/vote_cost)), where the price is flat."""
+    a = Assumptions.stated(smece=0.05, label_spread=spread)
+    budget = 3000 * (1 + item_cost)
+    found = plan_budget(a, budget=budget, item_cost=item_cost)
+    widths = {
+        m: a.half_width(int(budget / (item_cost + m)), votes=m)
+        for m in range(1, 60)
+        if budget / (item_cost + m) >= 50
+    }
+    assert found.half_width <= min(widths.values()) * 1.001
+    item = a.item_var.sum() - a.smece**2
+    formula = max(1, round(math.sqrt(a.vote_var.sum() / item * item_cost)))
+    assert widths[formula] <= found.half_width * 1.03
+
+
+def test_the_cheapest_plan_is_that_of_a_search_through_all() -> None:
+    found = plan(STATED, half_width=0.02, item_cost=5)
+    costs = [plan(STATED, half_width=0.02, item_cost=5, votes=m).cost for m in range(1, 15)]
+    assert found.cost == min(costs)
+    assert found.votes == 1 + int(np.argmin(costs))
+
+
+def test_a_plan_is_just_enough() -> None:
+    found = plan(STATED, half_width=0.01, votes=3)
+    assert found.half_width == STATED.half_width(found.items, votes=3) <= 0.01
+    assert STATED.half_width(found.items - 1, votes=3) > 0.01
+    assert found.cost == 3 * found.items
+    assert plan(STATED, half_width=0.9).items == forecast.FEWEST_ITEMS
+    assert plan(STATED, half_width=0.01).votes == 1  # only votes cost: rather more items
+
+
+def test_labels_equal_to_predictions_need_what_the_rule_of_three_needs() -> None:
+    """Their interval is [0, -ln(alpha/2)/n]: only a kind of row never seen can widen it."""
+    p = np.linspace(0, 1, 101)
+    a = Assumptions.from_pilot(sc.reliability(p, p))
+    found = plan(a, half_width=1e-4)
+    assert found.items == math.ceil(-math.log(0.025) / 2 / 1e-4)
+    assert found.votes == 0
+
+
+def test_a_pilot_without_votes_is_planned_as_it_is(rng: np.random.Generator) -> None:
+    items = drawn(rng, 500, "overconfident")
+    exact = Assumptions.from_pilot(items.table(rng, 0))
+    assert plan(exact, half_width=0.01).votes == 0
+    assert plan_budget(exact, budget=1000, item_cost=2).items == 500
+    for rel in (items.table(rng, 1), sc.reliability(rng.binomial(1, items.true), items.p)):
+        assert plan(Assumptions.from_pilot(rel), half_width=0.05).votes == 1
+
+
+def test_voters_who_all_agree_need_no_second_vote() -> None:
+    y = np.tile([0, 1], 100)
+    a = Assumptions.from_pilot(sc.reliability(y, np.full(200, 0.5), n_votes=3))
+    assert a.fixed_votes is None
+    assert plan(a, half_width=0.05, item_cost=100).votes == 1
+    assert a.half_width(100, votes=2) == a.half_width(100, votes=1)
+
+
+def test_smece_can_be_supposed_otherwise() -> None:
+    assert STATED.with_smece(0.1).smece == pytest.approx(0.1)
+    direct = Assumptions.stated(smece=0.1, label_spread=0.15)
+    np.testing.assert_allclose(STATED.with_smece(0.1).item_var, direct.item_var, rtol=1e-12)
+    assert STATED.with_smece(0).with_smece(0.2).smece == pytest.approx(0.2)
+
+
+def lower_limit_of_the_difference(
+    worse: sc.Reliability, better: sc.Reliability, seen: float
+) -> float:
+    low = forecast._lower_side(worse.sums, 0.95)
+    high = forecast._upper_side(better.sums, 0.95)
+    reach = low.reach**2 + high.reach**2 - 2 * seen * low.reach * high.reach
+    return float(low.centre - high.centre - math.sqrt(max(0.0, float(reach))))
+
+
+def test_the_planned_power_is_about_the_power_you_get(rng: np.random.Generator) -> None:
+    """Two models on the same votes, one sharper than the other."""
+
+    def models(n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        p, true = drawn(rng, n, "overconfident")
+        z = np.log(p / (1 - p))
+        return rng.binomial(5, true) / 5, p, 1 / (1 + np.exp(-1.8 * z))
+
+    y, first, second = models(40_000)
+    a = Assumptions.from_pilot(sc.reliability(y, first, n_votes=5))
+    difference = sc.smece(y, second) - sc.smece(y, first)
+    r = pilot_correlation(y, first, second)
+    found = plan_difference(a, difference=difference, correlation=r, votes=5)
+    assert found.power == pytest.approx(0.8, abs=0.02)
+    seen = 0
+    for _ in range(100):
+        y, first, second = models(found.items)
+        worse, better = (sc.reliability(y, p, n_votes=5) for p in (second, first))
+        here = pilot_correlation(y, first, second)
+        seen += lower_limit_of_the_difference(worse, better, here) > 0
+    assert 65 <= seen <= 98
+
+
+def test_harder_differences_need_more_items() -> None:
+    def items(**changed: float) -> int:
+        options = {"difference": 0.05, "correlation": 0.5, "power": 0.8} | changed
+        return plan_difference(STATED, votes=3, **options).items
+
+    here = items()
+    assert items(difference=0.04) > here
+    assert items(power=0.9) > here
+    assert items(correlation=0.9) < here
+
+
+def test_a_difference_between_models_without_noise_is_seen_at_once() -> None:
+    p = np.linspace(0, 1, 101)
+    a = Assumptions.from_pilot(sc.reliability(p, p))
+    found = plan_difference(a, difference=0.01, correlation=0.5)
+    assert (found.items, found.power) == (math.ceil(-math.log(0.025) / 0.01), 1.0)
+
+
+def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
+    d = lidc_malignancy()
+    y, p = d["soft_malignant"], d["prob_rf_all"]
+    assert pilot_correlation(y, p, p) == pytest.approx(1)
+    assert pilot_correlation(y, p, y) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plan(STATED, half_width=0), "half_width must be above 0 and below 1: got 0."),
+        (lambda: plan(STATED, half_width=math.nan), "half_width must be above 0 and below 1: got nan."),
+        (lambda: plan(STATED, half_width=1e-9), "half_width = 1e-09 needs more than 1,000,000,000 "
+         "items, votes per item 1. Ask for a wider interval."),
+        (lambda: plan(STATED, half_width=0.1, level=1), "level must be above 0 and below 1: got 1."),
+        (lambda: plan(STATED, half_width=0.1, votes=0), "votes must be between 1 and 1000: got 0."),
+        (lambda: plan(STATED, half_width=0.1, item_cost=-1), "item_cost must be at least 0: got -1."),
+        (lambda: plan(STATED, half_width=0.1, vote_cost=math.inf), "vote_cost must be at least 0: "
+         "got inf."),
+        (lambda: plan(STATED, half_width=0.1, vote_cost=0), "votes that cost nothing have no best "
+         "number: give votes, or vote_cost above 0."),
+        (lambda: plan_budget(STATED, budget=math.inf), "budget must be above 0: got inf."),
+        (lambda: plan_budget(STATED, budget=49), "budget = 49 buys 49 items, votes per item 1: a plan "
+         "needs at least 50 items, which cost 50."),
+        (lambda: plan_budget(STATED, budget=9, votes=2, vote_cost=0), "a budget needs a price: give "
+         "item_cost, or vote_cost, above 0."),
+        (lambda: plan_difference(STATED, difference=0, correlation=0), "difference must be above 0 and "
+         "below 1: got 0."),
+        (lambda: plan_difference(STATED, difference=0.1, correlation=1), "correlation must be above -1 "
+         "and below 1: got 1."),
+        (lambda: plan_difference(STATED, difference=0.1, correlation=0, power=1), "power must be above "
+         "0 and below 1: got 1."),
+        (lambda: plan_difference(STATED, difference=1e-9, correlation=0), "difference = 1e-09 needs "
+         "more than 1,000,000,000 items, votes per item 1. Ask for a larger difference."),
+        (lambda: plan_difference(STATED, difference=0.99, correlation=0), "smece must be at least 0 and "
+         "at most 1: got 1.04."),
+        (lambda: STATED.half_width(49, votes=1), "items must be between 50 and 1,000,000,000: got 49."),
+        (lambda: Assumptions.stated(smece=0.6, label_spread=0), "smece must be at least 0 and at most "
+         "0.5: got 0.6."),
+        (lambda: Assumptions.stated(smece=0, label_spread=-1), "label_spread must be at least 0 and at "
+         "most 0.5: got -1."),
+        (lambda: Assumptions.stated(smece=0, label_spread=0, bins=10_001), "a plan takes at most "
+         "10,000 bins: there are 10,001. Coarsen the table."),
+        (lambda: pilot_correlation([0.5], [0.5], [0.5]), "a pilot needs at least 50 items: this one "
+         "has 1. State assumptions."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_planned_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(sc.InputError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plan(STATED, half_width=0.1, votes=True), "votes must be a whole number: got True."),
+        (lambda: plan(STATED, half_width=0.1, votes=2.5), "votes must be a whole number: got 2.5."),  # type: ignore[arg-type]
+        (lambda: plan(STATED, half_width="0.1"), "half_width must be a number: got '0.1'."),  # type: ignore[arg-type]
+        (lambda: STATED.half_width(1e3, votes=1), "items must be a whole number: got 1000.0."),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_things_of_the_wrong_kind_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(sc.InputTypeError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def test_pilots_that_say_too_little_are_refused() -> None:
+    p = np.linspace(0, 1, 60)
+    soft, hard = sc.reliability(p**2, p), sc.reliability(p.round(), p)
+    with pytest.raises(sc.InputError, match="at least 50 items: this one has 2"):
+        Assumptions.from_pilot(sc.reliability([0, 1], [0.5, 0.5]))
+    with pytest.raises(sc.InputError, match="must have no weights"):
+        Assumptions.from_pilot(sc.reliability(p, p, sample_weight=p + 1))
+    with pytest.raises(sc.InputError, match="votes of every item, or of none: in 10 of 10 bins"):
+        Assumptions.from_pilot(soft + sc.reliability([0.5], [0.5], n_votes=2))
+    with pytest.raises(sc.InputError, match=r"left out, or 0: the pilot's .* to plan for 3\."):
+        plan(Assumptions.from_pilot(soft), half_width=0.1, votes=3)
+    with pytest.raises(sc.InputError, match=r"left out, or 1: one vote per item"):
+        plan(Assumptions.from_pilot(hard), half_width=0.1, votes=3)
+
+
+# The command line
+
+
+def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "softcal", "plan", *map(str, arguments)],
+        capture_output=True, text=True, check=False, encoding="utf-8",
+    )  # fmt: skip
+
+
+STATED_OPTIONS = ("--smece", "0.05", "--label-spread", "0.15")
+
+
+def test_the_command_says_the_plan_in_words() -> None:
+    shown = softcal(*STATED_OPTIONS, "--half-width", 0.02, "--votes", 3)
+    assert shown.stderr == ""
+    assert shown.stdout == (
+        "Collect 1,020 items with 3 votes each, 3,060 in all. Cost: 3,060.\n"
+        "SMECE, supposed to be 0.0500, will be known to about ±0.0200\n"
+        "(half the mean width of its 0.95 interval).\n"
+    )
+
+
+@pytest.fixture
+def pilot(tmp_path: Path) -> Path:
+    d = lidc_malignancy()
+    rel = sc.reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
+    path = tmp_path / "pilot.json"
+    path.write_text(json.dumps(rel.to_dict()))
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = cli.run(["plan", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_command_gives_what_the_library_gives(
+    pilot: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--pilot", pilot, "--budget", 5000, "--item-cost", 5, "--format", "json")
+    code, out, _ = run(capsys, *options)
+    assert code == 0
+    a = Assumptions.from_pilot(sc.Reliability.from_dict(json.loads(pilot.read_text())))
+    found = plan_budget(a, budget=5000, item_cost=5)
+    assert json.loads(out) == {
+        "items": found.items, "votes": found.votes, "cost": found.cost,
+        "half_width": found.half_width, "level": 0.95, "assumed_smece": a.smece,
+    }  # fmt: skip
+
+
+def test_a_difference_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    options = (*STATED_OPTIONS, "--bins", 10, "--difference", 0.05, "--correlation", 0.5)
+    found = plan_difference(STATED, difference=0.05, correlation=0.5)
+    assert run(capsys, *options)[1] == (
+        f"Collect {found.items:,} items with one vote each. Cost: {found.items:,}.\n"
+        "A SMECE of 0.1000 will be told from one of 0.0500 in 80% of such samples\n"
+        "(the 0.95 interval of the difference excludes 0).\n"
+    )
+
+
+def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "soft.json"
+    p = np.linspace(0, 1, 101)
+    path.write_text(json.dumps(sc.reliability(p**2, p).to_dict()))
+    out = run(capsys, "--pilot", path, "--half-width", 0.01)[1]
+    assert "items labelled as in the pilot. Cost: 0." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (STATED_OPTIONS, "give one aim: --half-width, --budget or --difference."),
+        ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "give one aim"),
+        (("--half-width", "0.1"), "say what to expect: --pilot FILE, or --smece X"),
+        (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
+        (("--half-width", "0.1", "--pilot", "absent.json"), "cannot read absent.json: No such file"),
+        (("--half-width", "0.1", "--pilot", __file__), "it is not JSON"),
+        ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
+        ((*STATED_OPTIONS, "--half-width", "2"), "half_width must be above 0 and below 1: got 2.0."),
+    ],
+)  # fmt: skip
+def test_refusals_are_one_line_and_exit_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("softcal: error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_the_command_is_refused_as_a_person_sees_it() -> None:
+    result = softcal("--budget", 100)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_names_of_the_module() -> None:
+    for name in planning.__all__:
+        assert hasattr(planning, name)
