@@ -31,7 +31,7 @@ def in_order(
     try:
         for item in items:
             waiting.append(pool.submit(work, item))
-            if len(waiting) > 2 * threads:
+            if len(waiting) > 8 * threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
