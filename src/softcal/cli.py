@@ -7,7 +7,7 @@ import math
 import sys
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003  typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
@@ -55,28 +55,35 @@ class Format(StrEnum):
     JSON = "json"
 
 
+DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
+Label = Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
+NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
+Weight = Annotated[str | None, typer.Option(help="Column of row weights.", metavar="COL")]
+Votes = Annotated[
+    str | None,
+    typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
+]
+Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
+Output = Annotated[Format, typer.Option("--format", help="What to print.")]
+
+
 @app.command()
 def score(
-    data: Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")],
-    label: Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")],
+    data: DataFile,
+    label: Label,
     pred: Annotated[
         list[str],
         typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
     ],
-    bins: Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")] = 10,
-    weight: Annotated[
-        str | None, typer.Option(help="Column of row weights.", metavar="COL")
-    ] = None,
-    votes: Annotated[
-        str | None,
-        typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
-    ] = None,
+    bins: NumberOfBins = 10,
+    weight: Weight = None,
+    votes: Votes = None,
     group: Annotated[
         str | None,
         typer.Option(help="Column: rows of one group are not independent.", metavar="COL"),
     ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level.", metavar="P")] = 0.95,
-    format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
+    level: Level = 0.95,
+    format_: Output = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
     from softcal.files import read_columns
@@ -108,22 +115,17 @@ def score(
 
 @app.command()
 def compare(
-    data: Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")],
-    label: Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")],
+    data: DataFile,
+    label: Label,
     pred: Annotated[
         list[str],
         typer.Option(help="Column of predictions; twice, once per model.", metavar="COL"),
     ],
-    bins: Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")] = 10,
-    weight: Annotated[
-        str | None, typer.Option(help="Column of row weights.", metavar="COL")
-    ] = None,
-    votes: Annotated[
-        str | None,
-        typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
-    ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level.", metavar="P")] = 0.95,
-    format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
+    bins: NumberOfBins = 10,
+    weight: Weight = None,
+    votes: Votes = None,
+    level: Level = 0.95,
+    format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two models on the same rows."""
     from softcal.comparison import compare as compare_arrays
@@ -187,8 +189,8 @@ def plan(
     ] = None,
     item_cost: Annotated[float, typer.Option(help="Cost of an item.", metavar="X")] = 0.0,
     vote_cost: Annotated[float, typer.Option(help="Cost of a vote.", metavar="X")] = 1.0,
-    level: Annotated[float, typer.Option(help="Level of the interval.", metavar="X")] = 0.95,
-    format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
+    level: Level = 0.95,
+    format_: Output = Format.TABLE,
 ) -> None:
     """Plan how many items to collect, and how many votes on each."""
     from softcal.planning import plan as plan_width
@@ -228,7 +230,7 @@ def demo() -> None:
 
 @app.command()
 def paper(
-    format_: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TABLE,
+    format_: Output = Format.TABLE,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder for CSV tables and figures.", metavar="DIR"),
