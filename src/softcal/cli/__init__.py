@@ -1,0 +1,55 @@
+"""The command line: arguments in, one call, a table or JSON out. One file a command."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from softcal.cli.compare import compare
+from softcal.cli.demo import demo
+from softcal.cli.paper import paper
+from softcal.cli.plan import plan
+from softcal.cli.score import score
+from softcal.errors import SoftcalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = typer.Typer(
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (score, compare, plan, demo, paper):
+    app.command()(command)
+
+
+@app.callback()
+def main(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    """Calibration of probabilistic predictions when the label is itself a probability."""
+    if version:
+        from softcal import __version__
+
+        sys.stdout.write(f"softcal {__version__}\n")
+        raise typer.Exit
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; give its exit code. Refusals are one line on stderr."""
+    try:
+        code = app(list(arguments) or ["--help"], prog_name="softcal", standalone_mode=False)
+        sys.stdout.flush()
+    except (SoftcalError, TyperException, OSError) as error:
+        text = error.format_message() if isinstance(error, TyperException) else str(error)
+        sys.stderr.write(f"softcal: error: {' '.join(text.split())}\n")
+        return 2
+    return int(code or 0)  # typer gives 130 for an interruption, None when all went well

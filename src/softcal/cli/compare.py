@@ -1,0 +1,102 @@
+"""`softcal compare`: which of two models is better calibrated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from softcal import terminal
+from softcal.cli.options import (
+    DataFile,
+    Format,
+    Label,
+    Level,
+    NumberOfBins,
+    Output,
+    Votes,
+    Weight,
+    chance,
+    print_json,
+)
+from softcal.errors import InputError
+
+
+def compare(
+    data: DataFile,
+    label: Label,
+    pred: Annotated[
+        list[str],
+        typer.Option(help="Column of predictions; twice, once per model.", metavar="COL"),
+    ],
+    bins: NumberOfBins = 10,
+    weight: Weight = None,
+    votes: Votes = None,
+    level: Level = 0.95,
+    format_: Output = Format.TABLE,
+) -> None:
+    """Compare the calibration of two models on the same rows."""
+    from softcal.comparison import compare as compare_arrays
+    from softcal.files import read_columns
+
+    if len(pred) != 2 or pred[0] == pred[1]:
+        message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
+        raise InputError(message)
+    optional = [name for name in (weight, votes) if name is not None]
+    columns = read_columns(data, [label, *pred, *optional])
+    found = compare_arrays(
+        columns[label],
+        *(columns[name] for name in pred),
+        bins=bins,
+        sample_weight=None if weight is None else columns[weight],
+        n_votes=None if votes is None else columns[votes],
+        level=level,
+    )
+    card = {"n": len(columns[label]), "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
+    card |= asdict(found)
+    if format_ is Format.JSON:
+        print_json(_without_infinities(card))
+    else:
+        _show_comparison(card)
+
+
+def _without_infinities(value: Any) -> Any:
+    """Replace infinite numbers, which JSON lacks, by null."""
+    if isinstance(value, dict):
+        return {key: _without_infinities(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def _show_comparison(card: dict[str, Any]) -> None:
+    console = terminal.console()
+    table = terminal.table("", card["a"], card["b"], "difference", "interval", "p-value")
+    rows = {
+        "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
+        "Brier": (card["brier"], "", ""),
+        "log loss": (card["log_loss"], "", ""),
+    }
+    for name, (part, *each) in rows.items():
+        finite = math.isfinite(part["difference"])
+        interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if finite else "-"
+        by_chance = chance(part["pvalue"] if finite else None)
+        table.add_row(name, *each, f"{part['difference']:+.4f}", interval, by_chance)
+    title = f"{card['n']:,} rows, label {card['label']}, {card['bins']} bins"
+    terminal.print_titled(console, title, table)
+    console.print(Text(_verdict(card)))
+
+
+def _verdict(card: dict[str, Any]) -> str:
+    level = f"{100 * card['level']:g} %"
+    if card["low"] <= 0 <= card["high"]:
+        return (
+            f"These data cannot tell which of {card['a']} and {card['b']} is better calibrated: "
+            f"the {level} interval of the difference in SMECE contains 0."
+        )
+    better, worse = (card["a"], card["b"]) if card["high"] < 0 else (card["b"], card["a"])
+    return (
+        f"{better} is better calibrated than {worse}: the {level} interval of the difference in "
+        "SMECE leaves out 0."
+    )

@@ -1,0 +1,42 @@
+"""What several commands share: their options, and how a result is printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
+Label = Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
+NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
+Weight = Annotated[str | None, typer.Option(help="Column of row weights.", metavar="COL")]
+Votes = Annotated[
+    str | None,
+    typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
+]
+Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
+Output = Annotated[Format, typer.Option("--format", help="What to print.")]
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print a result for other programs; JSON has no NaN, so neither have we."""
+    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
+
+
+def chance(pvalue: float | None) -> str:
+    """Say a p-value to three digits, and never as 0."""
+    if pvalue is None:
+        return "-"
+    return "<0.001" if pvalue < 0.001 else f"{pvalue:.3f}"

@@ -1,0 +1,146 @@
+"""`softcal plan`: how much to collect."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+import typer
+
+from softcal import terminal
+from softcal.cli.options import Format, Level, Output, print_json
+from softcal.errors import InputError
+
+if TYPE_CHECKING:
+    from softcal.planning import Assumptions, DifferencePlan, Plan
+    from softcal.reliability import Reliability
+
+
+def plan(
+    pilot: Annotated[
+        Path | None, typer.Option(help="A saved table (JSON) of a first sample.", metavar="FILE")
+    ] = None,
+    smece: Annotated[
+        float | None, typer.Option(help="Without a pilot: the SMECE you expect.", metavar="X")
+    ] = None,
+    label_spread: Annotated[
+        float | None,
+        typer.Option(help="Without a pilot: SD of the items' true labels in a bin.", metavar="X"),
+    ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(help="Without a pilot: number of equal-width bins (10).", metavar="N"),
+    ] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Aim: measure SMECE to +- this.", metavar="X")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Aim: the narrowest interval for this.", metavar="X")
+    ] = None,
+    difference: Annotated[
+        float | None, typer.Option(help="Aim: see a difference this large.", metavar="X")
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(help="For a difference: of the models' signed residuals.", metavar="R"),
+    ] = None,
+    power: Annotated[
+        float, typer.Option(help="For a difference: how often to see it.", metavar="X")
+    ] = 0.8,
+    votes: Annotated[
+        int | None, typer.Option(help="Votes per item; the best number if absent.", metavar="N")
+    ] = None,
+    item_cost: Annotated[float, typer.Option(help="Cost of an item.", metavar="X")] = 0.0,
+    vote_cost: Annotated[float, typer.Option(help="Cost of a vote.", metavar="X")] = 1.0,
+    level: Level = 0.95,
+    format_: Output = Format.TABLE,
+) -> None:
+    """Plan how many items to collect, and how many votes on each."""
+    from softcal.planning import plan as plan_width
+    from softcal.planning import plan_budget, plan_difference
+
+    aims = (half_width, budget, difference)
+    if sum(aim is not None for aim in aims) != 1:
+        message = "give one aim: --half-width, --budget or --difference."
+        raise InputError(message)
+    a = _assumptions(pilot, smece, label_spread, bins)
+    costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
+    found: Plan | DifferencePlan
+    if half_width is not None:
+        found = plan_width(a, half_width=half_width, **costs)
+    elif budget is not None:
+        found = plan_budget(a, budget=budget, **costs)
+    elif difference is not None and correlation is not None:
+        found = plan_difference(
+            a, difference=difference, correlation=correlation, power=power, **costs
+        )
+    else:
+        message = "--difference needs --correlation; pilot_correlation estimates it in Python."
+        raise InputError(message)
+    if format_ is Format.JSON:
+        print_json({**asdict(found), "assumed_smece": a.smece})
+    else:
+        terminal.console().print(plan_text(found, a.smece))
+
+
+class _Costs(TypedDict):
+    """What all aims of a plan have in common."""
+
+    level: float
+    votes: int | None
+    item_cost: float
+    vote_cost: float
+
+
+def _assumptions(
+    pilot: Path | None, smece: float | None, label_spread: float | None, bins: int | None
+) -> Assumptions:
+    """Read a pilot or take what was stated, whichever was given."""
+    from softcal.planning import Assumptions
+
+    if pilot is not None:
+        if not smece is label_spread is bins is None:
+            message = "give --pilot, or --smece, --label-spread and --bins, not both."
+            raise InputError(message)
+        return Assumptions.from_pilot(_read_table(pilot))
+    if smece is None or label_spread is None:
+        message = "say what to expect: --pilot FILE, or --smece X and --label-spread X."
+        raise InputError(message)
+    return Assumptions.stated(
+        smece=smece, label_spread=label_spread, bins=10 if bins is None else bins
+    )
+
+
+def _read_table(path: Path) -> Reliability:
+    from softcal.reliability import Reliability
+
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        raise InputError(message) from error
+    except (ValueError, RecursionError) as error:
+        message = f"cannot read {path}: it is not JSON, as `Reliability.to_dict` makes it."
+        raise InputError(message) from error
+    return Reliability.from_dict(saved)
+
+
+def plan_text(found: Plan | DifferencePlan, smece: float) -> str:
+    """Say a plan in plain words."""
+    from softcal.planning import Plan
+
+    labels = "labelled as in the pilot" if found.votes == 0 else "with one vote each"
+    if found.votes > 1:
+        labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in all"
+    collect = f"Collect {found.items:,} items {labels}. Cost: {found.cost:,.10g}."
+    if isinstance(found, Plan):
+        aim = f"SMECE, supposed to be {smece:.4f}, will be known to about ±{found.half_width:.4f}"
+        return f"{collect}\n{aim}\n(half the mean width of its {found.level:.4g} interval)."
+    worse = smece + found.difference
+    return (
+        f"{collect}\nA SMECE of {worse:.4f} will be told from one of {smece:.4f} in "
+        f"{found.power:.0%} of such samples\n(the {found.level:.4g} interval of the difference "
+        "excludes 0)."
+    )
