@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers test bench clean
+.PHONY: demo check lint types layers test browser bench clean
 
-demo: .venv/cli
+demo: .venv/report
 	$(BIN)/softcal demo
 
 check: lint types layers test
@@ -19,7 +19,7 @@ types: .venv/dev
 layers: .venv/dev
 	$(BIN)/lint-imports
 
-test: .venv/dev
+test: .venv/dev browser
 	$(BIN)/pytest --cov --cov-report=term
 
 bench: .venv/bench
@@ -34,6 +34,12 @@ bench: .venv/bench
 $(BIN)/python:
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && \
 	  apt-get install --yes python3-venv && $(PYTHON) -m venv .venv; }
+
+# The tests open the report in a real browser; where we may, Debian's is installed.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes chromium; } || \
+	  echo "No Chromium: the report's browser tests will not run."
 
 clean:
 	rm -rf .venv dist

@@ -183,12 +183,34 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
     assert "cannot read" in result.stderr
 
 
-def test_demo_shows_what_the_paper_is_about() -> None:
-    shown = softcal("demo")
+def test_demo_shows_what_the_paper_is_about(tmp_path: Path) -> None:
+    shown = softcal("demo", "-o", tmp_path)
     assert shown.returncode == 0
+    assert "report.html" in shown.stdout
+    assert "random forest" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    shown = without("altair", "demo", "-o", tmp_path)
+    assert "pip install 'softcal[report]'" in shown.stdout
     for number in ("1,377", "0.0222", "0.0952", "0.0328", "0.1067"):
         assert number in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_report_writes_one_page_and_says_the_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    options = ("--label", "soft_malignant", "--pred", FOREST, "--votes", "n_readers")
+    shown = softcal("report", DATA, *options, "--by", "patient", "-o", path)
+    assert shown.returncode == 2
+    assert "at most 200 slices" in shown.stderr
+    assert not path.exists()
+    shown = softcal("report", DATA, *options, "--by", "fold", "-o", path)
+    assert shown.returncode == 0, shown.stderr
+    assert "over-confident" in shown.stdout
+    assert "SMECE 0.095, 95 % interval 0.081 to 0.106" in " ".join(shown.stdout.split())
+    page = path.read_text(encoding="utf-8")
+    assert f"<title>Calibration of {FOREST}</title>" in page
+    assert "items.csv" in page
+    shown = softcal("report", DATA, *options, "--pred", REGRESSION, "-o", path)
+    assert f"<title>Calibration of {FOREST} and {REGRESSION}</title>" in path.read_text("utf-8")
 
 
 def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -270,7 +292,7 @@ def test_names_the_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
 def test_output_that_cannot_be_written_is_an_error_in_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(
-            [sys.executable, "-m", "softcal", "demo"],
+            [sys.executable, "-m", "softcal", "score", DATA, "--label", "fold", "--help"],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert result.returncode == 2

@@ -47,6 +47,7 @@ def test_the_public_names() -> None:
         "rms_gap",
         "smece",
         "smece_interval",
+        "write_report",
     ]
     for name in sc.__all__:
         assert hasattr(sc, name)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         plan_budget,
         plan_difference,
     )
+    from softcal.report import write_report
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ _LATER = {
             "plan_budget",
             "plan_difference",
         ),
+        "report": ("write_report",),
     }.items()
     for name in names
 }
@@ -108,4 +110,5 @@ __all__ = [
     "rms_gap",
     "smece",
     "smece_interval",
+    "write_report",
 ]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import sys
 
-EXTRAS = {"typer": "cli", "rich": "cli", "pyarrow": "cli", "matplotlib": "plot"}
+EXTRAS = {
+    "typer": "cli",
+    "rich": "cli",
+    "pyarrow": "cli",
+    "matplotlib": "plot",
+    "altair": "report",
+    "jinja2": "report",
+    "vl_convert": "report",
+}
 
 
 def main() -> None:

@@ -244,12 +244,13 @@ def compare_many(
         (a, b, compare_tables(joined_rows(rows[a], tables[a], rows[b], tables[b]), level))
         for a, b in combinations(smece, 2)
     ]
-    corrected = _holm([comparison.pvalue for _, _, comparison in found])
+    corrected = holm([comparison.pvalue for _, _, comparison in found])
     pairs = (Pair(*three, p) for three, p in zip(found, corrected, strict=True))
     return Ranking(smece, tuple(pairs), level)
 
 
-def _holm(pvalues: list[float]) -> list[float]:
+def holm(pvalues: list[float]) -> list[float]:
+    """Correct p-values for their number, step by step (Holm)."""
     out = [1.0] * len(pvalues)
     before = 0.0
     for rank, k in enumerate(sorted(range(len(pvalues)), key=pvalues.__getitem__)):

@@ -5,21 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.text import Text
 
 from softcal import terminal
 from softcal.datasets import lidc_malignancy
 from softcal.metrics import harden
 from softcal.reliability import Reliability, reliability
+from softcal.report import write_report
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.table import Table
+
+    from softcal.inputs import Column
 
 MODELS = {"prob_rf_all": "random forest", "prob_lr_geometry": "logistic regression"}
 
 
-def show(console: Console) -> None:
-    """Score two models of lung nodules against the radiologists, and against their majority."""
+def show(console: Console, folder: Path) -> None:
+    """Score two models of lung nodules against the radiologists, and against their majority.
+
+    The report on the same goes into the folder.
+    """
     nodules = lidc_malignancy()
     share = nodules["soft_malignant"]
     against_majority = {m: reliability(harden(share), nodules[m]) for m in MODELS}
@@ -49,7 +58,28 @@ def show(console: Console) -> None:
         f"({usual.mean_label[worst]:.0%}), but on average {soft.mean_label[worst]:.0%} of the "
         "radiologists call these nodules malignant.\n"
     )
-    console.print("Your own data:  softcal score FILE --label COL --pred COL")
+    console.print(Text(_report(folder, nodules)))
+    console.print("Your own data:  softcal score  FILE --label COL --pred COL")
+    console.print("                softcal report FILE --label COL --pred COL -o report.html")
+
+
+def _report(folder: Path, nodules: dict[str, Column]) -> str:
+    """Write the report where its extra is installed, and say where it is."""
+    path = folder / "report.html"
+    readers = nodules["n_readers"]
+    try:
+        write_report(
+            path,
+            nodules["soft_malignant"],
+            {name: nodules[column] for column, name in MODELS.items()},
+            n_votes=readers,
+            by=[f"{count} radiologists" for count in readers],
+            title="Two models of lung nodules, against their radiologists",
+            label="the share of radiologists who call the nodule malignant",
+        )
+    except ModuleNotFoundError as error:
+        return f"A report to click through needs {error.name}: pip install 'softcal[report]'\n"
+    return f"The whole story, to click through: open {path} in a browser.\n"
 
 
 def _scores(majority: dict[str, Reliability], readers: dict[str, Reliability]) -> Table:

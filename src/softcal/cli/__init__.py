@@ -12,6 +12,7 @@ from softcal.cli.compare import compare
 from softcal.cli.demo import demo
 from softcal.cli.paper import paper
 from softcal.cli.plan import plan
+from softcal.cli.report import report
 from softcal.cli.score import score
 from softcal.errors import SoftcalError
 
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (score, compare, plan, demo, paper):
+for command in (score, compare, report, plan, demo, paper):
     app.command()(command)
 
 

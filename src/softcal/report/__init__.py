@@ -1,0 +1,82 @@
+"""One self-contained HTML file that says what is wrong with a model and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from softcal.errors import InputTypeError
+from softcal.report.gather import Roles
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy.typing as npt
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    y_true: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
+    *,
+    by: npt.ArrayLike | None = None,
+    bins: int = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    title: str = "Calibration report",
+    label: str = "the label",
+) -> None:
+    """Write a report on one or more models as one HTML file, which opens in any browser.
+
+    It holds a verdict in plain words per model, the reliability diagram with a choice of bins,
+    where the error is, the models compared, and, with `by`, each slice of the data. It needs the
+    extra `report`, and no network.
+
+    Parameters
+    ----------
+    path : path
+        The file to write; one that is there is replaced.
+    y_true, sample_weight, n_votes
+        As in `reliability`.
+    y_prob : mapping from str to array-like
+        The predictions of each model, by its name.
+    by : array-like of shape (n,), optional
+        A value for each row: the rows of each value are reported by themselves, too.
+    bins : int
+        The number of equal-width bins the words are about; the reader can choose others.
+    title, label : str
+        The heading, and what the labels are called.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_report(folder / "report.html", [0.2, 0.9, 0.4], {"model": [0.3, 0.8, 0.4]})
+    >>> (folder / "report.html").read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    from softcal.report.page import write_page
+
+    if not isinstance(y_prob, Mapping):
+        message = f"y_prob must map names to columns: got {type(y_prob).__name__}."
+        raise InputTypeError(message)
+    columns: dict[str, npt.ArrayLike] = {label: y_true, **y_prob}
+
+    def named(name: str, values: npt.ArrayLike | None) -> str | None:
+        """Keep a column under a name no model has."""
+        if values is None:
+            return None
+        while name in columns:
+            name += "_"
+        columns[name] = values
+        return name
+
+    roles = Roles(
+        label, tuple(y_prob), named("sample_weight", sample_weight), named("n_votes", n_votes),
+        named("by", by),
+    )  # fmt: skip
+    write_page(
+        Path(path), [columns], roles, bins=bins, level=level, title=title, source="arrays in Python"
+    )

@@ -1,0 +1,168 @@
+"""The report's pictures as Vega-Lite, made with Altair. The page's script feeds them.
+
+Fields have names of our own (`model`, `x`, ...): names from the data are only ever values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F6000", "#882255",
+)  # fmt: skip
+"""Okabe and Ito's colours, which the colour-blind can tell apart, and two more."""
+
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "stroke", "wedge")
+
+
+def charts(models: list[str]) -> dict[str, dict[str, Any]]:
+    """Give the specification of each picture, by the name of its place on the page."""
+    return {
+        "diagram": _diagram(models),
+        "histogram": _histogram(models),
+        "contributions": _contributions(models),
+        "sweep": _sweep(models),
+    }
+
+
+def _finished(chart: Any, height: int) -> dict[str, Any]:
+    """Let a picture fill its place, whatever the width of the screen."""
+    fitted = chart.properties(
+        width="container", height=height, autosize=alt.AutoSizeParams(type="fit-x", resize=True)
+    ).configure(
+        background="transparent",
+        font="inherit",
+        view={"stroke": None},
+        axis={
+            "gridColor": "#8884", "domainColor": "#888", "tickColor": "#888", "labelFontSize": 12,
+            "titleFontSize": 12.5, "titleFontWeight": "normal", "titlePadding": 8,
+        },
+    )  # fmt: skip
+    spec: dict[str, Any] = fitted.to_dict(validate=True)
+    return spec
+
+
+def _colour(models: list[str]) -> alt.Color:
+    palette = [COLOURS[i % len(COLOURS)] for i in range(len(models))]
+    return alt.Color("model:N", scale=alt.Scale(domain=models, range=palette), legend=None)
+
+
+def _shape(models: list[str]) -> alt.Shape:
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(models))]
+    return alt.Shape("model:N", scale=alt.Scale(domain=models, range=shapes), legend=None)
+
+
+_UNIT = alt.Scale(domain=[0, 1], nice=False)
+_LEFT = 46  # so that the pictures start at the same place
+_BIN_TOOLTIP = [
+    alt.Tooltip("model:N", title="model"),
+    alt.Tooltip("range:N", title="predictions"),
+    alt.Tooltip("rows:Q", title="rows", format=","),
+    alt.Tooltip("x:Q", title="mean prediction", format=".3f"),
+    alt.Tooltip("y:Q", title="mean label", format=".3f"),
+    alt.Tooltip("gap:Q", title="gap", format="+.3f"),
+    alt.Tooltip("interval:N", title="interval of the gap"),
+]
+
+
+def _prediction_axis(title: str | None = "prediction") -> alt.X:
+    axis = alt.Axis(title=title, tickCount=6, format=".1f")
+    return alt.X("x:Q", scale=_UNIT, axis=axis)
+
+
+def _diagram(models: list[str]) -> dict[str, Any]:
+    diagonal = (
+        alt.Chart(alt.NamedData("diagonal"))
+        .mark_line(strokeDash=[5, 4], color="#888", strokeWidth=1.2, tooltip=None)
+        .encode(x=alt.X("x:Q", scale=_UNIT), y=alt.Y("y:Q", scale=_UNIT))
+    )
+    bins = alt.Chart(alt.NamedData("bins"))
+    x = _prediction_axis("mean prediction in the bin")
+    y = alt.Y(
+        "y:Q", scale=_UNIT,
+        axis=alt.Axis(
+            title="mean label in the bin", tickCount=6, format=".1f", minExtent=_LEFT,
+            maxExtent=_LEFT,
+        ),
+    )  # fmt: skip
+    colour = _colour(models)
+    line = bins.mark_line(strokeWidth=1.2, opacity=0.45).encode(x=x, y=y, color=colour)
+    bars = bins.mark_rule(strokeWidth=1.6, opacity=0.75).encode(
+        x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour
+    )
+    points = bins.mark_point(filled=True, opacity=1, size=70).encode(
+        x=x, y=y, color=colour, shape=_shape(models), tooltip=_BIN_TOOLTIP,
+    )  # fmt: skip
+    return _finished(alt.layer(diagonal, line, bars, points), 430)
+
+
+def _histogram(models: list[str]) -> dict[str, Any]:
+    chart = (
+        alt.Chart(alt.NamedData("bins"))
+        .mark_rect(opacity=0.45)
+        .encode(
+            x=alt.X("left:Q", scale=_UNIT, axis=alt.Axis(title="prediction", tickCount=6)),
+            x2="right:Q",
+            y2=alt.datum(0),
+            y=alt.Y(
+                "share:Q",
+                axis=alt.Axis(
+                    title="share of rows", tickCount=3, format=".0%", minExtent=_LEFT,
+                    maxExtent=_LEFT,
+                ),
+            ),
+            color=_colour(models),
+            tooltip=_BIN_TOOLTIP[:3],
+        )
+    )  # fmt: skip
+    return _finished(chart, 90)
+
+
+def _contributions(models: list[str]) -> dict[str, Any]:
+    zero = alt.Chart(alt.NamedData("diagonal")).mark_rule(color="#888").encode(y="zero:Q")
+    bars = (
+        alt.Chart(alt.NamedData("bins"))
+        .mark_rect(opacity=0.85)
+        .encode(
+            x=alt.X("start:Q", scale=_UNIT, axis=alt.Axis(title="prediction", tickCount=6)),
+            x2="stop:Q",
+            y2=alt.datum(0),
+            y=alt.Y(
+                "part:Q",
+                axis=alt.Axis(
+                    title="← too low   part of SMECE   too high →",
+                    format="+.3~f", tickCount=5, minExtent=_LEFT,
+                ),
+            ),
+            color=_colour(models),
+            tooltip=[*_BIN_TOOLTIP, alt.Tooltip("part:Q", title="part of SMECE", format="+.4f")],
+        )
+    )  # fmt: skip
+    return _finished(alt.layer(zero, bars), 220)
+
+
+def _sweep(models: list[str]) -> dict[str, Any]:
+    curve = alt.Chart(alt.NamedData("sweep"))
+    x = alt.X(
+        "bins:Q", scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(title="number of bins", values=[2, 5, 10, 20, 50, 100, 200], format="d"),
+    )  # fmt: skip
+    y = alt.Y("smece:Q", axis=alt.Axis(title="SMECE", tickCount=5, minExtent=_LEFT))
+    colour = _colour(models)
+    band = curve.mark_area(opacity=0.15).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour)
+    line = curve.mark_line(strokeWidth=1.8).encode(x=x, y=y, color=colour)
+    points = curve.mark_point(filled=True, size=36).encode(
+        x=x, y=y, color=colour, shape=_shape(models),
+        tooltip=[
+            alt.Tooltip("model:N", title="model"),
+            alt.Tooltip("bins:Q", title="bins"),
+            alt.Tooltip("smece:Q", title="SMECE", format=".4f"),
+            alt.Tooltip("interval:N", title="interval"),
+        ],
+    )  # fmt: skip
+    chosen = (
+        alt.Chart(alt.NamedData("chosen")).mark_rule(strokeDash=[3, 3], color="#888").encode(x=x)
+    )
+    return _finished(alt.layer(chosen, band, line, points), 240)

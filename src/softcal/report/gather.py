@@ -1,0 +1,185 @@
+"""What the report shows, gathered in one pass: tables only, however many rows there are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from softcal import inputs, metrics
+from softcal.errors import InputError
+from softcal.inputs import Names
+from softcal.joint import JointTable, joined_rows
+from softcal.reliability import Reliability, from_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from softcal.bins import Bins
+    from softcal.inputs import Rows
+
+MAX_MODELS = 8
+MAX_SLICES = 200
+_NO_VALUE = "(no value)"
+
+
+class Roles(NamedTuple):
+    """Which column is what."""
+
+    label: str
+    preds: tuple[str, ...]
+    weight: str | None = None
+    votes: str | None = None
+    by: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns needed, each once."""
+        optional = (self.weight, self.votes, self.by)
+        return list(dict.fromkeys([self.label, *self.preds, *filter(None, optional)]))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a report; those of parts of the data add up.
+
+    Attributes
+    ----------
+    soft, hard : dict
+        For each model its fine table, against the labels as they are and hardened at 0.5.
+    joint : dict
+        For each pair of models what ties them, on the bins asked for.
+    slices : dict
+        For each value of the column to slice by, and each model, its table.
+    """
+
+    soft: dict[str, Reliability]
+    hard: dict[str, Reliability]
+    joint: dict[tuple[str, str], JointTable]
+    slices: dict[str, dict[str, Reliability]]
+
+    def plus(self, other: Tables) -> Tables:
+        """Add the tables of other rows."""
+        slices = dict(self.slices)
+        for value, tables in other.slices.items():
+            slices[value] = _added(slices[value], tables) if value in slices else tables
+        _refuse_many_slices(len(slices))
+        return Tables(
+            _added(self.soft, other.soft),
+            _added(self.hard, other.hard),
+            _added(self.joint, other.joint),
+            slices,
+        )
+
+
+def _added(left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: table + right[key] for key, table in left.items()}
+
+
+def fine_grid(n_bins: int) -> int:
+    """Give the number of bins of the fine table: many divisors, n_bins among them.
+
+    >>> fine_grid(10), fine_grid(7)
+    (600, 840)
+    """
+    shared = math.lcm(n_bins, 60)
+    if shared > 6000:  # the page need not be able to choose others
+        return n_bins
+    return shared * math.ceil(600 / shared)
+
+
+def gather(
+    batches: Iterable[Mapping[str, npt.ArrayLike]], roles: Roles, fine: Bins, bins: Bins
+) -> Tables:
+    """Read the rows batch by batch and keep their tables."""
+    _refuse_unclear(roles)
+    found: Tables | None = None
+    for batch in batches:
+        tables = _tables(batch, roles, fine, bins)
+        found = tables if found is None else found.plus(tables)
+    if found is None:
+        message = "there are no rows to report on."
+        raise InputError(message)
+    return found
+
+
+def _refuse_unclear(roles: Roles) -> None:
+    if len(set(roles.preds)) != len(roles.preds) or roles.label in roles.preds:
+        message = (
+            "label and predictions must be different columns: "
+            f"got {', '.join([roles.label, *roles.preds])}."
+        )
+        raise InputError(message)
+    if len(roles.preds) > MAX_MODELS:
+        message = (
+            f"a report shows at most {MAX_MODELS} models: got {len(roles.preds)}. "
+            "Choose some, or use `softcal score`."
+        )
+        raise InputError(message)
+
+
+def _refuse_many_slices(count: int) -> None:
+    if count > MAX_SLICES:
+        message = (
+            f"a report shows at most {MAX_SLICES} slices, and the column to slice by has more "
+            "different values. Slice by a column with fewer, for instance ranges of this one."
+        )
+        raise InputError(message)
+
+
+def _tables(batch: Mapping[str, npt.ArrayLike], roles: Roles, fine: Bins, bins: Bins) -> Tables:
+    rows = {name: _rows(batch, roles, name) for name in roles.preds}
+    soft = {name: from_rows(columns, fine) for name, columns in rows.items()}
+    hard = {
+        name: from_rows(columns._replace(y_true=metrics.harden(columns.y_true)), fine)
+        for name, columns in rows.items()
+    }
+    coarse = {name: table.coarsen(bins) for name, table in soft.items()}
+    joint = {
+        (a, b): joined_rows(rows[a], coarse[a], rows[b], coarse[b])
+        for a, b in combinations(roles.preds, 2)
+    }
+    slices: dict[str, dict[str, Reliability]] = {}
+    if roles.by is not None:
+        for value, part in _slices(batch[roles.by]):
+            some = {name: _part(columns, part) for name, columns in rows.items()}
+            first = next(iter(some.values()))
+            if first.sample_weight is None or first.sample_weight.any():
+                slices[value] = {name: from_rows(r, bins) for name, r in some.items()}
+    return Tables(soft, hard, joint, slices)
+
+
+def _rows(batch: Mapping[str, npt.ArrayLike], roles: Roles, pred: str) -> Rows:
+    names = Names(roles.label, pred, roles.weight or "", roles.votes or "")
+    return inputs.rows(
+        batch[roles.label],
+        batch[pred],
+        None if roles.weight is None else batch[roles.weight],
+        None if roles.votes is None else batch[roles.votes],
+        names,
+    )
+
+
+def _part(rows: Rows, part: npt.NDArray[np.intp]) -> Rows:
+    return rows._replace(
+        y_true=rows.y_true[part],
+        y_prob=rows.y_prob[part],
+        sample_weight=None if rows.sample_weight is None else rows.sample_weight[part],
+        n_votes=None if rows.n_votes is None else rows.n_votes[part],
+    )
+
+
+def _slices(column: npt.ArrayLike) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+    """Give each value of a column, as text, and where it is."""
+    values = column.to_pylist() if hasattr(column, "to_pylist") else list(np.asarray(column))
+    texts = [_NO_VALUE if value is None or value != value else str(value) for value in values]
+    different, inverse = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    _refuse_many_slices(different.size)
+    order = np.argsort(inverse, kind="stable")
+    starts = np.searchsorted(inverse[order], np.arange(different.size))
+    return zip(different.tolist(), np.split(order, starts[1:]), strict=True)

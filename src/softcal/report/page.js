@@ -1,0 +1,159 @@
+// The page at work: what is chosen, the numbers that follow from it, the pictures.
+"use strict";
+
+const report = JSON.parse(document.getElementById("report-data").textContent);
+const byId = (id) => document.getElementById(id);
+const views = {};
+const digits = (x, n = 4) => x.toFixed(n);
+const signed = (x, n = 3) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(n);
+const range = (low, high, n = 3) => `${low.toFixed(n)}–${high.toFixed(n)}`;
+
+function chosen() {
+  const names = report.models.map((model) => model.name);
+  return {
+    bins: report.choices[Number(byId("bins").value)],
+    labels: document.querySelector("input[name=labels]:checked")?.value ?? "soft",
+    shown: names.filter((_, i) => byId(`model-${i}`).checked),
+  };
+}
+
+function binRows(model, bins, nModels, position) {
+  const total = bins.reduce((all, bin) => all + bin.weight, 0);
+  return bins.filter((bin) => bin.count > 0).map((bin) => {
+    const gap = bin.residual / bin.weight;
+    const half = softcal.halfWidth(bin, report.student);
+    const [low, high] = [Math.max(gap - half, -1), Math.min(gap + half, 1)];
+    const y = bin.label / bin.weight;
+    const x = Math.min(Math.max((bin.label + bin.residual) / bin.weight, bin.left), bin.right);
+    const width = (bin.right - bin.left) * 0.9;
+    const start = bin.left + (bin.right - bin.left) * 0.05 + (width * position) / nModels;
+    return {
+      model: model.name, left: bin.left, right: bin.right, rows: bin.count, x, y, gap,
+      low: Math.max(x - high, 0), high: Math.min(x - low, 1), share: bin.weight / total,
+      range: `${Number(digits(bin.left))} to ${Number(digits(bin.right))}`,
+      interval: `${signed(low)} to ${signed(high)}`,
+      gapLow: low, gapHigh: high,
+      part: bin.residual / total, start, stop: start + width / nModels,
+    };
+  });
+}
+
+// Show the numbers of what is chosen, and give the rows of each picture.
+function recompute() {
+  const choice = chosen();
+  byId("bins-shown").textContent = choice.bins;
+  byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
+  let rows = [];
+  report.models.forEach((model, i) => {
+    const bins = softcal.coarsen(model[choice.labels], choice.bins);
+    const found = softcal.interval(bins, report.level);
+    byId(`smece-${i}`).textContent = digits(found.smece);
+    byId(`interval-${i}`).textContent = range(found.low, found.high);
+    const position = choice.shown.indexOf(model.name);
+    if (position >= 0) rows = rows.concat(binRows(model, bins, choice.shown.length, position));
+  });
+  const sweep = report.models.filter((m) => choice.shown.includes(m.name)).flatMap((model) =>
+    report.choices.map((bins) => {
+      const found = softcal.interval(softcal.coarsen(model[choice.labels], bins), report.level);
+      const interval = range(found.low, found.high, 4);
+      return { model: model.name, bins, interval, ...found };
+    }));
+  fillTable(rows);
+  describe(rows, choice);
+  return { bins: rows, sweep, chosen: [{ bins: choice.bins }] };
+}
+
+function update() {
+  const data = recompute();
+  for (const [name, view] of Object.entries(views)) {
+    for (const key of name === "sweep" ? ["sweep", "chosen"] : ["bins"]) view.data(key, data[key]);
+    view.runAsync();
+  }
+}
+
+function line(cells) {
+  const row = document.createElement("tr");
+  cells.forEach((text, column) => {
+    const cell = document.createElement(column ? "td" : "th");
+    if (!column) cell.scope = "row";
+    cell.textContent = text;
+    row.append(cell);
+  });
+  return row;
+}
+
+function fillTable(rows) {
+  const lines = [];
+  rows.forEach((row, i) => {
+    if (row.model !== rows[i - 1]?.model) {
+      const heading = line([row.model]);
+      Object.assign(heading.firstChild, { colSpan: 6, scope: "rowgroup" });
+      lines.push(heading);
+    }
+    lines.push(line([row.range, row.rows.toLocaleString("en-US"), digits(row.x), digits(row.y),
+      signed(row.gap, 4), row.interval]));
+  });
+  byId("bin-rows").replaceChildren(...lines);
+}
+
+function describe(rows, choice) {
+  const worst = rows.reduce((a, b) => (Math.abs(b.part) > Math.abs(a.part) ? b : a), rows[0]);
+  const all = choice.shown.map((name) => {
+    const i = report.models.findIndex((model) => model.name === name);
+    return `${name}: SMECE ${byId(`smece-${i}`).textContent}, interval ` +
+      byId(`interval-${i}`).textContent;
+  }).join("; ");
+  const most = worst ? ` The largest part of the error: ${worst.model} at predictions ` +
+    `${worst.range}, where the gap is ${signed(worst.gap)} over ${worst.rows} rows.` : "";
+  byId("diagram").setAttribute("aria-label", `Reliability diagram, ${choice.bins} bins. ${all}.${most}`);
+  byId("worst").textContent = most.trim();
+}
+
+function download(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+function tableAsCsv() {
+  const choice = chosen();
+  // A cell that a spreadsheet would run as a formula is made text.
+  const cell = (value) => {
+    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : `${value}`;
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const lines = ["model,low,high,count,mean_prob,mean_label,gap,gap_low,gap_high"];
+  report.models.filter((model) => choice.shown.includes(model.name)).forEach((model) => {
+    for (const row of binRows(model, softcal.coarsen(model[choice.labels], choice.bins), 1, 0)) {
+      lines.push([row.model, row.left, row.right, row.rows, row.x, row.y, row.gap, row.gapLow,
+        row.gapHigh].map(cell).join(","));
+    }
+  });
+  return lines.join("\n") + "\n";
+}
+
+async function start() {
+  const specs = JSON.parse(byId("report-charts").textContent);
+  const data = { ...recompute(), diagonal: [{ x: 0, y: 0, zero: 0 }, { x: 1, y: 1, zero: 0 }] };
+  for (const [name, spec] of Object.entries(specs)) {
+    spec.datasets = data;
+    // Into a place of its own: Vega takes over the role and label of what it is put into.
+    const place = byId(name).firstElementChild;
+    const made = await vegaEmbed(place, spec, { actions: false, renderer: "svg", ast: true });
+    views[name] = made.view;
+  }
+  for (const input of document.querySelectorAll("#controls input")) {
+    input.addEventListener("input", update);
+  }
+  byId("save-csv").addEventListener("click", () =>
+    download("reliability.csv", "text/csv", tableAsCsv()));
+  byId("save-json").addEventListener("click", () => {
+    const tables = Object.fromEntries(report.models.map((model) => [model.name, model.soft]));
+    download("reliability.json", "application/json", JSON.stringify(tables, null, 1));
+  });
+  document.body.dataset.ready = "yes";
+}
+
+start();

@@ -1,0 +1,237 @@
+"""The report as one HTML file that needs nothing else: no network, no server, no other file."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from softcal.bins import Bins
+from softcal.comparison import compare_tables, holm
+from softcal.files import written_whole
+from softcal.inference import smece_interval
+from softcal.report.charts import COLOURS, SHAPES, charts
+from softcal.report.gather import fine_grid, gather
+from softcal.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from softcal.reliability import Reliability
+    from softcal.report.gather import Roles, Tables
+    from softcal.report.verdict import Verdict
+
+_MOST_BINS = 200  # the page lets its reader choose
+_SLICES_SHOWN = 20
+_SCRIPT_NEEDS = "window.vegaEmbed = vegaEmbed;"
+_MARKS = {
+    "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
+    "square": "M-5,-5H5V5H-5Z",
+    "diamond": "M0,-6L6,0L0,6L-6,0Z",
+    "triangle-up": "M0,-6L6,5H-6Z",
+    "cross": "M-2,-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
+    "triangle-down": "M0,6L6,-5H-6Z",
+    "stroke": "M-6,-1H6V1H-6Z",
+    "wedge": "M0,-6L3,6H-3Z",
+}
+
+
+class _Model(NamedTuple):
+    """One model as the page shows it."""
+
+    name: str
+    colour: str
+    mark: str
+    verdict: Verdict
+    hardened: float
+    chance: str
+
+
+def write_page(
+    path: Path,
+    batches: Iterable[Mapping[str, npt.ArrayLike]],
+    roles: Roles,
+    *,
+    bins: int = 10,
+    level: float = 0.95,
+    title: str,
+    source: str,
+) -> dict[str, Verdict]:
+    """Write the report on these rows, and give each model's verdict."""
+    coarse = Bins.of(bins)
+    tables = gather(batches, roles, Bins.of(fine_grid(len(coarse))), coarse)
+    models = _models(tables, coarse, level)
+    page = _page(tables, models, roles, coarse, level, {"title": title, "source": source})
+    with written_whole(path) as beside:
+        beside.write_text(page, encoding="utf-8")
+    return {model.name: model.verdict for model in models}
+
+
+def _models(tables: Tables, bins: Bins, level: float) -> list[_Model]:
+    out = []
+    for i, (name, fine) in enumerate(tables.soft.items()):
+        hard = tables.hard[name].coarsen(bins)
+        found = verdict(fine.coarsen(bins), hard, level)
+        shape = SHAPES[i % len(SHAPES)]
+        out.append(
+            _Model(
+                name, COLOURS[i % len(COLOURS)], _MARKS[shape], found, hard.smece,
+                _chance(found.pvalue),
+            )
+        )  # fmt: skip
+    return out
+
+
+def _page(
+    tables: Tables, models: list[_Model], roles: Roles, bins: Bins, level: float,
+    words: dict[str, str],
+) -> str:  # fmt: skip
+    import jinja2
+    import vl_convert
+    from markupsafe import Markup
+
+    from softcal import __version__
+
+    first = next(iter(tables.soft.values()))
+    choices = _choices(len(first.bins), len(bins))
+    pairs = _pairs(tables, level)
+    slices = _slices(tables, bins, level)
+    data = {
+        "level": level,
+        "choices": choices,
+        "student": _student(level),
+        "models": [
+            {
+                "name": name,
+                "soft": tables.soft[name].to_dict(),
+                "hard": tables.hard[name].to_dict(),
+            }
+            for name in tables.soft
+        ],
+    }
+    own = files("softcal.report")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
+    script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
+    return template.render(
+        title=words["title"],
+        version=__version__,
+        n=first.n,
+        label=roles.label,
+        soft_labels=not first.has_hard_labels,
+        level=f"{100 * level:g} %",
+        models=models,
+        choices=choices,
+        start=choices.index(len(bins)),
+        bins=len(bins),
+        pairs=pairs,
+        pair_reach=max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
+        by=roles.by,
+        slices=slices,
+        n_slice_intervals=len(tables.slices) * len(tables.soft),
+        slice_reach=max((r["high"] for s in slices for r in s["rows"]), default=1) or 1,
+        how=_how(first, roles, bins, words["source"]),
+        # Not escaped, for they are ours; but no text from the data may end the script they are in.
+        data=Markup(_in_script(json.dumps(data, allow_nan=False))),  # noqa: S704
+        charts=Markup(_in_script(json.dumps(charts(list(tables.soft))))),  # noqa: S704
+        css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
+        vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+    )
+
+
+def _in_script(text: str) -> str:
+    return text.replace("<", "\\u003c")
+
+
+def _choices(fine: int, bins: int) -> list[int]:
+    """List the numbers of bins a reader may choose: divisors of the fine one."""
+    some = [k for k in range(2, _MOST_BINS + 1) if fine % k == 0]
+    return sorted({*some, bins})
+
+
+def _student(level: float) -> list[float]:
+    """Tabulate Student's quantile by 1 / degrees of freedom, from 0 to 1."""
+    inverse = np.linspace(0, 1, 401)
+    freedom = 1 / np.maximum(inverse, 1e-9)
+    out: list[float] = (-stdtrit(freedom, (1 - level) / 2)).tolist()
+    return out
+
+
+def _pairs(tables: Tables, level: float) -> list[dict[str, Any]]:
+    found = [(a, b, compare_tables(joint, level)) for (a, b), joint in tables.joint.items()]
+    corrected = holm([comparison.pvalue for _, _, comparison in found])
+    out = []
+    for (a, b, c), pvalue in zip(found, corrected, strict=True):
+        better, worse = (a, b) if c.difference < 0 else (b, a)
+        text = f"{better} is better calibrated than {worse}, beyond what chance would explain."
+        if pvalue >= 1 - level:
+            text = f"These data cannot tell which of {a} and {b} is better calibrated."
+        out.append(
+            {
+                "a": a, "b": b, "difference": c.difference, "low": c.low, "high": c.high,
+                "chance": _chance(pvalue), "text": text,
+            }
+        )  # fmt: skip
+    return out
+
+
+def _slices(tables: Tables, bins: Bins, level: float) -> list[dict[str, Any]]:
+    """List each model's slices, worst first, with intervals that hold all at once."""
+    intervals = len(tables.slices) * len(tables.soft)
+    if not intervals:
+        return []
+    together = 1 - (1 - level) / intervals
+    out = []
+    for name, fine in tables.soft.items():
+        whole = smece_interval(fine.coarsen(bins), level)
+        rows: list[dict[str, Any]] = []
+        for value, by_model in tables.slices.items():
+            rel = by_model[name]
+            found = smece_interval(rel, together)
+            against = "not told apart"
+            if found.low > whole.high:
+                against = "worse"
+            elif found.high < whole.low:
+                against = "better"
+            rows.append(
+                {
+                    "value": value, "n": rel.n, "smece": rel.smece, "debiased": found.debiased,
+                    "low": found.low, "high": found.high, "bias": rel.bias, "against": against,
+                }
+            )  # fmt: skip
+        rows.sort(key=lambda row: -row["debiased"])
+        left_out = max(0, len(rows) - _SLICES_SHOWN)
+        out.append({"name": name, "rows": rows[:_SLICES_SHOWN], "left_out": left_out})
+    return out
+
+
+def _how(rel: Reliability, roles: Roles, bins: Bins, source: str) -> list[tuple[str, str]]:
+    from softcal import __version__
+
+    how = [
+        ("source", source),
+        ("rows", f"{rel.n:,}"),
+        ("label", roles.label),
+        ("predictions", ", ".join(roles.preds)),
+        ("weights", roles.weight or "none: every row counts the same"),
+        ("votes", roles.votes or "not given"),
+        ("bins", f"{len(bins)} of equal width on [0, 1], the last one closed"),
+        ("fine table", f"{len(rel.bins)} bins of equal width, from which the others are joined"),
+        ("softcal", __version__),
+        ("made on", datetime.now(UTC).strftime("%Y-%m-%d")),
+    ]
+    if roles.by is not None:
+        how.insert(5, ("slices", roles.by))
+    return how
+
+
+def _chance(pvalue: float) -> str:
+    return "below 0.001" if pvalue < 0.001 else f"{pvalue:.3f}"

@@ -1,0 +1,271 @@
+"""The report: its words, its tables, and that nothing from the data gets out of its place."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import softcal as sc
+from softcal.bins import Bins
+from softcal.datasets import lidc_malignancy
+from softcal.report.gather import MAX_SLICES, Roles, fine_grid, gather
+from softcal.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "<script>alert(1)</script>\"'&"
+
+
+def written(path: Path, *arguments: Any, **options: Any) -> str:
+    sc.write_report(path / "report.html", *arguments, **options)
+    return (path / "report.html").read_text(encoding="utf-8")
+
+
+def data_in(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page)
+    assert found is not None
+    loaded: dict[str, Any] = json.loads(found[1])
+    return loaded
+
+
+def verdict_of(y: Any, p: Any, bins: int = 10) -> Any:
+    return verdict(
+        sc.reliability(y, p, bins=bins), sc.reliability(sc.harden(y), p, bins=bins), 0.95
+    )
+
+
+class Reader(HTMLParser):
+    """The text a person sees, the tags, and every address a browser might follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "action", "data")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def uniform(rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    return rng.random(20_000)
+
+
+def test_the_direction_of_an_error_is_named(uniform: np.ndarray[Any, Any]) -> None:
+    p = uniform
+    towards_the_middle = 0.5 + (p - 0.5) * 0.7
+    assert verdict_of(towards_the_middle, p).headline == "over-confident"
+    assert verdict_of(p, towards_the_middle).headline == "under-confident"
+    assert verdict_of(np.clip(p - 0.1, 0, 1), p).headline == "too high"
+    assert verdict_of(np.clip(p + 0.1, 0, 1), p).headline == "too low"
+    wave = np.clip(p + 0.05 * np.sign(np.sin(20 * np.pi * p / 2)), 0, 1)
+    assert verdict_of(wave, p, bins=20).headline == "off in places"
+
+
+def test_rare_predictions_are_too_high_rather_than_under_confident(
+    uniform: np.ndarray[Any, Any],
+) -> None:
+    p = 0.2 * uniform
+    assert verdict_of(p / 2, p).headline == "too high"
+
+
+def test_a_calibrated_model_is_not_called_calibrated_for_sure(rng: np.random.Generator) -> None:
+    p = rng.random(300)
+    found = verdict_of((rng.random(300) < p).astype(float), p)
+    assert not found.off
+    assert found.headline == "no miscalibration shown"
+    assert "not proof" in found.sentences[1]
+    assert "label more rows" in found.next_step
+
+
+def test_what_to_do_follows_the_size_of_the_error(uniform: np.ndarray[Any, Any]) -> None:
+    p = uniform
+    assert verdict_of(p, p).next_step == "Use the probabilities as they are."
+    assert "real but small" in verdict_of(np.clip(p - 0.01, 0, 1), p).next_step
+    assert "Recalibrate" in verdict_of(np.clip(p - 0.1, 0, 1), p).next_step
+
+
+def test_what_hardening_would_have_said(rng: np.random.Generator) -> None:
+    nodules = lidc_malignancy()
+    found = verdict_of(nodules["soft_malignant"], nodules["prob_rf_all"])
+    assert "ECE is 0.022: 4.3 times smaller. Hardening would have hidden" in found.sentences[2]
+    p = rng.random(1000)
+    assert "there is no error" in verdict_of(p, p).sentences[2]
+    near = np.clip(p + 0.01, 0, 1)
+    assert re.search(r"\d\.\d times larger", verdict_of(near, p).sentences[2])
+    hard = (p > 0.5).astype(float)
+    assert not any("ardening" in s for s in verdict_of(hard, p).sentences)
+    # hardened labels agree exactly, soft ones do not
+    extreme = np.repeat([0.0, 1.0], 50)
+    assert "exactly 0" in verdict_of(np.repeat([0.2, 0.8], 50), extreme).sentences[2]
+    # neither hides nor blames
+    assert (
+        verdict_of(np.repeat([0.3, 0.9], 50), np.repeat([0.1, 0.7], 50))
+        .sentences[2]
+        .endswith("the usual ECE is 0.200.")
+    )
+
+
+def test_one_side_of_predictions_alone() -> None:
+    found = verdict_of([0.1] * 50, [0.3] * 50)
+    assert found.headline == "too high"
+    assert "below 0.5 (100% of the rows) it is 20.0 points too high" in found.sentences[1]
+    assert "above" not in found.sentences[1]
+
+
+def test_the_fine_grid_can_be_joined_to_the_bins_asked_for() -> None:
+    for bins in range(1, 1100):
+        assert fine_grid(bins) % bins == 0
+        assert fine_grid(bins) <= 6000 or fine_grid(bins) == bins
+
+
+def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator) -> None:
+    n = 500
+    columns: dict[str, Any] = {
+        "y": rng.random(n), "p": rng.random(n), "q": rng.random(n), "w": rng.integers(0, 3, n),
+        "m": rng.integers(1, 9, n), "s": rng.choice(np.array(["a", "b", None]), n),
+    }  # fmt: skip
+    roles = Roles("y", ("p", "q"), "w", "m", "s")
+    fine, bins = Bins.of(600), Bins.of(10)
+    whole = gather([columns], roles, fine, bins)
+    parts = [{k: v[i : i + 130] for k, v in columns.items()} for i in range(0, n, 130)]
+    merged = gather(parts, roles, fine, bins)
+    for name in ("p", "q"):
+        for kind in ("soft", "hard"):
+            left, right = getattr(whole, kind)[name], getattr(merged, kind)[name]
+            np.testing.assert_array_equal(left.count, right.count)
+            np.testing.assert_allclose(
+                left.sums.residual, right.sums.residual, rtol=1e-12, atol=1e-13
+            )
+        for value in ("a", "b", "(no value)"):
+            at = columns["s"] == (None if value == "(no value)" else value)
+            own = sc.reliability(
+                columns["y"][at], columns[name][at], sample_weight=columns["w"][at]
+            )
+            assert whole.slices[value][name].smece == pytest.approx(own.smece, abs=1e-12)
+            assert merged.slices[value][name].smece == pytest.approx(own.smece, abs=1e-12)
+    assert merged.joint["p", "q"].differing == whole.joint["p", "q"].differing
+
+
+def test_a_slice_without_weight_is_left_out() -> None:
+    columns: dict[str, Any] = {"y": [0.5, 0.5], "p": [0.4, 0.6], "w": [1.0, 0.0], "s": ["a", "b"]}
+    found = gather([columns], Roles("y", ("p",), "w", None, "s"), Bins.of(10), Bins.of(10))
+    assert list(found.slices) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "words"),
+    [
+        (Roles("y", ("y",)), "must be different columns: got y, y"),
+        (Roles("y", ("p", "p")), "must be different columns"),
+        (Roles("y", tuple(f"p{i}" for i in range(9))), "at most 8 models: got 9"),
+    ],
+)
+def test_unclear_columns_are_refused(roles: Roles, words: str) -> None:
+    with pytest.raises(sc.InputError, match=words):
+        gather([], roles, Bins.of(10), Bins.of(10))
+
+
+def test_no_rows_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="no rows"):
+        gather([], Roles("y", ("p",)), Bins.of(10), Bins.of(10))
+
+
+def test_too_many_slices_are_refused(tmp_path: Path) -> None:
+    n = MAX_SLICES + 1
+    with pytest.raises(sc.InputError, match="at most 200 slices"):
+        sc.write_report(tmp_path / "r.html", [0.5] * n, {"p": [0.5] * n}, by=list(range(n)))
+    assert not list(tmp_path.iterdir())
+    columns: dict[str, Any] = {"y": [0.5] * 150, "p": [0.5] * 150}
+    batches = [{**columns, "s": list(range(k, k + 150))} for k in (0, 150)]
+    with pytest.raises(sc.InputError, match="at most 200 slices"):
+        gather(batches, Roles("y", ("p",), by="s"), Bins.of(10), Bins.of(10))
+
+
+def test_predictions_must_have_names(tmp_path: Path) -> None:
+    with pytest.raises(sc.InputTypeError, match="must map names to columns: got list"):
+        sc.write_report(tmp_path / "r.html", [0.5], [0.5])  # type: ignore[arg-type]
+
+
+def test_the_page_holds_the_tables_it_was_made_from(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    y, p = rng.random(200), rng.random(200)
+    w, m = rng.random(200), rng.integers(2, 9, 200)
+    page = written(tmp_path, y, {"sample_weight": p}, sample_weight=w, n_votes=m, bins=7)
+    data = data_in(page)
+    table = sc.Reliability.from_dict(data["models"][0]["soft"])
+    assert table == sc.reliability(y, p, bins=840, sample_weight=w, n_votes=m)
+    assert 7 in data["choices"]
+    assert all(840 % k == 0 for k in data["choices"])
+
+
+def test_nothing_on_the_page_leaves_it(tmp_path: Path, rng: np.random.Generator) -> None:
+    p = rng.random(50)
+    page = written(tmp_path, p, {"p": p, "q": p**2})
+    reader = Reader()
+    reader.feed(page)
+    assert set(reader.addresses) <= {"#verdict"}
+    assert "default-src 'none'" in page
+    assert len(page) < 1_500_000 + sum(len(json.dumps(m)) for m in data_in(page)["models"])
+
+
+def test_hostile_names_are_text(tmp_path: Path, rng: np.random.Generator) -> None:
+    p = rng.random(60)
+    page = written(tmp_path, p, {HOSTILE: p**2, "q": p}, by=[HOSTILE, "b", "c"] * 20, title=HOSTILE)
+    reader = Reader()
+    reader.feed(page)
+    assert reader.tags.count("script") == 4
+    assert reader.text.count(HOSTILE) > 5
+    assert "<script>alert" not in page
+    assert data_in(page)["models"][0]["name"] == HOSTILE
+
+
+def test_slices_are_ranked_and_their_intervals_hold_together(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    n = 4000
+    p, by = rng.random(n), rng.integers(0, 25, n)
+    y = np.where(by == 3, np.clip(p - 0.3, 0, 1), p * 0.9)
+    page = written(tmp_path, y, {"p": p}, by=by)
+    reader = Reader()
+    reader.feed(page)
+    assert "the worst 20 of 25" in reader.text
+    table = reader.text.partition("the worst 20 of 25")[2]
+    first = re.findall(r'<th scope="row" class="name">(\d+)</th>', page)[0]
+    rel = sc.reliability(y[by == 3], p[by == 3])
+    together = sc.smece_interval(rel, 1 - 0.05 / 25)
+    assert first == "3"
+    assert f"{together.low:.3f} \N{EN DASH} {together.high:.3f}" in table
+    assert "worse" in table
+
+
+def test_a_slice_can_be_better_than_the_whole(tmp_path: Path, rng: np.random.Generator) -> None:
+    p, by = rng.random(4000), rng.integers(0, 2, 4000)
+    page = written(tmp_path, np.where(by == 1, p, p / 2), {"p": p}, by=by)
+    assert re.search(r"<td>better</td>", page)
+
+
+def test_models_are_compared_with_one_correction(tmp_path: Path) -> None:
+    nodules = lidc_malignancy()
+    y, m = nodules["soft_malignant"], nodules["n_readers"]
+    models = {name: nodules[name] for name in ("prob_rf_all", "prob_lr_geometry")}
+    text = written(tmp_path, y, models, n_votes=m)
+    assert "prob_rf_all is better calibrated than prob_lr_geometry" in text
+    found = sc.compare(y, *models.values(), n_votes=m)
+    assert f"{found.low:+.4f} to {found.high:+.4f}" in text
+    three = {**models, "again": nodules["prob_rf_all"]}
+    text = written(tmp_path, y, three, n_votes=m)
+    assert "cannot tell which of prob_rf_all and again" in text
+    assert "corrected for the 3 comparisons (Holm)" in text

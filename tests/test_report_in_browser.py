@@ -1,0 +1,234 @@
+"""The report in a real browser: what a person reads and clicks, against what Python says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import sync_playwright
+
+import softcal as sc
+from softcal.datasets import lidc_malignancy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+MODELS = ("prob_rf_all", "prob_lr_geometry")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        needed = "the report's tests need Chromium: apt-get install chromium"
+        if os.environ.get("CI"):
+            pytest.fail(needed)
+        pytest.skip(needed)
+    with sync_playwright() as play:
+        # As root, Chromium runs only without its sandbox.
+        started = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Opened:
+    """A report opened from disk, and everything that went wrong or out while it was open."""
+
+    def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        self.page: Page = browser.new_page(**options)
+        self.page.on("console", lambda message: self.troubles.append(message.text))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.troubles.append(f"dialog: {dialog.message}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("body[data-ready=yes]")
+        self.own = path.as_uri()
+
+    def choose_bins(self, bins: int) -> None:
+        choices = self.page.evaluate("report.choices")
+        self.page.locator("#bins").fill(str(choices.index(bins)))
+
+    def smece(self, model: int) -> str | None:
+        return self.page.locator(f"#smece-{model}").text_content()
+
+    def interval(self, model: int) -> str | None:
+        return self.page.locator(f"#interval-{model}").text_content()
+
+
+@pytest.fixture(scope="module")
+def lidc_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    nodules = lidc_malignancy()
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    sc.write_report(
+        path, nodules["soft_malignant"], {name: nodules[name] for name in MODELS},
+        n_votes=nodules["n_readers"], by=nodules["n_readers"],
+    )  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("bins", [2, 10, 15, 100])
+@pytest.mark.parametrize("labels", ["soft", "hard"])
+def test_the_number_shown_is_pythons(
+    browser: Browser, lidc_report: Path, bins: int, labels: str
+) -> None:
+    opened = Opened(browser, lidc_report)
+    opened.choose_bins(bins)
+    opened.page.locator(f"input[name=labels][value={labels}]").check()
+    nodules = lidc_malignancy()
+    y = nodules["soft_malignant"]
+    for i, name in enumerate(MODELS):
+        rel = sc.reliability(
+            sc.harden(y) if labels == "hard" else y, nodules[name], bins=bins,
+            n_votes=nodules["n_readers"],
+        )  # fmt: skip
+        found = sc.smece_interval(rel)
+        assert opened.smece(i) == f"{found.value:.4f}"
+        assert opened.interval(i) == f"{found.low:.3f}\N{EN DASH}{found.high:.3f}"
+    assert opened.page.locator("#bins-shown").text_content() == str(bins)
+    assert opened.troubles == []
+    assert opened.requests == [opened.own]
+
+
+def test_the_browsers_interval_is_pythons_on_any_table(
+    browser: Browser, lidc_report: Path, rng: np.random.Generator
+) -> None:
+    page = Opened(browser, lidc_report).page
+    for case in range(60):
+        n = int(rng.integers(1, 3000))
+        p = rng.beta(0.5, rng.choice([0.5, 10]), n)
+        y = [rng.random(n), (rng.random(n) < p).astype(float), p, np.clip(p + 0.1, 0, 1)][case % 4]
+        m = None if case % 3 else rng.integers(1, 9, n)
+        w = None if case % 5 else rng.random(n) + 0.1
+        fine = sc.reliability(y, p, bins=600, n_votes=m, sample_weight=w)
+        bins = int(rng.choice([1, 2, 3, 5, 10, 12, 50]))
+        level = float(rng.choice([0.8, 0.95, 0.99]))
+        rel = fine.coarsen(bins)
+        script = "([t, b, l]) => softcal.interval(softcal.coarsen(t, b), l)"
+        shown = page.evaluate(script, [fine.to_dict(), bins, level])
+        found = sc.smece_interval(rel, level)
+        assert shown["smece"] == pytest.approx(found.value, abs=1e-12)
+        assert (shown["low"], shown["high"]) == pytest.approx((found.low, found.high), abs=1e-9)
+
+
+def test_the_bars_in_the_browser_are_pythons(browser: Browser, lidc_report: Path) -> None:
+    opened = Opened(browser, lidc_report)
+    opened.choose_bins(50)
+    nodules = lidc_malignancy()
+    rel = sc.reliability(
+        nodules["soft_malignant"], nodules["prob_rf_all"], bins=50, n_votes=nodules["n_readers"]
+    )
+    low, high = sc.gap_intervals(rel)
+    drawn = [
+        row for row in opened.page.evaluate("views.diagram.data('bins')")
+        if row["model"] == "prob_rf_all"
+    ]  # fmt: skip
+    filled = rel.count > 0
+    assert [row["rows"] for row in drawn] == rel.count[filled].tolist()
+    assert [row["x"] for row in drawn] == pytest.approx(rel.mean_prob[filled])
+    assert [row["y"] for row in drawn] == pytest.approx(rel.mean_label[filled])
+    assert [row["gapLow"] for row in drawn] == pytest.approx(low[filled], abs=2e-4)
+    assert [row["gapHigh"] for row in drawn] == pytest.approx(high[filled], abs=2e-4)
+    shown = opened.page.locator("#bin-rows tr").all_text_contents()
+    assert len(shown) == 2 + len(opened.page.evaluate("views.diagram.data('bins')"))
+
+
+def test_a_model_can_be_hidden_by_keyboard(browser: Browser, lidc_report: Path) -> None:
+    opened = Opened(browser, lidc_report)
+    opened.page.locator("#model-0").focus()
+    opened.page.keyboard.press("Space")
+    rows = opened.page.evaluate("views.diagram.data('bins')")
+    assert {row["model"] for row in rows} == {"prob_lr_geometry"}
+    opened.page.locator("#bins").focus()
+    before = opened.page.locator("#bins-shown").text_content()
+    opened.page.keyboard.press("ArrowRight")
+    assert opened.page.locator("#bins-shown").text_content() != before
+    assert opened.troubles == []
+
+
+def test_the_downloads_hold_the_tables(browser: Browser, lidc_report: Path) -> None:
+    opened = Opened(browser, lidc_report)
+    nodules = lidc_malignancy()
+    y, m = nodules["soft_malignant"], nodules["n_readers"]
+    with opened.page.expect_download() as waiting:
+        opened.page.locator("#save-json").click()
+    tables = json.loads(waiting.value.path().read_text(encoding="utf-8"))
+    for name in MODELS:
+        table = sc.Reliability.from_dict(tables[name])
+        assert table == sc.reliability(y, nodules[name], bins=600, n_votes=m)
+    with opened.page.expect_download() as waiting:
+        opened.page.locator("#save-csv").click()
+    rows = list(csv.DictReader(waiting.value.path().read_text(encoding="utf-8").splitlines()))
+    rel = sc.reliability(y, nodules["prob_rf_all"])
+    assert [float(row["gap"]) for row in rows[:10]] == pytest.approx(rel.gap)
+    assert opened.troubles == []
+
+
+def test_hostile_names_stay_text(
+    browser: Browser, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.random(90)
+    path = tmp_path / "hostile.html"
+    sc.write_report(
+        path, p**2, {HOSTILE: p, "=1+1": p**3}, by=[HOSTILE, "javascript:alert(1)", "c"] * 30,
+        title=HOSTILE,
+    )  # fmt: skip
+    opened = Opened(browser, path)
+    opened.page.hover("#diagram svg .role-mark path >> nth=5", force=True)
+    opened.page.wait_for_timeout(200)
+    opened.choose_bins(20)
+    with opened.page.expect_download() as waiting:
+        opened.page.locator("#save-csv").click()
+    text = waiting.value.path().read_text(encoding="utf-8")
+    assert "\n'=1+1," in text
+    assert opened.page.locator("h1").text_content() == HOSTILE
+    assert opened.page.locator("img").count() == 0
+    assert opened.troubles == []
+    assert opened.requests == [opened.own]
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_fits_the_screen(browser: Browser, lidc_report: Path, width: int) -> None:
+    opened = Opened(browser, lidc_report, viewport={"width": width, "height": 800})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_is_readable_by_machine(browser: Browser, lidc_report: Path) -> None:
+    """Headings in order, every picture and control with a name, enough contrast in the dark."""
+    for scheme in ("light", "dark"):
+        page = Opened(browser, lidc_report, color_scheme=scheme).page
+        levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(h => +h.tagName[1])")
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        pictures = page.eval_on_selector_all(
+            "[role=img]", "all => all.map(e => e.getAttribute('aria-label'))"
+        )
+        assert all(pictures)
+        assert "SMECE 0.0952" in pictures[0]
+        unnamed = "all => all.filter(e => !(e.labels && e.labels.length) && !e.textContent).length"
+        assert page.eval_on_selector_all("input, button", unnamed) == 0
+        contrast = page.evaluate(
+            """() => {
+              const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number)
+                .map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+                .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+              const style = (e) => getComputedStyle(document.querySelector(e));
+              const pairs = [["body", "body", "color"], [".quiet", "body", "color"],
+                [".verdict", ".card", "color"], ["summary", "body", "color"]];
+              return pairs.map(([front, back, kind]) => {
+                const [a, b] = [light(style(front)[kind]), light(style(back).backgroundColor)];
+                return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+              });
+            }"""
+        )
+        assert min(contrast) >= 4.5
