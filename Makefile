@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers test browser bench clean
+.PHONY: demo check lint types layers docs test browser bench clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
 
-check: lint types layers test
+check: lint types layers docs test
 
 lint: .venv/dev
 	$(BIN)/ruff format --check .
@@ -21,6 +21,9 @@ layers: .venv/dev
 
 test: .venv/dev browser
 	$(BIN)/pytest --cov --cov-report=term
+
+docs: .venv/dev
+	$(BIN)/python tools/build_docs.py
 
 bench: .venv/bench
 	$(BIN)/python benchmarks/speed.py
@@ -42,4 +45,4 @@ browser:
 	  echo "No Chromium: the report's browser tests will not run."
 
 clean:
-	rm -rf .venv dist
+	rm -rf .venv build dist

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+import softcal as sc
 from softcal.paper.report import reproduce
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +24,18 @@ def test_the_paper_page_shows_what_the_command_prints() -> None:
     page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
     for block in (printed[start:tally], printed[further:]):
         assert "\n".join(block).rstrip() in page
+
+
+def test_the_reference_has_every_public_name_once() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = [line.rpartition(".")[2] for line in page.splitlines() if line.startswith(":::")]
+    assert sorted(listed) == sorted(sc.__all__)
+
+
+def test_every_page_is_on_the_site() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f": {page.name}\n" in listed
 
 
 def test_every_page_and_picture_a_page_points_to_is_there() -> None:

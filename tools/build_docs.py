@@ -1,0 +1,39 @@
+"""Build the documentation into build/site, and see that none of its pages needs the network."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "build" / "site"
+# Searching a page opened from disk needs this script, which the theme takes from elsewhere.
+SHIM = ROOT / "tools" / "iframe-worker.js"
+SHIM_ELSEWHERE = "https://unpkg.com/iframe-worker/shim"
+_FETCHED = re.compile(r"<(?:script|img|link)[^>]+(?:src|href)=.(https?://[^\"' >]+)")
+
+
+def main() -> None:
+    """Build strictly; fail on a warning, and on anything a page would fetch."""
+    tool = Path(sys.executable).with_name("zensical")
+    command = [tool, "build", "--strict", "--clean", "--config-file", ROOT / "mkdocs.yml"]
+    # The formulas' extension lives beside this file.
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)  # noqa: S603
+    shutil.copy(SHIM, SITE / "assets" / SHIM.name)
+    fetched = set()
+    for page in SITE.rglob("*.html"):
+        up = "../" * (len(page.relative_to(SITE).parts) - 1)
+        text = page.read_text(encoding="utf-8").replace(SHIM_ELSEWHERE, f"{up}assets/{SHIM.name}")
+        page.write_text(text, encoding="utf-8")
+        fetched |= {(page.name, address) for address in _FETCHED.findall(text)}
+    if fetched:
+        sys.exit(f"the site would fetch from elsewhere: {sorted(fetched)}")
+
+
+if __name__ == "__main__":
+    main()
