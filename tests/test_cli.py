@@ -292,7 +292,7 @@ def test_names_the_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
 def test_output_that_cannot_be_written_is_an_error_in_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(
-            [sys.executable, "-m", "softcal", "score", DATA, "--label", "fold", "--help"],
+            [sys.executable, "-m", "softcal", "score", "--help"],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert result.returncode == 2

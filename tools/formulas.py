@@ -21,7 +21,7 @@ _FORMULA = re.compile(
 )
 
 
-class _MathML(Postprocessor):
+class _MathML(Postprocessor):  # type: ignore[misc]
     """Turn every marked formula into MathML."""
 
     def run(self, text: str) -> str:
@@ -33,10 +33,11 @@ def _as_mathml(found: re.Match[str]) -> str:
     return str(latex2mathml.converter.convert(html.unescape(found[3]).strip(), display=display))
 
 
-class FormulaExtension(Extension):
+class FormulaExtension(Extension):  # type: ignore[misc]
     """Run last, when the page is text."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+        """Take part in the making of a page."""
         md.postprocessors.register(_MathML(md), "formulas", -10)
 
 
