@@ -20,7 +20,7 @@ _FETCHED = re.compile(r"<(?:script|img|link)[^>]+(?:src|href)=.(https?://[^\"' >
 def main() -> None:
     """Build strictly; fail on a warning, and on anything a page would fetch."""
     tool = Path(sys.executable).with_name("zensical")
-    command = [tool, "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
+    command = [str(tool), "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
     # The formulas' extension lives beside this file.
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
     subprocess.run(command, cwd=ROOT, env=environment, check=True)  # noqa: S603
