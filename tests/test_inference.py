@@ -367,3 +367,51 @@ def test_intervals_cover_where_rows_share_their_luck(rng: np.random.Generator) -
         plain.append(sc.smece_interval(sc.Reliability(rel.bins, rel.sums)).low <= 0)
     assert np.mean(grouped) > 0.95
     assert np.mean(plain) < 0.9
+
+
+# The consistency band
+
+
+@pytest.mark.parametrize("kind", ["hard", "votes", "soft"])
+@pytest.mark.parametrize("n", [50, 1000])
+def test_calibrated_gaps_lie_in_the_band_as_often_as_it_says(
+    rng: np.random.Generator, kind: str, n: int
+) -> None:
+    inside, filled, all_inside = 0, 0, 0
+    for _ in range(400):
+        p = rng.random(n)
+        votes = {"hard": 1, "votes": 5}.get(kind)
+        y = rng.beta(4 * p, 4 - 4 * p) if votes is None else rng.binomial(votes, p) / votes
+        rel = sc.reliability(np.clip(y, 0, 1), p, n_votes=votes)
+        low, high = sc.consistency_band(rel)
+        inside += int(((low <= rel.gap) & (rel.gap <= high)).sum())
+        filled += int((rel.count > 0).sum())
+        low, high = sc.consistency_band(rel, simultaneous=True)
+        all_inside += bool(((low <= rel.gap) & (rel.gap <= high))[rel.count > 0].all())
+    # 4,000 gaps: three standard errors are 0.01; of 400 tables 0.033
+    assert inside / filled == pytest.approx(0.955, abs=0.018)
+    assert all_inside / 400 >= 0.95 - 0.033
+
+
+def test_the_band_of_hard_labels_is_that_of_outcomes(rng: np.random.Generator) -> None:
+    p = rng.random(500)
+    w = rng.random(500)
+    rel = sc.reliability(rng.random(500) < 0.5, p, bins=4, sample_weight=w)
+    low, high = sc.consistency_band(rel, 0.9)
+    for b, inside in enumerate(p // 0.25 == np.arange(4)[:, None]):
+        expected = norm.ppf(0.95) * math.sqrt((w**2 * p * (1 - p))[inside].sum()) / w[inside].sum()
+        assert high[b] == pytest.approx(expected, rel=1e-12)
+        assert low[b] == -high[b]
+    assert np.isnan(sc.consistency_band(sc.reliability([0, 1], [0.1, 0.2], bins=2)).low[1])
+
+
+def test_groups_widen_the_band_and_an_empty_table_has_none(rng: np.random.Generator) -> None:
+    groups = np.repeat(np.arange(100), 5)
+    p = rng.random(100)[groups]
+    y = (rng.random(100)[groups] < p).astype(float)
+    plain, grouped = sc.reliability(y, p, bins=3), sc.reliability(y, p, bins=3, groups=groups)
+    assert (sc.consistency_band(grouped).high > 1.5 * sc.consistency_band(plain).high).all()
+    with pytest.raises(sc.InputError, match="no rows"):
+        sc.consistency_band(sc.Reliability.empty())
+    with pytest.raises(sc.InputError, match="level must be"):
+        sc.consistency_band(plain, 95)

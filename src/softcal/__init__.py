@@ -20,7 +20,7 @@ from softcal.metrics import (
 from softcal.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
-    from softcal.chance import TestResult, calibration_test
+    from softcal.chance import TestResult, calibration_test, consistency_band
     from softcal.comparison import Comparison, Ranking, compare, compare_many, compare_tables
     from softcal.inference import GapIntervals, Interval, gap_intervals, smece_interval
     from softcal.joint import JointTable, joint_table
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         plan_budget,
         plan_difference,
     )
+    from softcal.plot import ReliabilityDisplay
     from softcal.report import write_report
 
 __version__ = "0.1.0"
@@ -41,7 +42,7 @@ __version__ = "0.1.0"
 _LATER = {
     name: f"softcal.{module}"
     for module, names in {
-        "chance": ("TestResult", "calibration_test"),
+        "chance": ("TestResult", "calibration_test", "consistency_band"),
         "comparison": ("Comparison", "Ranking", "compare", "compare_many", "compare_tables"),
         "inference": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
         "joint": ("JointTable", "joint_table"),
@@ -54,6 +55,7 @@ _LATER = {
             "plan_budget",
             "plan_difference",
         ),
+        "plot": ("ReliabilityDisplay",),
         "report": ("write_report",),
     }.items()
     for name in names
@@ -86,6 +88,7 @@ __all__ = [
     "Plan",
     "Ranking",
     "Reliability",
+    "ReliabilityDisplay",
     "SoftcalError",
     "TestResult",
     "bias",
@@ -94,6 +97,7 @@ __all__ = [
     "compare",
     "compare_many",
     "compare_tables",
+    "consistency_band",
     "ece",
     "gap_intervals",
     "harden",

@@ -1,4 +1,4 @@
-"""Could it be chance? A test of calibration from the sums of the table alone."""
+"""Could it be chance? A test of calibration, and a band, from the sums of the table alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, gammaincc
+from scipy.special import chdtrc, gammaincc, ndtri
 
 from softcal.errors import InputError
+from softcal.inference import GapIntervals, refuse_bad_level
 from softcal.kernel import Sums
 
 if TYPE_CHECKING:
@@ -80,6 +81,52 @@ def calibration_test(rel: Reliability) -> TestResult:
     )
 
 
+def consistency_band(
+    rel: Reliability, level: float = 0.95, *, simultaneous: bool = False
+) -> GapIntervals:
+    r"""Give the gaps that chance alone would give each bin, had the model been calibrated.
+
+    Not `gap_intervals`, which lie around the gap that was seen: these lie around 0 and say where a
+    calibrated model's gap would fall, \(\pm z \sqrt{V_b}/W_b\) with the variance the test uses: for
+    0/1 labels \(\sum w^2 p(1 - p)\), for soft ones from the residuals of the bin and of the table.
+
+    Parameters
+    ----------
+    rel : Reliability
+        The table.
+    level : float
+        How often a calibrated model's gap lies within the band.
+    simultaneous : bool
+        Whether all bins together should do so (Bonferroni's correction), or each for itself.
+
+    Returns
+    -------
+    GapIntervals
+        Limits of the gap, NaN where the bin is empty; limits of the mean label are
+        `rel.mean_prob - high` and `rel.mean_prob - low`.
+
+    Examples
+    --------
+    >>> from softcal import reliability
+    >>> hard = reliability([0, 1] * 50, [0.3] * 100, bins=1)
+    >>> low, high = consistency_band(hard)  # 1.96 * sqrt(0.3 * 0.7 / 100)
+    >>> low.round(2), high.round(2), hard.gap.round(2)
+    (array([-0.09]), array([0.09]), array([-0.2]))
+    """
+    refuse_bad_level(level)
+    s = rel.sums
+    rel.smece  # noqa: B018  refuses an empty table
+    scale = s.count.sum() / s.weight_sq.sum()
+    hard = np.asarray(rel.has_hard_labels)
+    variance = _calibrated_variance(s.prob_var * scale, s.residual_var * scale, hard) / scale
+    if rel.clusters is not None:
+        variance = np.maximum(variance, rel.clusters.residual.diagonal())
+    filled = int((s.count > 0).sum())
+    z = -ndtri((1 - level) / 2 / (filled if simultaneous else 1))
+    half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
+    return GapIntervals(-half, half)
+
+
 class _Tests(NamedTuple):
     """The test of many tables: arrays along the leading axis."""
 
@@ -106,11 +153,9 @@ def _tests(s: Sums) -> _Tests:
     size = weight**2 / np.maximum(joined(s.weight_sq), 1e-300)
     mean_prob = joined(s.label + s.residual) / np.maximum(weight, 1e-300)
 
-    hard = ~s.label_var.any(axis=1, keepdims=True)
-    total = np.maximum(events.sum(axis=1, keepdims=True), 1e-300)
-    dispersion = np.where(hard, 1.0, np.minimum(own.sum(axis=1, keepdims=True) / total, 1.0))
-    shrunk = events * (own + _SHRINKAGE * dispersion) / (events + _SHRINKAGE)
-    variance = np.where(hard, events, shrunk)
+    hard = np.asarray(~s.label_var.any(axis=1, keepdims=True))
+    dispersion = _dispersion(events, own, hard)
+    variance = _calibrated_variance(events, own, hard)
     known = variance > _NO_VARIANCE
     safe = np.where(known, variance, 1.0)
     terms = np.where(known, residual**2 / safe, 0.0)
@@ -129,6 +174,20 @@ def _tests(s: Sums) -> _Tests:
     terms = np.where(impossible[:, None], contradicted, terms)
     share = _by_bin(terms, np.abs(s.residual), group, joined)
     return _Tests(pvalue, p_bins, p_trend, np.where(impossible, np.inf, statistic), share)
+
+
+def _dispersion(events: FloatArray, own: FloatArray, hard: npt.NDArray[np.bool_]) -> FloatArray:
+    """Give how much of the variance of 0/1 labels the labels have, over the whole table."""
+    total = np.maximum(events.sum(axis=-1, keepdims=True), 1e-300)
+    return np.where(hard, 1.0, np.minimum(own.sum(axis=-1, keepdims=True) / total, 1.0))
+
+
+def _calibrated_variance(
+    events: FloatArray, own: FloatArray, hard: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """Give the variance of the residuals of a calibrated model: shrunk where events are few."""
+    pooled = _SHRINKAGE * _dispersion(events, own, hard)
+    return np.where(hard, events, events * (own + pooled) / (events + _SHRINKAGE))
 
 
 def _groups_with_an_event(events: FloatArray, count: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,10 @@ from softcal.kernel import SUM_NAMES, Sums
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from matplotlib.axes import Axes
+
     from softcal.inputs import FloatArray, Rows
+    from softcal.plot import Drawing, ReliabilityDisplay
 
 FORMAT = "softcal.reliability"
 SCHEMA = 1
@@ -329,6 +332,29 @@ class Reliability:
     __hash__ = None  # type: ignore[assignment]  # equal by its arrays, which cannot be hashed
 
     # Showing
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        name: str | None = None,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        **drawing: Unpack[Drawing],
+    ) -> ReliabilityDisplay:
+        """Draw the reliability diagram with matplotlib; see `ReliabilityDisplay`.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> shown = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]).plot(name="three rows")
+        >>> shown.figure_.savefig("diagram.pdf")  # doctest: +SKIP
+        """
+        from softcal.plot import ReliabilityDisplay
+
+        shown = ReliabilityDisplay(self, name=name, level=level, simultaneous=simultaneous)
+        return shown.plot(ax, **drawing)
 
     def __repr__(self) -> str:
         return f"Reliability(n={self.n}, bins={len(self.bins)})"

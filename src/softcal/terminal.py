@@ -28,9 +28,14 @@ def table(first: str, *numbers: str) -> Table:
     return out
 
 
+def printable(name: str) -> str:
+    """Write a name from the data so that it is one line and moves no cursor."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+
+
 def print_titled(console: Console, title: str, content: Table) -> None:
     """Print a table under a title, which may hold names from the data: it is not markup."""
-    console.print(Text(title, style="bold"))
+    console.print(Text(printable(title), style="bold"))
     console.print(content)
 
 

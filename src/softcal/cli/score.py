@@ -43,7 +43,9 @@ def score(
     format_: Output = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
+    from softcal import sketch
     from softcal.files import read_columns
+    from softcal.reliability import reliability
     from softcal.scorecard import Named, scorecard
 
     optional = {"weight": weight, "votes": votes, "groups": group}
@@ -67,7 +69,19 @@ def score(
         weighted = f", weighted by {weight}" if weight else ""
         title = f"{data.name}: {card['n']:,} rows, label {label}, {card['bins']} bins{weighted}"
         terminal.print_titled(console, title, score_table(card))
-        console.print(_HOW_TO_READ, style="dim")
+        console.print(f"{_HOW_TO_READ}\n", style="dim")
+        tables = {
+            name: reliability(
+                columns[label],
+                columns[name],
+                bins=bins,
+                sample_weight=None if weight is None else columns[weight],
+                n_votes=None if votes is None else columns[votes],
+                groups=None if group is None else columns[group],
+            )
+            for name in pred
+        }
+        sketch.show(console, tables, level)
 
 
 _HOW_TO_READ = (
@@ -88,7 +102,7 @@ def score_table(card: dict[str, Any]) -> Table:
     table.columns[1].style = "bold"
     for model in card["models"]:
         table.add_row(
-            Text(model["pred"]),  # Text: a name from the data is never read as markup
+            Text(terminal.printable(model["pred"])),  # Text: a name is never read as markup
             f"{model['smece']:.4f}",
             f"{model['low']:.3f}-{model['high']:.3f}",
             chance(model["pvalue"]),

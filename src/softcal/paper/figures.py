@@ -16,6 +16,7 @@ from softcal.paper.experiments import STEEPNESSES
 from softcal.paper.generative import HALF_WIDTH, MODELS, predictions
 from softcal.paper.limits import limit_ece, limit_smece
 from softcal.paper.reproduction import SEED
+from softcal.plot import BLUE, GREEN, VERMILLION, ReliabilityDisplay, bare, style_of
 from softcal.reliability import reliability
 
 if TYPE_CHECKING:
@@ -24,15 +25,8 @@ if TYPE_CHECKING:
     from softcal.paper.experiments import PairAccuracy, Spread, Sweep
     from softcal.paper.further import Outcomes
 
-# Okabe and Ito's colours, which the colour-blind tell apart; black stands out in grey too.
-STYLES: dict[str, dict[str, Any]] = {
-    "A": {"color": "#000000", "marker": "o", "linestyle": "-"},
-    "B": {"color": "#D55E00", "marker": "s", "linestyle": "--"},
-    "C": {"color": "#0072B2", "marker": "^", "linestyle": "-."},
-    "D": {"color": "#009E73", "marker": "D", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
-    "E": {"color": "#CC79A7", "marker": "X", "linestyle": ":"},
-}
-_SOFT, _HARD = "#0072B2", "#D55E00"
+STYLES = {letter: style_of(k) for k, letter in enumerate(MODELS)}
+_SOFT, _HARD = BLUE, VERMILLION
 _CLOSED, _OPEN = 1, 0  # the reading of the last bin, as in `scoring.READINGS`
 
 
@@ -41,32 +35,38 @@ def reliability_diagrams(k: float = 2.0, n: int = 5000) -> Figure:
     rng = np.random.default_rng(SEED)
     x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, n), rng.uniform(0, 1, n)
     models = predictions(k, x, e)
+    against_soft: dict[str, Any] = {
+        "color": _SOFT,
+        "marker": "o",
+        "linestyle": "-",
+        "label": "soft label",
+    }
+    against_hard: dict[str, Any] = {
+        "color": _HARD,
+        "marker": "s",
+        "linestyle": "--",
+        "label": "thresholded label",
+    }
     figure = Figure(figsize=(11, 3.1), layout="constrained")
     axes = figure.subplots(1, len(models), sharex=True, sharey=True)
     for ax, (letter, p) in zip(axes, models.items(), strict=True):
         soft, hard = reliability(models["A"], p), reliability(x >= 0, p)
-        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
-        ax.plot(
-            hard.mean_prob, hard.mean_label, color=_HARD, linestyle="--", marker="s",
-            markerfacecolor="white", markersize=5, label="thresholded label",
-        )  # fmt: skip
-        ax.plot(
-            soft.mean_prob, soft.mean_label, color=_SOFT, linestyle="-", marker="o",
-            markersize=5, label="soft label",
-        )  # fmt: skip
+        for rel, style in ((hard, against_hard), (soft, against_soft)):
+            ReliabilityDisplay(rel).plot(
+                ax, intervals=False, histogram=False, legend=False, markersize=5, **style
+            )
         ax.set_title(f"{letter}  {MODELS[letter]}", fontsize=10)
         ax.text(
             0.03, 0.97, f"SMECE {soft.smece:.3f}\nECE {hard.smece:.3f}", va="top",
             transform=ax.transAxes, fontsize=8.5,
         )  # fmt: skip
-        ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        _bare(ax)
+        ax.set(aspect="equal", xlabel="", ylabel="")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes[2].set_xlabel("mean prediction in the bin")
     axes[0].set_ylabel("mean label in the bin")
     lines, names = axes[0].get_legend_handles_labels()
-    figure.legend(lines[::-1], names[::-1], frameon=False, loc="outside lower center", ncols=2)
+    figure.legend(lines[::-1], names[::-1], frameon=False, loc="outside lower center", ncols=3)
     return figure
 
 
@@ -89,7 +89,7 @@ def over_steepness(sweep: Sweep) -> Figure:
         ax.set_title(name, fontsize=11)
         ax.set(xscale="log", xlabel="steepness k of the posterior", ylim=(0, 0.45))
         _plain_ticks(ax, STEEPNESSES)
-        _bare(ax)
+        bare(ax)
     axes[0].set_ylabel("calibration error")
     axes[1].legend(frameon=False, fontsize=9, loc="upper right")
     axes[0].text(0.98, 0.97, "lines: exact limits\npoints: n = 5,000", ha="right", va="top",
@@ -125,7 +125,7 @@ def ranking_accuracy(result: PairAccuracy) -> Figure:
     )  # fmt: skip
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
     _plain_ticks(ax, result.k)
-    _bare(ax)
+    bare(ax)
     ax.legend(frameon=False, fontsize=9, loc="lower right")
     return figure
 
@@ -141,7 +141,7 @@ def confidently_wrong(spread: Spread, outcomes: Outcomes) -> Figure:
     ax.annotate("ECE, thresholded label\n(mean and 2 standard deviations)",
                 (n[2], mean[2]), xytext=(0, 14), textcoords="offset points", ha="center",
                 va="bottom", fontsize=9)  # fmt: skip
-    ax.plot(outcomes.n, outcomes.drawn, color="#009E73", marker="D", linestyle="-.")
+    ax.plot(outcomes.n, outcomes.drawn, color=GREEN, marker="D", linestyle="-.")
     ax.annotate("ECE, outcomes drawn with\nthe posterior probability",
                 (outcomes.n[2], outcomes.drawn[2]), xytext=(0, 8), textcoords="offset points",
                 ha="left", va="bottom", fontsize=9)  # fmt: skip
@@ -151,12 +151,8 @@ def confidently_wrong(spread: Spread, outcomes: Outcomes) -> Figure:
     ax.set(xscale="log", xlabel="sample size n", ylabel="error of the perfect model",
            ylim=(0, 0.16))  # fmt: skip
     _plain_ticks(ax, spread.n)
-    _bare(ax)
+    bare(ax)
     return figure
-
-
-def _bare(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _plain_ticks(ax: Axes, values: Any) -> None:

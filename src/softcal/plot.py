@@ -1,0 +1,393 @@
+"""The table drawn: the soft reliability diagram, in scikit-learn's Display manner.
+
+Nothing global is touched: no rcParams, and no pyplot where an axes is given. Models differ by
+marker and line as well as by colour, so that a diagram reads in grey.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
+
+import numpy as np
+
+from softcal.chance import consistency_band
+from softcal.errors import InputError, InputTypeError
+from softcal.inference import gap_intervals, smece_interval
+from softcal.reliability import Reliability, reliability
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import StepPatch
+
+    from softcal.bins import BinsLike
+
+# Okabe and Ito's colours, which the colour-blind tell apart (their yellow is too pale for lines).
+BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (
+    "#0072B2", "#D55E00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
+)  # fmt: skip
+_MARKERS = "os^DXvP<"
+_LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":")
+_HISTOGRAM = "softcal histogram"  # the label by which a later model finds the axes to share
+_DIAGONAL = "calibrated"
+_WIDEST = 36  # characters of a line of the legend: what fits above a column of a paper
+
+
+class Drawing(TypedDict, total=False):
+    """What `ReliabilityDisplay.plot` takes besides the axes; see there."""
+
+    intervals: bool
+    consistency: bool
+    histogram: bool
+    legend: bool
+    color: Any
+    marker: str
+    linestyle: Any
+
+
+class Options(Drawing, total=False):
+    """What `ReliabilityDisplay.from_predictions` takes by keyword; see there."""
+
+    bins: BinsLike
+    sample_weight: npt.ArrayLike | None
+    n_votes: npt.ArrayLike | None
+    groups: npt.ArrayLike | None
+    level: float
+    simultaneous: bool
+    name: str | None
+    ax: Axes | None
+
+
+def style_of(k: int) -> dict[str, Any]:
+    """Give the style of model number k: colour, marker and line, all unlike those of k - 1."""
+    return {
+        "color": COLORS[k % len(COLORS)],
+        "marker": _MARKERS[k % len(_MARKERS)],
+        "linestyle": _LINES[k % len(_LINES)],
+    }
+
+
+class ReliabilityDisplay:
+    """The soft reliability diagram of one model: mean label over mean prediction, bin by bin.
+
+    Make it from predictions (`from_predictions`), from a classifier (`from_estimator`) or from a
+    table, then `plot` it, on the axes of another model if you like. docs/diagram.md says how to
+    read it. Needs matplotlib (`pip install 'softcal[plot]'`).
+
+    Parameters
+    ----------
+    rel : Reliability
+        The table to draw.
+    name : str, optional
+        What the legend calls the model.
+    level : float, default 0.95
+        The level of all intervals and of the band.
+    simultaneous : bool, default False
+        Whether intervals and band should hold for all bins together (Bonferroni's correction), as
+        when the worst-looking bin is picked out, or for each bin by itself.
+
+    Attributes
+    ----------
+    smece : Interval
+        SMECE and its interval, as the legend says them.
+    label_low, label_high : ndarray
+        Per bin, the interval of its mean label, around the estimate; NaN where it is empty.
+    band_low, band_high : ndarray
+        Per bin, where the mean label of a calibrated model would lie, around the diagonal.
+    ax_, figure_, line_, intervals_, band_, histogram_, legend_
+        Once plotted: matplotlib's objects, None for what was not asked for.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from softcal import ReliabilityDisplay
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> shown = ReliabilityDisplay.from_predictions(
+    ...     d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"], name="forest")
+    >>> shown.line_.get_label()
+    'forest: SMECE 0.095 (0.081 to 0.106)'
+    """
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+    line_: Line2D
+    intervals_: ErrorbarContainer | None
+    band_: PolyCollection | None
+    histogram_: StepPatch | None
+    legend_: Legend | None
+
+    def __init__(
+        self,
+        rel: Reliability,
+        *,
+        name: str | None = None,
+        level: float = 0.95,
+        simultaneous: bool = False,
+    ) -> None:
+        self.rel = rel
+        self.name = name
+        self.level = level
+        self.simultaneous = simultaneous
+        self.smece = smece_interval(rel, level)
+        # The gap is prediction minus label, so its upper limit is the label's lower one.
+        gap = gap_intervals(rel, level, simultaneous=simultaneous)
+        self.label_low = np.maximum(rel.mean_prob - gap.high, 0.0)
+        self.label_high = np.minimum(rel.mean_prob - gap.low, 1.0)
+        chance = consistency_band(rel, level, simultaneous=simultaneous)
+        self.band_low = np.maximum(rel.mean_prob - chance.high, 0.0)
+        self.band_high = np.minimum(rel.mean_prob - chance.low, 1.0)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: npt.ArrayLike,
+        y_prob: npt.ArrayLike,
+        *,
+        bins: BinsLike = 10,
+        sample_weight: npt.ArrayLike | None = None,
+        n_votes: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **drawing: Unpack[Drawing],
+    ) -> Self:
+        """Draw the diagram of predictions against labels, soft or hard.
+
+        Parameters
+        ----------
+        y_true, y_prob, bins, sample_weight, n_votes, groups
+            As in `reliability`.
+        level, simultaneous, name
+            As in `ReliabilityDisplay`.
+        ax, **drawing
+            As in `plot`.
+        """
+        rel = reliability(
+            y_true, y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups
+        )
+        return cls(rel, name=name, level=level, simultaneous=simultaneous).plot(ax, **drawing)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,  # noqa: N803  scikit-learn's name for it
+        y_true: npt.ArrayLike,
+        **options: Unpack[Options],
+    ) -> Self:
+        """Draw the diagram of a fitted classifier of two classes, against labels soft or hard.
+
+        Parameters
+        ----------
+        estimator : object with `predict_proba`
+            Its second column is the prediction; its class is the name, if none is given.
+        X : array-like
+            What `predict_proba` takes.
+        y_true : array-like of shape (n,)
+            Labels in [0, 1]: the probability, or share of votes, of the second class.
+        **options
+            As in `from_predictions`.
+        """
+        if not hasattr(estimator, "predict_proba"):
+            message = (
+                f"estimator must have predict_proba: {type(estimator).__name__} has none. Pass its "
+                "predicted probabilities to from_predictions."
+            )
+            raise InputTypeError(message)
+        columns = np.asarray(estimator.predict_proba(X))
+        if columns.ndim != 2 or columns.shape[1] != 2:
+            message = (
+                f"predict_proba must give two columns, one per class: got shape {columns.shape}. "
+                "Pass the column of one class to from_predictions."
+            )
+            raise InputError(message)
+        options.setdefault("name", type(estimator).__name__)
+        return cls.from_predictions(y_true, columns[:, 1], **options)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        intervals: bool = True,
+        consistency: bool = False,
+        histogram: bool = True,
+        legend: bool = True,
+        **style: Any,
+    ) -> Self:
+        """Draw the diagram. Empty bins are left out.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; may hold other models already. Without it pyplot makes a new figure.
+        intervals : bool, default True
+            Whether to draw, around each point, the interval of the bin's mean label.
+        consistency : bool, default False
+            Whether to draw, around the diagonal, the band in which the points of a calibrated
+            model would lie.
+        histogram : bool, default True
+            Whether to draw how many rows each bin has: below a figure made here or a model drawn
+            in one, else along the bottom of `ax`. Rows are counted, whatever their weight.
+        legend : bool, default True
+            Whether to write the legend anew: above the diagram where the figure has a layout
+            engine (`layout="constrained"`) and the axes no title yet, else inside.
+        **style
+            `color`, `marker`, `linestyle`, `label` and whatever else matplotlib's `plot` takes,
+            instead of the first style no other model on the axes has.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself.
+        """
+        self.ax_ = ax = _new_axes(below=histogram) if ax is None else ax
+        self.figure_ = ax.figure
+        style = _next_style(ax) | style
+        draw_frame(ax)
+        self.line_ = self._draw_line(style)
+        self.band_ = self._draw_band(style["color"]) if consistency else None
+        self.intervals_ = self._draw_intervals(style["color"]) if intervals else None
+        self.histogram_ = self._draw_histogram(style) if histogram else None
+        self.legend_ = _write_legend(ax) if legend else None
+        return self
+
+    def _draw_line(self, style: dict[str, Any]) -> Line2D:
+        # Smaller points where there are many bins; the line breaks at empty ones, which are NaN.
+        size = float(np.clip(90 / len(self.rel.bins), 3.0, 6.5))
+        many = size < 4
+        looks: dict[str, Any] = {
+            "linewidth": 0.8 if many else 1.3,
+            "markersize": size,
+            "markeredgecolor": style["color"] if many else "white",
+            "zorder": 3,
+            "label": self._label(),
+        }
+        (line,) = self.ax_.plot(self.rel.mean_prob, self.rel.mean_label, **(looks | style))
+        return line
+
+    def _label(self) -> str:
+        smece = f"SMECE {self.smece.value:.3f} ({self.smece.low:.3f} to {self.smece.high:.3f})"
+        if self.name is None:
+            return smece
+        # A dollar would start a formula, and what starts with _ has no place in a legend.
+        name = self.name.replace("$", r"\$")
+        name = f" {name}:" if name.startswith("_") else f"{name}:"
+        if len(name) + len(smece) < _WIDEST:
+            return f"{name} {smece}"
+        return "\n".join([*textwrap.wrap(name, _WIDEST, drop_whitespace=False), smece])
+
+    def _draw_intervals(self, color: Any) -> ErrorbarContainer:
+        filled = self.rel.count > 0
+        label = self.rel.mean_label[filled]
+        reach = np.stack([label - self.label_low[filled], self.label_high[filled] - label])
+        return self.ax_.errorbar(
+            self.rel.mean_prob[filled], label, np.maximum(reach, 0.0), fmt="none", ecolor=color,
+            elinewidth=0.8 if len(self.rel.bins) > 22 else 1.4, alpha=0.6, zorder=2.5,
+            label=self._once("interval of the mean label"),
+        )  # fmt: skip
+
+    def _draw_band(self, color: Any) -> PolyCollection:
+        edges = self.rel.bins.edges
+        # Each bin's part runs along the diagonal, from edge to edge, and meets no empty bin.
+        x = np.column_stack([edges[:-1], edges[1:], np.full(edges.size - 1, np.nan)])
+        low, high = (
+            np.clip(x + (limit - self.rel.mean_prob)[:, None], 0.0, 1.0).ravel()
+            for limit in (self.band_low, self.band_high)
+        )
+        return self.ax_.fill_between(
+            x.ravel(), low, high, color=color, alpha=0.18, linewidth=0, zorder=1,
+            label=self._once("consistency band"),
+        )  # fmt: skip
+
+    def _once(self, what: str) -> str:
+        """Name intervals or band for the legend, unless another model has done so already."""
+        together = "\n(all bins together)" if self.simultaneous else ""
+        label = f"{100 * self.level:g} % {what}{together}"
+        return "_" if label in self.ax_.get_legend_handles_labels()[1] else label
+
+    def _draw_histogram(self, style: dict[str, Any]) -> StepPatch:
+        axes = _histogram_axes(self.ax_) or _strip(self.ax_)
+        first = not axes.patches  # the others are outlines, for one to see through
+        return axes.stairs(
+            self.rel.count, self.rel.bins.edges, fill=True,
+            facecolor=(style["color"], 0.25 if first else 0.0), edgecolor=style["color"],
+            linewidth=0.9, linestyle=style["linestyle"],
+        )  # fmt: skip
+
+
+def draw_frame(ax: Axes) -> None:
+    """Draw what a diagram stands on, where it is not there yet: diagonal, limits, names of axes."""
+    if _DIAGONAL in ax.get_legend_handles_labels()[1]:
+        return
+    ax.plot([0, 1], [0, 1], color="0.55", linewidth=0.9, zorder=1.5, label=_DIAGONAL)
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="mean label")
+    (_histogram_axes(ax) or ax).set_xlabel("mean prediction")
+    bare(ax)
+
+
+def bare(ax: Axes) -> None:
+    """Take away the two sides of the frame that carry no scale."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _new_axes(*, below: bool) -> Axes:
+    """Make a figure with a square diagram, and below it a place for the histogram."""
+    try:
+        from matplotlib import pyplot as plt
+    except ModuleNotFoundError as error:
+        message = "drawing needs matplotlib: pip install 'softcal[plot]'"
+        raise ModuleNotFoundError(message, name="matplotlib") from error
+
+    figure = plt.figure(figsize=(4.2, 5.4 if below else 4.7), layout="constrained")
+    if not below:
+        return figure.add_subplot()
+    ax, histogram = cast(
+        "tuple[Axes, Axes]", figure.subplots(2, 1, sharex=True, height_ratios=(6, 1))
+    )
+    histogram.set(label=_HISTOGRAM, ylabel="rows")
+    histogram.locator_params(axis="y", nbins=2, integer=True)
+    bare(histogram)
+    figure.align_ylabels()
+    return ax
+
+
+def _strip(ax: Axes) -> Axes:
+    """Make a place for the histogram along the bottom of an axes, behind everything."""
+    strip = ax.inset_axes((0, 0, 1, 0.16), sharex=ax, zorder=0, label=_HISTOGRAM)
+    strip.set_axis_off()
+    return strip
+
+
+def _histogram_axes(ax: Axes) -> Axes | None:
+    """Find the place made earlier: a strip inside, or the axes below that shares the scale."""
+    shared = ax.get_shared_x_axes()
+    places = [*ax.child_axes, *(axes for axes in ax.figure.axes if shared.joined(ax, axes))]
+    found = (axes for axes in places if axes.get_label() == _HISTOGRAM)
+    return cast("Axes | None", next(found, None))
+
+
+def _next_style(ax: Axes) -> dict[str, Any]:
+    """Give the first style whose colour and marker no line of the axes has."""
+    used = {(line.get_color(), line.get_marker()) for line in ax.lines}
+    unlike = map(style_of, range(len(COLORS) * len(_MARKERS)))
+    free = (style for style in unlike if (style["color"], style["marker"]) not in used)
+    return next(free, style_of(0))
+
+
+def _write_legend(ax: Axes) -> Legend:
+    """Write the legend: above the diagram, where it hides nothing, if there can be room."""
+    if ax.figure.get_layout_engine() is None or ax.get_title():
+        return ax.legend(loc="best", fontsize="small", framealpha=0.85, edgecolor="none")
+    return ax.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), fontsize="small", frameon=False, borderpad=0
+    )

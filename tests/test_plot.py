@@ -1,0 +1,340 @@
+"""The diagram: its artists stand where the table's numbers are, and it touches nothing else."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import softcal as sc
+from softcal.datasets import lidc_malignancy
+from softcal.plot import draw_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+
+Display = sc.ReliabilityDisplay
+
+
+@pytest.fixture(autouse=True)
+def agg() -> Iterator[None]:
+    mpl.use("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def rel(rng: np.random.Generator) -> sc.Reliability:
+    """300 rows, soft labels; no prediction between 0.4 and 0.6, so two of ten bins are empty."""
+    p = rng.random(300) * 0.4
+    p = np.where(rng.random(300) < 0.5, p, 1 - p)
+    return sc.reliability(np.clip(p + rng.normal(0, 0.1, 300), 0, 1), p)
+
+
+@pytest.fixture
+def axes() -> Axes:
+    """Axes that pyplot knows nothing of."""
+    return Figure(figsize=(4, 4)).add_subplot()
+
+
+def texts(legend: Legend | None) -> list[str]:
+    assert legend is not None
+    return [text.get_text() for text in legend.get_texts()]
+
+
+# The numbers
+
+
+def test_points_stand_at_the_means_and_empty_bins_have_none(rel: sc.Reliability) -> None:
+    shown = rel.plot()
+    x, y = shown.line_.get_data()
+    np.testing.assert_array_equal(x, rel.mean_prob)
+    np.testing.assert_array_equal(y, rel.mean_label)
+    assert np.isnan(np.asarray(x, dtype=float)).nonzero()[0].tolist() == [4, 5]
+
+
+def test_intervals_are_those_of_the_gap_turned_into_labels(rel: sc.Reliability) -> None:
+    shown = rel.plot(level=0.8)
+    assert shown.intervals_ is not None
+    (bars,) = shown.intervals_[2]
+    gap = sc.gap_intervals(rel, 0.8)
+    filled = rel.count > 0
+    found = np.array(bars.get_segments())
+    assert found.shape == (8, 2, 2)
+    np.testing.assert_array_equal(found[:, 0, 0], rel.mean_prob[filled])
+    low = np.maximum(rel.mean_prob - gap.high, 0)[filled]
+    high = np.minimum(rel.mean_prob - gap.low, 1)[filled]
+    np.testing.assert_allclose(found[:, 0, 1], low, atol=1e-15)
+    np.testing.assert_allclose(found[:, 1, 1], high, atol=1e-15)
+
+
+def test_the_band_runs_along_the_diagonal_and_leaves_out_empty_bins(rel: sc.Reliability) -> None:
+    shown = rel.plot(consistency=True)
+    assert shown.band_ is not None
+    paths = [path.vertices for path in shown.band_.get_paths()]
+    assert len(paths) == 8
+    low, high = sc.consistency_band(rel)
+    filled = np.flatnonzero(rel.count)
+    for b, vertices in zip(filled, paths, strict=True):
+        corners = np.asarray(vertices)
+        left, right = rel.bins.edges[b : b + 2]
+        assert (corners[:, 0].min(), corners[:, 0].max()) == (left, right)
+        at_left = corners[corners[:, 0] == left, 1]
+        expected = np.clip([left - high[b], left - low[b]], 0, 1)
+        np.testing.assert_allclose([at_left.min(), at_left.max()], expected, atol=1e-15)
+    np.testing.assert_array_equal(shown.band_low, np.maximum(rel.mean_prob - high, 0))
+    np.testing.assert_array_equal(shown.band_high, np.minimum(rel.mean_prob - low, 1))
+
+
+def test_the_histogram_counts_rows(rel: sc.Reliability) -> None:
+    shown = rel.plot()
+    assert shown.histogram_ is not None
+    values, edges, _ = shown.histogram_.get_data()
+    np.testing.assert_array_equal(values, rel.count)
+    np.testing.assert_array_equal(edges, rel.bins.edges)
+
+
+def test_the_legend_says_smece_with_its_interval_and_names_bars_and_band_apart(
+    rel: sc.Reliability,
+) -> None:
+    found = sc.smece_interval(rel, 0.9)
+    smece = f"SMECE {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+    shown = rel.plot(level=0.9, consistency=True)
+    assert shown.smece == found
+    assert texts(shown.legend_) == [
+        "calibrated", smece, "90 % consistency band", "90 % interval of the mean label",
+    ]  # fmt: skip
+    together = rel.plot(name="m", simultaneous=True, consistency=True)
+    assert texts(together.legend_)[1:] == [
+        f"m: {sc_label(rel)}",
+        "95 % consistency band\n(all bins together)",
+        "95 % interval of the mean label\n(all bins together)",
+    ]
+    assert (together.label_high - together.label_low > shown.label_high - shown.label_low).sum() > 5
+
+
+def sc_label(rel: sc.Reliability) -> str:
+    found = sc.smece_interval(rel)
+    return f"SMECE {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+@pytest.mark.parametrize("name", ["cost $", "$x^2$ and $", "_hidden", "$_{", r"\frac{", "l\nm"])
+def test_names_are_shown_as_they_are(rel: sc.Reliability, name: str) -> None:
+    shown = rel.plot(name=name)
+    shown.figure_.draw_without_rendering()  # type: ignore[union-attr]
+    label = texts(shown.legend_)[1].replace(r"\$", "$")
+    assert label.split() == f"{name}: {sc_label(rel)}".split()
+
+
+def test_a_long_name_is_wrapped_and_the_number_kept_whole(rel: sc.Reliability) -> None:
+    lines = str(rel.plot(name="a long name of a model, " * 4).line_.get_label()).splitlines()
+    assert lines[-1] == sc_label(rel)
+    assert max(map(len, lines)) <= 36
+
+
+# The places
+
+
+def test_what_is_not_asked_for_is_not_there(rel: sc.Reliability, axes: Axes) -> None:
+    shown = rel.plot(axes, intervals=False, histogram=False, legend=False)
+    parts = (shown.intervals_, shown.band_, shown.histogram_, shown.legend_, axes.get_legend())
+    assert parts == (None,) * 5
+    assert not axes.child_axes
+    assert not axes.containers
+    assert len(axes.lines) == 2
+    made = rel.plot(histogram=False)
+    assert made.figure_.axes == [made.ax_]
+
+
+def test_given_axes_are_drawn_in_and_pyplot_hears_nothing_of_it(
+    rel: sc.Reliability, axes: Axes
+) -> None:
+    shown = rel.plot(axes, consistency=True)
+    assert shown.ax_ is axes
+    assert shown.figure_ is axes.figure
+    assert plt.get_fignums() == []
+    assert axes.figure.axes == [axes]
+    assert shown.histogram_ is not None
+    assert shown.histogram_.axes in axes.child_axes
+
+
+def test_nothing_global_changes(rel: sc.Reliability) -> None:
+    before = dict(mpl.rcParams)
+    rel.plot(consistency=True).plot(histogram=False)
+    assert dict(mpl.rcParams) == before
+
+
+def test_models_on_one_axes_differ_by_colour_marker_and_line(rel: sc.Reliability) -> None:
+    first = rel.plot(name="a", consistency=True)
+    others = [rel.plot(first.ax_, name=name, consistency=True) for name in "bcde"]
+    lines = [shown.line_ for shown in (first, *others)]
+    for style in ("get_color", "get_marker", "get_linestyle"):
+        assert len({str(getattr(line, style)()) for line in lines}) >= 4
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 5
+    assert len({line.get_marker() for line in lines}) == 5
+    labels = texts(others[-1].legend_)
+    assert len(labels) == 8  # five models; diagonal, bars and band once
+    assert labels.count("calibrated") == 1
+    histograms = {id(shown.histogram_.axes) for shown in (first, *others) if shown.histogram_}
+    assert len(histograms) == 1
+    assert len(first.figure_.axes) == 2
+
+
+def test_models_in_given_axes_share_a_strip_and_neighbours_do_not(rel: sc.Reliability) -> None:
+    left, right = Figure().subplots(1, 2, sharex=True, sharey=True)
+    drawn = [rel.plot(ax) for ax in (left, left, right)]
+    strips = [shown.histogram_.axes for shown in drawn if shown.histogram_]
+    assert strips[0] is strips[1]
+    assert strips[2] is not strips[0]
+    assert len(left.child_axes) == len(right.child_axes) == 1
+
+
+def test_there_is_a_style_for_any_number_of_models(rel: sc.Reliability, axes: Axes) -> None:
+    options: dict[str, Any] = {"intervals": False, "histogram": False, "legend": False}
+    styles = [
+        (line.get_color(), line.get_marker())
+        for line in (rel.plot(axes, **options).line_ for _ in range(57))
+    ]
+    assert len(set(styles[:56])) == 56
+    assert styles[56] == styles[0]
+
+
+def test_a_style_of_ones_own_is_followed_by_all_parts(rel: sc.Reliability, axes: Axes) -> None:
+    shown = rel.plot(axes, color="red", marker="*", linestyle=":", consistency=True)
+    assert (shown.line_.get_color(), shown.line_.get_marker()) == ("red", "*")
+    assert shown.intervals_ is not None
+    assert shown.band_ is not None
+    assert shown.histogram_ is not None
+    red = (1.0, 0.0, 0.0)
+    assert tuple(shown.intervals_[2][0].get_color()[0][:3]) == red
+    assert tuple(shown.band_.get_facecolor()[0][:3]) == red  # type: ignore[index]
+    assert mpl.colors.to_rgb(shown.histogram_.get_edgecolor()) == red
+    with pytest.raises(AttributeError, match="colour"):
+        rel.plot(axes, colour="red")  # type: ignore[call-arg]
+
+
+def test_the_legend_is_above_where_there_is_room_and_inside_elsewhere(rel: sc.Reliability) -> None:
+    def height(figure: Figure, title: str = "") -> float:
+        ax = figure.add_subplot()
+        ax.set_title(title)
+        shown = rel.plot(ax, histogram=False)
+        figure.draw_without_rendering()
+        assert shown.legend_ is not None
+        return float(shown.legend_.get_window_extent().y0 - ax.bbox.y1)
+
+    assert height(Figure(layout="constrained")) >= 0
+    assert height(Figure()) < 0
+    assert height(Figure(layout="constrained"), "title") < 0
+
+
+def test_a_frame_is_drawn_once(axes: Axes) -> None:
+    draw_frame(axes)
+    axes.set_xlim(0.2, 0.4)
+    draw_frame(axes)
+    assert len(axes.lines) == 1
+    assert axes.get_xlim() == (0.2, 0.4)
+
+
+@pytest.mark.parametrize("kind", ["pdf", "svg", "png"])
+def test_it_exports(rel: sc.Reliability, kind: str) -> None:
+    shown = rel.plot(name="$_{", consistency=True)
+    file = io.BytesIO()
+    shown.figure_.savefig(file, format=kind)  # type: ignore[union-attr]
+    start = file.getvalue()[:200]
+    assert {"pdf": b"%PDF", "svg": b"<svg", "png": b"\x89PNG"}[kind] in start or b"<?xml" in start
+    assert len(file.getvalue()) > 5000
+
+
+@pytest.mark.parametrize("size", [(3.3, 4.2), (4.2, 5.4), (8, 8)])
+def test_everything_is_inside_the_figure(rel: sc.Reliability, size: tuple[float, float]) -> None:
+    shown = rel.plot(name="logistic regression", consistency=True)
+    rel.plot(shown.ax_, name="random forest")
+    figure = shown.figure_
+    assert isinstance(figure, Figure)
+    figure.set_size_inches(size)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert min(box.x0, box.y0) >= 0
+    assert box.x1 <= size[0]
+    assert box.y1 <= size[1]
+
+
+# The doors
+
+
+def test_from_predictions_takes_what_reliability_takes(rng: np.random.Generator) -> None:
+    y, p, w = rng.random(200), rng.random(200), rng.random(200)
+    votes, groups = rng.integers(1, 6, 200), rng.integers(0, 30, 200)
+    options: dict[str, Any] = {
+        "bins": 4, "sample_weight": w, "n_votes": votes, "groups": groups,
+    }  # fmt: skip
+    shown = Display.from_predictions(y, p, **options, name="m", level=0.9, simultaneous=True)
+    rel = sc.reliability(y, p, **options)
+    assert shown.rel == rel
+    assert (shown.name, shown.level, shown.simultaneous) == ("m", 0.9, True)
+    gap = sc.gap_intervals(rel, 0.9, simultaneous=True)
+    np.testing.assert_array_equal(shown.label_low, np.maximum(rel.mean_prob - gap.high, 0))
+    band = sc.consistency_band(rel, 0.9, simultaneous=True)
+    np.testing.assert_array_equal(shown.band_low, np.maximum(rel.mean_prob - band.high, 0))
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), RandomForestClassifier(20, random_state=0)]
+)
+def test_from_estimator_is_from_predictions_of_its_second_column(model: Any, axes: Axes) -> None:
+    nodules = lidc_malignancy()
+    share = nodules["soft_malignant"]
+    x = np.column_stack([nodules["prob_rf_all"], nodules["prob_lr_geometry"]])
+    model.fit(x[:700], share[:700] > 0.5)
+    shown = Display.from_estimator(model, x[700:], share[700:], bins=5, ax=axes)
+    assert shown.rel == sc.reliability(share[700:], model.predict_proba(x[700:])[:, 1], bins=5)
+    assert shown.name == type(model).__name__
+    assert shown.ax_ is axes
+    assert Display.from_estimator(model, x, share, name="mine").name == "mine"
+
+
+def test_estimators_without_two_probabilities_are_refused(rng: np.random.Generator) -> None:
+    x, y = rng.random((30, 2)), np.arange(30) % 3
+    with pytest.raises(sc.InputTypeError, match=r"LinearRegression has none\. Pass its"):
+        Display.from_estimator(LinearRegression().fit(x, y), x, y)
+    with pytest.raises(sc.InputError, match=r"got shape \(30, 3\)"):
+        Display.from_estimator(LogisticRegression().fit(x, y), x, y)
+
+
+def test_an_empty_table_is_refused_as_everywhere() -> None:
+    with pytest.raises(sc.InputError, match="the table has no rows"):
+        Display(sc.Reliability.empty())
+
+
+def test_few_rows_and_few_bins_are_drawn() -> None:
+    for y, p, bins in (([0.5], [0.3], 10), ([0, 1], [0.0, 1.0], 1), ([1, 1], [1.0, 1.0], 3)):
+        shown = sc.reliability(y, p, bins=bins).plot(consistency=True)
+        shown.figure_.draw_without_rendering()  # type: ignore[union-attr]
+
+
+def test_without_matplotlib_the_class_can_be_had_and_plotting_says_what_is_missing() -> None:
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from softcal import *\n"
+        "shown = ReliabilityDisplay(reliability([0.5], [0.4]))\n"
+        "print(shown.smece.value)\n"
+        "shown.plot()\n"
+    )
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert float(result.stdout) == pytest.approx(0.1)
+    assert "ModuleNotFoundError" in result.stderr
+    assert "pip install 'softcal[plot]'" in result.stderr

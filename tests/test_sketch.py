@@ -1,0 +1,167 @@
+"""The picture in the terminal: its bars say the table's gaps, in any terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import softcal as sc
+from softcal import sketch
+from softcal.datasets import lidc_malignancy
+
+
+def shown(models: dict[str, sc.Reliability], encoding: str = "utf-8", width: int = 80) -> list[str]:
+    raw = io.BytesIO()
+    with io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace") as file:
+        sketch.show(Console(file=file, width=width, highlight=False), models)
+        file.flush()
+        return raw.getvalue().decode(encoding).splitlines()
+
+
+def rows_of(lines: list[str]) -> list[str]:
+    return [line for line in lines if re.match(r" *\d\.\d+-\d\.\d+ ", line)]
+
+
+@pytest.fixture
+def rel() -> sc.Reliability:
+    """Sure and too low, sure and too high, unsure, empty; gaps -0.3, +0.2, +0.05."""
+    p = np.repeat([0.1, 0.4, 0.6], 20)
+    noise = np.tile([-1.0, 1.0], 30)
+    y = p + np.repeat([0.3, -0.2, -0.05], 20) + noise * np.repeat([0.01, 0.01, 0.3], 20)
+    return sc.reliability(y, p, bins=4)
+
+
+def test_bars_point_to_the_side_of_the_gap_and_are_as_long_as_it_is_large(
+    rel: sc.Reliability,
+) -> None:
+    low, high, unsure, empty = rows_of(shown({"m": rel}))
+    assert low.endswith("█" * 16 + "│")
+    assert high.endswith(" │" + "█" * 10 + "▌")  # 0.2 / 0.3 of 16 is 10.67
+    assert unsure.endswith(" │" + "░" * 3)
+    assert empty.endswith("-" + " " * 18 + "│")
+    assert low.split()[:5] == ["0.00-0.25", "20", "0.100", "0.400", "-0.300"]
+    assert empty.split()[:5] == ["0.75-1.00", "0", "-", "-", "-"]
+    middles = {row.index("│") for row in (low, high, unsure, empty)}
+    assert len(middles) == 1
+
+
+def test_the_full_bars_are_those_whose_interval_leaves_out_0(rng: np.random.Generator) -> None:
+    p = rng.random(400)
+    rel = sc.reliability(np.clip(p**1.4 + rng.normal(0, 0.1, 400), 0, 1), p)
+    low, high = sc.gap_intervals(rel)
+    rows = rows_of(shown({"m": rel}))
+    for row, sure in zip(rows, (low > 0) | (high < 0), strict=True):
+        if re.search("[█▐▌░]", row):
+            assert ("░" in row) != sure
+
+
+@pytest.mark.parametrize(
+    ("label", "bar"),
+    [(0.6, "▐█████"), (0.56, "▐████"), (0.55, "████"), (0.402, "")],  # 5.33, 4.27, 4, 0.05
+)
+def test_left_bars_are_rounded_to_half_a_character(label: float, bar: str) -> None:
+    rel = sc.reliability([0.9, 0.9, label, label], [0.3, 0.3, 0.4, 0.4], bins=[0, 0.35, 1])
+    assert rows_of(shown({"m": rel}))[1].endswith(f" {bar}│")
+
+
+def test_all_models_have_one_scale(rel: sc.Reliability) -> None:
+    worse = sc.reliability([0.9] * 4, [0.3] * 4, bins=4)
+    alone = rows_of(shown({"m": rel}))[0]
+    beside = rows_of(shown({"worse": worse, "m": rel}))[4]
+    assert alone.count("█") == 2 * beside.count("█") == 16
+
+
+def test_small_gaps_make_small_bars() -> None:
+    nearly = sc.reliability([0.51, 0.51, 0.49], [0.5, 0.5, 0.5], bins=1)
+    assert "█" * 2 not in "".join(rows_of(shown({"m": nearly})))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
+def test_where_the_encoding_has_no_blocks_it_is_ascii(rel: sc.Reliability, encoding: str) -> None:
+    lines = shown({"m": rel}, encoding)
+    assert all(line.isascii() for line in lines)
+    assert rows_of(lines)[0].endswith("#" * 16 + "|")
+    assert rows_of(lines)[1].endswith(" |" + "#" * 11)
+    assert rows_of(lines)[2].endswith(" |...")
+
+
+@pytest.mark.parametrize(
+    ("bins", "joined"), [(1, 1), (7, 7), (10, 10), (12, 6), (13, 7), (15, 5), (20, 10), (25, 5),
+                         (50, 10), (97, 10), (100, 10), (3600, 10)],
+)  # fmt: skip
+def test_many_bins_are_joined_into_ten_at_most_and_it_says_so(
+    rng: np.random.Generator, bins: int, joined: int
+) -> None:
+    rel = sc.reliability(rng.random(500), rng.random(500), bins=bins)
+    picture = sketch.joined_for_a_picture(rel)
+    assert len(picture.bins) == joined
+    assert picture.n == rel.n
+    assert picture.bias == pytest.approx(rel.bias, abs=1e-12)
+    lines = shown({"m": rel})
+    assert len(rows_of(lines)) == joined
+    assert ("joined" in lines[0]) == (bins != joined)
+    if bins != joined:
+        assert lines[0] == f"m, {bins} bins joined into {joined}"
+
+
+def test_edges_of_quantile_bins_and_tables_with_groups_are_shown(rng: np.random.Generator) -> None:
+    p = rng.random(200)
+    bins = sc.Bins.quantile(p, 17)
+    rel = sc.reliability(p**2, p, bins=bins, groups=rng.integers(0, 40, 200))
+    rows = rows_of(shown({"m": rel}))
+    assert 5 <= len(rows) <= 10
+    assert rows[0].split()[0] == f"0.000-{bins.edges[2]:.3f}"
+
+
+def test_it_fits_80_columns_with_counts_of_billions() -> None:
+    part = sc.reliability([0.0, 1.0] * 50, [0.2, 0.4] * 50, bins=10)
+    for _ in range(27):
+        part += part
+    lines = shown({"m": part})
+    assert "6,710,886,400" in "".join(lines)
+    assert max(map(len, lines)) <= 80
+    assert max(map(len, shown({"m": part}, width=40))) <= 40
+
+
+def test_hostile_and_long_names_are_shown_and_do_nothing(rel: sc.Reliability) -> None:
+    name = "[red]\x1b[31m\r\n\x07" + "x" * 100
+    text = "\n".join(shown({name: rel}))
+    assert "\x1b" not in text
+    assert r"[red]\x1b[31m\r\n\x07xxx" in text
+    assert text.replace("\n", "").count("x" * 100) == 1
+
+
+def test_the_page_on_diagrams_shows_what_is_printed() -> None:
+    nodules = lidc_malignancy()
+    rel = sc.reliability(
+        nodules["soft_malignant"], nodules["prob_rf_all"], n_votes=nodules["n_readers"]
+    )
+    printed = "\n".join(line.rstrip() for line in shown({"prob_rf_all": rel}))
+    page = Path(__file__).parent.parent / "docs" / "diagram.md"
+    assert printed in page.read_text(encoding="utf-8")
+
+
+def test_score_shows_a_picture_per_model_unless_json_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("y,p,q,w,v,g\x1b[2J\n" + "0.5,0.75,0.2,1,3,a\n" * 3 + "1,0.1,0.2,2,3,b\n")
+    command: list[str | Path] = [sys.executable, "-m", "softcal", "score", path, "--label", "y", "--pred", "p",
+               "--pred", "q", "--weight", "w", "--votes", "v", "--group", "g\x1b[2J"]  # fmt: skip
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    table = subprocess.run(  # noqa: S603
+        command, capture_output=True, check=True, env=environment
+    ).stdout.decode()
+    assert "\x1b" not in table
+    assert table.count("too low too high") == 2
+    assert len(rows_of(table.splitlines())) == 20
+    as_json = subprocess.run(  # noqa: S603
+        [*command, "--format", "json"], capture_output=True, check=True, env=environment
+    ).stdout.decode()
+    assert "too low" not in as_json
