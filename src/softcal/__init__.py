@@ -18,6 +18,7 @@ from softcal.metrics import (
     smece,
 )
 from softcal.reliability import Reliability, reliability
+from softcal.streaming import StreamingReliability
 
 if TYPE_CHECKING:
     from softcal.chance import TestResult, calibration_test, consistency_band
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     )
     from softcal.plot import ReliabilityDisplay
     from softcal.report import write_report
+    from softcal.soft_classifier import SoftLabelClassifier
 
 __version__ = "0.1.0"
 
@@ -57,6 +59,7 @@ _LATER = {
         ),
         "plot": ("ReliabilityDisplay",),
         "report": ("write_report",),
+        "soft_classifier": ("SoftLabelClassifier",),
     }.items()
     for name in names
 }
@@ -89,7 +92,9 @@ __all__ = [
     "Ranking",
     "Reliability",
     "ReliabilityDisplay",
+    "SoftLabelClassifier",
     "SoftcalError",
+    "StreamingReliability",
     "TestResult",
     "bias",
     "brier",

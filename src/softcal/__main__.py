@@ -12,6 +12,9 @@ EXTRAS = {
     "altair": "report",
     "jinja2": "report",
     "vl_convert": "report",
+    "sklearn": "sklearn",
+    "torch": "torch",
+    "torchmetrics": "torch",
 }
 
 

@@ -38,6 +38,7 @@ class Names(NamedTuple):
     y_prob: str = "y_prob"
     sample_weight: str = "sample_weight"
     n_votes: str = "n_votes"
+    from_logits: str = "scipy.special.expit({})"  # what makes a probability of a logit there
 
 
 _DEFAULT_NAMES = Names()
@@ -116,8 +117,8 @@ def probabilities(values: npt.ArrayLike, name: str) -> Column:
 
 def refuse(data: Rows) -> NoReturn:
     """Raise for the first value that breaks a rule. The caller knows there is one."""
-    _refuse_outside_unit(data.y_true, data.names.y_true)
-    _refuse_outside_unit(data.y_prob, data.names.y_prob)
+    _refuse_outside_unit(data.y_true, data.names.y_true, data.names.from_logits)
+    _refuse_outside_unit(data.y_prob, data.names.y_prob, data.names.from_logits)
     if data.sample_weight is not None:
         _refuse_bad_weights(data.sample_weight, data.names.sample_weight)
     if data.n_votes is not None:
@@ -303,16 +304,19 @@ def _refuse_missing(missing: npt.NDArray[np.bool_], name: str) -> NoReturn:
     raise InputError(message)
 
 
-def _refuse_outside_unit(array: Column, name: str) -> None:
+def _refuse_outside_unit(
+    array: Column, name: str, from_logits: str = _DEFAULT_NAMES.from_logits
+) -> None:
     _refuse_nan(array, name)
     outside = _where(array, lambda part: ~((part >= 0) & (part <= 1)))
     if outside is None:
         return
-    message = f"{name} must be in [0, 1]: {_found(array, outside, name)}. {_hint(array, name)}"
+    hint = _hint(array, name, from_logits.format(name))
+    message = f"{name} must be in [0, 1]: {_found(array, outside, name)}. {hint}"
     raise InputError(message)
 
 
-def _hint(array: Column, name: str) -> str:
+def _hint(array: Column, name: str, from_logits: str) -> str:
     """Say what such values usually are. A hint only: softcal never converts by itself."""
     low, high = float(array.min()), float(array.max())
     if low >= -1e-6 and high <= 1 + 1e-6:
@@ -320,10 +324,8 @@ def _hint(array: Column, name: str) -> str:
     if low == -1 and high <= 1 and bool(np.isin(array, (-1, 1)).all()):
         return f"If these are -1/+1 labels, pass ({name} + 1) / 2."
     if low >= 0 and high <= 100:
-        return (
-            f"If these are percentages, pass {name} / 100; if logits, scipy.special.expit({name})."
-        )
-    return f"If these are logits, pass scipy.special.expit({name})."
+        return f"If these are percentages, pass {name} / 100; if logits, {from_logits}."
+    return f"If these are logits, pass {from_logits}."
 
 
 def _refuse_bad_weights(array: Column, name: str) -> None:

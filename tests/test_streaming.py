@@ -1,0 +1,70 @@
+"""A table fed batch by batch is the table of all rows at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import N_BINS, weighted_rows
+
+import softcal as sc
+
+
+def assert_same_table(ours: sc.Reliability, whole: sc.Reliability) -> None:
+    assert ours.bins == whole.bins
+    np.testing.assert_array_equal(ours.count, whole.count)
+    for a, b in zip(ours.sums, whole.sums, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * float(whole.sums.weight.max()))
+
+
+@given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)))
+def test_any_batching_in_any_order_gives_the_table_of_the_whole(
+    found: list[tuple[float, float, float]], n_bins: int, cuts: list[int]
+) -> None:
+    y, p, w = np.array(found).T
+    m = np.arange(y.size) % 5 + 1
+    parts = np.split(np.arange(y.size), sorted(min(cut, y.size) for cut in cuts))
+    stream = sc.StreamingReliability(bins=n_bins)
+    for part in reversed(parts):  # some of them empty, some of weight 0 only
+        stream.update(y[part], p[part], sample_weight=w[part], n_votes=m[part])
+    whole = sc.reliability(y, p, bins=n_bins, sample_weight=w, n_votes=m)
+    assert_same_table(stream.reliability, whole)
+    assert stream.smece == pytest.approx(whole.smece, abs=1e-12)
+
+
+def test_a_refused_batch_leaves_the_table_as_it_was() -> None:
+    stream = sc.StreamingReliability().update([0.5], [0.4])
+    before = stream.reliability
+    with pytest.raises(sc.InputError, match=r"y_prob\[1\] = 1.5"):
+        stream.update([0.5, 0.5], [0.4, 1.5])
+    with pytest.raises(sc.InputError, match="same length"):
+        stream.update([0.5, 0.5], [0.4])
+    with pytest.raises(sc.InputError, match="y_true is empty"):
+        stream.update([], [0.4])
+    assert stream.reliability is before
+
+
+def test_streams_add_and_leave_their_parts_alone() -> None:
+    a = sc.StreamingReliability(4).update([0.5, 0.1], [0.4, 0.9])
+    b = sc.StreamingReliability(4).update([1.0], [0.9])
+    both = sc.reliability([0.5, 0.1, 1.0], [0.4, 0.9, 0.9], bins=4)
+    assert_same_table((a + b).reliability, both)
+    total = sum([a, b])
+    assert isinstance(total, sc.StreamingReliability)
+    assert_same_table(total.reliability, both)
+    assert (a.reliability.n, b.reliability.n) == (2, 1)
+    with pytest.raises(sc.BinMismatchError):
+        a + sc.StreamingReliability(5)
+    with pytest.raises(TypeError):
+        a + 1  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        1 + a
+
+
+def test_reset_forgets_the_rows_and_keeps_the_bins() -> None:
+    stream = sc.StreamingReliability([0, 0.3, 1]).update([0.5], [0.4])
+    assert stream.reset() is stream
+    assert stream.reliability == sc.Reliability.empty([0, 0.3, 1])
+    with pytest.raises(sc.InputError, match="no rows"):
+        _ = stream.smece

@@ -1,0 +1,472 @@
+"""The torch metrics are the NumPy table, on every dtype, in any batches, in several processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import N_BINS, weighted_rows
+
+import softcal as sc
+from softcal import tensors
+from softcal.torchmetric import (
+    ClasswiseSoftCalibrationError,
+    SoftCalibrationError,
+    TopLabelSoftCalibrationError,
+)
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from torchmetrics import MetricCollection
+    from torchmetrics.classification import BinaryCalibrationError, MulticlassCalibrationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+ALL_KINDS = [
+    SoftCalibrationError(),
+    TopLabelSoftCalibrationError(num_classes=3),
+    ClasswiseSoftCalibrationError(num_classes=3),
+]
+
+
+def assert_same_table(ours: sc.Reliability, whole: sc.Reliability) -> None:
+    assert ours.bins == whole.bins
+    np.testing.assert_array_equal(ours.count, whole.count)
+    for a, b in zip(ours.sums, whole.sums, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * float(whole.sums.weight.max()))
+
+
+def as_table(sums: Tensor, bins: sc.Bins) -> sc.Reliability:
+    metric = SoftCalibrationError(bins)
+    metric.sums = sums
+    return metric.reliability()
+
+
+@pytest.fixture
+def batch() -> tuple[Tensor, Tensor]:
+    """(preds, target) of 3 classes, both soft."""
+    torch.manual_seed(0)
+    return torch.rand(500, 3).softmax(dim=1), torch.rand(500, 3).softmax(dim=1)
+
+
+# The same table as NumPy's
+
+
+@given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)))
+@settings(max_examples=50)
+def test_any_batching_in_any_order_gives_the_table_of_the_whole(
+    found: list[tuple[float, float, float]], n_bins: int, cuts: list[int]
+) -> None:
+    y, p, w = torch.tensor(found, dtype=torch.float64).T
+    metric = SoftCalibrationError(bins=n_bins)
+    for part in reversed(np.split(np.arange(len(y)), sorted(min(c, len(y)) for c in cuts))):
+        metric.update(p[part], y[part], w[part])
+    whole = sc.reliability(y, p, bins=n_bins, sample_weight=w)
+    assert_same_table(metric.reliability(), whole)
+    assert metric.compute().item() == pytest.approx(whole.smece, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("add_up", [tensors.host_column_sums, tensors.device_column_sums])
+@pytest.mark.parametrize("bins", [1, 7, 10, 100])
+def test_every_dtype_is_compared_with_the_edges_as_it_is(
+    dtype: torch.dtype, add_up: Any, bins: int
+) -> None:
+    """What torch does on a GPU, and the kernel on the CPU, place each row where NumPy does."""
+    edges = torch.arange(bins + 1, dtype=torch.float64) / bins
+    near = torch.cat([edges, edges.nextafter(edges - 1), edges.nextafter(edges + 1)])
+    torch.manual_seed(0)
+    p = torch.cat([near, torch.rand(3000, dtype=torch.float64)]).clamp(0, 1).to(dtype)
+    y = torch.rand(len(p)).to(dtype)
+    w = torch.rand(len(p)) * (torch.rand(len(p)) < 0.9)
+    for weights in (None, w):
+        whole = sc.reliability(
+            y.double().numpy(), p.double().numpy(), bins=bins, sample_weight=weights
+        )
+        assert_same_table(as_table(add_up(p, y, weights, whole.bins), whole.bins), whole)
+
+
+@pytest.mark.parametrize("add_up", [tensors.host_class_sums, tensors.device_class_sums])
+def test_classes_are_binary_problems_side_by_side(
+    add_up: Any, batch: tuple[Tensor, Tensor]
+) -> None:
+    bins = sc.Bins.uniform(10)
+    w = torch.rand(500)
+    sums = add_up(*batch, w, bins)
+    for k in range(3):
+        whole = sc.reliability(batch[1][:, k], batch[0][:, k], sample_weight=w)
+        assert_same_table(as_table(sums[:, k : k + 1], bins), whole)
+
+
+def test_a_batch_large_enough_for_the_compiled_loop() -> None:
+    torch.manual_seed(0)
+    p, y = torch.rand(100_000), torch.rand(100_000)
+    metric = SoftCalibrationError(bins=15)
+    metric.update(p, y)
+    assert_same_table(metric.reliability(), sc.reliability(y, p, bins=15))
+
+
+def test_integer_and_boolean_labels_and_a_tracked_gradient() -> None:
+    p = torch.tensor([0.2, 0.9], requires_grad=True)
+    for y in (torch.tensor([0, 1]), torch.tensor([False, True])):
+        value = SoftCalibrationError()(p, y)
+        assert value.item() == pytest.approx(0.15)
+        assert not value.requires_grad
+        sums = tensors.device_column_sums(p, y, None, sc.Bins.uniform(10))
+        assert as_table(sums, sc.Bins.uniform(10)).smece == pytest.approx(0.15)
+
+
+# Agreement with torchmetrics on 0/1 labels
+
+
+@pytest.mark.parametrize("bins", [5, 10, 15])
+def test_outcomes_off_the_edges_equal_torchmetrics(bins: int) -> None:
+    torch.manual_seed(0)
+    p = torch.rand(4000, dtype=torch.float64)
+    y = (torch.rand(4000) < p**1.5).long()
+    theirs = BinaryCalibrationError(n_bins=bins, norm="l1")(p, y)
+    assert SoftCalibrationError(bins)(p, y).item() == pytest.approx(theirs.item(), abs=1e-13)
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_top_label_of_one_hot_labels_equals_torchmetrics(one_hot: bool) -> None:  # noqa: FBT001
+    torch.manual_seed(0)
+    p = (3 * torch.randn(4000, 4)).softmax(dim=1)
+    y = torch.randint(4, (4000,))
+    theirs = MulticlassCalibrationError(num_classes=4, n_bins=15, norm="l1")(p, y)
+    labels = torch.nn.functional.one_hot(y, 4) if one_hot else y
+    ours = TopLabelSoftCalibrationError(num_classes=4, bins=15)(p, labels)
+    assert ours.item() == pytest.approx(theirs.item(), abs=1e-6)  # theirs is float32
+
+
+# Many classes
+
+
+def test_top_label_is_the_label_mass_on_the_predicted_class(batch: tuple[Tensor, Tensor]) -> None:
+    p, y = batch
+    top, k = p.numpy().max(axis=1), p.numpy().argmax(axis=1)
+    metric = TopLabelSoftCalibrationError(num_classes=3)
+    metric.update(p, y)
+    assert_same_table(metric.reliability(), sc.reliability(y.numpy()[np.arange(500), k], top))
+
+
+def test_the_first_of_tied_classes_is_the_predicted_one() -> None:
+    p = torch.tensor([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4]])
+    y = torch.tensor([[0.3, 0.7, 0.0], [0.0, 0.2, 0.8]])
+    metric = TopLabelSoftCalibrationError(num_classes=3, bins=1)
+    metric.update(p, y)
+    assert metric.reliability().mean_label[0] == pytest.approx((0.3 + 0.2) / 2)
+
+
+def test_classwise_is_the_mean_over_classes(batch: tuple[Tensor, Tensor]) -> None:
+    p, y = batch
+    metric = ClasswiseSoftCalibrationError(num_classes=3)
+    each = [sc.smece(y[:, k], p[:, k]) for k in range(3)]
+    assert metric(p, y).item() == pytest.approx(np.mean(each), abs=1e-14)
+    assert [rel.smece for rel in metric.reliabilities()] == pytest.approx(each, abs=1e-14)
+    numbers = y.argmax(dim=1)
+    one_hot = torch.nn.functional.one_hot(numbers, 3)
+    other = ClasswiseSoftCalibrationError(num_classes=3)
+    assert metric(p, numbers) == other(p, one_hot)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("add_up", [tensors.host_column_sums, tensors.device_column_sums])
+@pytest.mark.parametrize(
+    ("preds", "target", "weights", "message"),
+    [
+        ([0.5, 3.5], [0, 1], None, r"preds must be in \[0, 1\]: 1 of 2 values is not, the first is "
+         r"preds\[1\] = 3.5. If these are percentages, pass preds / 100; if logits, torch.sigmoid\(preds\)"),
+        ([0.5, -3.5], [0, 1], None, r"If these are logits, pass torch.sigmoid\(preds\)\.$"),
+        ([0.5, float("nan")], [0, 1], None, "preds must have no missing values"),
+        ([0.5, 0.5], [0, float("nan")], None, "target must have no missing values"),
+        ([0.5, 0.5], [0, 2], None, r"target must be in \[0, 1\]"),
+        ([0.5, 0.5], [0], None, "target has 1 rows, preds has 2"),
+        (0.5, 1, None, r"target must be one column: it has shape \(\)"),
+        ([[0.5, 0.5]], [[0, 1]], None, r"target must be one column: it has shape \(1, 2\)"),
+        ([0.5, 0.5], [0, 1], [1, -1], r"weights must be 0 or more.*weights\[1\] = -1"),
+        ([0.5, 0.5], [0, 1], [1, float("nan")], "weights must have no missing values"),
+        ([0.5, 0.5], [0, 1], [1], "weights has 1"),
+    ],
+)  # fmt: skip
+def test_a_batch_that_breaks_a_rule_is_refused(
+    add_up: Any, preds: Any, target: Any, weights: Any, message: str
+) -> None:
+    w = None if weights is None else torch.tensor(weights)
+    with pytest.raises(sc.InputError, match=message):
+        add_up(torch.tensor(preds), torch.tensor(target), w, sc.Bins.uniform(10))
+
+
+@pytest.mark.parametrize("add_up", [tensors.host_column_sums, tensors.device_column_sums])
+def test_complex_numbers_are_refused(add_up: Any) -> None:
+    with pytest.raises(sc.InputTypeError, match="complex"):
+        add_up(torch.ones(2, dtype=torch.complex64), torch.ones(2), None, sc.Bins.uniform(10))
+
+
+@pytest.mark.parametrize("kind", [TopLabelSoftCalibrationError, ClasswiseSoftCalibrationError])
+def test_classes_are_checked_too(kind: Any) -> None:
+    metric = kind(num_classes=3)
+    good = torch.full((2, 3), 1 / 3)
+    logits = torch.tensor([[0.5, 0.2, 0.3], [0.9, 0.1, -2.0]])
+    for preds, target, message in (
+        (logits, good, r"preds\[:, 2\]\[1\] = -2.0. If these are logits, pass torch.softmax\(preds, dim=1\)"),
+        (good, logits, r"target\[:, 2\] must be in"),
+        (good[:, :2], good, r"preds must have shape \(n, 3\): it has \(2, 2\)"),
+        (good[0], good, r"preds must have shape \(n, 3\): it has \(3,\)"),
+        (good, good[0], r"target must have shape \(2, 3\), or \(2,\) with the numbers of the classes"),
+        (good, torch.tensor([0.0, 1.0]), r"it has \(2,\) and is torch.float32"),
+        (good, torch.tensor([True, False]), r"it has \(2,\) and is torch.bool"),
+        (good, torch.tensor([1, 3]), r"from 0 to 2: 1 of 2 are not, the first is target\[1\] = 3"),
+        (good, torch.tensor([-100, 0]), r"target\[0\] = -100. Leave rows without a class out"),
+    ):  # fmt: skip
+        with pytest.raises(sc.InputError, match=message):
+            metric.update(preds, target)
+    with pytest.raises(sc.InputError, match=r"preds\[:, 2\]\[1\]"):
+        tensors.device_class_sums(logits, good, None, metric.bins)
+    assert not metric.sums.any()
+    with pytest.raises(sc.InputError, match="num_classes must be 2 or more: got 1"):
+        kind(num_classes=1)
+    with pytest.raises(sc.InputTypeError, match="num_classes must be a whole number: got '3'"):
+        kind(num_classes="3")
+
+
+def test_a_refused_batch_leaves_the_state_as_it_was() -> None:
+    metric = SoftCalibrationError()
+    metric.update(torch.tensor([0.5]), torch.tensor([0.1]))
+    before = metric.metric_state
+    for call in (metric, metric.update):
+        with pytest.raises(sc.InputError):
+            call(torch.tensor([1.5]), torch.tensor([0.1]))
+    with pytest.raises(sc.InputError, match="no rows"):
+        metric(torch.tensor([0.5]), torch.tensor([0.5]), torch.tensor([0.0]))
+    assert all(metric.metric_state[name] is before[name] for name in before)
+    assert metric.compute().item() == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("metric", ALL_KINDS)
+def test_batches_without_rows_add_nothing_and_no_rows_have_no_error(metric: Any) -> None:
+    shape = (0,) if isinstance(metric, SoftCalibrationError) else (0, 3)
+    metric = metric.clone()
+    metric.update(torch.zeros(shape), torch.zeros(shape))
+    assert not metric.sums.any()
+    with pytest.raises(sc.InputError, match="the metric has no rows"):
+        metric.compute()
+
+
+# What torchmetrics and Lightning do to a metric
+
+
+@pytest.mark.parametrize("metric", ALL_KINDS)
+def test_forward_gives_the_batch_and_compute_the_whole(
+    metric: Any, batch: tuple[Tensor, Tensor]
+) -> None:
+    p, y = (b[:, 0] if isinstance(metric, SoftCalibrationError) else b for b in batch)
+    metric, alone, whole = metric.clone(), metric.clone(), metric.clone()
+    for part in (slice(0, 100), slice(100, 500)):
+        alone.reset()
+        alone.update(p[part], y[part])
+        assert metric(p[part], y[part]) == alone.compute()
+    whole.update(p, y)
+    assert metric.compute().item() == pytest.approx(whole.compute().item(), abs=1e-14)
+    metric.reset()
+    assert not metric.sums.any()
+    assert torch.equal(metric.edges, whole.edges)
+
+
+def test_the_state_stays_the_same_size_and_float64_however_it_is_cast() -> None:
+    metric = SoftCalibrationError()
+    model: Any = torch.nn.ModuleDict({"metric": metric, "layer": torch.nn.Linear(1, 1)})
+    p = torch.full((4097,), 0.3, dtype=torch.float16)  # 4097 is no float16, let alone bfloat16
+    y = torch.zeros(4097, dtype=torch.float16)
+    expected = float(p[0])
+    for seen, cast in enumerate(
+        (
+            model.half,
+            model.bfloat16,
+            model.double,
+            lambda: model.to(torch.bfloat16),
+            lambda: model.to(torch.float16),
+            lambda: metric.set_dtype(torch.float16),
+        ),
+        start=1,
+    ):
+        metric.update(p, y)
+        metric.compute()  # which is cached, and must not be rounded either
+        cast()
+        assert (metric.sums.dtype, metric.edges.dtype) == (torch.float64, torch.float64)
+        assert metric.sums.shape == (9, 1, 10)
+        assert metric.reliability().n == 4097 * seen
+        assert metric.compute().item() == pytest.approx(expected, rel=1e-13)
+    metric.reset()
+    assert metric.sums.dtype == torch.float64
+
+
+def test_the_metric_follows_the_model_to_another_device() -> None:
+    """There is no GPU here; `meta` is a device too, though it holds no values."""
+    metric = SoftCalibrationError().to("meta")
+    assert (metric.device.type, metric.sums.device.type, metric.edges.device.type) == ("meta",) * 3
+    metric.reset()
+    assert (metric.sums.device.type, metric.sums.dtype) == ("meta", torch.float64)
+
+
+def test_a_checkpoint_brings_the_rows_back() -> None:
+    metric = SoftCalibrationError()
+    metric.update(torch.tensor([0.5, 0.2]), torch.tensor([0.1, 0.1]))
+    assert metric.state_dict() == {}  # as every torchmetric, unless asked
+    metric.persistent(mode=True)
+    saved = metric.state_dict()
+    fresh = SoftCalibrationError()
+    fresh.load_state_dict(dict(saved))
+    assert fresh.reliability() == metric.reliability()
+    assert fresh.compute() == metric.compute()
+    fresh.update(torch.tensor([0.5]), torch.tensor([0.1]))
+    assert saved["sums"][0].sum() == 2  # the saved tensor is not ours to change
+    fresh.load_state_dict({}, strict=False)
+    assert fresh.reliability().n == 3
+    rounded = {name: value.half() for name, value in saved.items()}
+    for other, state in (
+        (SoftCalibrationError(bins=15), saved),
+        (SoftCalibrationError([0, 0.15, *np.arange(2, 11) / 10]), saved),
+        (SoftCalibrationError(), rounded),
+        (SoftCalibrationError(), {"sums": saved["sums"]}),
+    ):
+        with pytest.raises(RuntimeError, match="load it into a metric made with the same arg"):
+            other.load_state_dict(dict(state))
+        assert not other.sums.any()
+        assert torch.equal(other.edges, torch.tensor(other.bins.edges))
+
+
+def test_merging_metrics_adds_their_rows_and_refuses_other_bins() -> None:
+    a, b, both = SoftCalibrationError(), SoftCalibrationError(), SoftCalibrationError()
+    for metric in (a, both):
+        metric.update(torch.tensor([0.5]), torch.tensor([0.1]))
+    for metric in (b, both):
+        metric.update(torch.tensor([0.9]), torch.tensor([0.3]))
+    a.compute()  # cached, and stale after the merge
+    a.merge_state(b)
+    assert a.compute() == both.compute()
+    fresh = SoftCalibrationError()
+    fresh.merge_state(both.metric_state)
+    assert fresh.compute() == both.compute()
+    for other in (
+        SoftCalibrationError(bins=1),
+        SoftCalibrationError([0, 0.15, *np.arange(2, 11) / 10]),
+        ClasswiseSoftCalibrationError(num_classes=2),
+        {"sums": both.sums},
+    ):
+        with pytest.raises(sc.BinMismatchError, match="same arguments"):
+            both.merge_state(other)
+    with pytest.raises(ValueError, match="instance of SoftCalibrationError"):
+        both.merge_state(TopLabelSoftCalibrationError(num_classes=2))
+    with pytest.raises(ValueError, match="dict or an instance"):
+        both.merge_state([1])  # type: ignore[arg-type]
+    assert both.reliability().n == 2
+
+
+def test_a_collection_does_not_confuse_metrics_with_other_bins() -> None:
+    """Collections share the state of metrics that agree on the first batch."""
+    first = torch.tensor([0.1, 0.9]), torch.tensor([0, 1])
+    second = torch.tensor([0.55]), torch.tensor([0])
+    collection = MetricCollection(
+        {
+            "halves": SoftCalibrationError([0, 0.5, 1]),
+            "again": SoftCalibrationError([0, 0.5, 1]),
+            "others": SoftCalibrationError([0, 0.6, 1]),
+            "theirs": BinaryCalibrationError(n_bins=2),
+        },
+        prefix="val_",
+    )
+    for preds, target in (first, second):
+        collection.update(preds, target)
+    found = {name: value.item() for name, value in collection.compute().items()}
+    p, y = (torch.cat(parts) for parts in zip(first, second, strict=True))
+    assert found["val_halves"] == found["val_again"] == sc.smece(y, p, bins=[0, 0.5, 1])
+    assert found["val_others"] == sc.smece(y, p, bins=[0, 0.6, 1])
+    assert found["val_halves"] != found["val_others"]
+    assert found["val_theirs"] == pytest.approx(found["val_halves"], abs=1e-6)
+
+
+PROCESS = """
+import json, sys
+import torch, torch.distributed as dist
+from softcal import BinMismatchError
+from softcal.torchmetric import ClasswiseSoftCalibrationError, SoftCalibrationError
+
+torch.set_num_threads(1)
+rank, meeting_point = int(sys.argv[1]), sys.argv[2]
+dist.init_process_group("gloo", init_method=f"file://{meeting_point}", rank=rank, world_size=2)
+torch.manual_seed(0)
+p, y = torch.rand(1000, 3), torch.rand(1000, 3)
+mine = slice(0, 300) if rank == 0 else slice(300, 1000)
+binary, classwise = SoftCalibrationError(), ClasswiseSoftCalibrationError(num_classes=3)
+batch_value = None
+for rows in torch.arange(1000)[mine].split(128):
+    batch_value = binary(p[rows, 0], y[rows, 0])
+    classwise.update(p[rows], y[rows])
+found = {
+    "binary": binary.compute().item(),
+    "classwise": classwise.compute().item(),
+    "table": binary.reliability().to_dict(),
+    "own": int(binary.sums[0].sum()),
+    "batch": batch_value.item(),
+}
+empty = SoftCalibrationError()
+if rank == 0:
+    empty.update(p[:, 0], y[:, 0])
+else:
+    empty.update(p[:0, 0], y[:0, 0])
+found["one idle"] = empty.compute().item()
+different = SoftCalibrationError([0, 0.5 + rank / 10, 1])
+different.update(p[:, 0], y[:, 0])
+try:
+    different.compute()
+except BinMismatchError as error:
+    found["different"] = str(error)
+print(json.dumps(found))
+dist.destroy_process_group()
+"""
+
+
+def test_two_processes_compute_what_one_would(tmp_path: Path) -> None:
+    script = tmp_path / "process.py"
+    script.write_text(PROCESS, encoding="utf-8")
+    processes = [
+        subprocess.Popen(  # noqa: S603
+            [sys.executable, str(script), str(rank), str(tmp_path / "meeting")],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    try:
+        found = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    torch.manual_seed(0)
+    p, y = torch.rand(1000, 3), torch.rand(1000, 3)
+    whole = sc.reliability(y[:, 0], p[:, 0])
+    classwise = np.mean([sc.smece(y[:, k], p[:, k]) for k in range(3)])
+    last = (slice(256, 300), slice(940, 1000))
+    for rank, ours in enumerate(found):
+        assert ours["binary"] == pytest.approx(whole.smece, abs=1e-13)
+        assert ours["classwise"] == pytest.approx(classwise, abs=1e-13)
+        assert_same_table(sc.Reliability.from_dict(ours["table"]), whole)
+        assert ours["own"] == (300, 700)[rank]  # its own rows again, after the sum
+        assert ours["batch"] == pytest.approx(sc.smece(y[last[rank], 0], p[last[rank], 0]))
+        assert ours["one idle"] == pytest.approx(whole.smece, abs=1e-13)
+        assert "different bins" in ours["different"]
