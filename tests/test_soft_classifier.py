@@ -58,7 +58,10 @@ def test_it_minimizes_the_soft_cross_entropy(data: Data) -> None:
 def test_with_outcomes_it_is_the_classifier_itself(data: Data) -> None:
     x, y = data
     hard = (y > 0.5).astype(float)
-    for plain in (LogisticRegression(), DecisionTreeClassifier(min_samples_leaf=20, random_state=0)):
+    for plain in (
+        LogisticRegression(),
+        DecisionTreeClassifier(min_samples_leaf=20, random_state=0),
+    ):
         ours = sc.SoftLabelClassifier(plain).fit(x, hard).predict_proba(x)
         np.testing.assert_array_equal(ours, clone(plain).fit(x, hard).predict_proba(x))
 
