@@ -129,7 +129,7 @@ def test_names_from_the_data_are_not_markup(tmp_path: Path) -> None:
          "[0, 1]: 1377 of 1377 values are not, the first is n_readers[0] = 4.0"),
         (("score", "absent.csv", "--label", "y", "--pred", "p"), "no such file: absent.csv"),
         (("score", "data.docx", "--label", "y", "--pred", "p"), "must end in .csv, .tsv or .parquet"),
-        (("score", DATA, "--pred", "p"), "Missing option '--label'"),
+        (("score", DATA, "--pred", "p"), "give --label COL, or --label-low"),
         (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "0"), "between 1 "
          "and 1000000: got 0"),
         (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "ten"), "Invalid "

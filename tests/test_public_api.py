@@ -14,6 +14,8 @@ def test_the_public_names() -> None:
         "BinMismatchError",
         "Bins",
         "Comparison",
+        "CorpCurve",
+        "CumulativeTest",
         "DifferencePlan",
         "GapIntervals",
         "InputError",
@@ -23,7 +25,10 @@ def test_the_public_names() -> None:
         "Plan",
         "Ranking",
         "Reliability",
+        "ReliabilityBounds",
         "ReliabilityDisplay",
+        "ScoreDecomposition",
+        "SmeceBounds",
         "SoftLabelClassifier",
         "SoftcalError",
         "StreamingReliability",
@@ -35,6 +40,12 @@ def test_the_public_names() -> None:
         "compare_many",
         "compare_tables",
         "consistency_band",
+        "corp",
+        "corp_from_table",
+        "ecce_mad",
+        "ecce_mad_from_table",
+        "ecce_range",
+        "ecce_range_from_table",
         "ece",
         "gap_intervals",
         "harden",
@@ -42,22 +53,30 @@ def test_the_public_names() -> None:
         "kl_divergence",
         "label_entropy",
         "log_loss",
+        "log_loss_decomposition",
         "max_gap",
         "pilot_correlation",
         "plan",
         "plan_budget",
         "plan_difference",
         "reliability",
+        "reliability_bounds",
         "rms_gap",
         "smece",
+        "smece_bounds",
         "smece_interval",
+        "smooth_ece",
+        "smooth_ece_from_table",
+        "squared_gap_debiased",
+        "squared_gap_debiased_from_table",
+        "sweep_bins",
         "write_report",
     ]
     for name in sc.__all__:
         assert hasattr(sc, name)
         assert name in dir(sc)
-    with pytest.raises(AttributeError, match="no attribute 'smooth'"):
-        _ = sc.smooth
+    with pytest.raises(AttributeError, match="no attribute 'smoothed'"):
+        _ = sc.smoothed
 
 
 def test_importing_and_a_small_call_load_numpy_alone() -> None:

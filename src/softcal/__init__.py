@@ -23,6 +23,26 @@ from softcal.streaming import StreamingReliability
 if TYPE_CHECKING:
     from softcal.chance import TestResult, calibration_test, consistency_band
     from softcal.comparison import Comparison, Ranking, compare, compare_many, compare_tables
+    from softcal.cumulative import (
+        CumulativeTest,
+        ecce_mad,
+        ecce_mad_from_table,
+        ecce_range,
+        ecce_range_from_table,
+    )
+    from softcal.decomposition import (
+        CorpCurve,
+        ScoreDecomposition,
+        corp,
+        corp_from_table,
+        log_loss_decomposition,
+    )
+    from softcal.imprecise import (
+        ReliabilityBounds,
+        SmeceBounds,
+        reliability_bounds,
+        smece_bounds,
+    )
     from softcal.inference import GapIntervals, Interval, gap_intervals, smece_interval
     from softcal.joint import JointTable, joint_table
     from softcal.planning import (
@@ -36,7 +56,10 @@ if TYPE_CHECKING:
     )
     from softcal.plot import ReliabilityDisplay
     from softcal.report import write_report
+    from softcal.smooth import smooth_ece, smooth_ece_from_table
     from softcal.soft_classifier import SoftLabelClassifier
+    from softcal.squared_gap import squared_gap_debiased, squared_gap_debiased_from_table
+    from softcal.sweep import sweep_bins
 
 __version__ = "0.1.0"
 
@@ -46,6 +69,26 @@ _LATER = {
     for module, names in {
         "chance": ("TestResult", "calibration_test", "consistency_band"),
         "comparison": ("Comparison", "Ranking", "compare", "compare_many", "compare_tables"),
+        "cumulative": (
+            "CumulativeTest",
+            "ecce_mad",
+            "ecce_mad_from_table",
+            "ecce_range",
+            "ecce_range_from_table",
+        ),
+        "decomposition": (
+            "CorpCurve",
+            "ScoreDecomposition",
+            "corp",
+            "corp_from_table",
+            "log_loss_decomposition",
+        ),
+        "imprecise": (
+            "ReliabilityBounds",
+            "SmeceBounds",
+            "reliability_bounds",
+            "smece_bounds",
+        ),
         "inference": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
         "joint": ("JointTable", "joint_table"),
         "planning": (
@@ -60,6 +103,9 @@ _LATER = {
         "plot": ("ReliabilityDisplay",),
         "report": ("write_report",),
         "soft_classifier": ("SoftLabelClassifier",),
+        "smooth": ("smooth_ece", "smooth_ece_from_table"),
+        "squared_gap": ("squared_gap_debiased", "squared_gap_debiased_from_table"),
+        "sweep": ("sweep_bins",),
     }.items()
     for name in names
 }
@@ -82,6 +128,8 @@ __all__ = [
     "BinMismatchError",
     "Bins",
     "Comparison",
+    "CorpCurve",
+    "CumulativeTest",
     "DifferencePlan",
     "GapIntervals",
     "InputError",
@@ -91,7 +139,10 @@ __all__ = [
     "Plan",
     "Ranking",
     "Reliability",
+    "ReliabilityBounds",
     "ReliabilityDisplay",
+    "ScoreDecomposition",
+    "SmeceBounds",
     "SoftLabelClassifier",
     "SoftcalError",
     "StreamingReliability",
@@ -103,6 +154,12 @@ __all__ = [
     "compare_many",
     "compare_tables",
     "consistency_band",
+    "corp",
+    "corp_from_table",
+    "ecce_mad",
+    "ecce_mad_from_table",
+    "ecce_range",
+    "ecce_range_from_table",
     "ece",
     "gap_intervals",
     "harden",
@@ -110,14 +167,22 @@ __all__ = [
     "kl_divergence",
     "label_entropy",
     "log_loss",
+    "log_loss_decomposition",
     "max_gap",
     "pilot_correlation",
     "plan",
     "plan_budget",
     "plan_difference",
     "reliability",
+    "reliability_bounds",
     "rms_gap",
     "smece",
+    "smece_bounds",
     "smece_interval",
+    "smooth_ece",
+    "smooth_ece_from_table",
+    "squared_gap_debiased",
+    "squared_gap_debiased_from_table",
+    "sweep_bins",
     "write_report",
 ]

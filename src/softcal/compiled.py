@@ -147,12 +147,43 @@ def _call_without_rows(columns: tuple[Column | None, ...]) -> None:
     bins = Bins.uniform(1)
     none = [None if column is None else column[:0] for column in columns]
     arguments = (*none, bins.edges, bins._guide, 1, np.zeros((1, 13)))  # noqa: SLF001
+    call_until_compiled(add_block, *arguments)
+
+
+def call_until_compiled(function: Callable[..., Any], *arguments: object) -> None:
+    """Call a compiled function, so that threads find it ready."""
     for _ in range(3):
         # A full disk: each time one function more is compiled, though its code is not kept.
         with suppress(OSError):
-            add_block(*arguments)
+            function(*arguments)
             return
-    add_block(*arguments)
+    function(*arguments)
+
+
+@_compile
+def add_to_lattice(p, y, w, nodes):  # type: ignore[no-untyped-def]
+    """Split each residual w (p - y) between the two nodes beside p; check the values on the way.
+
+    The nodes lie at 0, 1/m, ..., 1, and one more takes the nothing that p = 1 gives away.
+    """
+    last = nodes.size - 2
+    for i in range(p.size):
+        p_i = p[i]
+        y_i = y[i]
+        if not (0.0 <= p_i <= 1.0 and 0.0 <= y_i <= 1.0):
+            return False
+        d = p_i - y_i
+        if w is not None:
+            w_i = w[i]
+            if not (SMALLEST_WEIGHT <= w_i <= LARGEST_WEIGHT or w_i == 0.0):
+                return False
+            d *= w_i
+        place = p_i * last
+        node = np.uint64(place)
+        right = d * (place - node)
+        nodes[node] += d - right
+        nodes[node + np.uint64(1)] += right
+    return True
 
 
 @_compile

@@ -20,6 +20,7 @@ class Format(StrEnum):
 
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
 Label = Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
+MaybeLabel = Annotated[str | None, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 Weight = Annotated[str | None, typer.Option(help="Column of row weights.", metavar="COL")]
 Votes = Annotated[

@@ -8,11 +8,12 @@ import typer
 from rich.text import Text
 
 from softcal import terminal
+from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
 from softcal.cli.options import (
     DataFile,
     Format,
-    Label,
     Level,
+    MaybeLabel,
     NumberOfBins,
     Output,
     Votes,
@@ -20,6 +21,7 @@ from softcal.cli.options import (
     chance,
     print_json,
 )
+from softcal.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
 
 def score(
     data: DataFile,
-    label: Label,
     pred: Annotated[
         list[str],
         typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
     ],
+    label: MaybeLabel = None,
+    label_low: LabelLow = None,
+    label_high: LabelHigh = None,
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
@@ -48,6 +52,16 @@ def score(
     from softcal.reliability import reliability
     from softcal.scorecard import Named, scorecard
 
+    if label_low is not None or label_high is not None:
+        others = {"--label": label, "--votes": votes, "--group": group}
+        score_bounds(
+            data, label_low, label_high, pred,
+            bins=bins, weight=weight, format_=format_, others=others,
+        )  # fmt: skip
+        return
+    if label is None:
+        message = "give --label COL, or --label-low COL and --label-high COL."
+        raise InputError(message)
     optional = {"weight": weight, "votes": votes, "groups": group}
     columns = read_columns(
         data, [label, *pred, *(name for name in optional.values() if name is not None)], group

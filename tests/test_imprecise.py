@@ -1,0 +1,251 @@
+"""Interval labels: the bounds are exact, attained, and add."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import N_BINS, UNIT, WEIGHT
+
+import softcal as sc
+
+INTERVAL = st.tuples(UNIT, UNIT).map(sorted)
+Data = list[tuple[list[float], float, float]]
+
+
+def intervals(max_size: int) -> st.SearchStrategy[Data]:
+    """Lists of ([low, high], prediction, weight), at least one weight positive."""
+    return st.lists(st.tuples(INTERVAL, UNIT, WEIGHT), min_size=1, max_size=max_size).filter(
+        lambda found: any(w > 0 for *_, w in found)
+    )
+
+
+def columns(data: Data) -> tuple[list[float], list[float], list[float], list[float]]:
+    return (
+        [low for (low, _), _, _ in data],
+        [high for (_, high), _, _ in data],
+        [p for _, p, _ in data],
+        [w for *_, w in data],
+    )
+
+
+def table(data: Data, bins: int) -> sc.ReliabilityBounds:
+    low, high, p, w = columns(data)
+    return sc.reliability_bounds(low, high, p, bins=bins, sample_weight=w)
+
+
+@given(intervals(6), N_BINS)
+def test_they_are_the_extremes_over_all_labels(data: Data, n: int) -> None:
+    """In exact arithmetic: the largest is at ends; no labels on a grid are below the smallest."""
+    low, high, p, w = columns(data)
+    bounds = sc.smece_bounds(low, high, p, bins=n, sample_weight=w)
+    edges = oracle.exact_bins(n)
+
+    def exact(labels: tuple[float, ...]) -> float:
+        return float(oracle.smece(oracle.rows(list(labels), p, w), edges))
+
+    at_ends = [exact(labels) for labels in product(*zip(low, high, strict=True))]
+    assert bounds.high == pytest.approx(max(at_ends), abs=1e-12)
+    assert bounds.low <= min(at_ends) + 1e-12
+    inside = [exact(tuple(np.add(low, t * np.subtract(high, low)))) for t in (0.25, 0.5, 0.75)]
+    assert bounds.low - 1e-12 <= min(inside)
+    assert max(inside) <= bounds.high + 1e-12
+
+
+@given(intervals(20), N_BINS)
+def test_the_smallest_is_attained(data: Data, n: int) -> None:
+    """In each bin move all labels the same part of the way, so that the gap is as near 0 as can be."""
+    low, high, p, w = (np.array(column) for column in columns(data))
+    bounds = table(data, n)
+    least, most = bounds.high.sums.residual, bounds.low.sums.residual
+    part = np.clip(most / np.maximum(most - least, 1e-300), 0, 1)
+    y = low + part[bounds.bins.locate(p)] * (high - low)
+    reached = sc.smece(np.clip(y, 0, 1), p, bins=n, sample_weight=w)
+    assert reached == pytest.approx(bounds.smece.low, abs=1e-12)
+
+
+@given(intervals(20), N_BINS)
+def test_labels_that_are_known_leave_smece_itself(data: Data, n: int) -> None:
+    low, _, p, w = columns(data)
+    bounds = sc.smece_bounds(low, low, p, bins=n, sample_weight=w)
+    assert bounds.low == bounds.high == sc.smece(low, p, bins=n, sample_weight=w)
+
+
+def test_labels_that_may_be_anything_leave_everything_open() -> None:
+    p = np.array([0.2, 0.3, 0.9])
+    bounds = sc.smece_bounds(np.zeros(3), np.ones(3), p)
+    assert bounds.low == 0
+    assert bounds.high == pytest.approx((0.8 + 0.7 + 0.9) / 3)
+
+
+@given(st.lists(intervals(10), min_size=1, max_size=4), N_BINS)
+def test_merged_equals_whole(parts: list[Data], n: int) -> None:
+    whole = table([row for part in parts for row in part], n).smece
+    merged = sum(table(part, n) for part in parts)
+    assert isinstance(merged, sc.ReliabilityBounds)
+    assert merged.n == sum(table(part, n).n for part in parts)
+    assert merged.smece == pytest.approx(whole, abs=1e-12)
+
+
+def test_only_bounds_of_the_same_bins_can_be_merged() -> None:
+    a = sc.reliability_bounds([0.1], [0.2], [0.3])
+    with pytest.raises(sc.BinMismatchError, match="different bins"):
+        a + sc.reliability_bounds([0.1], [0.2], [0.3], bins=5)
+    with pytest.raises(TypeError):
+        a + 1  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        1 + a
+    with pytest.raises(TypeError):
+        hash(a)
+
+
+@given(intervals(10))
+def test_coarsened_is_built_coarse(data: Data) -> None:
+    assert table(data, 100).coarsen(10).smece == pytest.approx(table(data, 10).smece, abs=1e-12)
+
+
+@given(intervals(10), N_BINS)
+def test_saved_and_read_back_is_the_same(data: Data, n: int) -> None:
+    bounds = table(data, n)
+    assert sc.ReliabilityBounds.from_dict(json.loads(json.dumps(bounds.to_dict()))) == bounds
+
+
+SAVED = Path(__file__).parent / "tables" / "bounds" / "schema1.json"
+
+
+def test_bounds_saved_by_earlier_versions_still_load() -> None:
+    bounds = sc.ReliabilityBounds.from_dict(json.loads(SAVED.read_text(encoding="utf-8")))
+    assert bounds.smece == (0.125, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"format": "softcal.reliability"}, "not saved reliability bounds"),
+        ({"schema": 2}, "schema 2: this softcal reads schema 1"),
+        ({"schema": True}, "schema True"),
+        ({"low": None}, "not a saved reliability table"),
+        ({"low": "high", "high": "low"}, "not of the lowest and highest labels"),
+        ({"high": "more rows"}, "not of the lowest and highest labels"),
+        ({"high": "other bins"}, "must have the same bins"),
+    ],
+)
+def test_damaged_bounds_are_refused(change: dict[str, Any], rule: str) -> None:
+    good = sc.reliability_bounds([0.0, 0.25], [0.25, 1.0], [0.5, 0.75]).to_dict()
+    odd = {
+        **good,
+        "more rows": sc.reliability([0.5] * 3, [0.5, 0.5, 0.75]).to_dict(),
+        "other bins": sc.reliability([0.5], [0.5], bins=3).to_dict(),
+    }
+    wrong = {key: odd.get(str(value), value) for key, value in change.items()}
+    with pytest.raises((sc.InputError, sc.BinMismatchError), match=rule):
+        sc.ReliabilityBounds.from_dict({**good, **wrong})
+
+
+def test_what_is_no_dictionary_is_refused() -> None:
+    with pytest.raises(sc.InputError, match="not saved reliability bounds"):
+        sc.ReliabilityBounds.from_dict([])  # type: ignore[arg-type]
+
+
+def test_no_rows_have_no_bounds() -> None:
+    none = sc.Reliability.empty()
+    with pytest.raises(sc.InputError, match="no rows"):
+        _ = sc.ReliabilityBounds(none, none).smece
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "rule"),
+    [
+        ([0.1, 0.7, 0.9], [0.2, 0.6, 0.1], r"y_low must be at most y_high: 2 of 3 rows are not, "
+         r"the first is y_low\[1\] = 0.7 with y_high\[1\] = 0.6"),
+        ([0.1, np.nan, 0.1], [0.2, 0.6, 0.2], "y_low must have no missing values: 1 of 3"),
+        ([0.1, 0.1, 0.1], [0.2, 1.6, 0.2], r"y_high must be in \[0, 1\]: 1 of 3"),
+        ([0.1, 0.1], [0.2, 0.2, 0.2], "y_low and y_prob must have the same length"),
+    ],
+)  # fmt: skip
+def test_bad_intervals_are_refused(low: list[float], high: list[float], rule: str) -> None:
+    with pytest.raises(sc.InputError, match=rule):
+        sc.smece_bounds(low, high, [0.5, 0.5, 0.5])
+
+
+def test_columns_of_different_index_are_refused() -> None:
+    low, p = pd.Series([0.1, 0.2]), pd.Series([0.1, 0.2])
+    with pytest.raises(sc.InputError, match="y_high and y_prob must have the same pandas index"):
+        sc.smece_bounds(low, pd.Series([0.3, 0.4], index=[1, 0]), p)
+
+
+# The command line
+
+
+def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "softcal", "score", *map(str, arguments)]
+    return subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "intervals.csv"
+    path.write_text("lo,hi,p,q,w\n0.1,0.3,0.2,0.9,1\n0.5,0.5,0.8,0.5,2\n0.7,1.0,0.9,0.4,1\n")
+    return path
+
+
+def test_score_gives_the_bounds_as_json(file: Path) -> None:
+    result = softcal(
+        file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--pred", "q",
+        "--weight", "w", "--format", "json",
+    )  # fmt: skip
+    assert json.loads(result.stdout) == {
+        "n": 3,
+        "bins": 10,
+        "label_low": "lo",
+        "label_high": "hi",
+        "models": [
+            {"pred": "p", "smece_low": pytest.approx(0.15), "smece_high": pytest.approx(0.225)},
+            {"pred": "q", "smece_low": pytest.approx(0.225), "smece_high": pytest.approx(0.35)},
+        ],
+    }
+
+
+def test_score_gives_the_bounds_as_a_table(file: Path) -> None:
+    result = softcal(file, "--label-low", "lo", "--label-high", "hi", "--pred", "p")
+    assert result.returncode == 0
+    assert "3 rows, labels lo to hi, 10 bins" in result.stdout
+    assert ["p", "0.1000", "0.2000"] in [line.split() for line in result.stdout.splitlines()]
+    weighted = softcal(
+        file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--weight", "w"
+    )
+    assert "10 bins, weighted by w" in weighted.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ("", "give --label COL, or --label-low COL and --label-high COL."),
+        ("--label-low lo", "give both ends of the labels"),
+        ("--label-high hi", "give both ends of the labels"),
+        (
+            "--label-low lo --label-high hi --label w --votes w",
+            "cannot go with --label and --votes",
+        ),
+        ("--label-low hi --label-high lo", "hi must be at most lo: 2 of 3 rows are not"),
+        ("--label-low lo --label-high hi --weight q --pred w", "w must be in [0, 1]: 1 of 3"),
+    ],
+)
+def test_score_refuses_in_one_line(file: Path, arguments: str, rule: str) -> None:
+    result = softcal(file, "--pred", "p", *arguments.split())
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert rule in result.stderr
+    assert result.stderr.count("\n") == 1
