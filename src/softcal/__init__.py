@@ -21,6 +21,16 @@ from softcal.reliability import Reliability, reliability
 from softcal.streaming import StreamingReliability
 
 if TYPE_CHECKING:
+    from softcal.calibrated_classifier import SoftCalibratedClassifier
+    from softcal.calibrators import (
+        Beta,
+        Dirichlet,
+        Histogram,
+        Isotonic,
+        Platt,
+        Temperature,
+        VectorScaling,
+    )
     from softcal.chance import TestResult, calibration_test, consistency_band
     from softcal.comparison import Comparison, Ranking, compare, compare_many, compare_tables
     from softcal.cumulative import (
@@ -45,6 +55,7 @@ if TYPE_CHECKING:
     )
     from softcal.inference import GapIntervals, Interval, gap_intervals, smece_interval
     from softcal.joint import JointTable, joint_table
+    from softcal.maps.saved import load_calibrator
     from softcal.planning import (
         Assumptions,
         DifferencePlan,
@@ -55,6 +66,7 @@ if TYPE_CHECKING:
         plan_difference,
     )
     from softcal.plot import ReliabilityDisplay
+    from softcal.repair import RepairPreview, repair_preview
     from softcal.report import write_report
     from softcal.smooth import smooth_ece, smooth_ece_from_table
     from softcal.soft_classifier import SoftLabelClassifier
@@ -67,6 +79,16 @@ __version__ = "0.1.0"
 _LATER = {
     name: f"softcal.{module}"
     for module, names in {
+        "calibrated_classifier": ("SoftCalibratedClassifier",),
+        "calibrators": (
+            "Beta",
+            "Dirichlet",
+            "Histogram",
+            "Isotonic",
+            "Platt",
+            "Temperature",
+            "VectorScaling",
+        ),
         "chance": ("TestResult", "calibration_test", "consistency_band"),
         "comparison": ("Comparison", "Ranking", "compare", "compare_many", "compare_tables"),
         "cumulative": (
@@ -91,6 +113,7 @@ _LATER = {
         ),
         "inference": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
         "joint": ("JointTable", "joint_table"),
+        "maps.saved": ("load_calibrator",),
         "planning": (
             "Assumptions",
             "DifferencePlan",
@@ -101,6 +124,7 @@ _LATER = {
             "plan_difference",
         ),
         "plot": ("ReliabilityDisplay",),
+        "repair": ("RepairPreview", "repair_preview"),
         "report": ("write_report",),
         "soft_classifier": ("SoftLabelClassifier",),
         "smooth": ("smooth_ece", "smooth_ece_from_table"),
@@ -125,28 +149,37 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Assumptions",
+    "Beta",
     "BinMismatchError",
     "Bins",
     "Comparison",
     "CorpCurve",
     "CumulativeTest",
     "DifferencePlan",
+    "Dirichlet",
     "GapIntervals",
+    "Histogram",
     "InputError",
     "InputTypeError",
     "Interval",
+    "Isotonic",
     "JointTable",
     "Plan",
+    "Platt",
     "Ranking",
     "Reliability",
     "ReliabilityBounds",
     "ReliabilityDisplay",
+    "RepairPreview",
     "ScoreDecomposition",
     "SmeceBounds",
+    "SoftCalibratedClassifier",
     "SoftLabelClassifier",
     "SoftcalError",
     "StreamingReliability",
+    "Temperature",
     "TestResult",
+    "VectorScaling",
     "bias",
     "brier",
     "calibration_test",
@@ -166,6 +199,7 @@ __all__ = [
     "joint_table",
     "kl_divergence",
     "label_entropy",
+    "load_calibrator",
     "log_loss",
     "log_loss_decomposition",
     "max_gap",
@@ -175,6 +209,7 @@ __all__ = [
     "plan_difference",
     "reliability",
     "reliability_bounds",
+    "repair_preview",
     "rms_gap",
     "smece",
     "smece_bounds",

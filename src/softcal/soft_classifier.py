@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from softcal import inputs
+from softcal.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,8 +35,8 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
     Parameters
     ----------
     estimator : scikit-learn classifier
-        One whose `fit` takes `sample_weight`, with `predict_proba` to be scored. Not a pipeline:
-        put this in the pipeline as its last step.
+        One whose `fit` takes `sample_weight`, with `predict_proba` to be scored. Of a pipeline the
+        last step gets the weights; the others see both halves of every row.
 
     Attributes
     ----------
@@ -84,10 +86,7 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         )
         # Both halves of a row stand side by side, so that the order of the rows stays theirs.
         halves = np.stack((weight * (1 - label), weight * label), axis=1)
-        row, class_ = np.nonzero(halves)
-        self.estimator_ = clone(self.estimator).fit(
-            take_rows(X, row), class_, sample_weight=halves[row, class_]
-        )
+        self.estimator_ = trained_on_shares(self.estimator, X, halves)
         self.classes_ = self.estimator_.classes_
         return self
 
@@ -100,6 +99,36 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         """Give the class the classifier holds more probable, 0 or 1."""
         check_is_fitted(self)
         return self.estimator_.predict(X)
+
+
+def trained_on_shares(estimator: Any, X: Any, shares: inputs.FloatArray) -> Any:  # noqa: N803
+    """Fit a copy of a classifier to rows that enter once per class, weighted by its share of them.
+
+    Raises
+    ------
+    InputError
+        If the classifier takes no weights, and they are not all 1.
+    """
+    row, class_ = np.nonzero(shares)
+    weight = shares[row, class_]
+    name = _weight_name(estimator)
+    if name is None and not (weight == 1).all():
+        message = (
+            f"{type(estimator).__name__} must take sample_weight to be trained on soft labels: its "
+            "fit does not. Use a classifier that does, or train it on hard labels."
+        )
+        raise InputError(message)
+    weights = {} if name is None else {name: weight}
+    return clone(estimator).fit(take_rows(X, row), class_, **weights)
+
+
+def _weight_name(estimator: Any) -> str | None:
+    """Find what the weights are called; a pipeline passes them to its last step by name."""
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        name = _weight_name(last)
+        return None if name is None else f"{step}__{name}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
 def _weights(sample_weight: npt.ArrayLike, size: int) -> inputs.FloatArray:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.exceptions import TyperException
 
+from softcal.cli.apply import apply
 from softcal.cli.compare import compare
 from softcal.cli.demo import demo
 from softcal.cli.paper import paper
 from softcal.cli.plan import plan
+from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.score import score
 from softcal.errors import SoftcalError
@@ -25,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (score, compare, report, plan, demo, paper):
+for command in (score, compare, report, plan, recalibrate, apply, demo, paper):
     app.command()(command)
 
 

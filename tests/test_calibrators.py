@@ -1,0 +1,288 @@
+"""The calibrators as scikit-learn estimators; and their peers, on 0/1 labels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import softcal as sc
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from betacal import BetaCalibration
+    from netcal.binning import HistogramBinning
+    from netcal.scaling import BetaCalibration as NetcalBeta
+    from netcal.scaling import TemperatureScaling
+
+if TYPE_CHECKING:
+    from softcal.inputs import FloatArray
+
+ALL = (
+    sc.Temperature, sc.Platt, sc.Beta, sc.Isotonic, sc.Histogram, sc.VectorScaling, sc.Dirichlet,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> tuple[FloatArray, FloatArray]:
+    """(p, y) with 0/1 labels."""
+    rng = np.random.default_rng(1)
+    p = rng.random(2000)
+    return p, (rng.random(2000) < expit(0.6 * logit(p) - 0.4)).astype(float)
+
+
+@pytest.fixture(scope="module")
+def class_outcomes() -> tuple[FloatArray, Any]:
+    """(p, class numbers) of three classes."""
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet([1, 1, 1], 2000)
+    q = p**0.5 * [1, 2, 1]
+    share = (q / q.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    return p, (rng.random((2000, 1)) > share).sum(axis=1)
+
+
+# scikit-learn's contract
+
+
+class Squashed:
+    """Turns any numbers into probabilities, so that scikit-learn's own data can be fed in."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
+        x, y = validate_data(self, X, y)
+        p, label = self.prepared(x), expit(y.astype(float) - 1)
+        if p.ndim == 2:
+            rest = np.repeat((1 - label)[:, None] / x.shape[1], x.shape[1], axis=1)
+            label = np.column_stack([label, rest])
+        super().fit(p, label, sample_weight)  # type: ignore[misc]
+        return self
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        check_is_fitted(self)
+        return super().predict(self.prepared(validate_data(self, X, reset=False)))  # type: ignore[misc]
+
+    def prepared(self, X: Any) -> Any:  # noqa: N803
+        return expit(X[:, 0] / 10)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.one_d_array = False
+        return tags
+
+
+class OfClasses(Squashed):
+    def prepared(self, X: Any) -> Any:  # noqa: N803
+        p = expit(np.column_stack([np.zeros(len(X)), X / 10]))
+        return p / p.sum(axis=1, keepdims=True)
+
+
+class SquashedTemperature(Squashed, sc.Temperature): ...
+
+
+class SquashedPlatt(Squashed, sc.Platt): ...
+
+
+class SquashedBeta(Squashed, sc.Beta): ...
+
+
+class SquashedIsotonic(Squashed, sc.Isotonic): ...
+
+
+class SquashedHistogram(Squashed, sc.Histogram): ...
+
+
+class ClassesTemperature(OfClasses, sc.Temperature): ...
+
+
+class ClassesVectorScaling(OfClasses, sc.VectorScaling): ...
+
+
+OTHER_WORDS = {
+    "check_all_zero_sample_weights_error": "refused, in other words than scikit-learn looks for",
+}
+SEARCHED = {
+    "check_sample_weight_equivalence_on_dense_data": "equal to 1e-5, the precision of the search; "
+    "test_maps.py has it",
+}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expected"),
+    [
+        (SquashedTemperature(), {}),
+        (SquashedPlatt(), {}),
+        (SquashedBeta(), {}),
+        (SquashedIsotonic(), {}),
+        (SquashedHistogram(strategy="uniform"), {}),
+        (ClassesTemperature(), {}),
+        (ClassesVectorScaling(), SEARCHED),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_check_estimator_passes_on_probabilities(estimator: Any, expected: dict[str, str]) -> None:
+    found = check_estimator(
+        estimator, on_skip=None, on_fail=None, expected_failed_checks=OTHER_WORDS | expected
+    )
+    assert len(found) > 40
+    assert [each["check_name"] for each in found if each["status"] == "failed"] == []
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_check_estimator_passes_what_needs_no_fit(kind: type[Any]) -> None:
+    """The other checks feed numbers outside [0, 1] or rows that do not sum to 1: we refuse them."""
+    found = {
+        each["check_name"]: each["status"]
+        for each in check_estimator(kind(), on_skip=None, on_fail=None)
+    }
+    passed = {name for name, status in found.items() if status == "passed"}
+    assert passed >= {
+        "check_estimator_cloneable", "check_estimator_tags_renamed", "check_valid_tag_types",
+        "check_estimator_repr", "check_no_attributes_set_in_init", "check_estimators_unfitted",
+        "check_do_not_raise_errors_in_init_or_set_params", "check_mixin_order",
+        "check_parameters_default_constructible", "check_get_params_invariance", "check_set_params",
+    }  # fmt: skip
+
+
+def test_clone_and_parameters() -> None:
+    assert clone(sc.Histogram(7, strategy="uniform")).get_params() == {
+        "bins": 7,
+        "strategy": "uniform",
+    }
+    assert sc.Platt().get_params() == {}
+    with pytest.raises(sc.InputError, match="strategy must be 'quantile' or 'uniform': got 'mass'"):
+        sc.Histogram().set_params(strategy="mass").fit([0.5], [0.5])
+    with pytest.raises(NotFittedError):
+        sc.Isotonic().predict([0.5])
+    with pytest.raises(NotFittedError):
+        sc.Isotonic().to_dict()
+
+
+def test_in_a_pipeline_and_in_cross_validation(outcomes: tuple[FloatArray, FloatArray]) -> None:
+    p, y = outcomes
+    pipe = make_pipeline(FunctionTransformer(expit), sc.Platt())
+    fitted = pipe.fit(logit(p), y, platt__sample_weight=np.ones_like(y))
+    np.testing.assert_allclose(
+        fitted.predict(logit(p)), sc.Platt().fit(p, y).predict(p), atol=1e-12
+    )
+    held_out = cross_val_predict(sc.Platt(), p, y, cv=3)
+    assert sc.brier(y, held_out) < sc.brier(y, p)
+
+
+def test_weights_are_routed(outcomes: tuple[FloatArray, FloatArray]) -> None:
+    from sklearn import config_context
+
+    p, y = outcomes
+    with config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(sc.Platt().set_fit_request(sample_weight=True))
+        routed = pipe.fit(p, y, sample_weight=p)
+    assert routed[-1].slope_ == sc.Platt().fit(p, y, p).slope_
+
+
+def test_maps_and_saved_calibrators_need_no_scikit_learn() -> None:
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "import softcal as sc\n"
+        "found = sc.repair_preview([0.1, 0.2, 0.8, 0.9] * 5, [0.3, 0.4, 0.6, 0.7] * 5)\n"
+        "from softcal.repair import fit_map\n"
+        "saved = fit_map('platt', [0.1, 0.9], [0.3, 0.7]).to_dict()\n"
+        "assert sc.load_calibrator(saved).predict([0.3]).round(4) == 0.1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+
+
+# Peers, on 0/1 labels
+
+
+def test_isotonic_is_scikit_learns(outcomes: tuple[FloatArray, FloatArray]) -> None:
+    p, y = outcomes
+    p = p.round(2)  # many ties
+    grid = np.linspace(0, 1, 1001)
+    for weight in (None, np.arange(y.size) % 5):
+        theirs = IsotonicRegression(out_of_bounds="clip").fit(p, y, weight).predict(grid)
+        np.testing.assert_allclose(
+            sc.Isotonic().fit(p, y, weight).predict(grid), theirs, atol=1e-14
+        )
+
+
+def test_platt_is_logistic_regression_on_the_logit(
+    outcomes: tuple[FloatArray, FloatArray],
+) -> None:
+    p, y = outcomes
+    weight = np.arange(y.size) % 5
+    theirs = LogisticRegression(C=np.inf, tol=1e-12, max_iter=1000).fit(
+        logit(p)[:, None], y, weight
+    )
+    ours = sc.Platt().fit(p, y, weight)
+    assert ours.slope_ == pytest.approx(theirs.coef_.item(), abs=1e-6)
+    assert ours.intercept_ == pytest.approx(theirs.intercept_.item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_temperature_is_scikit_learns_and_netcals(
+    outcomes: tuple[FloatArray, FloatArray],
+    class_outcomes: tuple[FloatArray, Any],
+    many: bool,  # noqa: FBT001
+) -> None:
+    p, y = class_outcomes if many else outcomes
+    given = p if many else np.column_stack([1 - p, p])
+    classifier = FrozenEstimator(_Fixed().fit(given, y))
+    theirs = CalibratedClassifierCV(classifier, method="temperature", ensemble=False).fit(given, y)
+    ours = sc.Temperature().fit(p, np.eye(3)[y] if many else y)
+    mapped = ours.predict(p)
+    reached = theirs.predict_proba(given) if many else theirs.predict_proba(given)[:, 1]
+    np.testing.assert_allclose(mapped, reached, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        netcal = TemperatureScaling().fit(p, y.astype(int)).transform(p)
+    np.testing.assert_allclose(mapped, netcal, atol=1e-5)
+
+
+class _Fixed(LogisticRegression):  # type: ignore[misc]
+    """A classifier that says what it is given."""
+
+    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+        return X
+
+    def decision_function(self, X: Any) -> Any:  # noqa: N803
+        return np.log(X) if X.shape[1] > 2 else logit(X[:, 1])
+
+
+def test_beta_is_betacals_and_netcals(outcomes: tuple[FloatArray, FloatArray]) -> None:
+    p, y = outcomes
+    ours = sc.Beta().fit(p, y).predict(p)
+    np.testing.assert_allclose(ours, BetaCalibration("abm").fit(p, y).predict(p), atol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        netcal = NetcalBeta().fit(p, y.astype(int)).transform(p)
+    np.testing.assert_allclose(ours, netcal, atol=1e-4)
+
+
+def test_histogram_is_netcals(outcomes: tuple[FloatArray, FloatArray]) -> None:
+    p, y = outcomes
+    netcal = HistogramBinning(10).fit(p, y.astype(int)).transform(p)
+    ours = sc.Histogram(10, strategy="uniform").fit(p, y).predict(p)
+    np.testing.assert_allclose(ours, netcal, atol=1e-12)
+
+
+def test_dirichlet_is_multinomial_regression_on_the_logarithms(
+    class_outcomes: tuple[FloatArray, Any],
+) -> None:
+    p, y = class_outcomes
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(np.log(p), y)
+    ours = sc.Dirichlet().fit(p, np.eye(3)[y])
+    np.testing.assert_allclose(ours.predict(p), theirs.predict_proba(np.log(p)), atol=1e-5)

@@ -1,0 +1,458 @@
+"""Calibration maps: what they recover, keep and refuse, on soft labels."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+from strategies import UNIT, weighted_rows
+
+import softcal as sc
+from softcal.maps.data import fitting_data
+from softcal.maps.ends import CLOSEST
+from softcal.maps.newton import Local, least
+from softcal.maps.saved import MAPS
+from softcal.repair import BINARY_METHODS, fit_map
+
+if TYPE_CHECKING:
+    from softcal.inputs import FloatArray
+
+CLASS_METHODS = ("temperature", "vector", "dirichlet")
+GRID = np.unique(np.concatenate([np.linspace(0, 1, 201), [5e-324, 1e-9, 1e-3, 1 - 1e-9]]))
+
+
+def shares(rng: np.random.Generator, n: int, n_classes: int) -> FloatArray:
+    return rng.dirichlet(np.ones(n_classes), n)
+
+
+def normal(q: FloatArray) -> FloatArray:
+    rows: FloatArray = q / q.sum(axis=1, keepdims=True)
+    return rows
+
+
+# Known maps come back
+
+
+@pytest.mark.parametrize("temperature", [0.2, 1.0, 3.0, 50.0])
+def test_a_known_temperature_is_recovered(rng: np.random.Generator, temperature: float) -> None:
+    p = rng.random(500)
+    found = sc.Temperature().fit(p, expit(logit(p) / temperature))
+    assert found.temperature_ == pytest.approx(temperature, rel=1e-5)
+    classes = shares(rng, 500, 4)
+    labels = normal(classes ** (1 / temperature))
+    assert sc.Temperature().fit(classes, labels).temperature_ == pytest.approx(
+        temperature, rel=1e-5
+    )
+
+
+def test_a_known_slope_and_intercept_are_recovered(rng: np.random.Generator) -> None:
+    p = rng.random(500)
+    found = sc.Platt().fit(p, expit(0.5 * logit(p) - 1.5))
+    assert (found.slope_, found.intercept_) == pytest.approx((0.5, -1.5), abs=1e-6)
+
+
+def test_known_beta_numbers_are_recovered(rng: np.random.Generator) -> None:
+    p = rng.random(500)
+    found = sc.Beta().fit(p, expit(0.4 * np.log(p) - 1.7 * np.log1p(-p) + 0.3))
+    assert (found.a_, found.b_, found.c_) == pytest.approx((0.4, 1.7, 0.3), abs=1e-6)
+
+
+def test_isotonic_gives_back_labels_that_rise(rng: np.random.Generator) -> None:
+    p = rng.random(300)
+    y = p**3
+    np.testing.assert_allclose(sc.Isotonic().fit(p, y).predict(p), y, atol=1e-15)
+
+
+def test_known_vectors_and_matrices_are_recovered(rng: np.random.Generator) -> None:
+    p = shares(rng, 2000, 3)
+    slopes, intercepts = np.array([0.5, 1.0, 1.5]), np.array([0.3, 0.0, -0.3])
+    labels = normal(np.exp(slopes * np.log(p) + intercepts))
+    vector = sc.VectorScaling().fit(p, labels)
+    np.testing.assert_allclose(vector.slopes_, slopes, atol=1e-5)
+    np.testing.assert_allclose(
+        vector.intercepts_ - vector.intercepts_.mean(), intercepts, atol=1e-5
+    )
+    matrix = np.array([[0.5, 0.2, 0.0], [0.1, 1.0, 0.1], [0.0, -0.3, 1.5]])
+    labels = normal(np.exp(np.log(p) @ matrix.T + intercepts))
+    dirichlet = sc.Dirichlet().fit(p, labels)
+    np.testing.assert_allclose(dirichlet.predict(p), labels, atol=1e-5)
+    assert dirichlet.intercepts_.shape == (3,)
+    # Softmax leaves open what is added to all classes alike.
+    centered = dirichlet.matrix_ - dirichlet.matrix_.mean(axis=0)
+    np.testing.assert_allclose(centered, matrix - matrix.mean(axis=0), atol=1e-4)
+
+
+def test_one_class_against_the_rest_is_the_binary_temperature(rng: np.random.Generator) -> None:
+    p, y = rng.random(400), rng.random(400)
+    one = sc.Temperature().fit(p, y).temperature_
+    both = sc.Temperature().fit(np.column_stack([1 - p, p]), np.column_stack([1 - y, y]))
+    assert both.temperature_ == pytest.approx(one, rel=1e-9)
+
+
+# Soft labels
+
+
+@pytest.mark.parametrize("method", BINARY_METHODS)
+def test_a_soft_label_is_two_weighted_hard_rows(method: str, rng: np.random.Generator) -> None:
+    p, y, w = rng.random(200), rng.random(200), rng.random(200)
+    soft = fit_map(method, y, p, sample_weight=w)
+    twice = fit_map(
+        method,
+        np.repeat([1.0, 0.0], 200),
+        np.concatenate([p, p]),
+        sample_weight=np.concatenate([w * y, w * (1 - y)]),
+    )
+    np.testing.assert_allclose(twice.apply(GRID), soft.apply(GRID), atol=1e-9)
+
+
+def test_platt_of_two_soft_rows_by_hand() -> None:
+    """Two predictions, two numbers: the curve goes through both labels."""
+    found = sc.Platt().fit([0.5, 0.8], [0.25, 0.5])
+    assert found.predict([0.5, 0.8]) == pytest.approx([0.25, 0.5], abs=1e-7)
+    assert found.intercept_ == pytest.approx(-np.log(3), abs=1e-6)
+    assert found.slope_ == pytest.approx(np.log(3) / np.log(4), abs=1e-6)
+
+
+def test_isotonic_by_hand() -> None:
+    """Labels .5 (twice as heavy) and .2 fall, and pool to (2 * .5 + .2) / 3 = .4."""
+    found = sc.Isotonic().fit([0.1, 0.2, 0.3, 0.9], [0.1, 0.5, 0.2, 0.8], [1, 2, 1, 1])
+    assert found.x_.tolist() == [0.1, 0.2, 0.3, 0.9]
+    assert found.y_ == pytest.approx([0.1, 0.4, 0.4, 0.8])
+    assert found.predict([0.0, 0.15, 0.6, 1.0]) == pytest.approx([0.1, 0.25, 0.6, 0.8])
+
+
+def test_histogram_by_hand() -> None:
+    found = sc.Histogram(4, strategy="uniform").fit([0.1, 0.2, 0.6], [0.0, 0.5, 0.9], [1, 3, 1])
+    assert found.values_ == pytest.approx([0.375, 0.375, 0.9, 0.875])  # the empty ones: middles
+    assert found.edges_.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("method", BINARY_METHODS)
+@given(weighted_rows())
+def test_weight_k_is_the_row_k_times(method: str, rows: list[tuple[float, float, float]]) -> None:
+    y, p, _ = (np.array(column) for column in zip(*rows, strict=True))
+    times = np.arange(y.size) % 3
+    times[0] = 2
+    if method == "histogram":
+        times[:] = 2  # how many rows a bin of equal mass holds is a matter of rows, not weights
+    weighted = fit_map(method, y, p, sample_weight=times)
+    repeated = fit_map(method, np.repeat(y, times), np.repeat(p, times))
+    np.testing.assert_allclose(weighted.apply(GRID), repeated.apply(GRID), atol=2e-6)
+
+
+@pytest.mark.parametrize("method", [*BINARY_METHODS])
+def test_only_the_ratio_of_weights_matters(method: str, rng: np.random.Generator) -> None:
+    p, y, w = rng.random(100), rng.random(100), rng.random(100)
+    found = fit_map(method, y, p, sample_weight=w).apply(GRID)
+    for factor in (1e-90, 1e90):
+        scaled = fit_map(method, y, p, sample_weight=w * factor).apply(GRID)
+        np.testing.assert_allclose(scaled, found, atol=1e-12)
+
+
+def test_classes_take_weights_too(rng: np.random.Generator) -> None:
+    p, y, times = shares(rng, 60, 3), shares(rng, 60, 3), rng.integers(0, 3, 60)
+    for method in CLASS_METHODS:
+        weighted = fit_map(method, y, p, sample_weight=times)
+        repeated = fit_map(method, np.repeat(y, times, axis=0), np.repeat(p, times, axis=0))
+        np.testing.assert_allclose(weighted.apply(p), repeated.apply(p), atol=1e-5)
+
+
+def test_many_rows_give_what_few_blocks_of_them_give(rng: np.random.Generator) -> None:
+    """Rows come in blocks of 65,536 numbers; the block changes nothing."""
+    p, y = rng.random(1000), rng.random(1000)
+    classes, labels = shares(rng, 1000, 3), shares(rng, 1000, 3)
+    for method in ("temperature", "platt", "beta"):
+        once, often = fit_map(method, y, p), fit_map(method, np.tile(y, 70), np.tile(p, 70))
+        np.testing.assert_allclose(often.apply(p), once.apply(p), atol=1e-9)
+    for method in CLASS_METHODS:
+        once = fit_map(method, labels, classes)
+        often = fit_map(method, np.tile(labels, (25, 1)), np.tile(classes, (25, 1)))
+        np.testing.assert_allclose(often.apply(classes), once.apply(classes), atol=1e-5)
+
+
+# Finite, and rising where promised, whatever the data
+
+
+@pytest.mark.parametrize("method", BINARY_METHODS)
+@given(weighted_rows())
+def test_finite_and_rising_on_any_rows(method: str, rows: list[tuple[float, float, float]]) -> None:
+    y, p, w = (np.array(column) for column in zip(*rows, strict=True))
+    q = fit_map(method, y, p, sample_weight=w).predict(GRID)
+    assert q.shape == GRID.shape
+    assert ((q >= 0) & (q <= 1)).all()  # which NaN is not
+    if method != "histogram":
+        assert (np.diff(q) >= -1e-15).all()
+
+
+@pytest.mark.parametrize("method", CLASS_METHODS)
+@settings(max_examples=15)  # a search in many numbers takes its time
+@given(st.lists(st.tuples(UNIT, UNIT, st.integers(0, 2)), min_size=1, max_size=12))
+def test_classes_are_finite_on_any_rows(method: str, rows: list[tuple[float, float, int]]) -> None:
+    low, high, label = (np.array(column) for column in zip(*rows, strict=True))
+    first, second = np.minimum(low, high), np.abs(high - low)
+    p = np.column_stack([first, second, 1 - first - second]).clip(0)
+    q = fit_map(method, np.eye(3)[label], p).predict(p)
+    assert ((q >= 0) & (q <= 1)).all()
+    np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", BINARY_METHODS)
+@pytest.mark.parametrize("label", [0.0, 0.3, 1.0])
+def test_equal_labels_become_the_prediction(method: str, label: float) -> None:
+    p = np.array([0.2, 0.2, 0.2])
+    assert fit_map(method, np.full(3, label), p).apply(p) == pytest.approx(label, abs=1e-6) or (
+        method == "temperature"  # which cannot cross a half
+    )
+    assert fit_map(method, [label], [0.7]).apply(np.array([0.7])) == pytest.approx(
+        label, abs=1e-6
+    ) or (method == "temperature")
+
+
+def test_separable_labels_leave_finite_numbers(rng: np.random.Generator) -> None:
+    p = rng.random(200)
+    y = (p > 0.5).astype(float)
+    assert 1e-4 < sc.Temperature().fit(p, y).temperature_ < 1
+    platt, beta = sc.Platt().fit(p, y), sc.Beta().fit(p, y)
+    assert max(platt.slope_, abs(platt.intercept_), beta.a_, beta.b_, abs(beta.c_)) < 1e5
+    np.testing.assert_allclose(platt.predict(p), y, atol=0.01)
+
+
+def test_labels_that_fall_do_not_turn_the_order_around(rng: np.random.Generator) -> None:
+    p = rng.random(300)
+    y = 1 - p
+    platt, beta = sc.Platt().fit(p, y), sc.Beta().fit(p, y)
+    assert platt.slope_ == beta.a_ == beta.b_ == 0
+    np.testing.assert_allclose(platt.predict(p), y.mean(), atol=1e-9)
+    assert sc.Temperature().fit(p, y).temperature_ == pytest.approx(np.exp(10))
+
+
+def test_predictions_of_a_half_say_nothing_of_the_temperature() -> None:
+    assert sc.Temperature().fit([0.5, 0.5], [0.1, 0.3]).temperature_ == 1
+
+
+# The ends
+
+
+def test_zero_is_read_as_half_the_least_other_prediction() -> None:
+    found = sc.Platt().fit([0.0, 0.01, 0.5, 0.9], [0.1, 0.1, 0.5, 0.9])
+    assert found.map_.low == 0.005
+    assert found.map_.high == 1 - CLOSEST
+    assert found.predict([0.0]) == found.predict([0.005])
+    assert sc.Platt().fit([0.5, 0.9, 1.0], [0.5, 0.9, 1.0]).map_.high == pytest.approx(0.95)
+    assert sc.Platt().fit([0.0, 1.0], [0.2, 0.7]).map_.low == CLOSEST
+    assert sc.Platt().fit([0.0, 1e-30], [0.2, 0.7]).map_.low == CLOSEST
+
+
+def test_hard_predictions_become_the_mean_labels() -> None:
+    p, y = np.array([0, 0, 1, 1]), np.array([0.1, 0.3, 0.6, 1.0])
+    for found in (sc.Platt(), sc.Beta(), sc.Isotonic(), sc.Histogram()):
+        assert found.fit(p, y).predict(p) == pytest.approx([0.2, 0.2, 0.8, 0.8], abs=1e-6)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("y_prob", "y_true", "message"),
+    [
+        ([0.5, 1.5], [0.5, 0.5], r"y_prob must be in \[0, 1\]: 1 of 2"),
+        ([0.5, 0.5], [0.5, np.nan], "y_true must have no missing values"),
+        ([0.5], [0.5, 0.5], "same length"),
+        ([[0.5], [0.4]], [0.5, 0.5], "at least two: it has shape"),
+        ([[0.5, 0.4]], [[0.5, 0.5]], "each row of y_prob must sum to 1: 1 of 1 do not, the first is "
+         "row 0, which sums to 0.9"),
+        ([[0.5, 0.5]], [[0.5, 0.4]], "each row of y_true must sum to 1"),
+        ([[0.5, 0.5]], [1], r"numpy.eye\(2\)\[y_true\]"),
+        ([[0.5, 0.5]], [[1, 0, 0]], r"it has shape \(1, 3\), not \(1, 2\)"),
+        ([[0.5, 1.5]], [[0.5, 0.5]], r"y_prob must be in \[0, 1\]"),
+        ([[0.5], [0.4, 0.2]], [0.5, 0.5], "must be a column of numbers"),
+    ],
+)  # fmt: skip
+def test_bad_data_is_refused(y_prob: Any, y_true: Any, message: str) -> None:
+    with pytest.raises(sc.SoftcalError, match=message):
+        sc.Temperature().fit(y_prob, y_true)
+
+
+def test_bad_weights_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="positive value somewhere"):
+        sc.Platt().fit([0.5, 0.6], [0.5, 0.6], [0, 0])
+    with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
+        sc.Dirichlet().fit([[0.5, 0.5]], [[0.5, 0.5]], [-1])
+
+
+def test_frames_whose_rows_do_not_match_are_refused() -> None:
+    import pandas as pd
+
+    p = pd.DataFrame({"a": [0.4, 0.5], "b": [0.6, 0.5]})
+    assert sc.VectorScaling().fit(p, p).predict(p).shape == (2, 2)
+    with pytest.raises(sc.InputError, match="same pandas index"):
+        sc.VectorScaling().fit(p, p.set_index(pd.Index([1, 0])))
+
+
+def test_tensors_and_masked_arrays_of_classes() -> None:
+    import torch
+
+    classes = np.array([[0.4, 0.6], [0.5, 0.5]])
+    tensor = torch.tensor(classes, requires_grad=True)
+    assert sc.Temperature().fit(tensor, classes).temperature_ == pytest.approx(1)
+    masked = np.ma.masked_array(classes, mask=[[False, False], [False, True]])
+    with pytest.raises(sc.InputError, match="y_prob must have no missing values: 1 of 4"):
+        sc.Temperature().fit(masked, classes)
+    whole = np.ma.masked_array(classes[:, 1])
+    assert sc.Temperature().fit(whole, classes[:, 1]).temperature_ == pytest.approx(1)
+
+
+def test_the_other_shape_is_refused() -> None:
+    classes = [[0.5, 0.5], [0.4, 0.6]]
+    for one in (sc.Platt(), sc.Beta(), sc.Isotonic(), sc.Histogram()):
+        with pytest.raises(sc.InputError, match="takes one column: y_prob has shape"):
+            one.fit(classes, classes)
+        with pytest.raises(sc.InputError, match="takes one column: y_prob has shape"):
+            one.fit([0.5], [0.4]).predict(classes)
+    for many in (sc.VectorScaling(), sc.Dirichlet()):
+        with pytest.raises(sc.InputError, match="takes one column per class"):
+            many.fit([0.5], [0.4])
+        with pytest.raises(sc.InputError, match="fitted on 2 classes: y_prob has 3"):
+            many.fit(classes, classes).predict([[0.2, 0.3, 0.5]])
+
+
+# Saved
+
+
+def every_map(rng: np.random.Generator) -> list[tuple[Any, FloatArray]]:
+    p, y = rng.random(80), rng.random(80)
+    classes, labels = shares(rng, 80, 3), shares(rng, 80, 3)
+    p[0], classes[0] = 0, (0, 0.5, 0.5)
+    return [(fit_map(method, y, p), GRID) for method in BINARY_METHODS] + [
+        (fit_map(method, labels, classes), classes) for method in CLASS_METHODS
+    ]
+
+
+def test_saved_and_loaded_maps_predict_the_same(rng: np.random.Generator) -> None:
+    for fitted, p in every_map(rng):
+        loaded = sc.load_calibrator(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
+        assert type(loaded) is type(fitted)
+        assert loaded.to_dict() == fitted.to_dict()
+        np.testing.assert_array_equal(loaded.predict(p), fitted.predict(p))
+
+
+def test_estimators_are_read_back_too(rng: np.random.Generator) -> None:
+    fitted = sc.Beta().fit(rng.random(50), rng.random(50))
+    np.testing.assert_array_equal(
+        sc.Beta.from_dict(fitted.to_dict()).predict(GRID), fitted.predict(GRID)
+    )
+    with pytest.raises(sc.InputError, match="a saved beta calibrator, not platt"):
+        sc.Platt.from_dict(fitted.to_dict())
+
+
+ENDS = {"low": 1e-7, "high": 0.9}
+GOOD: dict[str, dict[str, Any]] = {
+    "temperature": {"temperature": 2.0, **ENDS},
+    "platt": {"slope": 1.0, "intercept": 0, **ENDS},
+    "beta": {"a": 1, "b": 1, "c": 0, **ENDS},
+    "isotonic": {"x": [0.1, 0.5], "y": [0.2, 0.2]},
+    "histogram": {"edges": [0, 0.5, 1], "values": [0.5, 0.2]},
+    "vector": {"slopes": [1, 1], "intercepts": [0, 0], "low": 1e-7},
+    "dirichlet": {"matrix": [[1, 0], [0, 1]], "intercepts": [0, 0], "low": 1e-7},
+}
+
+
+def saved(method: Any, parameters: Any, **other: Any) -> dict[str, Any]:
+    head = {"format": "softcal.calibrator", "schema": 1, "method": method}
+    return {**head, "parameters": parameters, **other}
+
+
+def test_the_saved_format_is_a_promise() -> None:
+    assert set(GOOD) == set(MAPS)
+    for method, parameters in GOOD.items():
+        assert sc.load_calibrator(saved(method, parameters)).method == method
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "message"),
+    [
+        ("temperature", {"temperature": 0}, "temperature must be above 0"),
+        ("temperature", {"temperature": float("nan")}, "'temperature' must be a finite number"),
+        ("temperature", {"temperature": True}, "'temperature' must be a finite number"),
+        ("temperature", {"temperature": "2"}, "'temperature' must be a finite number"),
+        ("temperature", {"temperature": 10**400}, "'temperature' must be a finite number"),
+        ("temperature", {"low": 0}, "low must be above 0"),
+        ("temperature", {"high": 1}, "high must be at least 0.5 and below 1"),
+        ("temperature", {"more": 1}, "must be high, low, temperature"),
+        ("platt", {"slope": -1}, "slope must be 0 or more"),
+        ("platt", {"slope": [1]}, "'slope' must be a finite number"),
+        ("beta", {"b": -1}, "a and b must be 0 or more"),
+        ("isotonic", {"x": [0.5, 0.1]}, "x must rise"),
+        ("isotonic", {"x": [0.5]}, "as long as y"),
+        ("isotonic", {"x": []}, "'x' must be a list of finite numbers"),
+        ("isotonic", {"y": [0.5, 0.1]}, "y must never fall"),
+        ("isotonic", {"y": [0.5, 1.1]}, "y must never fall"),
+        ("histogram", {"edges": [0, 0.5, 0.9]}, "edges must increase strictly from 0 to 1"),
+        ("histogram", {"values": [0.5]}, "values must be one per bin"),
+        ("histogram", {"values": [0.5, None]}, "'values' must be a list of finite numbers"),
+        ("vector", {"slopes": [1, 1, 1]}, "slopes and intercepts must match"),
+        ("dirichlet", {"matrix": [[1, 0]]}, "matrix must be square"),
+        ("dirichlet", {"matrix": [[1, 0], [1]]}, "'matrix' must be rows of finite numbers"),
+    ],
+)  # fmt: skip
+def test_impossible_parameters_are_refused(
+    method: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(sc.InputError, match=message):
+        sc.load_calibrator(saved(method, {**GOOD[method], **changes}))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([], "not a saved calibrator"),
+        ({}, "not a saved calibrator"),
+        (saved("platt", {}, format="softcal.reliability"), "not a saved calibrator"),
+        (saved("platt", {}, schema=2), "schema 2: this softcal reads schema 1. Upgrade softcal"),
+        (saved("platt", {}, schema=True), "schema True"),
+        (saved("magic", {}), "'method' must be one of temperature, platt"),
+        (saved(["platt"], {}), "'method' must be one of"),
+        (saved("platt", []), "'parameters' of a saved platt must be high, intercept, low, slope"),
+    ],
+)
+def test_what_is_no_calibrator_is_refused(wrong: Any, message: str) -> None:
+    with pytest.raises(sc.InputError, match=message):
+        sc.load_calibrator(wrong)
+
+
+def test_data_without_weights_have_equal_ones() -> None:
+    assert fitting_data([0.1, 0.2], [0.3, 0.4]).w.tolist() == [0.5, 0.5]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(("method", "name"), [(m, name) for m in GOOD for name in GOOD[m]])
+@settings(max_examples=30)
+@given(value=JSON)
+def test_hostile_parameters_are_read_or_refused(method: str, name: str, value: Any) -> None:
+    try:
+        found = sc.load_calibrator(saved(method, {**GOOD[method], name: value}))
+    except sc.InputError:
+        return
+    p = GRID if found.n_classes is None else np.full((1, found.n_classes), 1 / found.n_classes)
+    q = found.predict(p)
+    assert ((q >= 0) & (q <= 1)).all()
+
+
+def test_the_search_ends_where_slope_and_value_disagree() -> None:
+    def lying(at: FloatArray) -> Local:
+        return Local(float(at[0] ** 2), np.array([-1.0]), np.eye(1))
+
+    assert least(lying, np.zeros(1), np.array([-np.inf])) == pytest.approx([0], abs=1e-6)

@@ -1,0 +1,259 @@
+"""`softcal recalibrate` and `softcal apply`, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import softcal as sc
+from softcal.calibrated_files import write_calibrated
+from softcal.cli import run
+from softcal.repair import BINARY_METHODS, fit_map
+
+DATA = Path(__file__).parent.parent / "src/softcal/data/lidc_malignancy/items.csv"
+NODULES = ("--label", "soft_malignant", "--pred", "prob_rf_all")
+
+
+def softcal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    code = run([str(argument) for argument in arguments])
+    shown = capsys.readouterr()
+    assert (code, shown.err) == (0, "")
+    return shown.out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert run([str(argument) for argument in arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.splitlines()) == 1
+    return shown.err
+
+
+@pytest.fixture
+def platt() -> Any:
+    return fit_map("platt", [0.2, 0.6], [0.3, 0.9])
+
+
+@pytest.fixture
+def calibrator(tmp_path: Path, platt: Any) -> Path:
+    path = tmp_path / "cal.json"
+    path.write_text(json.dumps(platt.to_dict()))
+    return path
+
+
+# recalibrate
+
+
+def test_auto_chooses_by_the_table_it_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal = tmp_path / "cal.json"
+    options = ("--votes", "n_readers", "--group", "patient", "-o", cal)
+    card = json.loads(softcal(capsys, "recalibrate", DATA, *NODULES, *options, "--format", "json"))
+    rows = {row["method"]: row for row in card["held_out"]}
+    assert list(rows) == ["none", *BINARY_METHODS]
+    assert card["method"] == min(BINARY_METHODS, key=lambda method: rows[method]["brier"])
+    assert card["helps"]
+    assert card["n"] == 1377
+    assert json.loads(cal.read_text()) == card["calibrator"]
+    assert rows["none"]["log_loss"] is None  # the forest says 0 where a reader says malignant
+    shown = softcal(capsys, "recalibrate", DATA, *NODULES, *options)
+    assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
+    for row in rows.values():
+        assert f"{row['brier']:.5f}" in shown
+        assert f"{row['smece_value']:.4f}" in shown
+    assert f"Saved {card['method']}" in shown
+
+
+def test_one_method_is_fitted_on_all_rows_with_weights(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal = tmp_path / "cal.json"
+    softcal(capsys, "recalibrate", DATA, *NODULES, "--method", "platt", "--weight", "n_readers",
+            "-o", cal)  # fmt: skip
+    d = csv.read_csv(DATA)
+    expected = fit_map("platt", d["soft_malignant"], d["prob_rf_all"], sample_weight=d["n_readers"])
+    assert json.loads(cal.read_text()) == expected.to_dict()
+
+
+def test_it_says_when_nothing_helps(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    data = tmp_path / "good.csv"
+    p = np.linspace(0.01, 0.99, 50)
+    data.write_text("y,p\n" + "".join(f"{x},{x}\n" for x in p))
+    shown = softcal(capsys, "recalibrate", data, "--label", "y", "--pred", "p", "--method",
+                    "histogram", "-o", tmp_path / "cal.json")  # fmt: skip
+    assert "None of it has a lower Brier score than the predictions as they are." in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*NODULES[:2], "--pred", "soft_malignant"), "must be different columns"),
+        ((*NODULES, "--folds", 1), "number of folds must be between 2 and"),
+        ((*NODULES, "--method", "magic"), "'magic' is not one of"),
+        (("--label", "soft_malignant", "--pred", "n_readers"), "n_readers must be in [0, 1]"),
+        ((*NODULES, "--weight", "nope"), "no column 'nope'"),
+    ],
+)
+def test_bad_calls_write_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: tuple[Any, ...], message: str
+) -> None:
+    found = refused(capsys, "recalibrate", DATA, *arguments, "-o", tmp_path / "cal.json")
+    assert message in found
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+# apply
+
+
+def test_text_keeps_every_byte_and_gains_a_cell(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path, platt: Any
+) -> None:
+    odd = '\ufeff"p",a\r\n0.50, "x"\r\n"0.25","line\nbreak, ""quoted"""\r\n\r\n1e-1,last'
+    source, target = tmp_path / "odd.csv", tmp_path / "out.csv"
+    source.write_bytes(odd.encode())
+    softcal(capsys, "apply", calibrator, source, "--pred", "p", "-o", target)
+    half, quarter, tenth = map(repr, platt.predict([0.5, 0.25, 0.1]).tolist())
+    expected = (
+        f'\ufeff"p",a,p_calibrated\r\n0.50, "x",{half}\r\n'
+        f'"0.25","line\nbreak, ""quoted""",{quarter}\r\n\r\n1e-1,last,{tenth}'
+    )
+    assert target.read_bytes().decode() == expected
+
+
+def test_many_batches_of_text(tmp_path: Path, platt: Any) -> None:
+    p = np.linspace(0, 1, 70_000)
+    source, target = tmp_path / "many.tsv", tmp_path / "out.tsv"
+    source.write_text('p,q"\tn\n' + "".join(f"{x!r}\t{i}\n" for i, x in enumerate(p.tolist())))
+    assert write_calibrated(platt, source, ['p,q"'], target) == 70_000
+    header, *lines = target.read_text().splitlines()
+    assert header == 'p,q"\tn\t"p,q""_calibrated"'
+    assert [float(line.split("\t")[2]) for line in lines] == platt.predict(p).tolist()
+
+
+def test_parquet_keeps_schema_metadata_and_values(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path, platt: Any
+) -> None:
+    table = pa.table(
+        {
+            "p": pa.array(np.linspace(0, 1, 70_000, dtype=np.float32)),
+            "kind": pa.array(["a", None] * 35_000).dictionary_encode(),
+            "when": pa.array(range(70_000), pa.timestamp("us", "UTC")),
+            "many": pa.array([[1, 2], []] * 35_000),
+        }
+    ).replace_schema_metadata({"who": "me"})
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table, source)
+    card = json.loads(
+        softcal(
+            capsys, "apply", calibrator, source, "--pred", "p", "-o", target, "--format", "json"
+        )
+    )
+    assert card == {
+        "n": 70_000, "method": "platt", "columns": ["p_calibrated"], "output": str(target),
+    }  # fmt: skip
+    found = pq.read_table(target)
+    assert found.drop_columns("p_calibrated").equals(table)
+    assert found.schema.metadata[b"who"] == b"me"
+    assert found["p_calibrated"].to_numpy().tolist() == platt.predict(table["p"]).tolist()
+
+
+def test_from_text_to_parquet_and_back(tmp_path: Path, platt: Any) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("p,name\n0.5,x\n0.25,y\n")
+    assert write_calibrated(platt, source, ["p"], tmp_path / "out.parquet") == 2
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table["p_calibrated"].to_pylist() == platt.predict([0.5, 0.25]).tolist()
+    renamed = table.drop_columns("p_calibrated")
+    pq.write_table(renamed, tmp_path / "again.pq")
+    assert write_calibrated(platt, tmp_path / "again.pq", ["p"], tmp_path / "again.tsv") == 2
+    back = csv.read_csv(tmp_path / "again.tsv", parse_options=csv.ParseOptions(delimiter="\t"))
+    assert back.equals(table)
+
+
+def test_classes_are_mapped_together(tmp_path: Path) -> None:
+    p = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    vector = fit_map("vector", p[:, ::-1], p)
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("a,b,c\n0.2,0.3,0.5\n0.6,0.3,0.1\n")
+    write_calibrated(vector, source, ["a", "b", "c"], target)
+    table = csv.read_csv(target)
+    found = np.column_stack([table[f"{name}_calibrated"] for name in "abc"])
+    np.testing.assert_array_equal(found, vector.predict(p))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "pred", "message"),
+    [
+        ("in.csv", "p,p_calibrated\n0.5,1\n", "p", "already has a column 'p_calibrated'"),
+        ("in.csv", "p,a\n0.5,1\n", "q", "no column 'q'. Its columns are: 'p', 'a'"),
+        ("in.csv", "p,p\n0.5,1\n", "p", "more than one column 'p'"),
+        ("in.csv", "", "p", "no column 'p'"),
+        ("in.csv", "p,a\n0.5,1\nhigh,1\n", "p", "p must hold numbers: row 2 holds the text 'high'"),
+        ("in.csv", "p,a\n0.5,1\n,1\n", "p", "row 2 holds the text ''"),
+        ("in.csv", "p,a\n0.5,1\n0.5\n", "p", "every row must have 2 cells, as the header has: row 2 has 1"),
+        ("in.csv", "p,a\n0.5,1\n1.5,1\n", "p", "p, in the batch from row 1: y_prob must be in [0, 1]"),
+        ("in.csv", 'p,a\n0.5,"1\n', "p", "cannot read"),
+        ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),
+        ("in.parquet", "PAR1 nonsense PAR1", "p", "cannot read"),
+        ("in.xlsx", "", "p", "must end in .csv, .tsv or .parquet"),
+        (None, "", "p", "no such file"),
+    ],
+)  # fmt: skip
+def test_bad_files_are_refused_and_leave_nothing(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    calibrator: Path,
+    name: str | None,
+    text: str | bytes,
+    pred: str,
+    message: str,
+) -> None:
+    source = tmp_path / (name or "absent.csv")
+    if name:
+        source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = sorted(os.listdir(tmp_path))  # noqa: PTH208
+    target = tmp_path / "out.csv"
+    assert message in refused(capsys, "apply", calibrator, source, "--pred", pred, "-o", target)
+    assert sorted(os.listdir(tmp_path)) == before  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"format": "softcal.calibrator", "schema": 1, "meth', "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ('{"format": "softcal.calibrator", "schema": 9}', "Upgrade softcal"),
+        ('{"format": "softcal.reliability"}', "not a saved calibrator"),
+        (None, "cannot read"),
+    ],
+)
+def test_bad_calibrators_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str | None, message: str
+) -> None:
+    path = tmp_path / "cal.json"
+    if text is not None:
+        path.write_text(text)
+    arguments = (DATA, "--pred", "prob_rf_all", "-o", tmp_path / "out.csv")
+    assert message in refused(capsys, "apply", path, *arguments)
+
+
+def test_recalibrate_then_apply_then_score(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal, out = tmp_path / "cal.json", tmp_path / "out.csv"
+    softcal(capsys, "recalibrate", DATA, *NODULES, "--method", "beta", "-o", cal)
+    assert "prob_rf_all_calibrated by beta" in softcal(
+        capsys, "apply", cal, DATA, "--pred", "prob_rf_all", "-o", out
+    ).replace("\n", "")
+    d = csv.read_csv(out)
+    before = sc.smece(d["soft_malignant"], d["prob_rf_all"])
+    assert sc.smece(d["soft_malignant"], d["prob_rf_all_calibrated"]) < before / 3

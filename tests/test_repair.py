@@ -1,0 +1,317 @@
+"""Judged on held-out rows: folds, the preview, and the classifier trained on soft labels."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import softcal as sc
+from softcal.datasets import lidc_malignancy
+from softcal.folds import folds
+from softcal.repair import BINARY_METHODS, fit_map
+
+# Folds
+
+
+@pytest.mark.parametrize("groups", [None, np.array([0, 1, 2, 0, 1, 2, 3, 3, 3, 1])])
+def test_folds_hold_every_row_out_once_and_keep_groups_together(groups: Any) -> None:
+    held: list[int] = []
+    for fit_on, held_out in folds(10, 3, 0, groups):
+        assert sorted([*fit_on, *held_out]) == list(range(10))
+        if groups is not None:
+            assert not set(groups[fit_on]) & set(groups[held_out])
+        held.extend(held_out)
+    assert sorted(held) == list(range(10))
+
+
+def test_folds_are_the_same_for_the_same_seed() -> None:
+    def dealt(seed: int) -> list[list[int]]:
+        return [held_out.tolist() for _, held_out in folds(50, 5, seed)]
+
+    assert dealt(1) == dealt(1) != dealt(2)
+    assert [len(part) for part in dealt(1)] == [10] * 5
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(1, "between 2 and the number of rows, 4: got 1"), (5, "got 5"), (2.0, "whole number: got 2.0"),
+     (True, "whole number")],
+)  # fmt: skip
+def test_bad_numbers_of_folds_are_refused(number: Any, message: str) -> None:
+    with pytest.raises(sc.SoftcalError, match=message):
+        next(folds(4, number, 0))
+    with pytest.raises(sc.InputError, match="number of groups, 1"):
+        next(folds(4, 2, 0, np.zeros(4, dtype=np.intp)))
+
+
+# The preview
+
+
+def test_the_preview_judges_on_held_out_rows(rng: np.random.Generator) -> None:
+    """By hand: each fold mapped by what the others say."""
+    p, y, w = rng.random(60), rng.random(60), rng.integers(1, 4, 60).astype(float)
+    found = sc.repair_preview(y, p, sample_weight=w, methods=["platt", "isotonic"], folds=3, seed=7)
+    for trial in found.after:
+        q = np.empty(60)
+        for fit_on, held_out in folds(60, 3, 7):
+            mapped = fit_map(trial.method, y[fit_on], p[fit_on], sample_weight=w[fit_on])
+            q[held_out] = mapped.apply(p[held_out])
+        assert trial.brier == pytest.approx(sc.brier(y, q, sample_weight=w), rel=1e-9)
+        assert trial.log_loss == pytest.approx(sc.log_loss(y, q, sample_weight=w), rel=1e-9)
+        assert trial.table.smece == pytest.approx(sc.smece(y, q, sample_weight=w), abs=1e-9)
+        assert trial.smece.value == trial.table.smece
+    assert found.before.smece.value == pytest.approx(sc.smece(y, p, sample_weight=w), rel=1e-12)
+    assert [trial.method for trial in found.after] == ["platt", "isotonic"]
+
+
+def test_the_best_has_the_least_brier_score(rng: np.random.Generator) -> None:
+    p = rng.random(3000)
+    y = (rng.random(3000) < expit(0.4 * logit(p))).astype(float)
+    found = sc.repair_preview(y, p)
+    assert found.helps
+    best = min(found.after, key=lambda trial: trial.brier)
+    assert found.best == best.method
+    assert best.smece.value < found.before.smece.value
+    rows = found.as_rows()
+    assert [row["method"] for row in rows] == ["none", *BINARY_METHODS]
+    assert rows[0]["brier"] == found.before.brier
+
+
+def test_what_is_calibrated_gains_nothing(rng: np.random.Generator) -> None:
+    p = rng.random(500)
+    assert not sc.repair_preview(p, p, methods=["histogram"]).helps
+
+
+def test_an_infinite_log_loss_is_none_in_rows() -> None:
+    p = np.repeat([0.1, 0.9], 10)
+    found = sc.repair_preview([0] * 9 + [1] + [1] * 10, p, methods=["isotonic"], folds=2)
+    rows = {row["method"]: row["log_loss"] for row in found.as_rows()}
+    assert (rows["isotonic"] is None) == math.isinf(found.after[0].log_loss)
+    assert rows["none"] == found.before.log_loss
+
+
+def test_rows_of_weight_0_are_absent(rng: np.random.Generator) -> None:
+    p, y, votes = rng.random(40), rng.random(40), rng.integers(2, 5, 40)
+    groups = rng.integers(0, 20, 40)
+    weight = np.ones(40)
+    weight[25:] = 0
+    with_them = sc.repair_preview(y, p, sample_weight=weight, n_votes=votes, groups=groups)
+    without = sc.repair_preview(
+        y[:25], p[:25], sample_weight=weight[:25], n_votes=votes[:25], groups=groups[:25]
+    )
+    assert with_them.as_rows() == without.as_rows()
+
+
+def test_what_groups_are_called_does_not_matter(rng: np.random.Generator) -> None:
+    p, y, groups = rng.random(60), rng.random(60), rng.integers(0, 20, 60)
+    numbers = sc.repair_preview(y, p, groups=groups).as_rows()
+    names = np.array([f"patient {97 * g % 23}" for g in groups])
+    assert sc.repair_preview(y, p, groups=names).as_rows() == numbers
+    assert sc.repair_preview(y, p, groups=names.astype(object)).as_rows() == numbers
+
+
+def test_unknown_methods_are_refused() -> None:
+    for methods, got in ((["magic"], "'magic'"), (["vector"], "'vector'"), ([], "none")):
+        with pytest.raises(sc.InputError, match=f"methods must be some of .*: got {got}"):
+            sc.repair_preview([0.1, 0.2], [0.1, 0.2], methods=methods)
+
+
+# The classifier
+
+
+@pytest.fixture
+def soft(rng: np.random.Generator) -> tuple[Any, Any]:
+    x = rng.normal(size=(300, 3))
+    return x, expit(x @ [1.0, -0.5, 0.2] + 0.3 * rng.normal(size=300))
+
+
+def test_a_soft_label_enters_as_two_weighted_rows(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+    found = sc.SoftCalibratedClassifier(LogisticRegression(C=10)).fit(x, y)
+    by_hand = LogisticRegression(C=10).fit(
+        np.r_[x, x], np.repeat([0, 1], 300), sample_weight=np.r_[1 - y, y]
+    )
+    np.testing.assert_allclose(found.estimator_.coef_, by_hand.coef_, atol=1e-3)
+    p = np.empty(300)
+    for fit_on, held_out in folds(300, 5, 0):
+        model = LogisticRegression(C=10).fit(
+            np.r_[x[fit_on], x[fit_on]],
+            np.repeat([0, 1], fit_on.size),
+            sample_weight=np.r_[1 - y[fit_on], y[fit_on]],
+        )
+        p[held_out] = model.predict_proba(x[held_out])[:, 1]
+    expected = sc.Temperature().fit(p, y).temperature_
+    assert found.calibrator_.to_dict()["parameters"]["temperature"] == pytest.approx(
+        expected, abs=1e-3
+    )
+    np.testing.assert_allclose(found.predict_proba(x).sum(axis=1), 1)
+    np.testing.assert_array_equal(found.predict(x), found.predict_proba(x).argmax(axis=1))
+
+
+def test_the_same_random_state_gives_the_same_model(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+
+    def temperature(state: int) -> float:
+        model = sc.SoftCalibratedClassifier(GaussianNB(), random_state=state).fit(x, y)
+        return float(model.calibrator_.to_dict()["parameters"]["temperature"])
+
+    assert temperature(3) == temperature(3) != temperature(4)
+
+
+def test_it_repairs_an_overconfident_classifier(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+    copies = np.repeat(x, 4, axis=1)  # naive Bayes counts each as new evidence
+    raw = GaussianNB().fit(np.r_[copies, copies], np.repeat([0, 1], 300), np.r_[1 - y, y])
+    for method in BINARY_METHODS:
+        model = sc.SoftCalibratedClassifier(GaussianNB(), method=method).fit(copies, y)
+        after = sc.brier(y, model.predict_proba(copies)[:, 1])
+        assert after < 0.7 * sc.brier(y, raw.predict_proba(copies)[:, 1])
+
+
+def test_frames_sparse_rows_lists_and_pipelines(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+    plain = sc.SoftCalibratedClassifier(LogisticRegression()).fit(x, y).predict_proba(x)
+    for given in (csr_array(x), x.tolist(), pd.DataFrame(x, columns=["a", "b", "c"])):
+        model = sc.SoftCalibratedClassifier(LogisticRegression()).fit(given, y)
+        np.testing.assert_allclose(model.predict_proba(given), plain, atol=1e-3)
+    pipe = make_pipeline(StandardScaler(), LogisticRegression())
+    piped = sc.SoftCalibratedClassifier(pipe).fit(x, y).predict_proba(x)
+    np.testing.assert_allclose(piped, plain, atol=0.02)
+
+
+def test_many_classes_and_one_that_a_fold_lacks(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(60, 2))
+    y = rng.dirichlet([1, 1, 1], 60)
+    y[1:, 2] = 0
+    y /= y.sum(axis=1, keepdims=True)
+    for method in ("temperature", "vector", "dirichlet"):
+        model = sc.SoftCalibratedClassifier(LogisticRegression(), method=method, cv=3).fit(x, y)
+        assert model.classes_.tolist() == [0, 1, 2]
+        np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
+
+
+def test_weights_of_rows(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+    weight = np.where(np.arange(300) < 200, 1.0, 0.0)
+    weighted = sc.SoftCalibratedClassifier(LogisticRegression(tol=1e-10)).fit(x, y, weight)
+    fewer = clone(weighted).fit(x[:200], y[:200])
+    np.testing.assert_allclose(weighted.estimator_.coef_, fewer.estimator_.coef_, atol=1e-6)
+    with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
+        clone(weighted).fit(x, y, -weight)
+
+
+def test_a_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+    fitted = LogisticRegression().fit(x[:100], np.where(y[:100] > 0.5, "yes", "no"))
+    model = sc.SoftCalibratedClassifier(FrozenEstimator(fitted), method="platt").fit(
+        x[100:], y[100:]
+    )
+    expected = sc.Platt().fit(fitted.predict_proba(x[100:])[:, 1], y[100:])
+    np.testing.assert_allclose(
+        model.predict_proba(x)[:, 1], expected.predict(fitted.predict_proba(x)[:, 1]), atol=1e-12
+    )
+    assert set(model.predict(x)) == {"no", "yes"}
+    with pytest.raises(
+        sc.InputError, match="one column per class of the frozen estimator, which has 2"
+    ):
+        sc.SoftCalibratedClassifier(FrozenEstimator(fitted)).fit(x[:2], np.eye(3)[:2])
+
+
+def test_a_classifier_without_weights_takes_hard_labels_alone(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+    model = sc.SoftCalibratedClassifier(KNeighborsClassifier(20), method="isotonic")
+    assert model.fit(x, y > 0.5).predict_proba(x).shape == (300, 2)
+    pipe = make_pipeline(StandardScaler(), KNeighborsClassifier(20))
+    for estimator in (KNeighborsClassifier(20), pipe):
+        with pytest.raises(sc.InputError, match="must take sample_weight to be trained"):
+            sc.SoftCalibratedClassifier(estimator).fit(x, y)
+
+
+def test_bad_calls_are_refused(soft: tuple[Any, Any]) -> None:
+    x, y = soft
+    with pytest.raises(sc.InputError, match="method must be one of temperature, platt, beta"):
+        sc.SoftCalibratedClassifier(GaussianNB(), method="vector").fit(x, y)
+    with pytest.raises(
+        sc.InputError, match="temperature, vector, dirichlet for labels of one column per"
+    ):
+        sc.SoftCalibratedClassifier(GaussianNB(), method="platt").fit(
+            x, np.column_stack([1 - y, y])
+        )
+    for given in (x[:10], x[:10].tolist()):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            sc.SoftCalibratedClassifier(GaussianNB()).fit(given, y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_check_estimator_of_the_classifier() -> None:
+    """What fails gives class numbers above 1, -1 or names as y, where we want probabilities."""
+    found = {
+        each["check_name"]: each["status"]
+        for each in check_estimator(
+            sc.SoftCalibratedClassifier(LogisticRegression()), on_skip=None, on_fail=None
+        )
+    }
+    passed = {name for name, status in found.items() if status == "passed"}
+    assert passed >= {
+        "check_estimator_cloneable", "check_estimator_tags_renamed", "check_valid_tag_types",
+        "check_estimator_repr", "check_no_attributes_set_in_init", "check_estimators_unfitted",
+        "check_do_not_raise_errors_in_init_or_set_params", "check_mixin_order",
+        "check_get_params_invariance", "check_set_params",
+    }  # fmt: skip
+
+
+def test_on_the_radiologists_every_method_helps() -> None:
+    d = lidc_malignancy()
+    found = sc.repair_preview(
+        d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"], groups=d["patient"]
+    )
+    for trial in found.after:
+        assert trial.brier < 0.85 * found.before.brier
+        assert trial.smece.high < found.before.smece.low
+
+
+SHARED = Path(os.environ.get("SOFTCAL_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.mark.skipif(
+    not (SHARED / "cifar10h_vgg16").is_dir(), reason="shared/data/cifar10h_vgg16 is not here"
+)
+def test_on_cifar10h_votes_repair_what_majorities_do_not() -> None:
+    """Fitted on every other image; top-label SMECE on the rest, the numbers of docs/repair.md."""
+    table = pq.read_table(SHARED / "cifar10h_vgg16" / "items.parquet")
+
+    def columns(prefix: str) -> Any:
+        names = [name for name in table.column_names if name.startswith(prefix)]
+        found = np.column_stack([table[name].to_numpy() for name in names]).astype(float)
+        return found / found.sum(axis=1, keepdims=True)
+
+    p, y = columns("prob_"), columns("votes_")
+    majority = np.eye(10)[y.argmax(axis=1)]
+    old, new = np.arange(len(p)) % 2 == 0, np.arange(len(p)) % 2 == 1
+
+    def top_label_smece(q: Any) -> float:
+        top = (np.arange(len(q)), q.argmax(axis=1))
+        return sc.smece(y[new][top], q[top])
+
+    found = [top_label_smece(p[new])] + [
+        top_label_smece(sc.Temperature().fit(p[old], labels[old]).predict(p[new]))
+        for labels in (y, majority)
+    ]
+    assert [round(each, 3) for each in found] == [0.068, 0.011, 0.035]
