@@ -14,6 +14,7 @@ import softcal as sc
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 from softcal.report.gather import MAX_SLICES, Roles, fine_grid, gather
+from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
 
 if TYPE_CHECKING:
@@ -138,9 +139,9 @@ def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator
     }  # fmt: skip
     roles = Roles("y", ("p", "q"), "w", "m", "s")
     fine, bins = Bins.of(600), Bins.of(10)
-    whole = gather([columns], roles, fine, bins)
+    whole = gather([columns], roles, fine, bins, Sample())
     parts = [{k: v[i : i + 130] for k, v in columns.items()} for i in range(0, n, 130)]
-    merged = gather(parts, roles, fine, bins)
+    merged = gather(parts, roles, fine, bins, Sample())
     for name in ("p", "q"):
         for kind in ("soft", "hard"):
             left, right = getattr(whole, kind)[name], getattr(merged, kind)[name]
@@ -160,7 +161,9 @@ def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator
 
 def test_a_slice_without_weight_is_left_out() -> None:
     columns: dict[str, Any] = {"y": [0.5, 0.5], "p": [0.4, 0.6], "w": [1.0, 0.0], "s": ["a", "b"]}
-    found = gather([columns], Roles("y", ("p",), "w", None, "s"), Bins.of(10), Bins.of(10))
+    found = gather(
+        [columns], Roles("y", ("p",), "w", None, "s"), Bins.of(10), Bins.of(10), Sample()
+    )
     assert list(found.slices) == ["a"]
 
 
@@ -174,12 +177,12 @@ def test_a_slice_without_weight_is_left_out() -> None:
 )
 def test_unclear_columns_are_refused(roles: Roles, words: str) -> None:
     with pytest.raises(sc.InputError, match=words):
-        gather([], roles, Bins.of(10), Bins.of(10))
+        gather([], roles, Bins.of(10), Bins.of(10), Sample())
 
 
 def test_no_rows_are_refused() -> None:
     with pytest.raises(sc.InputError, match="no rows"):
-        gather([], Roles("y", ("p",)), Bins.of(10), Bins.of(10))
+        gather([], Roles("y", ("p",)), Bins.of(10), Bins.of(10), Sample())
 
 
 def test_too_many_slices_are_refused(tmp_path: Path) -> None:
@@ -190,7 +193,7 @@ def test_too_many_slices_are_refused(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"y": [0.5] * 150, "p": [0.5] * 150}
     batches = [{**columns, "s": list(range(k, k + 150))} for k in (0, 150)]
     with pytest.raises(sc.InputError, match="at most 200 slices"):
-        gather(batches, Roles("y", ("p",), by="s"), Bins.of(10), Bins.of(10))
+        gather(batches, Roles("y", ("p",), by="s"), Bins.of(10), Bins.of(10), Sample())
 
 
 def test_predictions_must_have_names(tmp_path: Path) -> None:
@@ -269,3 +272,35 @@ def test_models_are_compared_with_one_correction(tmp_path: Path) -> None:
     text = written(tmp_path, y, three, n_votes=m)
     assert "cannot tell which of prob_rf_all and again" in text
     assert "corrected for the 3 comparisons (Holm)" in text
+
+
+def test_a_sample_keeps_all_rows_or_as_many_at_random(rng: np.random.Generator) -> None:
+    y = rng.random(5000)
+    columns = {"y": y, "p": y**2, "q": y**3, "w": y + 1, "m": np.arange(5000) + 1}
+    roles = Roles("y", ("p", "q"), "w", "m")
+    parts = [{k: v[i : i + 700] for k, v in columns.items()} for i in range(0, 5000, 700)]
+    for most, kept in ((5000, 5000), (1000, 1000)):
+        sample = Sample(most)
+        gather(parts, roles, Bins.of(10), Bins.of(10), sample)
+        rows = sample.rows("q")
+        assert sample.seen == 5000
+        assert rows.y_true.size == kept
+        np.testing.assert_array_equal(rows.y_prob, rows.y_true**3)
+        np.testing.assert_array_equal(rows.sample_weight, rows.y_true + 1)
+        # Early and late rows have the same chance: the mean place is the middle.
+        assert rows.n_votes is not None
+        assert abs(rows.n_votes.mean() - 2500.5) < 4 * 5000 / np.sqrt(12 * kept)
+
+
+def test_repair_is_judged_on_rows_held_out(tmp_path: Path) -> None:
+    nodules = lidc_malignancy()
+    y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
+    page = written(tmp_path, y, {"forest": p})
+    found = sc.repair_preview(y, p)
+    assert f"On rows held out, {found.best} does best" in page
+    for trial in found.after:
+        assert f"<td>{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>" in page
+    exact = written(tmp_path, y, {"exact": y})
+    assert "No method improves the predictions" in exact
+    few = written(tmp_path, y[:99], {"forest": p[:99]}, sample_weight=np.ones(99))
+    assert "What repair would do" not in few

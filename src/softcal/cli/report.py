@@ -43,7 +43,9 @@ def report(
     console = terminal.console()
     for name, verdict in found.items():
         console.print(
-            Text.assemble((f"{name}: {verdict.headline}. ", "bold"), verdict.sentences[0])
+            Text.assemble(
+                (f"{terminal.printable(name)}: {verdict.headline}. ", "bold"), verdict.sentences[0]
+            )
         )
     console.print(Text(f"The report is in {output}: open it in a browser."))
 

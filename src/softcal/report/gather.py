@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from softcal.bins import Bins
     from softcal.inputs import Rows
+    from softcal.report.sample import Sample
 
 MAX_MODELS = 8
 MAX_SLICES = 200
@@ -94,13 +95,19 @@ def fine_grid(n_bins: int) -> int:
 
 
 def gather(
-    batches: Iterable[Mapping[str, npt.ArrayLike]], roles: Roles, fine: Bins, bins: Bins
+    batches: Iterable[Mapping[str, npt.ArrayLike]],
+    roles: Roles,
+    fine: Bins,
+    bins: Bins,
+    sample: Sample,
 ) -> Tables:
-    """Read the rows batch by batch and keep their tables."""
+    """Read the rows batch by batch and keep their tables, and a sample of the rows."""
     _refuse_unclear(roles)
     found: Tables | None = None
     for batch in batches:
-        tables = _tables(batch, roles, fine, bins)
+        rows = {name: _rows(batch, roles, name) for name in roles.preds}
+        tables = _tables(rows, None if roles.by is None else batch[roles.by], fine, bins)
+        sample.add(rows)
         found = tables if found is None else found.plus(tables)
     if found is None:
         message = "there are no rows to report on."
@@ -132,8 +139,7 @@ def _refuse_many_slices(count: int) -> None:
         raise InputError(message)
 
 
-def _tables(batch: Mapping[str, npt.ArrayLike], roles: Roles, fine: Bins, bins: Bins) -> Tables:
-    rows = {name: _rows(batch, roles, name) for name in roles.preds}
+def _tables(rows: dict[str, Rows], by: npt.ArrayLike | None, fine: Bins, bins: Bins) -> Tables:
     soft = {name: from_rows(columns, fine) for name, columns in rows.items()}
     hard = {
         name: from_rows(columns._replace(y_true=metrics.harden(columns.y_true)), fine)
@@ -142,11 +148,11 @@ def _tables(batch: Mapping[str, npt.ArrayLike], roles: Roles, fine: Bins, bins: 
     coarse = {name: table.coarsen(bins) for name, table in soft.items()}
     joint = {
         (a, b): joined_rows(rows[a], coarse[a], rows[b], coarse[b])
-        for a, b in combinations(roles.preds, 2)
+        for a, b in combinations(rows, 2)
     }
     slices: dict[str, dict[str, Reliability]] = {}
-    if roles.by is not None:
-        for value, part in _slices(batch[roles.by]):
+    if by is not None:
+        for value, part in _slices(by):
             some = {name: _part(columns, part) for name, columns in rows.items()}
             first = next(iter(some.values()))
             if first.sample_weight is None or first.sample_weight.any():

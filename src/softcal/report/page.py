@@ -16,6 +16,8 @@ from softcal.files import written_whole
 from softcal.inference import smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
+from softcal.report.repairs import repair_panel
+from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
 
 if TYPE_CHECKING:
@@ -66,9 +68,12 @@ def write_page(
 ) -> dict[str, Verdict]:
     """Write the report on these rows, and give each model's verdict."""
     coarse = Bins.of(bins)
-    tables = gather(batches, roles, Bins.of(fine_grid(len(coarse))), coarse)
+    sample = Sample()
+    tables = gather(batches, roles, Bins.of(fine_grid(len(coarse))), coarse, sample)
     models = _models(tables, coarse, level)
-    page = _page(tables, models, roles, coarse, level, {"title": title, "source": source})
+    repairs = repair_panel(sample, roles, coarse, level)
+    words = {"title": title, "source": source}
+    page = _page(tables, models, repairs, roles, coarse, level, words)
     with written_whole(path) as beside:
         beside.write_text(page, encoding="utf-8")
     return {model.name: model.verdict for model in models}
@@ -90,9 +95,14 @@ def _models(tables: Tables, bins: Bins, level: float) -> list[_Model]:
 
 
 def _page(
-    tables: Tables, models: list[_Model], roles: Roles, bins: Bins, level: float,
+    tables: Tables,
+    models: list[_Model],
+    repairs: list[dict[str, Any]],
+    roles: Roles,
+    bins: Bins,
+    level: float,
     words: dict[str, str],
-) -> str:  # fmt: skip
+) -> str:
     import jinja2
     import vl_convert
     from markupsafe import Markup
@@ -133,6 +143,8 @@ def _page(
         bins=len(bins),
         pairs=pairs,
         pair_reach=max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
+        repairs=repairs,
+        repair_reach=max((r["high"] for part in repairs for r in part["rows"]), default=1) or 1,
         by=roles.by,
         slices=slices,
         n_slice_intervals=len(tables.slices) * len(tables.soft),

@@ -155,8 +155,8 @@ def _next_step(interval: Interval, rel: Reliability, *, off: bool) -> str:
         )
     return (
         "Do not take these probabilities at face value. Recalibrate the model on rows that were "
-        "not used to train it, against the labels as they are, and judge the result on rows not "
-        "used for that."
+        "not used to train it, against the labels as they are: `softcal recalibrate`. What that "
+        "would do is shown below."
     )
 
 

@@ -1,0 +1,60 @@
+"""Rows kept for what needs rows rather than tables: all of them, or as many at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softcal import inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from softcal.inputs import Column, FloatArray, Rows
+
+MOST_ROWS = 200_000
+
+
+class Sample:
+    """A uniform sample of the rows that go by, of bounded size; the same rows every time."""
+
+    def __init__(self, most: int = MOST_ROWS) -> None:
+        self.seen = 0
+        self._most = most
+        self._rng = np.random.default_rng(0)
+        self._kept: dict[str, FloatArray] = {}
+        self._last: Mapping[str, Rows] = {}
+
+    def add(self, rows: Mapping[str, Rows]) -> None:
+        """Let the rows of all models go by: the same labels, other predictions."""
+        first = next(iter(rows.values()))
+        self._last = rows
+        self.seen += first.y_true.size
+        # The rows of least key are kept, so every row has the same chance.
+        columns = {"key": self._rng.random(first.y_true.size), "y": _float(first.y_true)}
+        columns |= {f"p {name}": _float(each.y_prob) for name, each in rows.items()}
+        if first.sample_weight is not None:
+            columns["w"] = _float(first.sample_weight)
+        if first.n_votes is not None:
+            columns["m"] = _float(first.n_votes)
+        if self._kept:
+            columns = {k: np.concatenate((self._kept[k], v)) for k, v in columns.items()}
+        if columns["key"].size > self._most:
+            least = np.sort(columns["key"].argpartition(self._most)[: self._most])
+            columns = {k: v[least] for k, v in columns.items()}
+        self._kept = columns
+
+    def rows(self, name: str) -> Rows:
+        """Give the rows kept, with the predictions of one model."""
+        kept = self._kept
+        return self._last[name]._replace(
+            y_true=kept["y"],
+            y_prob=kept[f"p {name}"],
+            sample_weight=kept.get("w"),
+            n_votes=kept.get("m"),
+        )
+
+
+def _float(values: Column) -> FloatArray:
+    return inputs.as_float64(values)
