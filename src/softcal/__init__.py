@@ -19,6 +19,7 @@ from softcal.metrics import (
 )
 from softcal.reliability import Reliability, reliability
 from softcal.streaming import StreamingReliability
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
     from softcal.calibrated_classifier import SoftCalibratedClassifier
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
         VectorScaling,
     )
     from softcal.chance import TestResult, calibration_test, consistency_band
+    from softcal.class_scores import (
+        dist_ce,
+        ent_ce,
+        ent_ce_signed,
+        multiclass_brier,
+        multiclass_kl_divergence,
+        multiclass_log_loss,
+        rank_cs,
+    )
     from softcal.comparison import Comparison, Ranking, compare, compare_many, compare_tables
     from softcal.cumulative import (
         CumulativeTest,
@@ -56,6 +66,12 @@ if TYPE_CHECKING:
     from softcal.inference import GapIntervals, Interval, gap_intervals, smece_interval
     from softcal.joint import JointTable, joint_table
     from softcal.maps.saved import load_calibrator
+    from softcal.multiclass import (
+        classwise_reliability,
+        classwise_smece,
+        top_label_reliability,
+        top_label_smece,
+    )
     from softcal.planning import (
         Assumptions,
         DifferencePlan,
@@ -72,6 +88,13 @@ if TYPE_CHECKING:
     from softcal.soft_classifier import SoftLabelClassifier
     from softcal.squared_gap import squared_gap_debiased, squared_gap_debiased_from_table
     from softcal.sweep import sweep_bins
+    from softcal.top_label_comparison import compare_top_label
+    from softcal.vote_noise import (
+        brier_without_vote_noise,
+        multiclass_brier_without_vote_noise,
+        vote_noise_floor,
+    )
+    from softcal.worker_skill import DawidSkene, dawid_skene
 
 __version__ = "0.1.0"
 
@@ -90,6 +113,27 @@ _LATER = {
             "VectorScaling",
         ),
         "chance": ("TestResult", "calibration_test", "consistency_band"),
+        "class_scores": (
+            "dist_ce",
+            "ent_ce",
+            "ent_ce_signed",
+            "multiclass_brier",
+            "multiclass_kl_divergence",
+            "multiclass_log_loss",
+            "rank_cs",
+        ),
+        "multiclass": (
+            "classwise_reliability",
+            "classwise_smece",
+            "top_label_reliability",
+            "top_label_smece",
+        ),
+        "vote_noise": (
+            "brier_without_vote_noise",
+            "multiclass_brier_without_vote_noise",
+            "vote_noise_floor",
+        ),
+        "worker_skill": ("DawidSkene", "dawid_skene"),
         "comparison": ("Comparison", "Ranking", "compare", "compare_many", "compare_tables"),
         "cumulative": (
             "CumulativeTest",
@@ -114,6 +158,7 @@ _LATER = {
         "inference": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
         "joint": ("JointTable", "joint_table"),
         "maps.saved": ("load_calibrator",),
+        "top_label_comparison": ("compare_top_label",),
         "planning": (
             "Assumptions",
             "DifferencePlan",
@@ -155,6 +200,7 @@ __all__ = [
     "Comparison",
     "CorpCurve",
     "CumulativeTest",
+    "DawidSkene",
     "DifferencePlan",
     "Dirichlet",
     "GapIntervals",
@@ -180,20 +226,29 @@ __all__ = [
     "Temperature",
     "TestResult",
     "VectorScaling",
+    "Votes",
     "bias",
     "brier",
+    "brier_without_vote_noise",
     "calibration_test",
+    "classwise_reliability",
+    "classwise_smece",
     "compare",
     "compare_many",
     "compare_tables",
+    "compare_top_label",
     "consistency_band",
     "corp",
     "corp_from_table",
+    "dawid_skene",
+    "dist_ce",
     "ecce_mad",
     "ecce_mad_from_table",
     "ecce_range",
     "ecce_range_from_table",
     "ece",
+    "ent_ce",
+    "ent_ce_signed",
     "gap_intervals",
     "harden",
     "joint_table",
@@ -203,10 +258,15 @@ __all__ = [
     "log_loss",
     "log_loss_decomposition",
     "max_gap",
+    "multiclass_brier",
+    "multiclass_brier_without_vote_noise",
+    "multiclass_kl_divergence",
+    "multiclass_log_loss",
     "pilot_correlation",
     "plan",
     "plan_budget",
     "plan_difference",
+    "rank_cs",
     "reliability",
     "reliability_bounds",
     "repair_preview",
@@ -219,5 +279,8 @@ __all__ = [
     "squared_gap_debiased",
     "squared_gap_debiased_from_table",
     "sweep_bins",
+    "top_label_reliability",
+    "top_label_smece",
+    "vote_noise_floor",
     "write_report",
 ]

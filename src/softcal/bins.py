@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from softcal.arrays import Column, column
 from softcal.errors import InputError, InputTypeError
-from softcal.inputs import Column, FloatArray, as_float64, column, probabilities
+from softcal.inputs import FloatArray, as_float64, probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

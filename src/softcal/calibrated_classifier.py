@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from softcal import inputs
+from softcal.arrays import column
 from softcal.errors import InputError
 from softcal.folds import folds
 from softcal.inputs import Names
@@ -100,7 +101,7 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self._labels_are_classes = labels.ndim == 2
         shares = labels if labels.ndim == 2 else np.column_stack([1 - labels, labels])
         if sample_weight is not None:
-            weight = inputs.as_float64(inputs.column(sample_weight, "sample_weight"))
+            weight = inputs.as_float64(column(sample_weight, "sample_weight"))
             shares = shares * weight[:, None]
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_, self.classes_ = self.estimator, np.asarray(self.estimator.classes_)

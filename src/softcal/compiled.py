@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import config, njit
 
+from softcal.class_inputs import SUM_TOLERANCE
 from softcal.inputs import LARGEST_WEIGHT, SMALLEST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from softcal.inputs import Column
+    from softcal.arrays import Column
 
 _lock = threading.Lock()
 _compiled_for: set[tuple[str, ...]] = set()
@@ -120,14 +121,77 @@ def add_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped
     return True
 
 
+@_compile
+def rows_sum_to_one(values):  # type: ignore[no-untyped-def]
+    """Whether the classes of each row sum to 1, to rounding."""
+    for i in range(values.shape[0]):
+        total = 0.0
+        for c in range(values.shape[1]):
+            total += np.float64(values[i, c])
+        if not abs(total - 1.0) <= SUM_TOLERANCE:
+            return False
+    return True
+
+
+@_compile
+def add_class_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped-def]
+    """Add a block of rows to the totals of each class, a column of p and y.
+
+    A run of rows is short enough to stay in the cache while its columns are read one by one.
+    """
+    partial = np.zeros_like(totals)
+    for start in range(0, p.shape[0], run):
+        stop = start + run
+        p_run, y_run = p[start:stop], y[start:stop]
+        w_run = None if w is None else w[start:stop]
+        m_run = None if m is None else m[start:stop]
+        if not (rows_sum_to_one(p_run) and rows_sum_to_one(y_run)):
+            return False
+        for c in range(p.shape[1]):
+            columns = p_run[:, c], y_run[:, c]
+            if not add_rows(*columns, w_run, m_run, edges, guide, partial[c]):
+                return False
+        totals += partial
+        partial[:] = 0.0
+    return True
+
+
+@_compile
+def top_of_rows(p, y, best, mass):  # type: ignore[no-untyped-def]
+    """Write the highest probability of each row, and the label's mass there; check both.
+
+    Without a branch inside: which class is highest, no processor can foresee.
+    """
+    broken = 0
+    for i in range(p.shape[0]):
+        top = 0
+        highest = p_sum = y_sum = 0.0
+        for c in range(p.shape[1]):
+            p_i = np.float64(p[i, c])
+            y_i = np.float64(y[i, c])
+            broken += not (0.0 <= p_i <= 1.0 and 0.0 <= y_i <= 1.0)
+            p_sum += p_i
+            y_sum += y_i
+            higher = p_i > highest
+            top = c if higher else top
+            highest = p_i if higher else highest
+        broken += not abs(p_sum - 1.0) <= SUM_TOLERANCE
+        broken += not abs(y_sum - 1.0) <= SUM_TOLERANCE
+        best[i] = highest
+        mass[i] = y[i, top]
+    return broken == 0
+
+
 def compile_for(*columns: Column | None) -> None:
     """Compile the loop for columns of these dtypes, if that is not done yet.
+
+    Where p and y have two dimensions, it is the loop over classes.
 
     The six sums of a bin lie side by side, and one vector instruction adds to four of them. LLVM
     finds that by itself when its SLP pass is on; Numba leaves it off, and has no option for it but
     a setting of the whole process, which is put back at once. No digit changes.
     """
-    key = tuple("" if column is None else column.dtype.char for column in columns)
+    key = tuple("" if column is None else f"{column.dtype.char}{column.ndim}" for column in columns)
     with _lock:
         if key in _compiled_for:
             return
@@ -146,13 +210,15 @@ def _call_without_rows(columns: tuple[Column | None, ...]) -> None:
 
     bins = Bins.uniform(1)
     none = [None if column is None else column[:0] for column in columns]
-    arguments = (*none, bins.edges, bins._guide, 1, np.zeros((1, 13)))  # noqa: SLF001
-    call_until_compiled(add_block, *arguments)
+    many = none[0] is not None and none[0].ndim == 2
+    loop, shape = (add_class_block, (1, 1, 13)) if many else (add_block, (1, 13))
+    arguments = (*none, bins.edges, bins._guide, 1, np.zeros(shape))  # noqa: SLF001
+    call_until_compiled(loop, *arguments)
 
 
 def call_until_compiled(function: Callable[..., Any], *arguments: object) -> None:
     """Call a compiled function, so that threads find it ready."""
-    for _ in range(3):
+    for _ in range(4):
         # A full disk: each time one function more is compiled, though its code is not kept.
         with suppress(OSError):
             function(*arguments)

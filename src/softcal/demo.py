@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from softcal.inputs import Column
+    from softcal.arrays import Column
 
 MODELS = {"prob_rf_all": "random forest", "prob_lr_geometry": "logistic regression"}
 

@@ -8,19 +8,17 @@ goes back, finds the first offender and raises. Good data is so read once.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from softcal.errors import InputError, InputTypeError
+from softcal.arrays import Column, column, numbered, refuse_missing
+from softcal.errors import InputError
+from softcal.votes import Votes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-Column: TypeAlias = npt.NDArray[Any]
-"""One-dimensional array of any real dtype, as the caller holds it where NumPy can read that."""
+    from collections.abc import Callable, Iterable, Iterator
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -74,7 +72,12 @@ def rows(
     n_votes: npt.ArrayLike | None = None,
     names: Names = _DEFAULT_NAMES,
 ) -> Rows:
-    """Check the kind, shape and length of the columns; leave the values unread."""
+    """Check the kind, shape and length of the columns; leave the values unread.
+
+    Votes of two classes are a label too: the share of the second class, with its number of votes.
+    """
+    indexes = [index_of(each) for each in (y_true, y_prob, sample_weight, n_votes)]
+    y_true, n_votes = labels_of_votes(y_true, n_votes, names)
     y = column(y_true, names.y_true)
     p = column(y_prob, names.y_prob)
     w = None if sample_weight is None else column(sample_weight, names.sample_weight)
@@ -86,13 +89,32 @@ def rows(
                 f"{y.size} rows, {name} has {other.size}. Pass one value of each per row."
             )
             raise InputError(message)
-    _refuse_misaligned(
-        (y_true, names.y_true),
-        (y_prob, names.y_prob),
-        (sample_weight, names.sample_weight),
-        (n_votes, names.n_votes),
-    )
+    refuse_misaligned(zip(indexes, names[:4], strict=True))
     return Rows(y, p, w, m, names)
+
+
+def labels_of_votes(
+    y_true: npt.ArrayLike, n_votes: npt.ArrayLike | None = None, names: Names = _DEFAULT_NAMES
+) -> tuple[npt.ArrayLike, npt.ArrayLike | None]:
+    """Take votes apart into labels and numbers of votes; leave other labels as they are."""
+    if not isinstance(y_true, Votes):
+        return y_true, n_votes
+    refuse_votes_twice(n_votes, names)
+    if y_true.n_classes != 2:
+        message = (
+            f"{names.y_true} must be votes of two classes: these are of {y_true.n_classes}. Choose "
+            f"one with {names.y_true}.binary({y_true.classes[0]!r:.60}), or use a metric of many "
+            "classes, such as top_label_smece or classwise_smece."
+        )
+        raise InputError(message)
+    return y_true.counts[:, 1] / y_true.totals, y_true.totals
+
+
+def refuse_votes_twice(n_votes: npt.ArrayLike | None, names: Names = _DEFAULT_NAMES) -> None:
+    """Refuse a number of votes beside votes, which have one."""
+    if n_votes is not None:
+        message = f"leave {names.n_votes} out: {names.y_true} are votes, which know their number."
+        raise InputError(message)
 
 
 def all_valid(
@@ -110,7 +132,7 @@ def all_valid(
 
 def probabilities(values: npt.ArrayLike, name: str) -> Column:
     """Check one column of probabilities, kind and values."""
-    array = column(values, name)
+    array = column(labels_of_votes(values)[0], name)
     _refuse_outside_unit(array, name)
     return array
 
@@ -119,12 +141,17 @@ def refuse(data: Rows) -> NoReturn:
     """Raise for the first value that breaks a rule. The caller knows there is one."""
     _refuse_outside_unit(data.y_true, data.names.y_true, data.names.from_logits)
     _refuse_outside_unit(data.y_prob, data.names.y_prob, data.names.from_logits)
+    check_weights_and_votes(data)
+    message = "the data changed while it was being read; try again on a copy of it."
+    raise InputError(message)
+
+
+def check_weights_and_votes(data: Rows) -> None:
+    """Refuse weights and numbers of votes that break a rule, where there are any."""
     if data.sample_weight is not None:
         _refuse_bad_weights(data.sample_weight, data.names.sample_weight)
     if data.n_votes is not None:
         _refuse_bad_votes(data.n_votes, data.names.n_votes)
-    message = "the data changed while it was being read; try again on a copy of it."
-    raise InputError(message)
 
 
 def refuse_no_weight(data: Rows) -> NoReturn:
@@ -155,102 +182,6 @@ def as_float64(part: Column) -> FloatArray:
     return np.ascontiguousarray(part, dtype=np.float64)
 
 
-def column(values: Any, name: str) -> Column:
-    """Turn any array-like into a one-dimensional array of real numbers, without a copy."""
-    array = values if type(values) is np.ndarray else _to_array(values, name)
-    _refuse_other_shapes(array, name)
-    kind = array.dtype.kind
-    if kind == "O":
-        return _from_objects(array, name)
-    if kind not in "fiub":
-        what = {"c": "complex numbers", "U": "text", "S": "text", "T": "text"}
-        message = (
-            f"{name} must hold real numbers: it holds {what.get(kind, str(array.dtype))} "
-            f"(dtype {array.dtype}). Convert it to float first."
-        )
-        raise InputTypeError(message)
-    return array
-
-
-def _refuse_other_shapes(array: Column, name: str) -> None:
-    if array.ndim != 1:
-        hint = "Pass a list, an array or a column, one value per row."
-        if array.ndim == 2 and 1 in array.shape:
-            hint = f"Pass that column itself (of an array, {name}.ravel())."
-        elif array.ndim == 2:
-            hint = f"Pass the column of one class (of an array, {name}[:, 1])."
-        message = f"{name} must be one column: it has shape {array.shape}. {hint}"
-        raise InputError(message)
-    if not array.size:
-        message = f"{name} is empty: pass at least one row."
-        raise InputError(message)
-
-
-def _to_array(values: Any, name: str) -> Column:
-    if isinstance(values, np.ma.MaskedArray):
-        missing = np.ma.getmaskarray(values)
-        if missing.any():
-            _refuse_missing(missing.ravel(), name)
-        return np.asarray(values.data)
-    try:
-        if hasattr(values, "detach") and hasattr(values, "device"):
-            return _from_torch(values, name)
-        if hasattr(values, "iloc") and hasattr(getattr(values, "dtype", None), "na_value"):
-            return _from_nullable(values)
-        return np.asarray(values)
-    except InputTypeError:
-        raise
-    except (TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        message = f"{name} must be a column of numbers: NumPy cannot read it ({reason:.200})."
-        raise InputTypeError(message) from error
-
-
-def _from_nullable(series: Any) -> Column:
-    """Read pandas' nullable numbers without making an object of each."""
-    if series.dtype.kind in "fiub":
-        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(series)
-
-
-def _from_torch(tensor: Any, name: str) -> Column:
-    if tensor.device.type != "cpu":
-        message = (
-            f"{name} must be on the CPU: this tensor is on {tensor.device}. Pass {name}.cpu()."
-        )
-        raise InputTypeError(message)
-    tensor = tensor.detach()
-    if str(tensor.dtype) == "torch.bfloat16":  # NumPy has no such type
-        tensor = tensor.float()
-    return np.asarray(tensor.numpy())
-
-
-def _from_objects(array: Column, name: str) -> Column:
-    """Read objects one by one: numbers pass, None and NA are missing, text is refused."""
-    from decimal import Decimal  # here, since few ever need it and it is slow to import
-
-    flat = array.ravel()
-    missing = np.array([_is_missing(value) for value in flat], dtype=bool)
-    if missing.any():
-        _refuse_missing(missing, name)
-    for position, value in enumerate(flat):
-        if not isinstance(value, Real | Decimal | np.bool_):
-            message = (
-                f"{name} must hold real numbers: {name}[{position}] is "
-                f"{value!r:.60} ({type(value).__name__}). Convert it to float first."
-            )
-            raise InputTypeError(message)
-    try:
-        return array.astype(np.float64)
-    except (OverflowError, ValueError) as error:
-        message = f"{name} must hold numbers that fit a float64: {error}."
-        raise InputError(message) from error
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or type(value).__name__ in {"NAType", "NaTType"}
-
-
 def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
     if isinstance(n_votes, int | np.integer) and not isinstance(n_votes, bool):
         return np.broadcast_to(column([n_votes], name), (size,))
@@ -259,31 +190,24 @@ def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
 
 def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.intp]:
     """Give each row the number of its group, from 0; groups may be named by anything."""
-    array = groups if isinstance(groups, np.ndarray) else _to_array(groups, "groups")
-    _refuse_other_shapes(array, "groups")
-    if array.size != data.y_true.size:
+    numbers = numbered(groups, "groups")[1]
+    if numbers.size != data.y_true.size:
         message = (
             f"{data.names.y_true} and groups must have the same length: {data.names.y_true} has "
-            f"{data.y_true.size} rows, groups has {array.size}."
+            f"{data.y_true.size} rows, groups has {numbers.size}."
         )
         raise InputError(message)
-    if array.dtype.kind in "fc":
-        missing = np.isnan(array)
-    elif array.dtype.kind == "O":
-        missing = np.array([_is_missing(name) or name != name for name in array])
-    else:
-        missing = np.zeros(1, dtype=bool)
-    if missing.any():
-        _refuse_missing(missing, "groups")
-    if array.dtype.kind == "O":  # of which NumPy cannot sort a mixture
-        numbers: dict[object, int] = {}
-        return np.array([numbers.setdefault(name, len(numbers)) for name in array], dtype=np.intp)
-    return np.unique(array, return_inverse=True)[1].astype(np.intp)
+    return numbers
 
 
-def _refuse_misaligned(*columns: tuple[Any, str]) -> None:
+def index_of(values: Any) -> Any:
+    """Give the pandas index of a column, or of the frame votes came in; None without one."""
+    return values.index if hasattr(values, "iloc") or isinstance(values, Votes) else None
+
+
+def refuse_misaligned(indexes: Iterable[tuple[Any, str]]) -> None:
     """Refuse pandas columns whose indexes differ: their rows may not belong together."""
-    indexed = [(values.index, name) for values, name in columns if hasattr(values, "iloc")]
+    indexed = [(index, name) for index, name in indexes if index is not None]
     for index, name in indexed[1:]:
         first, first_name = indexed[0]
         if not first.equals(index):
@@ -293,15 +217,6 @@ def _refuse_misaligned(*columns: tuple[Any, str]) -> None:
                 f"{name}.loc[{first_name}.index]), or pass .to_numpy() to go by position."
             )
             raise InputError(message)
-
-
-def _refuse_missing(missing: npt.NDArray[np.bool_], name: str) -> NoReturn:
-    message = (
-        f"{name} must have no missing values: {missing.sum()} of {missing.size} are NaN or "
-        f"null, the first at position {missing.argmax()}. Drop or impute those rows first; "
-        "softcal never drops rows itself."
-    )
-    raise InputError(message)
 
 
 def _refuse_outside_unit(
@@ -370,7 +285,7 @@ def _is_bad_vote(m: FloatArray) -> npt.NDArray[np.bool_]:
 def _refuse_nan(array: Column, name: str) -> None:
     missing = _where(array, np.isnan)
     if missing is not None:
-        _refuse_missing(missing, name)
+        refuse_missing(missing, name)
 
 
 def _where(

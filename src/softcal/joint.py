@@ -144,19 +144,23 @@ def few_enough(bins: Bins) -> Bins:
 
 
 def joined_rows(rows_a: Rows, a: Reliability, rows_b: Rows, b: Reliability) -> JointTable:
-    """Walk through both models' rows together; `a` and `b` have checked the values."""
+    """Walk through both models' rows together; `a` and `b` have checked the values.
+
+    The labels may differ too, as those of the class each model predicts do.
+    """
     n_bins = len(a.bins)
     cross = np.zeros(n_bins * n_bins)
     differing, infinite_a, infinite_b = 0, 0, 0
     brier = log_loss = PairedSums()
-    for (p_a, y, w), (p_b, _, _) in zip(rows_a.blocks(), rows_b.blocks(), strict=True):
-        w = np.ones(y.size) if w is None else w  # noqa: PLW2901
-        d_a, d_b = p_a - y, p_b - y
+    for (p_a, y_a, w), (p_b, y_b, _) in zip(rows_a.blocks(), rows_b.blocks(), strict=True):
+        w = np.ones(p_a.size) if w is None else w  # noqa: PLW2901
+        d_a, d_b = p_a - y_a, p_b - y_b
         cell = a.bins._locate(p_a) * n_bins + a.bins._locate(p_b)  # noqa: SLF001
         cross += np.bincount(cell, w * w * d_a * d_b, n_bins * n_bins)
-        differing += int(((p_a != p_b) & (w > 0)).sum())
-        brier = brier.plus(_paired((p_a - p_b) * (d_a + d_b), w))
-        loss_a, loss_b = cross_entropy(y, p_a), cross_entropy(y, p_b)
+        differing += int((((p_a != p_b) | (y_a != y_b)) & (w > 0)).sum())
+        # p and y apart, so that labels that are the same cancel exactly.
+        brier = brier.plus(_paired(((p_a - p_b) - (y_a - y_b)) * (d_a + d_b), w))
+        loss_a, loss_b = cross_entropy(y_a, p_a), cross_entropy(y_b, p_b)
         finite = np.isfinite(loss_a) & np.isfinite(loss_b) & (w > 0)
         log_loss = log_loss.plus(_paired(loss_a[finite] - loss_b[finite], w[finite]))
         infinite_a += int((np.isinf(loss_a) & (w > 0)).sum())

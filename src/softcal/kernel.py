@@ -1,6 +1,6 @@
 """The hot loop: rows in, per-bin sums out, in one pass and with the values checked.
 
-Two roads give the same sums. Up to `_LARGE` rows NumPy's bincount does it, which needs no
+Two roads give the same sums. Up to `LARGE` rows NumPy's bincount does it, which needs no
 compiler and takes a few dozen microseconds; above, the loop of `softcal.compiled`, on all cores.
 Which road is taken depends on the number of rows only, and both cut the rows in the same
 fixed way on every machine, so the same data always gives the same digits.
@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from softcal.inputs import Column, FloatArray, Rows, all_valid, as_float64
+from softcal.inputs import FloatArray, Rows, all_valid, as_float64
 from softcal.parallel import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from softcal.arrays import Column
     from softcal.bins import Bins
 
-_LARGE = 1 << 16
+LARGE = 1 << 16
 _BLOCK = 1 << 17
 
 
@@ -70,26 +71,33 @@ _VOTES = ("votes", "repeated", "vote_floor", "vote_noise")
 
 def bin_sums(rows: Rows, bins: Bins) -> Sums | None:
     """Add up the rows of each bin, or give None when some value breaks the rules."""
-    add_up = _numpy_sums if rows.y_prob.size <= _LARGE else _compiled_sums
+    add_up = _numpy_sums if rows.y_prob.size <= LARGE else _compiled_sums
     totals = add_up(rows, bins)
     if totals is None:
         return None
-    found = dict(zip(_columns(rows), totals, strict=True))
+    return as_sums(rows, totals)
+
+
+def as_sums(rows: Rows, totals: list[npt.NDArray[Any]]) -> Sums:
+    """Name the columns of the totals, and fill in those that follow from the others."""
+    found = dict(zip(columns_of(rows), totals, strict=True))
     found["count"] = count = found["count"].astype(np.int64)
     if rows.sample_weight is None:
         found["weight"] = found["weight_sq"] = count.astype(np.float64)
         found["residual_var"] = found["residual_sq"]
     if rows.n_votes is None:
-        found.update(dict.fromkeys(_VOTES, np.zeros(len(bins))))
+        found.update(dict.fromkeys(_VOTES, np.zeros(count.size)))
     return Sums(**found)
 
 
-def _columns(rows: Rows) -> tuple[str, ...]:
+def columns_of(rows: Rows) -> tuple[str, ...]:
+    """Give the names of the columns of the totals, in their order."""
     columns = _PLAIN if rows.sample_weight is None else _PLAIN + _WEIGHTS
     return columns if rows.n_votes is None else columns + _VOTES
 
 
-def _rows_per_partial_sum(n_bins: int) -> int:
+def rows_per_partial_sum(n_bins: int) -> int:
+    """Give how many rows are added up before the partial sums are put aside."""
     # More for many bins, or setting the partial sums aside would cost more than the rows.
     return max(1024, 8 * n_bins)
 
@@ -102,7 +110,7 @@ def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
         return None
     n_bins = len(bins)
     cell = bins._locate(p)  # noqa: SLF001
-    run = _rows_per_partial_sum(n_bins)
+    run = rows_per_partial_sum(n_bins)
     n_runs = -(-p.size // run)
     if n_runs == 1:
         return [np.bincount(cell, term, n_bins) for term in _terms(p, y, w, m)]
@@ -139,38 +147,45 @@ def _compiled_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
     # Imported here, since it imports Numba: a quarter of a second, once.
     from softcal.compiled import add_block, compile_for
 
-    shape = (len(bins), len(_columns(rows)))
-    run = _rows_per_partial_sum(len(bins))
-    size = max(_BLOCK, run)
+    run = rows_per_partial_sum(len(bins))
+    shape = (len(bins), len(columns_of(rows)))
 
-    def block_sums(start: int) -> FloatArray | None:
+    def block_sums(part: slice) -> FloatArray | None:
         totals = np.zeros(shape)
-        block = _block(rows, slice(start, start + size))
-        valid = add_block(*block, bins.edges, bins._guide, run, totals)  # noqa: SLF001
+        valid = add_block(*_block(rows, part), bins.edges, bins._guide, run, totals)  # noqa: SLF001
         return totals if valid else None
 
     compile_for(*_block(rows, slice(0)))  # before the threads start
-    total = np.zeros(shape)
-    lost = np.zeros_like(total)
-    starts = range(0, rows.y_prob.size, size)
-    for part in in_order(block_sums, starts, at_most=len(starts)):
-        if part is None:
+    total = joined_blocks(block_sums, rows.y_prob.size, len(bins))
+    return None if total is None else list(np.ascontiguousarray(total.T))
+
+
+def joined_blocks(
+    block_sums: Callable[[slice], FloatArray | None], n_rows: int, n_bins: int
+) -> FloatArray | None:
+    """Add up what all blocks of the rows give, on all cores; None if some block gives that."""
+    size = max(_BLOCK, rows_per_partial_sum(n_bins))
+    parts = [slice(start, start + size) for start in range(0, n_rows, size)]
+    total = lost = np.zeros(())
+    for block in in_order(block_sums, parts, at_most=len(parts)):
+        if block is None:
             return None
         # Kahan's sum: what rounding loses of one block is added with the next.
-        addend = part - lost
+        addend = block - lost
         longer = total + addend
         lost = (longer - total) - addend
         total = longer
-    return list(np.ascontiguousarray(total.T))
+    return total
 
 
 def _block(rows: Rows, part: slice) -> list[npt.NDArray[Any] | None]:
     """Cut out some rows as the loop can read them: contiguous float64 or float32."""
     columns = (rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes)
-    return [None if column is None else _readable(column[part]) for column in columns]
+    return [None if column is None else readable(column[part]) for column in columns]
 
 
-def _readable(part: Column) -> Column:
+def readable(part: Column) -> Column:
+    """Give a block of any shape as the loop reads it: contiguous, float64 or float32."""
     native = part.dtype in (np.float32, np.float64)
     block = np.ascontiguousarray(part) if native else as_float64(part)
     # Numba compiles anew for read-only arrays, which half of our callers have: so all are.

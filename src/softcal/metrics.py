@@ -15,7 +15,7 @@ from softcal.errors import InputError, InputTypeError
 from softcal.reliability import from_rows, reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from softcal.bins import BinsLike
     from softcal.inputs import FloatArray
@@ -267,7 +267,8 @@ def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None 
     >>> round(label_entropy([0.0, 0.5, 1.0]), 4)
     0.231
     """
-    return _mean(cross_entropy, y_true, y_true, sample_weight)
+    labels = inputs.labels_of_votes(y_true)[0]
+    return _mean(cross_entropy, labels, labels, sample_weight)
 
 
 def cross_entropy(y: FloatArray, p: FloatArray) -> FloatArray:
@@ -286,16 +287,29 @@ def _mean(
 ) -> float:
     """Weighted mean of what each row gives, block by block so that memory stays bounded."""
     rows = inputs.rows(y_true, y_prob, sample_weight)
-    totals, weights = [], []
-    for p, y, w in rows.blocks():
-        if not inputs.all_valid(p, y, w):
-            inputs.refuse(rows)
-        loss = terms(y, p)
-        if w is not None:
-            # A row of weight 0 is absent, even where its loss is infinite.
-            loss = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
-        totals.append(float(loss.sum()))
-        weights.append(float(y.size if w is None else w.sum()))
-    if not any(weights):
+
+    def losses() -> Iterator[tuple[FloatArray, FloatArray | None]]:
+        for p, y, w in rows.blocks():
+            if not inputs.all_valid(p, y, w):
+                inputs.refuse(rows)
+            yield terms(y, p), w
+
+    mean = weighted_mean(losses())
+    if mean is None:
         inputs.refuse_no_weight(rows)
-    return math.fsum(totals) / math.fsum(weights)
+    return mean
+
+
+def weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
+    """Give the mean of what rows lose, block by block with their weights; None of no weight."""
+    totals, weights = [], []
+    for loss, w in blocks:
+        if w is None:
+            totals.append(float(loss.sum()))
+            weights.append(float(loss.size))
+        else:
+            # A row of weight 0 is absent, even where its loss is infinite.
+            here = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
+            totals.append(float(here.sum()))
+            weights.append(float(w.sum()))
+    return math.fsum(totals) / math.fsum(weights) if any(weights) else None

@@ -10,28 +10,34 @@ import typer
 from rich.text import Text
 
 from softcal import terminal
+from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
 from softcal.cli.options import (
     DataFile,
     Format,
-    Label,
     Level,
+    MaybeLabel,
     NumberOfBins,
     Output,
     Votes,
     Weight,
     chance,
+    given,
     print_json,
+    without_infinities,
 )
 from softcal.errors import InputError
 
 
 def compare(
     data: DataFile,
-    label: Label,
+    label: MaybeLabel = None,
     pred: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(help="Column of predictions; twice, once per model.", metavar="COL"),
-    ],
+    ] = None,
+    label_columns: LabelColumns = None,
+    vote_columns: VoteColumns = None,
+    pred_columns: PredColumns = None,
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
@@ -42,6 +48,13 @@ def compare(
     from softcal.comparison import compare as compare_arrays
     from softcal.files import read_columns
 
+    chosen = Chosen(label_columns, vote_columns, pred_columns)
+    if chosen.is_asked_for:
+        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})
+        compare_classes(data, chosen, bins=bins, weight=weight, level=level, format_=format_)
+        return
+    label = given(label, "Missing option '--label'.")
+    pred = given(pred, "Missing option '--pred'.")
     if len(pred) != 2 or pred[0] == pred[1]:
         message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
         raise InputError(message)
@@ -58,16 +71,9 @@ def compare(
     card = {"n": len(columns[label]), "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
     card |= asdict(found)
     if format_ is Format.JSON:
-        print_json(_without_infinities(card))
+        print_json(without_infinities(card))
     else:
         _show_comparison(card)
-
-
-def _without_infinities(value: Any) -> Any:
-    """Replace infinite numbers, which JSON lacks, by null."""
-    if isinstance(value, dict):
-        return {key: _without_infinities(item) for key, item in value.items()}
-    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _show_comparison(card: dict[str, Any]) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+
+from softcal.errors import InputError
+
+T = TypeVar("T")
 
 
 class Format(StrEnum):
@@ -41,3 +46,17 @@ def chance(pvalue: float | None) -> str:
     if pvalue is None:
         return "-"
     return "<0.001" if pvalue < 0.001 else f"{pvalue:.3f}"
+
+
+def given(value: T | None, otherwise: str) -> T:
+    """Insist on an option that only some others can replace."""
+    if not value:
+        raise InputError(otherwise)
+    return value
+
+
+def without_infinities(value: Any) -> Any:
+    """Replace infinite numbers, which JSON lacks, by null."""
+    if isinstance(value, dict):
+        return {key: without_infinities(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isinf(value) else value

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
+from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
 from softcal.cli.options import (
     DataFile,
     Format,
@@ -19,9 +20,9 @@ from softcal.cli.options import (
     Votes,
     Weight,
     chance,
+    given,
     print_json,
 )
-from softcal.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
 
 def score(
     data: DataFile,
-    pred: Annotated[
-        list[str],
-        typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
-    ],
     label: MaybeLabel = None,
+    pred: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
+    ] = None,
     label_low: LabelLow = None,
     label_high: LabelHigh = None,
+    label_columns: LabelColumns = None,
+    vote_columns: VoteColumns = None,
+    pred_columns: PredColumns = None,
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
@@ -52,16 +56,22 @@ def score(
     from softcal.reliability import reliability
     from softcal.scorecard import Named, scorecard
 
-    if label_low is not None or label_high is not None:
+    chosen = Chosen(label_columns, vote_columns, pred_columns)
+    bounds = {"--label-low": label_low, "--label-high": label_high}
+    if chosen.is_asked_for:
+        one = {"--label": label, "--pred": pred, "--votes": votes, "--group": group}
+        chosen.refuse_with({**one, **bounds})
+        score_classes(data, chosen, bins=bins, weight=weight, level=level, format_=format_)
+        return
+    pred = given(pred, "Missing option '--pred'.")
+    if any(bounds.values()):
         others = {"--label": label, "--votes": votes, "--group": group}
         score_bounds(
             data, label_low, label_high, pred,
             bins=bins, weight=weight, format_=format_, others=others,
         )  # fmt: skip
         return
-    if label is None:
-        message = "give --label COL, or --label-low COL and --label-high COL."
-        raise InputError(message)
+    label = given(label, "give --label COL, or --label-low COL and --label-high COL.")
     optional = {"weight": weight, "votes": votes, "groups": group}
     columns = read_columns(
         data, [label, *pred, *(name for name in optional.values() if name is not None)], group

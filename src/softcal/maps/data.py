@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal import inputs
+from softcal.arrays import column
 from softcal.errors import InputError
 from softcal.inputs import FloatArray, Names
 
@@ -100,12 +101,12 @@ def _of_classes(
     one = fitting_data(_first(y_prob, p), _first(y_true, y), sample_weight, names)
     if sample_weight is None:
         return Data(p, y, one.w)
-    return _weighted(p, y, inputs.as_float64(inputs.column(sample_weight, names.sample_weight)))
+    return _weighted(p, y, inputs.as_float64(column(sample_weight, names.sample_weight)))
 
 
 def _first(values: Any, checked: FloatArray) -> npt.ArrayLike:
-    column: npt.ArrayLike = values.iloc[:, 0] if hasattr(values, "iloc") else checked[:, 0]
-    return column
+    first: npt.ArrayLike = values.iloc[:, 0] if hasattr(values, "iloc") else checked[:, 0]
+    return first
 
 
 def _weighted(p: FloatArray, y: FloatArray, w: FloatArray) -> Data:

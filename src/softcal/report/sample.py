@@ -11,7 +11,8 @@ from softcal import inputs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softcal.inputs import Column, FloatArray, Rows
+    from softcal.arrays import Column
+    from softcal.inputs import FloatArray, Rows
 
 MOST_ROWS = 200_000
 

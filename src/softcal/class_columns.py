@@ -1,0 +1,116 @@
+"""Which columns of a file hold the classes: a list of names, or a pattern that names them."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, NamedTuple
+
+from softcal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class ClassColumns(NamedTuple):
+    """The columns of some classes, and what a pattern calls these; None where it was a list."""
+
+    columns: tuple[str, ...]
+    classes: tuple[str, ...] | None
+
+
+def class_columns(spec: str, present: Sequence[str]) -> ClassColumns:
+    """Read `a,b,c` as names of columns, `prob_*_lr` or the prefix `prob_` as a pattern.
+
+    Of a pattern, the class is what the star stands for, or what follows the prefix.
+
+    Raises
+    ------
+    InputError
+        If these are not two columns or more, each of them once.
+
+    Examples
+    --------
+    >>> class_columns("prob_*_lr", ["prob_cat_lr", "prob_cat_nb", "prob_dog_lr"])
+    ClassColumns(columns=('prob_cat_lr', 'prob_dog_lr'), classes=('cat', 'dog'))
+    """
+    if "," in spec:
+        found = ClassColumns(tuple(name.strip() for name in spec.split(",")), None)
+    else:
+        found = _matching(spec, present)
+    columns = found.columns
+    if len(columns) < 2 or len(set(columns)) < len(columns):
+        message = (
+            f"{spec!r} must stand for two or more different columns: it stands for "
+            f"{', '.join(map(repr, columns)) or 'none'}. Give names with commas between them, a "
+            f"prefix or a pattern with a star. The columns are: {', '.join(map(repr, present))}."
+        )
+        raise InputError(message)
+    return found
+
+
+def _matching(spec: str, present: Sequence[str]) -> ClassColumns:
+    before, _, after = spec.partition("*")
+    names = [
+        name
+        for name in present
+        if name.startswith(before) and name.endswith(after) and len(name) > len(before + after)
+    ]
+    return ClassColumns(
+        tuple(names), tuple(name[len(before) : len(name) - len(after)] for name in names)
+    )
+
+
+def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[str, ...]:
+    """Give the other columns in the order of the labels': by class, or by place in a list.
+
+    Raises
+    ------
+    InputError
+        If the classes are not the same.
+    """
+    if labels.classes is None or other.classes is None:
+        if len(labels.columns) == len(other.columns):
+            return other.columns
+        message = (
+            f"{spec!r} must stand for as many columns as there are classes of the label, "
+            f"{len(labels.columns)}: it stands for {len(other.columns)}."
+        )
+        raise InputError(message)
+    if set(labels.classes) == set(other.classes):
+        place = dict(zip(other.classes, other.columns, strict=True))
+        return tuple(place[name] for name in labels.classes)
+    missing = sorted(set(labels.classes) - set(other.classes)) or ["none"]
+    surplus = sorted(set(other.classes) - set(labels.classes)) or ["none"]
+    message = (
+        f"{spec!r} must stand for the classes of the label: missing {', '.join(missing)}; "
+        f"beside them {', '.join(surplus)}. Use a narrower pattern, such as 'prob_*_model'."
+    )
+    raise InputError(message)
+
+
+def names_of_columns(path: Path) -> list[str]:
+    """Read the names of a file's columns, and nothing else of it."""
+    try:
+        if path.suffix.lower() in {".parquet", ".pq"}:
+            return _names_in_parquet(path)
+        mark = "\t" if path.suffix.lower() == ".tsv" else ","
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            return next(csv.reader(text, delimiter=mark), [])
+    except FileNotFoundError as error:
+        message = f"no such file: {path}"
+        raise InputError(message) from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        message = f"cannot read {path}: {' '.join(str(error).split())}"
+        raise InputError(message) from error
+
+
+def _names_in_parquet(path: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return list(pq.read_schema(path).names)
+    except pa.ArrowException as error:
+        message = f"cannot read {path}: {' '.join(str(error).split())}"
+        raise InputError(message) from error

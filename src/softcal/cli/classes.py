@@ -1,0 +1,215 @@
+"""`score` and `compare` of many classes, whose labels and predictions take several columns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from rich.markup import escape
+from rich.text import Text
+
+from softcal import terminal
+from softcal.cli.options import Format, chance, print_json, without_infinities
+from softcal.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+LabelColumns = Annotated[
+    str | None,
+    typer.Option(help="Many classes: columns of label shares, a,b,c or PREFIX*.", metavar="COLS"),
+]
+VoteColumns = Annotated[
+    str | None,
+    typer.Option(help="Many classes: columns of counts of votes instead.", metavar="COLS"),
+]
+PredColumns = Annotated[
+    list[str] | None,
+    typer.Option(help="Many classes: columns of predictions; once per model.", metavar="COLS"),
+]
+
+
+class Chosen(NamedTuple):
+    """What the options say about the columns of many classes."""
+
+    label_columns: str | None
+    vote_columns: str | None
+    pred_columns: list[str] | None
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether there are many classes at all."""
+        return any(self)
+
+    def refuse_with(self, others: dict[str, object]) -> None:
+        """Refuse options that are for one probability per row."""
+        for name, value in others.items():
+            if value:
+                message = f"{name} is for one probability per row: leave it out with many classes."
+                raise InputError(message)
+
+
+class Loaded(NamedTuple):
+    """Labels, predictions of each model, and weights, as the library takes them."""
+
+    y_true: npt.ArrayLike
+    predictions: dict[str, npt.ArrayLike]
+    sample_weight: npt.ArrayLike | None
+    label: str
+    classes: tuple[str, ...]
+    n: int
+
+
+def score_classes(
+    data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
+) -> None:
+    """Score models of many classes by all that can be asked of them."""
+    loaded = _load(data, chosen, weight)
+    models = _models(loaded, bins, level)
+    card = {**_head(loaded, bins), "models": models}
+    if format_ is Format.JSON:
+        print_json(card)
+        return
+    console = terminal.console()
+    terminal.print_titled(console, _title(card, data), _models_side_by_side(models))
+    console.print(_HOW_TO_READ, style="dim")
+
+
+def compare_classes(
+    data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
+) -> None:
+    """Compare two models of many classes, by all of that and by the predicted class's interval."""
+    from softcal.top_label_comparison import compare_top_label
+
+    loaded = _load(data, chosen, weight)
+    if len(loaded.predictions) != 2:
+        message = "give --pred-columns twice, with different columns, to compare two models."
+        raise InputError(message)
+    comparison = compare_top_label(
+        loaded.y_true,
+        *loaded.predictions.values(),
+        bins=bins,
+        sample_weight=loaded.sample_weight,
+        level=level,
+    )
+    found, models = asdict(comparison), _models(loaded, bins, level)
+    card = {**_head(loaded, bins), "models": models, "top_label": without_infinities(found)}
+    if format_ is Format.JSON:
+        print_json(card)
+        return
+    console = terminal.console()
+    terminal.print_titled(console, _title(card, data), _models_side_by_side(models))
+    a, b = loaded.predictions
+    console.print(Text(_verdict(a, b, found)))
+
+
+def _load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
+    from softcal.arrays import column
+    from softcal.class_columns import class_columns, in_order_of, names_of_columns
+    from softcal.files import read_columns
+    from softcal.votes import Votes
+
+    label = chosen.vote_columns or chosen.label_columns
+    if (chosen.vote_columns is None) == (chosen.label_columns is None) or label is None:
+        message = "give one of --label-columns (shares) and --vote-columns (counts)."
+        raise InputError(message)
+    if not chosen.pred_columns:
+        message = "Missing option '--pred-columns'."
+        raise InputError(message)
+    present = names_of_columns(data)
+    labels = class_columns(label, present)
+    models = {
+        spec: in_order_of(labels, class_columns(spec, present), spec)
+        for spec in chosen.pred_columns
+    }
+    wanted = [*labels.columns, *(name for names in models.values() for name in names)]
+    columns = read_columns(data, wanted if weight is None else [*wanted, weight])
+
+    def matrix(names: tuple[str, ...]) -> npt.NDArray[Any]:
+        return np.column_stack([column(columns[name], name) for name in names])
+
+    classes = labels.classes or labels.columns
+    y_true: npt.ArrayLike = matrix(labels.columns)
+    if chosen.vote_columns is not None:
+        y_true = Votes(y_true, classes=classes)
+    predictions: dict[str, npt.ArrayLike] = {spec: matrix(names) for spec, names in models.items()}
+    w = None if weight is None else columns[weight]
+    return Loaded(y_true, predictions, w, label, classes, len(columns[wanted[0]]))
+
+
+def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:
+    from softcal.class_scorecard import class_scorecard
+
+    return class_scorecard(
+        loaded.y_true,
+        loaded.predictions,
+        loaded.classes,
+        bins=bins,
+        sample_weight=loaded.sample_weight,
+        level=level,
+    )
+
+
+def _head(loaded: Loaded, bins: int) -> dict[str, Any]:
+    return {"n": loaded.n, "bins": bins, "label": loaded.label, "classes": loaded.classes}
+
+
+def _title(card: dict[str, Any], data: Path) -> str:
+    return (
+        f"{data.name}: {card['n']:,} rows, label {card['label']}, {len(card['classes'])} classes, "
+        f"{card['bins']} bins"
+    )
+
+
+_ROWS = {
+    "top-label SMECE": ("top_label_smece", ".4f"),
+    "classwise SMECE": ("classwise_smece", ".4f"),
+    "DistCE": ("dist_ce", ".4f"),
+    "  floor by vote noise": ("dist_ce_floor", ".4f"),
+    "EntCE": ("ent_ce", ".4f"),
+    "  signed": ("ent_ce_signed", "+.4f"),
+    "RankCS": ("rank_cs", ".4f"),
+    "Brier": ("brier", ".4f"),
+    "  without vote noise": ("brier_without_vote_noise", ".4f"),
+    "log loss": ("log_loss", ".4f"),
+    "KL divergence": ("kl_divergence", ".4f"),
+}
+
+_HOW_TO_READ = (
+    "Top-label: the predicted class's probability against the label's mass on that class. "
+    "Classwise: each class against the rest, averaged. DistCE, EntCE, Brier, KL: item by item, so "
+    "the noise of few votes counts too. RankCS: share of items in the right order; higher is "
+    "better, of all others lower."
+)
+
+
+def _models_side_by_side(models: list[dict[str, Any]]) -> Any:
+    table = terminal.table("", *(escape(model["pred"]) for model in models))
+    for name, (key, form) in _ROWS.items():
+        values = [model[key] for model in models]
+        if any(value is not None for value in values) or key == "kl_divergence":
+            table.add_row(name, *("-" if v is None else f"{v:{form}}" for v in values))
+        if key == "top_label_smece":
+            level = f"  {100 * models[0]['level']:g} % interval"
+            table.add_row(level, *(f"{m['low']:.3f}-{m['high']:.3f}" for m in models))
+            table.add_row("  p-value", *(chance(model["pvalue"]) for model in models))
+    return table
+
+
+def _verdict(a: str, b: str, found: dict[str, Any]) -> str:
+    interval = f"{found['low']:+.3f} to {found['high']:+.3f}"
+    level = f"{100 * found['level']:g} %"
+    if found["low"] <= 0 <= found["high"]:
+        return (
+            f"These data cannot tell whose top label is better calibrated, {a}'s or {b}'s: the "
+            f"{level} interval of the difference, {interval}, contains 0."
+        )
+    better, worse = (a, b) if found["high"] < 0 else (b, a)
+    return (
+        f"The top label of {better} is better calibrated than that of {worse}: the {level} "
+        f"interval of the difference, {interval}, leaves out 0."
+    )
