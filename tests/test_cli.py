@@ -213,6 +213,20 @@ def test_report_writes_one_page_and_says_the_verdict(tmp_path: Path) -> None:
     assert f"<title>Calibration of {FOREST} and {REGRESSION}</title>" in path.read_text("utf-8")
 
 
+def test_report_on_many_classes(tmp_path: Path) -> None:
+    rows = ["a_x,a_y,v_x,v_y,s", "0.8,0.2,4,1,u", "0.3,0.7,2,2,w", "0.6,0.4,5,0,u"]
+    path, page = tmp_path / "classes.csv", tmp_path / "r.html"
+    path.write_text("\n".join(rows) + "\n")
+    options = ("--vote-columns", "v_*", "--pred-columns", "a_*", "-o", page)
+    shown = softcal("report", path, *options, "--by", "s")
+    assert shown.returncode == 0, shown.stderr
+    assert "the share of v_* on that class" in page.read_text(encoding="utf-8")
+    assert softcal("report", path, *options).returncode == 0
+    refused = softcal("report", path, *options, "--votes", "v_x")
+    assert refused.returncode == 2
+    assert "--votes is for one probability per row" in refused.stderr
+
+
 def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run softcal in a real interpreter in which one module cannot be imported."""
     code = f"import sys; sys.modules[{module!r}] = None; from softcal.__main__ import main; main()"

@@ -13,7 +13,8 @@ import pytest
 import softcal as sc
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
-from softcal.report.gather import MAX_SLICES, Roles, fine_grid, gather
+from softcal.report.gather import MAX_SLICES, fine_grid, gather
+from softcal.report.parts import Roles, parts_of_columns
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
 
@@ -139,9 +140,9 @@ def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator
     }  # fmt: skip
     roles = Roles("y", ("p", "q"), "w", "m", "s")
     fine, bins = Bins.of(600), Bins.of(10)
-    whole = gather([columns], roles, fine, bins, Sample())
+    whole = gather(parts_of_columns([columns], roles), fine, bins, Sample())
     parts = [{k: v[i : i + 130] for k, v in columns.items()} for i in range(0, n, 130)]
-    merged = gather(parts, roles, fine, bins, Sample())
+    merged = gather(parts_of_columns(parts, roles), fine, bins, Sample())
     for name in ("p", "q"):
         for kind in ("soft", "hard"):
             left, right = getattr(whole, kind)[name], getattr(merged, kind)[name]
@@ -161,9 +162,8 @@ def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator
 
 def test_a_slice_without_weight_is_left_out() -> None:
     columns: dict[str, Any] = {"y": [0.5, 0.5], "p": [0.4, 0.6], "w": [1.0, 0.0], "s": ["a", "b"]}
-    found = gather(
-        [columns], Roles("y", ("p",), "w", None, "s"), Bins.of(10), Bins.of(10), Sample()
-    )
+    parts = parts_of_columns([columns], Roles("y", ("p",), "w", None, "s"))
+    found = gather(parts, Bins.of(10), Bins.of(10), Sample())
     assert list(found.slices) == ["a"]
 
 
@@ -177,12 +177,12 @@ def test_a_slice_without_weight_is_left_out() -> None:
 )
 def test_unclear_columns_are_refused(roles: Roles, words: str) -> None:
     with pytest.raises(sc.InputError, match=words):
-        gather([], roles, Bins.of(10), Bins.of(10), Sample())
+        gather(parts_of_columns([], roles), Bins.of(10), Bins.of(10), Sample())
 
 
 def test_no_rows_are_refused() -> None:
     with pytest.raises(sc.InputError, match="no rows"):
-        gather([], Roles("y", ("p",)), Bins.of(10), Bins.of(10), Sample())
+        gather(parts_of_columns([], Roles("y", ("p",))), Bins.of(10), Bins.of(10), Sample())
 
 
 def test_too_many_slices_are_refused(tmp_path: Path) -> None:
@@ -193,7 +193,12 @@ def test_too_many_slices_are_refused(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"y": [0.5] * 150, "p": [0.5] * 150}
     batches = [{**columns, "s": list(range(k, k + 150))} for k in (0, 150)]
     with pytest.raises(sc.InputError, match="at most 200 slices"):
-        gather(batches, Roles("y", ("p",), by="s"), Bins.of(10), Bins.of(10), Sample())
+        gather(
+            parts_of_columns(batches, Roles("y", ("p",), by="s")),
+            Bins.of(10),
+            Bins.of(10),
+            Sample(),
+        )
 
 
 def test_predictions_must_have_names(tmp_path: Path) -> None:
@@ -281,7 +286,7 @@ def test_a_sample_keeps_all_rows_or_as_many_at_random(rng: np.random.Generator) 
     parts = [{k: v[i : i + 700] for k, v in columns.items()} for i in range(0, 5000, 700)]
     for most, kept in ((5000, 5000), (1000, 1000)):
         sample = Sample(most)
-        gather(parts, roles, Bins.of(10), Bins.of(10), sample)
+        gather(parts_of_columns(parts, roles), Bins.of(10), Bins.of(10), sample)
         rows = sample.rows("q")
         assert sample.seen == 5000
         assert rows.y_true.size == kept
@@ -304,3 +309,25 @@ def test_repair_is_judged_on_rows_held_out(tmp_path: Path) -> None:
     assert "No method improves the predictions" in exact
     few = written(tmp_path, y[:99], {"forest": p[:99]}, sample_weight=np.ones(99))
     assert "What repair would do" not in few
+
+
+def test_a_report_on_many_classes_is_about_the_predicted_class(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.dirichlet(np.ones(4) / 2, 3000)
+    y = 0.6 * p + 0.1  # surer than the labels
+    path = tmp_path / "report.html"
+    models = {"model": p, "other": 0.5 * p + 0.125}
+    sc.write_top_label_report(path, y, models, by=np.arange(3000) % 3, title="Four classes")
+    page = path.read_text(encoding="utf-8")
+    table = sc.Reliability.from_dict(data_in(page)["models"][0]["soft"])
+    assert table.coarsen(10).smece == pytest.approx(sc.top_label_smece(y, p), abs=1e-12)
+    majority = np.eye(4)[y.argmax(axis=1)]
+    hard = sc.Reliability.from_dict(data_in(page)["models"][0]["hard"])
+    assert hard.coarsen(10).smece == pytest.approx(sc.top_label_smece(majority, p), abs=1e-12)
+    assert "over-confident" in page
+    assert "The probability of the predicted class is compared with" in page
+    assert "other is better calibrated than model" in page
+    assert "What repair would do" not in page
+    with pytest.raises(sc.InputError, match="at most 8 models: got 9"):
+        sc.write_top_label_report(path, y, {str(k): p for k in range(9)})

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     )
     from softcal.plot import ReliabilityDisplay
     from softcal.repair import RepairPreview, repair_preview
-    from softcal.report import write_report
+    from softcal.report import write_report, write_top_label_report
     from softcal.smooth import smooth_ece, smooth_ece_from_table
     from softcal.soft_classifier import SoftLabelClassifier
     from softcal.squared_gap import squared_gap_debiased, squared_gap_debiased_from_table
@@ -170,7 +170,7 @@ _LATER = {
         ),
         "plot": ("ReliabilityDisplay",),
         "repair": ("RepairPreview", "repair_preview"),
-        "report": ("write_report",),
+        "report": ("write_report", "write_top_label_report"),
         "soft_classifier": ("SoftLabelClassifier",),
         "smooth": ("smooth_ece", "smooth_ece_from_table"),
         "squared_gap": ("squared_gap_debiased", "squared_gap_debiased_from_table"),
@@ -283,4 +283,5 @@ __all__ = [
     "top_label_smece",
     "vote_noise_floor",
     "write_report",
+    "write_top_label_report",
 ]

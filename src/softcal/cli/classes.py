@@ -68,7 +68,7 @@ def score_classes(
     data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
 ) -> None:
     """Score models of many classes by all that can be asked of them."""
-    loaded = _load(data, chosen, weight)
+    loaded = load(data, chosen, weight)
     models = _models(loaded, bins, level)
     card = {**_head(loaded, bins), "models": models}
     if format_ is Format.JSON:
@@ -85,7 +85,7 @@ def compare_classes(
     """Compare two models of many classes, by all of that and by the predicted class's interval."""
     from softcal.top_label_comparison import compare_top_label
 
-    loaded = _load(data, chosen, weight)
+    loaded = load(data, chosen, weight)
     if len(loaded.predictions) != 2:
         message = "give --pred-columns twice, with different columns, to compare two models."
         raise InputError(message)
@@ -107,7 +107,8 @@ def compare_classes(
     console.print(Text(_verdict(a, b, found)))
 
 
-def _load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
+def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
+    """Read the columns of many classes."""
     from softcal.arrays import column
     from softcal.class_columns import class_columns, in_order_of, names_of_columns
     from softcal.files import read_columns

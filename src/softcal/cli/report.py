@@ -3,53 +3,100 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from softcal import terminal
-from softcal.cli.options import DataFile, Label, Level, NumberOfBins, Votes, Weight
+from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, load
+from softcal.cli.options import (
+    DataFile,
+    Level,
+    MaybeLabel,
+    NumberOfBins,
+    Votes,
+    Weight,
+    given,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from softcal.report.page import About
+    from softcal.report.parts import Part, Roles
 
 
 def report(
     data: DataFile,
-    label: Label,
+    label: MaybeLabel = None,
     pred: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
-    ],
+    ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The HTML file to write.", metavar="FILE")
     ] = Path("report.html"),
     by: Annotated[
         str | None, typer.Option(help="Column: report each of its values too.", metavar="COL")
     ] = None,
+    label_columns: LabelColumns = None,
+    vote_columns: VoteColumns = None,
+    pred_columns: PredColumns = None,
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
     level: Level = 0.95,
 ) -> None:
     """Write a report on the calibration of one or more models, as one HTML file."""
-    from softcal.files import read_columns
-    from softcal.report.gather import Roles
     from softcal.report.page import write_page
+    from softcal.report.parts import Roles
 
-    roles = Roles(label, tuple(pred), weight, votes, by)
-    columns = read_columns(data, roles.columns, by)
-    found = write_page(
-        output, [columns], roles, bins=bins, level=level, title=_title(pred), source=data.name
-    )
+    chosen = Chosen(label_columns, vote_columns, pred_columns)
+    if chosen.is_asked_for:
+        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})
+        parts, about = _of_classes(data, chosen, weight, by)
+    else:
+        pred = given(pred, "Missing option '--pred'.")
+        roles = Roles(given(label, "Missing option '--label'."), tuple(pred), weight, votes, by)
+        parts, about = _of_columns(data, roles)
+    found = write_page(output, parts, about, bins=bins, level=level)
     console = terminal.console()
     for name, verdict in found.items():
-        console.print(
-            Text.assemble(
-                (f"{terminal.printable(name)}: {verdict.headline}. ", "bold"), verdict.sentences[0]
-            )
-        )
+        heading = f"{terminal.printable(name)}: {verdict.headline}. "
+        console.print(Text.assemble((heading, "bold"), verdict.sentences[0]))
     console.print(Text(f"The report is in {output}: open it in a browser."))
 
 
-def _title(models: list[str]) -> str:
+def _of_columns(data: Path, roles: Roles) -> tuple[Iterable[Part], About]:
+    from softcal.files import read_columns
+    from softcal.report.page import About
+    from softcal.report.parts import parts_of_columns
+
+    columns = read_columns(data, roles.columns, roles.by)
+    about = About(
+        _title(roles.preds), data.name, roles.label,
+        by=roles.by, weight=roles.weight, votes=roles.votes,
+    )  # fmt: skip
+    return parts_of_columns([columns], roles), about
+
+
+def _of_classes(
+    data: Path, chosen: Chosen, weight: str | None, by: str | None
+) -> tuple[Iterable[Part], About]:
+    """Report on the predicted class: its probability against its share of the label."""
+    from softcal.files import read_columns
+    from softcal.report.page import TOP_LABEL, About
+    from softcal.report.parts import part_of_classes
+
+    loaded = load(data, chosen, weight)
+    slices = None if by is None else read_columns(data, [by], by)[by]
+    part = part_of_classes(loaded.y_true, loaded.predictions, loaded.sample_weight, slices)
+    label = f"the share of {loaded.label} on that class"
+    title = _title(tuple(loaded.predictions))
+    return [part], About(title, data.name, label, kind=TOP_LABEL, by=by, weight=weight)
+
+
+def _title(models: tuple[str, ...]) -> str:
     *others, last = models
     return f"Calibration of {', '.join(others)} and {last}" if others else f"Calibration of {last}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softcal.errors import InputTypeError
-from softcal.report.gather import Roles
+from softcal.report.parts import Roles, part_of_classes, parts_of_columns
 
 if TYPE_CHECKING:
     import os
@@ -57,11 +57,9 @@ def write_report(
     >>> (folder / "report.html").read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
     """
-    from softcal.report.page import write_page
+    from softcal.report.page import About, write_page
 
-    if not isinstance(y_prob, Mapping):
-        message = f"y_prob must map names to columns: got {type(y_prob).__name__}."
-        raise InputTypeError(message)
+    _refuse_nameless(y_prob)
     columns: dict[str, npt.ArrayLike] = {label: y_true, **y_prob}
 
     def named(name: str, values: npt.ArrayLike | None) -> str | None:
@@ -77,6 +75,62 @@ def write_report(
         label, tuple(y_prob), named("sample_weight", sample_weight), named("n_votes", n_votes),
         named("by", by),
     )  # fmt: skip
-    write_page(
-        Path(path), [columns], roles, bins=bins, level=level, title=title, source="arrays in Python"
+    about = About(
+        title, "arrays in Python", label, by=roles.by, weight=roles.weight, votes=roles.votes
     )
+    write_page(Path(path), parts_of_columns([columns], roles), about, bins=bins, level=level)
+
+
+def write_top_label_report(
+    path: str | os.PathLike[str],
+    y_true: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
+    *,
+    by: npt.ArrayLike | None = None,
+    bins: int = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    title: str = "Calibration report",
+    label: str = "the label's share of that class",
+) -> None:
+    """Write a report on models of many classes: on the class each predicts.
+
+    The probability of the predicted class is compared with the label's share of that class, as in
+    `top_label_smece`. Otherwise the report is that of `write_report`, less repair.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n, classes), or Votes
+        As in `top_label_reliability`.
+    y_prob : mapping from str to array-like of shape (n, classes)
+        The predictions of each model, by its name.
+    path, by, bins, sample_weight, level, title, label
+        As in `write_report`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_top_label_report(path, [[0.9, 0.1], [0.5, 0.5]], {"m": [[0.8, 0.2], [0.3, 0.7]]})
+    >>> path.exists()
+    True
+    """
+    from softcal.report.page import TOP_LABEL, About, write_page
+
+    _refuse_nameless(y_prob)
+    about = About(
+        title,
+        "arrays in Python",
+        label,
+        kind=TOP_LABEL,
+        by=None if by is None else "by",
+        weight=None if sample_weight is None else "sample_weight",
+    )
+    part = part_of_classes(y_true, y_prob, sample_weight, by)
+    write_page(Path(path), [part], about, bins=bins, level=level)
+
+
+def _refuse_nameless(y_prob: object) -> None:
+    if not isinstance(y_prob, Mapping):
+        message = f"y_prob must map names to columns: got {type(y_prob).__name__}."
+        raise InputTypeError(message)

@@ -5,44 +5,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal import inputs, metrics
 from softcal.errors import InputError
-from softcal.inputs import Names
 from softcal.joint import JointTable, joined_rows
 from softcal.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
     from softcal.bins import Bins
     from softcal.inputs import Rows
+    from softcal.report.parts import Part
     from softcal.report.sample import Sample
 
-MAX_MODELS = 8
 MAX_SLICES = 200
 _NO_VALUE = "(no value)"
-
-
-class Roles(NamedTuple):
-    """Which column is what."""
-
-    label: str
-    preds: tuple[str, ...]
-    weight: str | None = None
-    votes: str | None = None
-    by: str | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns needed, each once."""
-        optional = (self.weight, self.votes, self.by)
-        return list(dict.fromkeys([self.label, *self.preds, *filter(None, optional)]))
 
 
 @dataclass(frozen=True)
@@ -94,40 +76,17 @@ def fine_grid(n_bins: int) -> int:
     return shared * math.ceil(600 / shared)
 
 
-def gather(
-    batches: Iterable[Mapping[str, npt.ArrayLike]],
-    roles: Roles,
-    fine: Bins,
-    bins: Bins,
-    sample: Sample,
-) -> Tables:
-    """Read the rows batch by batch and keep their tables, and a sample of the rows."""
-    _refuse_unclear(roles)
+def gather(parts: Iterable[Part], fine: Bins, bins: Bins, sample: Sample) -> Tables:
+    """Read the rows part by part and keep their tables, and a sample of the rows."""
     found: Tables | None = None
-    for batch in batches:
-        rows = {name: _rows(batch, roles, name) for name in roles.preds}
-        tables = _tables(rows, None if roles.by is None else batch[roles.by], fine, bins)
-        sample.add(rows)
+    for part in parts:
+        tables = _tables(part, fine, bins)
+        sample.add(part.soft)
         found = tables if found is None else found.plus(tables)
     if found is None:
         message = "there are no rows to report on."
         raise InputError(message)
     return found
-
-
-def _refuse_unclear(roles: Roles) -> None:
-    if len(set(roles.preds)) != len(roles.preds) or roles.label in roles.preds:
-        message = (
-            "label and predictions must be different columns: "
-            f"got {', '.join([roles.label, *roles.preds])}."
-        )
-        raise InputError(message)
-    if len(roles.preds) > MAX_MODELS:
-        message = (
-            f"a report shows at most {MAX_MODELS} models: got {len(roles.preds)}. "
-            "Choose some, or use `softcal score`."
-        )
-        raise InputError(message)
 
 
 def _refuse_many_slices(count: int) -> None:
@@ -139,44 +98,31 @@ def _refuse_many_slices(count: int) -> None:
         raise InputError(message)
 
 
-def _tables(rows: dict[str, Rows], by: npt.ArrayLike | None, fine: Bins, bins: Bins) -> Tables:
+def _tables(part: Part, fine: Bins, bins: Bins) -> Tables:
+    rows = part.soft
     soft = {name: from_rows(columns, fine) for name, columns in rows.items()}
-    hard = {
-        name: from_rows(columns._replace(y_true=metrics.harden(columns.y_true)), fine)
-        for name, columns in rows.items()
-    }
+    hard = {name: from_rows(columns, fine) for name, columns in part.hard.items()}
     coarse = {name: table.coarsen(bins) for name, table in soft.items()}
     joint = {
         (a, b): joined_rows(rows[a], coarse[a], rows[b], coarse[b])
         for a, b in combinations(rows, 2)
     }
     slices: dict[str, dict[str, Reliability]] = {}
-    if by is not None:
-        for value, part in _slices(by):
-            some = {name: _part(columns, part) for name, columns in rows.items()}
+    if part.by is not None:
+        for value, at in _slices(part.by):
+            some = {name: _some(columns, at) for name, columns in rows.items()}
             first = next(iter(some.values()))
             if first.sample_weight is None or first.sample_weight.any():
                 slices[value] = {name: from_rows(r, bins) for name, r in some.items()}
     return Tables(soft, hard, joint, slices)
 
 
-def _rows(batch: Mapping[str, npt.ArrayLike], roles: Roles, pred: str) -> Rows:
-    names = Names(roles.label, pred, roles.weight or "", roles.votes or "")
-    return inputs.rows(
-        batch[roles.label],
-        batch[pred],
-        None if roles.weight is None else batch[roles.weight],
-        None if roles.votes is None else batch[roles.votes],
-        names,
-    )
-
-
-def _part(rows: Rows, part: npt.NDArray[np.intp]) -> Rows:
+def _some(rows: Rows, at: npt.NDArray[np.intp]) -> Rows:
     return rows._replace(
-        y_true=rows.y_true[part],
-        y_prob=rows.y_prob[part],
-        sample_weight=None if rows.sample_weight is None else rows.sample_weight[part],
-        n_votes=None if rows.n_votes is None else rows.n_votes[part],
+        y_true=rows.y_true[at],
+        y_prob=rows.y_prob[at],
+        sample_weight=None if rows.sample_weight is None else rows.sample_weight[at],
+        n_votes=None if rows.n_votes is None else rows.n_votes[at],
     )
 
 

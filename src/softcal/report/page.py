@@ -21,15 +21,15 @@ from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
-    import numpy.typing as npt
-
     from softcal.reliability import Reliability
-    from softcal.report.gather import Roles, Tables
+    from softcal.report.gather import Tables
+    from softcal.report.parts import Part
     from softcal.report.verdict import Verdict
 
+TOP_LABEL = "probability of the predicted class"
 _MOST_BINS = 200  # the page lets its reader choose
 _SLICES_SHOWN = 20
 _SCRIPT_NEEDS = "window.vegaEmbed = vegaEmbed;"
@@ -56,34 +56,37 @@ class _Model(NamedTuple):
     chance: str
 
 
+class About(NamedTuple):
+    """What the page says of itself."""
+
+    title: str
+    source: str
+    label: str
+    kind: str = "predictions"
+    by: str | None = None
+    weight: str | None = None
+    votes: str | None = None
+
+
 def write_page(
-    path: Path,
-    batches: Iterable[Mapping[str, npt.ArrayLike]],
-    roles: Roles,
-    *,
-    bins: int = 10,
-    level: float = 0.95,
-    title: str,
-    source: str,
+    path: Path, parts: Iterable[Part], about: About, *, bins: int = 10, level: float = 0.95
 ) -> dict[str, Verdict]:
     """Write the report on these rows, and give each model's verdict."""
     coarse = Bins.of(bins)
     sample = Sample()
-    tables = gather(batches, roles, Bins.of(fine_grid(len(coarse))), coarse, sample)
-    models = _models(tables, coarse, level)
-    repairs = repair_panel(sample, roles, coarse, level)
-    words = {"title": title, "source": source}
-    page = _page(tables, models, repairs, roles, coarse, level, words)
+    tables = gather(parts, Bins.of(fine_grid(len(coarse))), coarse, sample)
+    models = _models(tables, coarse, level, about)
+    page = _page(tables, models, sample, about, coarse, level)
     with written_whole(path) as beside:
         beside.write_text(page, encoding="utf-8")
     return {model.name: model.verdict for model in models}
 
 
-def _models(tables: Tables, bins: Bins, level: float) -> list[_Model]:
+def _models(tables: Tables, bins: Bins, level: float, about: About) -> list[_Model]:
     out = []
     for i, (name, fine) in enumerate(tables.soft.items()):
         hard = tables.hard[name].coarsen(bins)
-        found = verdict(fine.coarsen(bins), hard, level)
+        found = verdict(fine.coarsen(bins), hard, level, top_label=about.kind == TOP_LABEL)
         shape = SHAPES[i % len(SHAPES)]
         out.append(
             _Model(
@@ -95,13 +98,7 @@ def _models(tables: Tables, bins: Bins, level: float) -> list[_Model]:
 
 
 def _page(
-    tables: Tables,
-    models: list[_Model],
-    repairs: list[dict[str, Any]],
-    roles: Roles,
-    bins: Bins,
-    level: float,
-    words: dict[str, str],
+    tables: Tables, models: list[_Model], sample: Sample, about: About, bins: Bins, level: float
 ) -> str:
     import jinja2
     import vl_convert
@@ -113,6 +110,10 @@ def _page(
     choices = _choices(len(first.bins), len(bins))
     pairs = _pairs(tables, level)
     slices = _slices(tables, bins, level)
+    # A map of the predicted class's probability alone would not give probabilities of classes.
+    repairs = (
+        [] if about.kind == TOP_LABEL else repair_panel(sample, list(tables.soft), bins, level)
+    )
     data = {
         "level": level,
         "choices": choices,
@@ -131,10 +132,11 @@ def _page(
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
     return template.render(
-        title=words["title"],
+        title=about.title,
+        kind=about.kind,
         version=__version__,
         n=first.n,
-        label=roles.label,
+        label=about.label,
         soft_labels=not first.has_hard_labels,
         level=f"{100 * level:g} %",
         models=models,
@@ -145,11 +147,11 @@ def _page(
         pair_reach=max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
         repairs=repairs,
         repair_reach=max((r["high"] for part in repairs for r in part["rows"]), default=1) or 1,
-        by=roles.by,
+        by=about.by,
         slices=slices,
         n_slice_intervals=len(tables.slices) * len(tables.soft),
         slice_reach=max((r["high"] for s in slices for r in s["rows"]), default=1) or 1,
-        how=_how(first, roles, bins, words["source"]),
+        how=_how(first, list(tables.soft), about, bins),
         # Not escaped, for they are ours; but no text from the data may end the script they are in.
         data=Markup(_in_script(json.dumps(data, allow_nan=False))),  # noqa: S704
         charts=Markup(_in_script(json.dumps(charts(list(tables.soft))))),  # noqa: S704
@@ -225,23 +227,23 @@ def _slices(tables: Tables, bins: Bins, level: float) -> list[dict[str, Any]]:
     return out
 
 
-def _how(rel: Reliability, roles: Roles, bins: Bins, source: str) -> list[tuple[str, str]]:
+def _how(rel: Reliability, models: list[str], about: About, bins: Bins) -> list[tuple[str, str]]:
     from softcal import __version__
 
     how = [
-        ("source", source),
+        ("source", about.source),
         ("rows", f"{rel.n:,}"),
-        ("label", roles.label),
-        ("predictions", ", ".join(roles.preds)),
-        ("weights", roles.weight or "none: every row counts the same"),
-        ("votes", roles.votes or "not given"),
+        ("label", about.label),
+        (about.kind, ", ".join(models)),
+        ("weights", about.weight or "none: every row counts the same"),
+        ("votes", about.votes or "not given"),
         ("bins", f"{len(bins)} of equal width on [0, 1], the last one closed"),
         ("fine table", f"{len(rel.bins)} bins of equal width, from which the others are joined"),
         ("softcal", __version__),
         ("made on", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
-    if roles.by is not None:
-        how.insert(5, ("slices", roles.by))
+    if about.by is not None:
+        how.insert(5, ("slices", about.by))
     return how
 
 

@@ -9,17 +9,18 @@ from softcal.repair import BINARY_METHODS, preview_of
 if TYPE_CHECKING:
     from softcal.bins import Bins
     from softcal.repair import RepairPreview, Trial
-    from softcal.report.gather import Roles
     from softcal.report.sample import Sample
 
 FOLDS = 5
 FEWEST_ROWS = 100  # with fewer, what a fold says is chance
 
 
-def repair_panel(sample: Sample, roles: Roles, bins: Bins, level: float) -> list[dict[str, Any]]:
+def repair_panel(
+    sample: Sample, models: list[str], bins: Bins, level: float
+) -> list[dict[str, Any]]:
     """List, for each model, every method before and after; nothing when there are few rows."""
     out = []
-    for name in roles.preds:
+    for name in models:
         rows = sample.rows(name)
         some = (
             rows.y_prob.size if rows.sample_weight is None else int((rows.sample_weight > 0).sum())

@@ -28,13 +28,14 @@ class Sample:
         self._last: Mapping[str, Rows] = {}
 
     def add(self, rows: Mapping[str, Rows]) -> None:
-        """Let the rows of all models go by: the same labels, other predictions."""
+        """Let the rows of all models go by."""
         first = next(iter(rows.values()))
         self._last = rows
         self.seen += first.y_true.size
         # The rows of least key are kept, so every row has the same chance.
-        columns = {"key": self._rng.random(first.y_true.size), "y": _float(first.y_true)}
-        columns |= {f"p {name}": _float(each.y_prob) for name, each in rows.items()}
+        columns = {"key": self._rng.random(first.y_true.size)}
+        for name, each in rows.items():
+            columns[f"y {name}"], columns[f"p {name}"] = _float(each.y_true), _float(each.y_prob)
         if first.sample_weight is not None:
             columns["w"] = _float(first.sample_weight)
         if first.n_votes is not None:
@@ -50,7 +51,7 @@ class Sample:
         """Give the rows kept, with the predictions of one model."""
         kept = self._kept
         return self._last[name]._replace(
-            y_true=kept["y"],
+            y_true=kept[f"y {name}"],
             y_prob=kept[f"p {name}"],
             sample_weight=kept.get("w"),
             n_votes=kept.get("m"),

@@ -37,8 +37,13 @@ class _Side(NamedTuple):
     errors: float  # the same in standard errors
 
 
-def verdict(soft: Reliability, hard: Reliability, level: float) -> Verdict:
-    """Say how well calibrated a model is; `hard` is its table against hardened labels."""
+def verdict(
+    soft: Reliability, hard: Reliability, level: float, *, top_label: bool = False
+) -> Verdict:
+    """Say how well calibrated a model is; `hard` is its table against hardened labels.
+
+    Of a predicted class's probability, too high is over-confident, on either side of one half.
+    """
     interval = smece_interval(soft, level)
     pvalue = calibration_test(soft).pvalue
     off = interval.low > 0 or pvalue < 1 - level
@@ -53,6 +58,8 @@ def verdict(soft: Reliability, hard: Reliability, level: float) -> Verdict:
         ]
     else:
         headline = _direction(soft)
+        if top_label:
+            headline = _OF_THE_PREDICTED_CLASS.get(headline, headline)
         sentences = [
             f"The predictions are {_SAID[headline]}: {size}.",
             " ".join(_side_text(side) for side in sides),
@@ -72,6 +79,9 @@ _SAID = {
     "too low": "too low",
     "off in places": "too high in places and too low in others",
 }
+
+
+_OF_THE_PREDICTED_CLASS = {"too high": "over-confident", "too low": "under-confident"}
 
 
 def _direction(rel: Reliability) -> str:
