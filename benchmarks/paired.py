@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/paired.py [--scale 1.0]
 
-Prints, for each kind of label, size and scenario, how often three intervals of level 0.95 contain
-the true difference and how wide they are on average: the separate one (each model by itself,
-combined), a paired percentile bootstrap (Gaussian, of the bins), and the one softcal gives. A few
-minutes; `--scale 0.2` takes a fifth of the data sets.
+Writes docs/paired.csv and prints it: for each kind of label, size and scenario, how often three
+intervals of level 0.95 contain the true difference and how wide they are on average: the separate
+one (each model by itself, combined), a paired percentile bootstrap (Gaussian, of the bins), and the
+one softcal gives. A few minutes; `--scale 0.2` takes a fifth of the data sets and writes nothing.
 
 Labels are drawn from pi = Phi(z1 + z2/2 + z3/2). A knows z1 and z2, B the same or z1 and z3, so
 that Phi((z1 + z2/2)/sqrt(1.25)) is calibrated exactly, and true values are one-dimensional sums.
@@ -14,6 +14,8 @@ that Phi((z1 + z2/2)/sqrt(1.25)) is calibrated exactly, and true values are one-
 from __future__ import annotations
 
 import argparse
+import csv
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +24,11 @@ from rich.progress import track
 from rich.table import Table
 from scipy.special import ndtr, ndtri
 
+from softcal.files import written_whole
 from softcal.kernel import Sums
 from softcal.paired_interval import DifferenceIntervals
 
+DOCS = Path(__file__).parent.parent / "docs"
 KINDS = ("hard", "votes", "exact")
 SIZES = ((300, 15, 1000), (1000, 15, 1000), (10_000, 15, 300), (1000, 50, 400))
 ROWS_AT_ONCE = 300_000
@@ -38,6 +42,15 @@ class Scenario(NamedTuple):
     a: str
     b: str
     same: bool  # whether both models know the same
+
+
+class Joint(NamedTuple):
+    """Sums of joint tables, as `DifferenceIntervals` takes them."""
+
+    a: Sums
+    b: Sums
+    cross: Any
+    differing: Any
 
 
 SCENARIOS = {
@@ -85,7 +98,7 @@ def labels(kind: str, pi: Any, rng: np.random.Generator) -> Any:
 
 def drawn(
     scenario: Scenario, kind: str, n: int, n_bins: int, sets: int, rng: np.random.Generator
-) -> tuple[Sums, Sums, Any, Any]:
+) -> Joint:
     """Draw data sets and give the sums of their joint tables, one data set a line."""
     z1, z2, z3 = rng.standard_normal((3, sets, n))
     cal = ndtr((z1 + z2 / 2) / np.sqrt(1.25))
@@ -93,31 +106,37 @@ def drawn(
     y = labels(kind, ndtr(z1 + z2 / 2 + z3 / 2), rng)
     p_a = model(scenario.a, cal, n, n_bins, rng)
     p_b = model(scenario.b, cal_b, n, n_bins, rng)
-    line = np.arange(sets)[:, None]
-    bin_a, bin_b = located(p_a, n_bins), located(p_b, n_bins)
+    return joint_sums(y, p_a, p_b, 5 if kind == "votes" else 0, n_bins)
 
-    def added(cell: Any, cells: int, values: Any) -> Any:
-        flat = (line * cells + cell).ravel()
-        return np.bincount(flat, values.ravel(), sets * cells).reshape(sets, cells)
 
-    def sums(p: Any, bin_: Any) -> Sums:
-        d, p_var = p - y, p * (1 - p)
-        names = (np.ones_like(d), y, d, d * d, p_var, y * (1 - y))
-        count, label, residual, square, prob_var, label_var = (
-            added(bin_, n_bins, values) for values in names
-        )
-        floor = prob_var / 5 if kind == "votes" else np.zeros_like(count)
-        none = np.zeros_like(count)
-        return Sums(count, count, count, label, residual, square, square, prob_var, label_var,
-                    none, none, floor, none)  # fmt: skip
-
-    cross = added(bin_a * n_bins + bin_b, n_bins**2, (p_a - y) * (p_b - y))
-    return (
-        sums(p_a, bin_a),
-        sums(p_b, bin_b),
-        cross.reshape(sets, n_bins, n_bins),
+def joint_sums(y: Any, p_a: Any, p_b: Any, votes: int, n_bins: int) -> Joint:
+    """Add up many data sets (lines) at once; 0 votes where the labels are none, or one each."""
+    cell = located(p_a, n_bins) * n_bins + located(p_b, n_bins)
+    cross = added(cell, n_bins**2, (p_a - y) * (p_b - y))
+    return Joint(
+        model_sums(y, p_a, votes, n_bins),
+        model_sums(y, p_b, votes, n_bins),
+        cross.reshape(len(y), n_bins, n_bins),
         (p_a != p_b).sum(axis=1),
     )
+
+
+def model_sums(y: Any, p: Any, votes: int, n_bins: int) -> Sums:
+    d = p - y
+    count, label, residual, square, prob_var, label_var = (
+        added(located(p, n_bins), n_bins, values)
+        for values in (np.ones_like(d), y, d, d * d, p * (1 - p), y * (1 - y))
+    )
+    none = np.zeros_like(count)
+    floor = prob_var / votes if votes else none
+    return Sums(count, count, count, label, residual, square, square, prob_var, label_var,
+                none, none, floor, none)  # fmt: skip
+
+
+def added(cell: Any, cells: int, values: Any) -> Any:
+    """Add up the values of each cell, for each line apart."""
+    flat = (np.arange(len(cell))[:, None] * cells + cell).ravel()
+    return np.bincount(flat, values.ravel(), len(cell) * cells).reshape(len(cell), cells)
 
 
 def bootstrap(a: Sums, b: Sums, cross: Any, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -171,21 +190,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the data sets to draw")
     scale = parser.parse_args().scale
-    table = Table("labels", "n", "bins", "scenario", "true", title="coverage and mean width")
-    for name in ("separate", "bootstrap", "softcal"):
-        table.add_column(name, justify="right")
-    table.add_column("narrower", justify="right")
+    rows: list[dict[str, Any]] = []
     cells = [(k, s, name) for k in KINDS for s in SIZES for name in SCENARIOS]
-    worst = 1.0
-    console = Console(width=130)
     for kind, (n, n_bins, sets), name in track(cells, "simulating", console=Console(stderr=True)):
-        truth, *found = simulate(name, kind, n, n_bins, max(50, int(sets * scale)))
-        pairs = [f"{found[k]:.3f} {found[k + 1]:.4f}" for k in (0, 2, 4)]
-        saved = f"{1 - found[5] / found[1]:.0%}" if found[1] else "-"
-        table.add_row(kind, str(n), str(n_bins), name, f"{truth:.4f}", *pairs, saved)
-        worst = min(worst, found[4])
-    console.print(table)
-    console.print(f"least coverage of softcal's interval: {worst:.3f}")
+        sets = max(50, int(sets * scale))  # noqa: PLW2901
+        truth, *found = simulate(name, kind, n, n_bins, sets)
+        row = {"labels": kind, "n": n, "bins": n_bins, "scenario": name, "sets": sets}
+        row |= {"true": round(truth, 6)}
+        for method, place in (("separate", 0), ("bootstrap", 2), ("softcal", 4)):
+            row |= {f"{method}_coverage": round(found[place], 4)}
+            row |= {f"{method}_width": round(found[place + 1], 6)}
+        rows.append(row)
+    table = Table(*rows[0], title="coverage and mean width")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console(width=150).print(table)
+    least = min(row["softcal_coverage"] for row in rows)
+    print(f"least coverage of softcal's interval: {least:.3f}, {len(rows)} cells")
+    if scale >= 1:
+        write_csv(DOCS / "paired.csv", rows)
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with written_whole(path) as beside, beside.open("w", newline="") as lines:
+        writer = csv.DictWriter(lines, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

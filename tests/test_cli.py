@@ -355,13 +355,12 @@ def test_numbers_stored_as_text_are_refused(tmp_path: Path) -> None:
     assert "y must hold real numbers: y[0] is '0.5' (str)" in result.stderr
 
 
-def test_votes_and_groups_change_the_interval_alone() -> None:
+def test_votes_and_groups_change_the_uncertainty_alone() -> None:
     plain = card(DATA, "--label", "soft_malignant", "--pred", FOREST)["models"][0]
     options = ("--votes", "n_readers", "--group", "patient", "--level", "0.9")
     grouped = card(DATA, "--label", "soft_malignant", "--pred", FOREST, *options)["models"][0]
     assert grouped["smece"] == plain["smece"]
     assert grouped["level"] == 0.9
-    assert grouped["pvalue"] is None
     nodules = lidc_malignancy()
     rel = sc.reliability(
         nodules["soft_malignant"], nodules[FOREST],
@@ -369,6 +368,7 @@ def test_votes_and_groups_change_the_interval_alone() -> None:
     )  # fmt: skip
     found = sc.smece_interval(rel, 0.9)
     assert (grouped["low"], grouped["high"]) == (found.low, found.high)
+    assert grouped["pvalue"] == sc.calibration_test(rel).pvalue
     shown = softcal("score", DATA, "--label", "soft_malignant", "--pred", FOREST, *options).stdout
     assert "90 %" in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -392,6 +392,15 @@ def test_compare_gives_what_the_library_gives() -> None:
     for key in ("smece_a", "smece_b", "difference", "debiased", "low", "high", "level", "pvalue"):
         assert found[key] == getattr(expected, key)
     assert found["brier"]["difference"] == expected.brier.difference
+
+
+def test_compare_takes_groups() -> None:
+    found = comparison("--pred", FOREST, "--pred", REGRESSION, "--group", "patient")
+    nodules = lidc_malignancy()
+    labels, patient = nodules["soft_malignant"], nodules["patient"]
+    expected = sc.compare(labels, nodules[FOREST], nodules[REGRESSION], groups=patient)
+    for key in ("difference", "low", "high", "pvalue"):
+        assert found[key] == pytest.approx(getattr(expected, key), rel=1e-9)
 
 
 def test_compare_says_which_is_better_or_that_it_cannot_tell(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import ndtr, ndtri
 from strategies import N_BINS, UNIT, WEIGHT
 
 import softcal as sc
@@ -270,7 +271,6 @@ def test_alike_models_have_a_far_narrower_interval_than_either_alone(
 @pytest.mark.parametrize("other", [1.0, 1.45])
 def test_coverage(rng: np.random.Generator, other: float) -> None:
     """An overconfident model against a calibrated one, and against one nearly the same."""
-    from scipy.special import ndtr, ndtri
 
     def models(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return ndtr(1.6 * ndtri(c)), ndtr(other * ndtri(c))
@@ -283,6 +283,96 @@ def test_coverage(rng: np.random.Generator, other: float) -> None:
         found = compare(rng.random(1000) < c, *models(c))
         hits += found.low <= truth <= found.high
     assert hits >= 0.93 * 150
+
+
+# Groups
+
+
+def grouped(data: list[Row], n: int = 10) -> JointTable:
+    y, a, b, w = zip(*data, strict=True)
+    return joint_table(y, a, b, bins=n, sample_weight=w, groups=np.arange(len(y)) // 3)
+
+
+@given(data=ROWS, n=N_BINS, cut=st.integers(0, 20))
+def test_merged_is_the_whole_when_no_group_is_split(data: list[Row], n: int, cut: int) -> None:
+    parts = [part for part in (data[: 3 * cut], data[3 * cut :]) if any(w > 0 for *_, w in part)]
+    merged = sum(grouped(part, n) for part in parts)
+    assert isinstance(merged, JointTable)
+    whole = grouped(data, n)
+    assert_close(merged, whole)
+    ours, theirs = compare_tables(merged), compare_tables(whole)
+    for name in ("difference", "debiased", "low", "high"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9, abs=1e-12)
+
+
+def test_cross_with_groups_is_of_the_groups_sums(rng: np.random.Generator) -> None:
+    y, a, b = some(rng, 300)
+    w, group = rng.random(300), rng.integers(0, 40, 300)
+    found = joint_table(y, a, b, bins=4, sample_weight=w, groups=group)
+    bin_a, bin_b = (np.minimum(p * 4, 3).astype(int) for p in (a, b))
+    sums_a, sums_b = np.zeros((40, 4)), np.zeros((40, 4))
+    np.add.at(sums_a, (group, bin_a), w * (a - y))
+    np.add.at(sums_b, (group, bin_b), w * (b - y))
+    np.testing.assert_allclose(found.cross, sums_a.T @ sums_b, atol=1e-12)
+    loss = np.bincount(group, w * ((a - y) ** 2 - (b - y) ** 2))
+    weight = np.bincount(group, w)
+    expected = (loss.sum(), (weight * loss).sum(), (loss**2).sum())
+    np.testing.assert_allclose(found.brier, expected, atol=1e-12)
+    assert found.differing == 40
+
+
+def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
+    y, a, b = some(rng)
+    w = rng.random(y.size) + 0.1
+    plain = compare(y, a, b, sample_weight=w)
+    each = compare(y, a, b, sample_weight=w, groups=np.arange(y.size))
+    for name in ("difference", "debiased", "low", "high", "pvalue"):
+        assert getattr(each, name) == pytest.approx(getattr(plain, name), rel=1e-6, abs=1e-9)
+    for ours, theirs in ((each.brier, plain.brier), (each.log_loss, plain.log_loss)):
+        assert list(vars(ours).values()) == pytest.approx(list(vars(theirs).values()))
+
+
+def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -> None:
+    _, a, b = some(rng, 400)
+    y = rng.binomial(5, (a + b) / 2) / 5
+    once = compare(y, a, b)
+    four = [np.repeat(x, 4) for x in (y, a, b)]
+    copied = compare(*four, groups=np.repeat(np.arange(400), 4))
+    fooled = compare(*four)
+    assert copied.brier.pvalue == pytest.approx(once.brier.pvalue)
+    assert copied.high - copied.low == pytest.approx(once.high - once.low, rel=1e-9)
+    assert fooled.high - fooled.low < 0.8 * (once.high - once.low)
+    assert fooled.brier.pvalue < once.brier.pvalue
+
+
+def test_one_group_says_nothing() -> None:
+    found = compare([1.0, 0.0], [0.9, 0.2], [0.2, 0.3], groups=["a", "a"])
+    assert (found.low, found.high, found.pvalue) == (-1, 1, 1)
+    assert (found.brier.low, found.brier.high) == (-1, 1)
+
+
+def test_groups_and_weights_cover(rng: np.random.Generator) -> None:
+    """150 patients of six rows whose luck is shared; benchmarks/grouped.py is the whole."""
+    calibrated = (np.arange(60_000) + 0.5) / 60_000
+    truth = sc.smece(calibrated, ndtr(1.5 * ndtri(calibrated)))
+    patient = np.repeat(np.arange(150), 6)
+    hits = 0
+    for _ in range(200):
+        luck = rng.standard_normal(150)[patient]
+        q = rng.standard_normal(900)
+        y = rng.random(900) < ndtr(math.sqrt(2) * q + luck)
+        w = np.exp(rng.standard_normal(900))
+        found = compare(y, ndtr(1.5 * q), ndtr(q), sample_weight=w, groups=patient)
+        hits += found.low <= truth <= found.high
+    assert hits >= 0.93 * 200
+
+
+def test_many_models_with_groups(rng: np.random.Generator) -> None:
+    y, a, b = some(rng, 300)
+    groups = np.arange(300) // 5
+    pair = compare_many(y, {"a": a, "b": b}, groups=groups).pairs[0]
+    one, two = (a, b) if pair.a == "a" else (b, a)
+    assert pair.comparison == compare(y, one, two, groups=groups)
 
 
 # Many models

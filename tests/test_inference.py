@@ -270,10 +270,38 @@ def test_many_tables_at_once_are_each_for_itself(rng: np.random.Generator) -> No
         assert (low[k], high[k]) == (pytest.approx(found.low), pytest.approx(found.high))
 
 
-def test_the_test_refuses_groups() -> None:
-    rel = sc.reliability([0, 1, 0], [0.2, 0.4, 0.6], groups=["a", "a", "b"])
-    with pytest.raises(sc.InputError, match="takes rows as independent"):
-        sc.calibration_test(rel)
+def test_the_test_with_every_group_of_one_row_is_nearly_the_test(rng: np.random.Generator) -> None:
+    """With groups the variance is the residuals' own, as for soft labels; for those it is the same."""
+    p = rng.random(2000)
+    y = rng.binomial(5, p) / 5
+    plain = sc.calibration_test(sc.reliability(y, p))
+    grouped = sc.calibration_test(sc.reliability(y, p, groups=np.arange(2000)))
+    assert grouped.statistic == pytest.approx(plain.statistic, rel=1e-9)
+    assert grouped.pvalue == pytest.approx(plain.pvalue, rel=0.02)
+
+
+def test_rows_copied_within_a_group_are_no_more_evidence(rng: np.random.Generator) -> None:
+    p = rng.random(500)
+    y = rng.binomial(5, p**1.1) / 5
+    once = sc.calibration_test(sc.reliability(y, p))
+    group = np.repeat(np.arange(500), 4)
+    copied = sc.calibration_test(sc.reliability(np.repeat(y, 4), np.repeat(p, 4), groups=group))
+    assert copied.pvalue == pytest.approx(once.pvalue, rel=0.1)
+    fooled = sc.calibration_test(sc.reliability(np.repeat(y, 4), np.repeat(p, 4)))
+    assert fooled.pvalue < once.pvalue / 10
+
+
+def test_certainty_contradicted_in_a_group() -> None:
+    found = sc.calibration_test(sc.reliability([0, 1, 1], [0, 0, 1], groups=["a", "a", "b"]))
+    assert found.pvalue == 0.0
+    perfect = sc.calibration_test(sc.reliability([0, 1, 0.5], [0, 1, 0.5], groups=["a", "a", "b"]))
+    assert perfect.pvalue == 1.0
+
+
+def test_one_group_says_nothing_of_the_others() -> None:
+    found = sc.smece_interval(sc.reliability([0, 1, 0], [0.2, 0.4, 0.6], groups=["a"] * 3))
+    assert (found.low, found.high) == (0.0, 1.0)
+    assert found.note == "One group says nothing about the others."
 
 
 # Gap intervals
@@ -359,14 +387,30 @@ def clustered(rng: np.random.Generator, size: int) -> sc.Reliability:
     return sc.reliability(y, p, groups=np.repeat(np.arange(150), size))
 
 
-def test_intervals_cover_where_rows_share_their_luck(rng: np.random.Generator) -> None:
-    grouped, plain = [], []
+def test_intervals_and_test_hold_where_rows_share_their_luck(rng: np.random.Generator) -> None:
+    grouped, plain, rejected, fooled = [], [], [], []
     for _ in range(300):
         rel = clustered(rng, 6)
+        ungrouped = sc.Reliability(rel.bins, rel.sums)
         grouped.append(sc.smece_interval(rel).low <= 0)
-        plain.append(sc.smece_interval(sc.Reliability(rel.bins, rel.sums)).low <= 0)
+        plain.append(sc.smece_interval(ungrouped).low <= 0)
+        rejected.append(sc.calibration_test(rel).pvalue < 0.05)
+        fooled.append(sc.calibration_test(ungrouped).pvalue < 0.05)
     assert np.mean(grouped) > 0.95
     assert np.mean(plain) < 0.9
+    assert np.mean(rejected) < 0.05 + 3 * 0.0126  # three standard errors of 300
+    assert np.mean(fooled) > 0.15
+
+
+def test_gaps_all_alike_of_exact_labels_are_covered(rng: np.random.Generator) -> None:
+    """Nearly all rows have a gap of .05, a few less: without the row more it is .88."""
+    sets, n = 600, 100
+    hits = 0
+    for _ in range(sets):
+        p = rng.random(n)
+        found = sc.smece_interval(sc.reliability(np.maximum(p - 0.05, 0), p, bins=5))
+        hits += found.low <= 0.04875 <= found.high
+    assert hits / sets >= 0.95  # the full simulation says .97; a standard error of 600 is .007
 
 
 # The consistency band

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, gammaincc, ndtri
 
-from softcal.errors import InputError
+from softcal.clusters import Clusters, joined_square
 from softcal.inference import GapIntervals, refuse_bad_level
 from softcal.kernel import Sums
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from softcal.reliability import Reliability
 
 _SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
+_SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
 _NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
 
 
@@ -65,13 +66,7 @@ def calibration_test(rel: Reliability) -> TestResult:
     1.0
     """
     rel.smece  # noqa: B018  refuses an empty table
-    if rel.clusters is not None:
-        message = (
-            "the test takes rows as independent, and this table was built with groups. Look "
-            "whether smece_interval contains 0 instead."
-        )
-        raise InputError(message)
-    one = _tests(Sums(*(values[None, :] for values in rel.sums)))
+    one = _tests(Sums(*(values[None, :] for values in rel.sums)), rel.clusters)
     return TestResult(
         float(one.pvalue[0]),
         float(one.bins[0]),
@@ -142,27 +137,29 @@ def calibration_pvalues(sums: Sums) -> FloatArray:
     return _tests(sums).pvalue
 
 
-def _tests(s: Sums) -> _Tests:
+def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
     # Scale as if the weights had a mean square of 1, so that variances count events.
     scale = s.count.sum(axis=1, keepdims=True) / s.weight_sq.sum(axis=1, keepdims=True)
-    group = _groups_with_an_event(s.prob_var * scale, s.count)
+    expected = s.prob_var * scale
+    if clusters is not None:  # rows of a group are worth less than as many on their own
+        expected = expected * s.weight_sq.sum() / clusters.weight.sum()
+    group = _groups_with_an_event(expected, s.count)
     joined = _joiner(group)
     residual = joined(s.residual * np.sqrt(scale))
-    events, own = joined(s.prob_var * scale), joined(s.residual_var * scale)
     weight = joined(s.weight)
-    size = weight**2 / np.maximum(joined(s.weight_sq), 1e-300)
     mean_prob = joined(s.label + s.residual) / np.maximum(weight, 1e-300)
-
-    hard = np.asarray(~s.label_var.any(axis=1, keepdims=True))
-    dispersion = _dispersion(events, own, hard)
-    variance = _calibrated_variance(events, own, hard)
-    known = variance > _NO_VARIANCE
-    safe = np.where(known, variance, 1.0)
+    noise = (
+        _independent_noise(s, scale, joined)
+        if clusters is None
+        else _grouped_noise(s, clusters, float(scale[0, 0]), group[0], joined(expected))
+    )
+    known = noise.variance > _NO_VARIANCE
+    safe = np.where(known, noise.variance, 1.0)
     terms = np.where(known, residual**2 / safe, 0.0)
     statistic = terms.sum(axis=1)
 
-    p_bins = _chance_of_bins(statistic, known, dispersion, events, size)
-    p_trend = _chance_of_trend(residual, variance, mean_prob, weight)
+    p_bins = _chance_of_bins(statistic, known, noise, safe)
+    p_trend = _chance_of_trend(residual, noise, mean_prob, weight)
     pvalue = _combined(p_bins, p_trend)
     # p is 0 or 1, and a label contradicts it: no calibrated model could have done that
     contradicted = ~known & (np.abs(residual) > _NO_VARIANCE)
@@ -176,6 +173,59 @@ def _tests(s: Sums) -> _Tests:
     return _Tests(pvalue, p_bins, p_trend, np.where(impossible, np.inf, statistic), share)
 
 
+class _Noise(NamedTuple):
+    """How the joined residuals vary where the model is calibrated."""
+
+    variance: FloatArray
+    between: FloatArray | None  # their covariances, 0 in the diagonal; None where there are none
+    events: FloatArray  # how many events the variance rests on
+    dispersion: FloatArray
+    size: FloatArray  # rows, or groups, of each
+
+
+def _independent_noise(
+    s: Sums, scale: FloatArray, joined: Callable[[FloatArray], FloatArray]
+) -> _Noise:
+    events, own = joined(s.prob_var * scale), joined(s.residual_var * scale)
+    size = joined(s.weight) ** 2 / np.maximum(joined(s.weight_sq), 1e-300)
+    hard = np.asarray(~s.label_var.any(axis=1, keepdims=True))
+    variance = _calibrated_variance(events, own, hard)
+    return _Noise(variance, None, events, _dispersion(events, own, hard), size)
+
+
+def _grouped_noise(
+    s: Sums,
+    clusters: Clusters,
+    scale: float,
+    group: npt.NDArray[np.intp],
+    events: FloatArray,
+) -> _Noise:
+    """Take the variance from the groups' sums, whatever the labels; one table only."""
+    starts = np.unique(group, return_index=True)[1]
+
+    def joined(square: FloatArray) -> FloatArray:
+        out = np.zeros_like(square)
+        out[: starts.size, : starts.size] = joined_square(square, starts)
+        return out
+
+    square, weight = joined(clusters.residual * scale), joined(clusters.weight)
+    own = square.diagonal()[None, :]
+    calibrated = np.zeros_like(own)
+    calibrated[0, : starts.size] = np.add.reduceat(s.prob_var[0] * scale, starts)
+    dispersion = own.sum(keepdims=True) / np.maximum(calibrated.sum(), 1e-300)
+    variance = _shrunk(own, dispersion * calibrated, events)
+    across = np.zeros_like(own)
+    across[0, : starts.size] = np.add.reduceat(s.weight[0], starts)
+    size = across**2 / np.maximum(weight.diagonal(), 1e-300)
+    between = square - np.diag(square.diagonal())
+    return _Noise(variance, between, events, np.ones((1, 1)), size)
+
+
+def _shrunk(own: FloatArray, pooled: FloatArray, events: FloatArray) -> FloatArray:
+    """Draw each variance towards what all bins say, the more the fewer events it rests on."""
+    return (events * own + _SHRINKAGE * pooled) / (events + _SHRINKAGE)
+
+
 def _dispersion(events: FloatArray, own: FloatArray, hard: npt.NDArray[np.bool_]) -> FloatArray:
     """Give how much of the variance of 0/1 labels the labels have, over the whole table."""
     total = np.maximum(events.sum(axis=-1, keepdims=True), 1e-300)
@@ -186,29 +236,39 @@ def _calibrated_variance(
     events: FloatArray, own: FloatArray, hard: npt.NDArray[np.bool_]
 ) -> FloatArray:
     """Give the variance of the residuals of a calibrated model: shrunk where events are few."""
-    pooled = _SHRINKAGE * _dispersion(events, own, hard)
-    return np.where(hard, events, events * (own + pooled) / (events + _SHRINKAGE))
+    pooled = _dispersion(events, own, hard) * events
+    return np.where(hard, events, _shrunk(own, pooled, events))
 
 
 def _groups_with_an_event(events: FloatArray, count: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     """Join neighbouring bins, left to right, until each group expects at least one event."""
-    tables, n_bins = events.shape
-    group = np.zeros((tables, n_bins), dtype=np.intp)
-    later = count[:, ::-1].cumsum(axis=1)[:, ::-1] - count  # rows in the bins that follow
-    current, expected = np.zeros(tables, dtype=np.intp), np.zeros(tables)
-    for b in range(n_bins):
-        group[:, b] = current
-        expected += events[:, b]
-        full = (expected >= 1) & (later[:, b] > 0)
-        current = current + full
-        expected[full] = 0.0
-    short = (expected < 1) & (current > 0)  # what is left joins its neighbour
-    group[short] = np.minimum(group[short], current[short, None] - 1)
+    return np.array(
+        [
+            _groups_of_one(*both)
+            for both in zip(events.tolist(), count.astype(bool).tolist(), strict=True)
+        ],
+        dtype=np.intp,
+    )
+
+
+def _groups_of_one(events: list[float], filled: list[bool]) -> list[int]:
+    # Plain numbers: for the few bins of one table that is quicker than arrays.
+    last = max(b for b, has_rows in enumerate(filled) if has_rows)
+    group, current, expected = [], 0, 0.0
+    for b, more in enumerate(events):
+        group.append(current)
+        expected += more
+        if expected >= 1 and b < last:
+            current, expected = current + 1, 0.0
+    if expected < 1 and current > 0:  # what is left joins its neighbour
+        group = [min(number, current - 1) for number in group]
     return group
 
 
 def _joiner(group: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
     """Give a function that adds up the bins of each group; places beyond the last group are 0."""
+    if (group == np.arange(group.shape[1])).all():  # with many rows nothing is joined
+        return lambda values: values
     place = (group + np.arange(len(group))[:, None] * group.shape[1]).ravel()
 
     def joined(values: FloatArray) -> FloatArray:
@@ -219,29 +279,33 @@ def _joiner(group: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
 
 
 def _chance_of_bins(
-    statistic: FloatArray,
-    known: npt.NDArray[np.bool_],
-    dispersion: FloatArray,
-    events: FloatArray,
-    size: FloatArray,
+    statistic: FloatArray, known: npt.NDArray[np.bool_], noise: _Noise, safe: FloatArray
 ) -> FloatArray:
     """Match a chi-square to the mean and variance of the statistic over groups."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        spread = np.maximum(2 + dispersion * (1 / events - 6 / size), 2 * (1 - 1 / size))
+        sparse = noise.dispersion * (1 / noise.events - 6 / noise.size)
+        spread = np.maximum(2 + sparse, 2 * (1 - 1 / noise.size))
     spread = np.maximum(np.where(known, spread, 0.0).sum(axis=1), 1e-9)
+    if noise.between is not None:  # Rao and Scott's correction
+        spread = spread + 2 * (noise.between**2 / (safe * safe.T)).sum()
     k = np.maximum(known.sum(axis=1), 1)
     out: FloatArray = gammaincc(k**2 / spread, statistic * k / spread)
     return out
 
 
 def _chance_of_trend(
-    residual: FloatArray, variance: FloatArray, mean_prob: FloatArray, weight: FloatArray
+    residual: FloatArray, noise: _Noise, mean_prob: FloatArray, weight: FloatArray
 ) -> FloatArray:
     """Test two directions: all too high or low, and too extreme or not extreme enough."""
+    variance = noise.variance
     centre = (mean_prob * weight).sum(axis=1) / weight.sum(axis=1)
     c = mean_prob - centre[:, None]
     level, tilt = residual.sum(axis=1), (residual * c).sum(axis=1)
     a, b, d = variance.sum(axis=1), (variance * c).sum(axis=1), (variance * c**2).sum(axis=1)
+    if noise.between is not None:
+        shared = noise.between @ np.stack([np.ones_like(c[0]), c[0]], axis=1)
+        a, b = a + shared[:, 0].sum(), b + (c[0] @ shared[:, 0])
+        d = d + c[0] @ shared[:, 1]
     a = np.maximum(a, 1e-300)
     determinant = a * d - b**2
     flat = determinant <= 1e-12 * a**2  # one group, or all alike: only the level can be tested
@@ -251,13 +315,13 @@ def _chance_of_trend(
 
 
 def _combined(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Combine two dependent p-values by Cauchy's distribution."""
+    """Combine two p-values of the same gaps by Cauchy's distribution."""
     low = np.maximum(np.minimum(first, second), 1e-300)
     high = np.maximum(np.maximum(first, second), 1e-300)
     tiny = 2 / (1 / low + 1 / high)  # the limit, where a tangent would overflow
     tangent = (np.tan(np.pi * (0.5 - low)) + np.tan(np.pi * (0.5 - high))) / 2
     out: FloatArray = np.where(low < 1e-12, tiny, 0.5 - np.arctan(tangent) / np.pi)
-    return np.clip(out, 0.0, 1.0)
+    return np.clip(_SHARED * out, 0.0, 1.0)
 
 
 def _by_bin(

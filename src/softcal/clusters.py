@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,25 @@ def joined_square(square: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArra
 
 def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Clusters:
     """Add up each group's residuals and weights per bin, and multiply them with each other."""
+    residual, weight = _per_group(rows, group, bins)
+    return Clusters(
+        int((weight.sum(axis=1) > 0).sum()),
+        (residual.T @ residual).toarray(),
+        (weight.T @ weight).toarray(),
+    )
+
+
+def cluster_cross_sums(
+    rows_a: Rows, rows_b: Rows, group: npt.NDArray[np.intp], bins: Bins
+) -> FloatArray:
+    """Multiply each group's residuals of one model with those of another, per pair of bins."""
+    (a, _), (b, _) = (_per_group(rows, group, bins) for rows in (rows_a, rows_b))
+    out: FloatArray = (a.T @ b).toarray()
+    return out
+
+
+def _per_group(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> tuple[Any, Any]:
+    """Add up w d and w over the rows of each group (lines) and bin (columns), as sparse arrays."""
     from scipy.sparse import csr_array
 
     n_bins = len(bins)
@@ -74,9 +93,4 @@ def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Cluster
     shape = (int(group.max()) + 1, n_bins)
     # Entries of the same group and bin are added up when the matrix is made.
     residual, weight = (csr_array((v, place), shape=shape) for v in (w * (p - y), w))
-    present = np.bincount(group, w, shape[0]) > 0
-    return Clusters(
-        int(present.sum()),
-        (residual.T @ residual).toarray(),
-        (weight.T @ weight).toarray(),
-    )
+    return residual, weight

@@ -19,15 +19,15 @@ from scipy.special import stdtr, stdtrit
 from softcal import inputs
 from softcal.bins import Bins
 from softcal.errors import InputError, InputTypeError
+from softcal.gaps import Gaps
 from softcal.inference import debiased, refuse_bad_level
 from softcal.inputs import Names
-from softcal.joint import JointTable, PairedSums, few_enough, joined_rows, joint_table
+from softcal.joint import JointTable, PairedSums, joined_rows, joint_table, refuse_many_bins
 from softcal.paired_interval import DifferenceIntervals
 from softcal.reliability import from_rows
 
 if TYPE_CHECKING:
     from softcal.bins import BinsLike
-    from softcal.kernel import Sums
 
 _SMALLEST_P = 1e-30  # below, the normal approximation says nothing
 
@@ -126,6 +126,7 @@ def compare(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> Comparison:
     r"""Compare the calibration of two models on the same rows.
@@ -133,11 +134,11 @@ def compare(
     The difference is \(\sum_b |D^A_b| - \sum_b |D^B_b|\), with
     \(D_b = \sum_{i \in b} w_i (p_i - y_i) / \sum_i w_i\). Noise pushes both sums up; where the
     models are alike it does so equally, and the interval is narrow. Rows are taken as
-    independent.
+    independent, unless `groups` says which belong together.
 
     Parameters
     ----------
-    y_true, y_prob_a, y_prob_b, bins, sample_weight, n_votes
+    y_true, y_prob_a, y_prob_b, bins, sample_weight, n_votes, groups
         As in `joint_table`. For shares of votes give `n_votes`.
     level : float
         Between 0 and 1.
@@ -153,8 +154,9 @@ def compare(
     """
     refuse_bad_level(level)
     joint = joint_table(
-        y_true, y_prob_a, y_prob_b, bins=bins, sample_weight=sample_weight, n_votes=n_votes
-    )
+        y_true, y_prob_a, y_prob_b, bins=bins, sample_weight=sample_weight, n_votes=n_votes,
+        groups=groups,
+    )  # fmt: skip
     return compare_tables(joint, level)
 
 
@@ -169,25 +171,27 @@ def compare_tables(joint: JointTable, level: float = 0.95) -> Comparison:
     """
     refuse_bad_level(level)
     smece_a, smece_b = joint.a.smece, joint.b.smece
-    low, high, pvalue = -1.0, 1.0, 1.0  # one row says nothing about the others
-    if joint.n >= 2:
+    low, high, pvalue = -1.0, 1.0, 1.0  # one row, or group, says nothing about the others
+    clusters = joint.a.clusters
+    if (joint.n if clusters is None else clusters.count) >= 2:
         family = DifferenceIntervals(
-            joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing)
-        )
+            joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing),
+            (clusters, joint.b.clusters),
+        )  # fmt: skip
         low, high = (float(x) for x in family.limits(1 - level))
         pvalue = _smallest_excluding(family)
-    rows = float(joint.a.sums.weight.sum() ** 2 / joint.a.sums.weight_sq.sum())
+    gaps = Gaps.of(joint.a.sums, clusters)
     return Comparison(
         smece_a=smece_a,
         smece_b=smece_b,
         difference=smece_a - smece_b,
-        debiased=debiased(joint.a.sums) - debiased(joint.b.sums),
+        debiased=debiased(joint.a) - debiased(joint.b),
         low=low,
         high=high,
         level=level,
         pvalue=pvalue,
-        brier=_mean_difference(joint.brier, joint.a.sums, rows, level, most=1.0),
-        log_loss=_log_loss_difference(joint, rows, level),
+        brier=_mean_difference(joint.brier, gaps, level, most=1.0),
+        log_loss=_log_loss_difference(joint, gaps, level),
     )
 
 
@@ -198,6 +202,7 @@ def compare_many(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> Ranking:
     r"""Rank models by SMECE, and say which of them the same rows cannot tell apart.
@@ -210,7 +215,7 @@ def compare_many(
     ----------
     predictions : mapping from str to array-like
         The predictions of each model, two models or more.
-    y_true, bins, sample_weight, n_votes, level
+    y_true, bins, sample_weight, n_votes, groups, level
         As in `compare`.
 
     Examples
@@ -224,7 +229,8 @@ def compare_many(
     (('exact', 'also'),)
     """
     refuse_bad_level(level)
-    binned = few_enough(Bins.of(bins))
+    binned = Bins.of(bins)
+    refuse_many_bins(len(binned))
     if not isinstance(predictions, Mapping):
         message = f"predictions must map names to columns: got {type(predictions).__name__}."
         raise InputTypeError(message)
@@ -238,10 +244,11 @@ def compare_many(
         name: inputs.rows(y_true, y_prob, sample_weight, n_votes, Names(y_prob=name))
         for name, y_prob in predictions.items()
     }
-    tables = {name: from_rows(columns, binned) for name, columns in rows.items()}
+    group = None if groups is None else inputs.group_numbers(groups, rows[first])
+    tables = {name: from_rows(columns, binned, group) for name, columns in rows.items()}
     smece = dict(sorted(((n, t.smece) for n, t in tables.items()), key=lambda item: item[1]))
     found = [
-        (a, b, compare_tables(joined_rows(rows[a], tables[a], rows[b], tables[b]), level))
+        (a, b, compare_tables(joined_rows(rows[a], tables[a], rows[b], tables[b], group), level))
         for a, b in combinations(smece, 2)
     ]
     corrected = holm([comparison.pvalue for _, _, comparison in found])
@@ -260,17 +267,17 @@ def holm(pvalues: list[float]) -> list[float]:
 
 
 def _mean_difference(
-    paired: PairedSums, sums: Sums, rows: float, level: float, most: float = math.inf
+    paired: PairedSums, gaps: Gaps, level: float, most: float = math.inf
 ) -> MeanDifference:
-    """Give Student's interval of a weighted mean, with Kish's effective number of rows.
+    """Give Student's interval of a weighted mean, with the effective number of rows or groups.
 
     No loss differs by more than `most`.
     """
-    weight, weight_sq = float(sums.weight.sum()), float(sums.weight_sq.sum())
+    weight, rows = float(gaps.total), float(gaps.rows)
     mean = paired.total / weight
     if rows < 1 + 1e-9:  # of one row anything may be true
         return MeanDifference(mean, -most, most, 1.0)
-    spread = max(0.0, paired.square - 2 * mean * paired.mixed + mean * mean * weight_sq)
+    spread = max(0.0, paired.square - 2 * mean * paired.mixed + paired.total**2 / rows)
     error = math.sqrt(spread * rows / (rows - 1)) / weight
     half = -float(stdtrit(rows - 1, (1 - level) / 2)) * error
     t = abs(mean) / error if error else (math.inf if mean else 0.0)
@@ -278,9 +285,9 @@ def _mean_difference(
     return MeanDifference(mean, max(mean - half, -most), min(mean + half, most), pvalue)
 
 
-def _log_loss_difference(joint: JointTable, rows: float, level: float) -> MeanDifference:
+def _log_loss_difference(joint: JointTable, gaps: Gaps, level: float) -> MeanDifference:
     if not joint.infinite_a and not joint.infinite_b:
-        return _mean_difference(joint.log_loss, joint.a.sums, rows, level)
+        return _mean_difference(joint.log_loss, gaps, level)
     difference = 0.0
     if not (joint.infinite_a and joint.infinite_b):
         difference = math.inf if joint.infinite_a else -math.inf

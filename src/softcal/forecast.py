@@ -14,34 +14,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from softcal import inputs
 from softcal.bins import Bins, BinsLike
 from softcal.errors import InputError, InputTypeError
-from softcal.folded import cautious_abs, soft_sign
 from softcal.inference import interval_limits
 from softcal.kernel import Sums
-from softcal.reliability import from_rows
+from softcal.pilots import FEWEST_ITEMS, learned
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from softcal.inputs import FloatArray
     from softcal.reliability import Reliability
-
-FEWEST_ITEMS = 50
-"""Below this neither a pilot nor a plan is worth its name, and widths need not fall with n."""
 
 MOST_ITEMS = 10**9
 MOST_VOTES = 1000
 
 _MOST_BINS = 10_000
 _DRAWS = 128
-_SHARPNESS = 0.8  # as in the lower limit of `softcal.inference`
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,20 +98,7 @@ class Assumptions:
         >>> round(assumptions.smece, 3)
         0.093
         """
-        s = rel.sums
-        _refuse_bad_pilot(rel)
-        share = s.count / rel.n
-        gap = s.residual / rel.n * _shrinkage(s)
-        item, vote, fixed = _split_by_votes(s)
-        # However the noise falls, a mean square is not below the squared mean. What the items' part
-        # gains by that the votes' loses, so that both still add up to what was seen.
-        least = np.divide(gap**2, share, out=np.zeros_like(gap), where=share > 0) * rel.n
-        at_least = np.minimum(np.maximum(item, least), s.residual_var)
-        kept = np.divide(s.residual_var - at_least, s.residual_var - item,
-                         out=np.ones_like(gap), where=s.residual_var > item)  # fmt: skip
-        return Assumptions(
-            share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n, fixed
-        )
+        return Assumptions(*learned(rel))
 
     @staticmethod
     def stated(*, smece: float, label_spread: float, bins: BinsLike = 10) -> Assumptions:
@@ -214,122 +193,20 @@ class Assumptions:
         return mean_half_width(self, items, allowed_votes(self, votes), level)
 
 
-def pilot_correlation(
-    y_true: npt.ArrayLike,
-    first_prob: npt.ArrayLike,
-    second_prob: npt.ArrayLike,
-    *,
-    bins: BinsLike = 10,
-) -> float:
-    r"""Estimate, from two models on the items of a pilot, what `plan_difference` asks for.
-
-    The correlation of \(a_b d\) between the models, with d = p - y and \(a_b\) near the sign of
-    the bin's gap, or near 0 where that is unsure. A small pilot is unsure of more bins, finds less
-    and so leads to a plan on the safe side.
-
-    Returns
-    -------
-    float
-        0 where one model has nothing to correlate.
-
-    Examples
-    --------
-    >>> from softcal.datasets import lidc_malignancy
-    >>> d = lidc_malignancy()
-    >>> r = pilot_correlation(d["soft_malignant"], d["prob_rf_all"], d["prob_lr_geometry"])
-    >>> round(r, 2)
-    0.75
-    """
-    binned = Bins.of(bins)
-    first, second = (_signed_residuals(y_true, p, binned) for p in (first_prob, second_prob))
-    if first.size < FEWEST_ITEMS:
-        _refuse_small_pilot(first.size)
-    scale = float(first.std() * second.std())
-    return (
-        float(np.mean((first - first.mean()) * (second - second.mean()))) / scale if scale else 0.0
-    )
-
-
-# What assumptions are made of
-
-
-def _shrinkage(s: Sums) -> float:
-    """Give the factor that takes off the gaps what noise has added to their squares."""
-    variance = np.maximum(s.residual_var, s.vote_floor if s.label_var.any() else s.prob_var)
-    squares = np.divide(s.residual**2, variance, out=np.zeros_like(variance), where=variance > 0)
-    seen, by_noise = float(squares.sum()), int((s.count > 0).sum())
-    return math.sqrt(1 - by_noise / seen) if seen > by_noise else 0.0
-
-
-def _split_by_votes(s: Sums) -> tuple[FloatArray, FloatArray, int | None]:
-    """Tell the items' part of the squared residuals from the votes'; sums over rows, per bin."""
-    squares, none = s.residual_var, np.zeros_like(s.residual_var)
-    if not s.votes.any():
-        return squares, none, 0 if s.label_var.any() else 1
-    if not s.repeated.any():
-        return squares, none, 1
-    # y(1-y) m/(m-1) is unbiased for y*(1-y*); a row of one vote says nothing of it, and bins
-    # that have only such rows borrow the others' mean.
-    seen = s.label_var + s.vote_noise
-    mean = seen.sum() / s.repeated.sum()
-    per_row = np.divide(seen, s.repeated, out=np.full_like(seen, mean), where=s.repeated > 0)
-    single = s.count - s.repeated
-    return squares - s.vote_noise - single * per_row, per_row * s.count, None
-
-
-def _refuse_bad_pilot(rel: Reliability) -> None:
-    s = rel.sums
-    if rel.n < FEWEST_ITEMS:
-        _refuse_small_pilot(rel.n)
-    if (s.weight != s.count).any():
-        message = "a pilot must have no weights: build the table without sample_weight."
-        raise InputError(message)
-    silent = int((s.votes < s.count).sum())
-    if s.votes.any() and silent:
-        message = (
-            f"a pilot must say the votes of every item, or of none: in {silent} of {s.count.size} "
-            "bins some are missing. Build all parts of the table with n_votes."
-        )
-        raise InputError(message)
-
-
-def _refuse_small_pilot(n: int) -> None:
-    message = f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State assumptions."
-    raise InputError(message)
-
-
-def _signed_residuals(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, bins: Bins) -> FloatArray:
-    rows = inputs.rows(y_true, y_prob)
-    _, t = _standard_errors(from_rows(rows, bins).sums)
-    p, y = inputs.as_float64(rows.y_prob), inputs.as_float64(rows.y_true)
-    out: FloatArray = soft_sign(t, _SHARPNESS)[bins.locate(p)] * (p - y)
-    return out
-
-
 # Tables of the future
 
 
 @lru_cache(maxsize=16)
-def _draws(n_bins: int) -> FloatArray:
+def fixed_draws(n_bins: int) -> FloatArray:
     """Give normal numbers of shape (draws, bins), the same always; each bin's are stratified."""
     rng = np.random.default_rng(0)
     strata = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)
     return rng.permuted(np.tile(strata, (n_bins, 1)), axis=1).T
 
 
-def _drawn_sums(a: Assumptions, items: int, votes: int, draws: FloatArray) -> Sums:
-    r"""Give the sums of tables of n items, one for each draw.
-
-    The residuals' sums have mean \(n\,\mathrm{gap}\) and covariance
-    \(n(\mathrm{diag}(Q) - \mathrm{gap}\,\mathrm{gap}^T)\); all else is at its mean.
-    """
-    square = a.item_var + a.vote_var / votes if votes else a.item_var
-    scale = np.sqrt(square)
-    u = np.divide(a.gap, scale, out=np.zeros_like(scale), where=scale > 0)
-    length = float(u @ u)  # at most 1
-    shrink = (1 - math.sqrt(max(0.0, 1 - length))) / length if length > 0 else 0.0
-    joint = draws - shrink * (draws @ u)[:, None] * u  # covariance I - u u^T
-    residual = items * a.gap + math.sqrt(items) * joint * scale
+def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) -> Sums:
+    """Give the sums of tables of n items: their residuals as given, all else at its mean."""
+    square = residual_var(a, votes)
 
     def each(per_item: FloatArray) -> FloatArray:
         return np.broadcast_to(items * per_item, residual.shape)
@@ -353,76 +230,26 @@ def _drawn_sums(a: Assumptions, items: int, votes: int, draws: FloatArray) -> Su
     )
 
 
+def residual_var(a: Assumptions, votes: int) -> FloatArray:
+    """Give the mean square of an item's residual in each bin; 0 votes where labels are none."""
+    return a.item_var + a.vote_var / votes if votes else a.item_var
+
+
+def correlated(draws: FloatArray, u: FloatArray) -> FloatArray:
+    r"""Give normal numbers the covariance \(I - u u^T\), that of sums over random counts."""
+    length = float(u @ u)  # at most 1, but for rounding
+    shrink = (1 - math.sqrt(max(0.0, 1 - length))) / length if length > 0 else 0.0
+    return draws - shrink * (draws @ u)[:, None] * u
+
+
 def mean_half_width(a: Assumptions, items: int, votes: int, level: float) -> float:
     """Average, over tables drawn from the assumptions, half the width of their intervals."""
-    _, low, high = interval_limits(_drawn_sums(a, items, votes, _draws(a.gap.size)), level)
+    scale = np.sqrt(residual_var(a, votes))
+    u = np.divide(a.gap, scale, out=np.zeros_like(scale), where=scale > 0)
+    joint = correlated(fixed_draws(a.gap.size), u)
+    residual = items * a.gap + math.sqrt(items) * joint * scale
+    _, low, high = interval_limits(future_sums(a, items, votes, residual), level)
     return float((high - low).mean()) / 2
-
-
-def power_of_difference(
-    better: Assumptions,
-    worse: Assumptions,
-    correlation: float,
-    items: int,
-    votes: int,
-    level: float,
-) -> float:
-    r"""Give the share of tables whose interval of the difference lies above 0.
-
-    The lower limit of the difference is that of the paired comparison (METHODS, section 4),
-    \(\ell_w - u_b - \sqrt{l_w^2 + u_b^2 - 2 r l_w u_b}\) of centres and reaches, and is near
-    enough to normal.
-    """
-    n_bins = better.gap.size
-    draws = _draws(2 * n_bins)
-    own, other = draws[:, :n_bins], draws[:, n_bins:]
-    mixed = correlation * own + math.sqrt(1 - correlation**2) * other
-    lower = _lower_side(_drawn_sums(worse, items, votes, own), level)
-    upper = _upper_side(_drawn_sums(better, items, votes, mixed), level)
-    # The comparison sees only the part of the correlation in bins whose sign it is sure of.
-    seen = correlation * (lower.signed * upper.signed).sum(axis=-1)
-    reach = lower.reach**2 + upper.reach**2 - 2 * seen * lower.reach * upper.reach
-    limit = lower.centre - upper.centre - np.sqrt(np.maximum(reach, 0.0))
-    mean, spread = float(limit.mean()), float(limit.std())
-    return float(ndtr(mean / spread)) if spread > 0 else float(mean > 0)
-
-
-class _Side(NamedTuple):
-    """One limit of SMECE: where it starts from, how far it reaches, and the bins' signs.
-
-    Signs are smooth, and weighted by the bins' standard errors; their squares sum to at most 1.
-    """
-
-    centre: FloatArray
-    reach: FloatArray
-    signed: FloatArray
-
-
-def _lower_side(sums: Sums, level: float) -> _Side:
-    error, t = _standard_errors(sums)
-    centre = (error * cautious_abs(t, _SHARPNESS)).sum(axis=-1)
-    spread = (error**2).sum(axis=-1) - np.maximum(centre, 0) ** 2 / sums.weight.sum(axis=-1)
-    reach = -ndtri((1 - level) / 2) * np.sqrt(np.maximum(spread, 0.0))
-    return _Side(centre, reach, _signed(error, t))
-
-
-def _upper_side(sums: Sums, level: float) -> _Side:
-    centre = interval_limits(sums, 0.0)[2]  # at level 0 nothing is added to it
-    return _Side(centre, interval_limits(sums, level)[2] - centre, _signed(*_standard_errors(sums)))
-
-
-def _standard_errors(sums: Sums) -> tuple[FloatArray, FloatArray]:
-    """Give those of the bins' parts of SMECE, and the parts in units of them."""
-    total = sums.weight.sum(axis=-1, keepdims=True)
-    error = np.sqrt(np.maximum(sums.residual_var, sums.vote_floor)) / total
-    gap = sums.residual / total
-    return error, np.divide(gap, error, out=np.zeros_like(gap), where=error > 0)
-
-
-def _signed(error: FloatArray, t: FloatArray) -> FloatArray:
-    length = np.sqrt((error**2).sum(axis=-1, keepdims=True))
-    weight = np.divide(error, length, out=np.zeros_like(error), where=length > 0)
-    return np.asarray(soft_sign(t, _SHARPNESS) * weight)
 
 
 # What is refused

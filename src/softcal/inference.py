@@ -10,29 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from softcal.clusters import Clusters, joined_square
 from softcal.errors import InputError
-from softcal.folded import (
-    MEAN_AT_0,
-    cautious_abs,
-    highest_plausible,
-    inverse_mean_abs,
-    mean_abs,
-    soft_sign,
-)
+from softcal.folded import mean_abs
+from softcal.gaps import Gaps, noise_floor
 
 if TYPE_CHECKING:
+    from softcal.clusters import Clusters
     from softcal.inputs import FloatArray
     from softcal.kernel import Sums
     from softcal.reliability import Reliability
-
-# Constants of the method, set by simulation; docs/uncertainty.md says how.
-_SHARPNESS = 0.8  # of the cautious absolute value in the lower limit
-_FAR = 3.0  # standard errors from which a bin's gap cannot be folded at 0
-_ENOUGH_ROWS = 5  # from which a bin's own variance is believed
 
 
 @dataclass(frozen=True)
@@ -97,10 +85,11 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
     """
     refuse_bad_level(level)
     value = rel.smece  # refuses an empty table
-    if rel.n < 2:
-        return Interval(value, value, 0.0, 1.0, level, "One row says nothing about the others.")
+    kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
+    if independent < 2:
+        note = f"One {kind} says nothing about the others."
+        return Interval(value, value, 0.0, 1.0, level, note)
     less_noise, low, high = (float(x) for x in interval_limits(rel.sums, level, rel.clusters))
-    independent = rel.n if rel.clusters is None else rel.clusters.count
     unseen = 3 / independent
     note = ""
     if high - value < unseen:
@@ -134,7 +123,7 @@ def gap_intervals(
     """
     refuse_bad_level(level)
     s = rel.sums
-    parts = _Gaps.of(s, rel.clusters)
+    parts = Gaps.of(s, rel.clusters)
     own = s.residual_var if rel.clusters is None else rel.clusters.residual.diagonal()
     size = parts.size
     tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
@@ -151,95 +140,28 @@ def interval_limits(
     sums: Sums, level: float, clusters: Clusters | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give the debiased value and both limits, for tables along any leading axes."""
-    gaps = _Gaps.of(sums, clusters)
-    t, error = gaps.in_errors()
-    less_noise = (error * (2 * np.abs(t) - mean_abs(t))).sum(axis=-1)
+    gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
     low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
     # Labels that all equal their predictions have no spread to go by; yet a kind of row that was
     # missed in all of these may make up this share of the rest (the rule of three).
     unseen = np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0)
     high = np.where(gaps.variance.any(axis=-1), high, unseen)
-    return np.maximum(less_noise, 0.0), low, high
+    return _less_noise(gaps), low, high
 
 
-class _Gaps(NamedTuple):
-    """What the limits are made of. Squares are None where rows are independent."""
-
-    residual: FloatArray
-    variance: FloatArray  # of each residual
-    square: FloatArray | None  # their covariances, with that variance in the diagonal
-    weight: FloatArray
-    weight_sq: FloatArray
-    weight_square: FloatArray | None
-
-    @staticmethod
-    def of(sums: Sums, clusters: Clusters | None) -> _Gaps:
-        own, weight_sq, square = sums.residual_var, sums.weight_sq, None
-        if clusters is not None:
-            own, weight_sq = clusters.residual.diagonal(), clusters.weight.diagonal()
-        variance = np.maximum(own, noise_floor(sums))
-        if clusters is not None:
-            square = clusters.residual + np.diag(variance - own)
-        return _Gaps(
-            sums.residual, variance, square, sums.weight, weight_sq,
-            None if clusters is None else clusters.weight,
-        )  # fmt: skip
-
-    def joined(self, starts: npt.NDArray[np.intp]) -> _Gaps:
-        def along(values: FloatArray) -> FloatArray:
-            out: FloatArray = np.add.reduceat(values, starts, axis=-1)
-            return out
-
-        if self.square is None or self.weight_square is None:
-            return _Gaps(
-                along(self.residual), along(self.variance), None, along(self.weight),
-                along(self.weight_sq), None,
-            )  # fmt: skip
-        square = joined_square(self.square, starts)
-        weight_square = joined_square(self.weight_square, starts)
-        return _Gaps(
-            along(self.residual), np.maximum(square.diagonal(), 0.0), square, along(self.weight),
-            weight_square.diagonal(), weight_square,
-        )  # fmt: skip
-
-    @property
-    def total(self) -> FloatArray:
-        total: FloatArray = self.weight.sum(axis=-1)
-        return total
-
-    @property
-    def rows(self) -> FloatArray:
-        """The effective number of rows (Kish's), or of groups."""
-        if self.weight_square is not None:
-            return np.asarray(self.total**2 / self.weight_square.sum())
-        out: FloatArray = self.total**2 / self.weight_sq.sum(axis=-1)
-        return out
-
-    @property
-    def size(self) -> FloatArray:
-        """The same of each bin."""
-        out: FloatArray = self.weight**2 / np.maximum(self.weight_sq, 1e-300)
-        return out
-
-    def in_errors(self, inflation: FloatArray | float = 1.0) -> tuple[FloatArray, FloatArray]:
-        """Give each bin's part of SMECE in standard errors, and the standard errors."""
-        total = self.total[..., None]
-        error = np.sqrt(self.variance * inflation) / total
-        gap = self.residual / total
-        return np.divide(gap, error, out=np.zeros_like(gap), where=error > 0), error
-
-    def spread(self, sign: FloatArray) -> FloatArray:
-        """Variance of the signed sum of residuals, each bin's own in full."""
-        own: FloatArray = self.variance.sum(axis=-1)
-        if self.square is None:
-            return own
-        between = float(sign @ self.square @ sign) - (sign**2 * self.variance).sum()
-        out: FloatArray = np.maximum(own + between, 0.0)
-        return out
+def debiased(rel: Reliability) -> float:
+    """Give SMECE less most of what noise adds to it."""
+    return float(_less_noise(Gaps.of(rel.sums, rel.clusters)))
 
 
-def _lower_limit(gaps: _Gaps, alpha: float) -> FloatArray:
+def _less_noise(gaps: Gaps) -> FloatArray:
+    t, error = gaps.in_errors()
+    out: FloatArray = (error * (2 * np.abs(t) - mean_abs(t))).sum(axis=-1)
+    return np.maximum(out, 0.0)
+
+
+def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
     """Take the best lower limit of several coarsenings: joining bins cannot raise SMECE."""
     n_bins = gaps.residual.shape[-1]
     coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
@@ -248,64 +170,15 @@ def _lower_limit(gaps: _Gaps, alpha: float) -> FloatArray:
     best = np.zeros_like(gaps.total)
     for k, tail in tails.items():
         # group j holds the bins with floor(b k / B) = j
-        part = gaps.joined(-(-np.arange(k) * n_bins // k))
-        t, error = part.in_errors(1 + 1 / np.maximum(2 * part.size, 1))
-        estimate = (error * cautious_abs(t, _SHARPNESS)).sum(axis=-1)
-        spread = part.spread(soft_sign(t, _SHARPNESS)) / gaps.total**2
-        spread = np.maximum(spread - np.maximum(estimate, 0) ** 2 / gaps.rows, 0)
-        best = np.maximum(best, estimate + ndtri(tail) * np.sqrt(spread))
+        part = gaps if k == n_bins else gaps.joined(-(-np.arange(k) * n_bins // k))
+        estimate, error = part.cautious(1 + 1 / np.maximum(2 * part.size, 1))
+        best = np.maximum(best, estimate + ndtri(tail) * error)
     return best
 
 
-def _upper_limit(gaps: _Gaps, alpha: float) -> FloatArray:
-    """Unfold the bins near 0 as if all were alike, which is the least favourable case."""
-    z = -ndtri(alpha / 2)
-    t, error = gaps.in_errors()
-    near = (np.abs(t) < _FAR) & (gaps.size >= _ENOUGH_ROWS)
-    absolute = np.abs(gaps.residual) / gaps.total[..., None]
-    near_error = np.where(near, error, 0.0).sum(axis=-1)
-    near_gap = np.where(near, absolute, 0.0).sum(axis=-1)
-    far_gap = np.where(near, 0.0, absolute).sum(axis=-1)
-    near_square, far_square = _near_and_far(gaps, near, error)
-
-    scale = np.where(near_error > 0, near_error, 1.0)
-    seen = near_gap / scale
-    floor = np.maximum(seen, MEAN_AT_0)  # a lucky draw must not make the limit 0
-    width = z * np.sqrt(near_square) / scale
-    most = np.where(near_error > 0, highest_plausible(floor, width), 0.0)
-    middle = np.minimum(np.where(seen > MEAN_AT_0, inverse_mean_abs(seen), 0.0), most)
-    middle = np.where(near_error > 0, middle, 0.0)
-    far_variance = np.maximum(far_square - far_gap**2 / gaps.rows, 0.0)
-    reach = np.sqrt(((most - middle) * near_error) ** 2 + z**2 * far_variance)
-    out: FloatArray = np.minimum(middle * near_error + far_gap + reach, 1.0)
-    return out
-
-
-def _near_and_far(
-    gaps: _Gaps, near: npt.NDArray[np.bool_], error: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Give the variance of the near bins' sum and of the far bins', where groups tie bins too."""
-    if gaps.square is None:
-        return (
-            np.where(near, error**2, 0.0).sum(axis=-1),
-            np.where(near, 0.0, error**2).sum(axis=-1),
-        )
-    total = float(gaps.total) ** 2
-    # The sign of a near bin is unknown, so what it shares with others is taken at its worst.
-    near_square = np.abs(gaps.square[np.ix_(near, near)]).sum() / total
-    sign = np.where(near, 0.0, np.sign(gaps.residual))
-    return np.asarray(near_square), np.asarray(max(float(sign @ gaps.square @ sign), 0.0) / total)
-
-
-def noise_floor(sums: Sums) -> FloatArray:
-    """Give the least variance the labels are known to have: that of votes, or of 0/1 outcomes."""
-    hard = ~sums.label_var.any(axis=-1, keepdims=True)
-    return np.where(hard, sums.prob_var, sums.vote_floor)
-
-
-def debiased(sums: Sums) -> float:
-    """Give SMECE of one table less most of what noise adds to it."""
-    return float(interval_limits(sums, 0.5)[0])
+def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
+    estimate, reach = gaps.generous(-float(ndtri(alpha / 2)))
+    return np.minimum(estimate + reach, 1.0)
 
 
 def refuse_bad_level(level: float) -> None:

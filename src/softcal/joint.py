@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from softcal import inputs
 from softcal.bins import Bins
+from softcal.clusters import cluster_cross_sums
 from softcal.errors import InputError
 from softcal.inputs import Names
 from softcal.metrics import cross_entropy
@@ -49,6 +50,9 @@ class JointTable:
         Rows of positive weight on which the predictions differ.
     brier, log_loss : PairedSums
         Sums of the rows' differences A minus B, of the log loss where both are finite.
+
+        Where groups were given, products and squares are of the groups' sums, `cross`
+        \(\sum_g S^A_{gb} S^B_{gc}\), and `differing` counts groups.
     infinite_a, infinite_b : int
         Rows whose log loss is infinite: the model rules out what the label holds possible.
 
@@ -108,13 +112,15 @@ def joint_table(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> JointTable:
     """Sort two models' predictions for the same rows into bins, and add up.
 
     Parameters
     ----------
-    y_true, bins, sample_weight, n_votes
-        As in `reliability`; at most 2,000 bins.
+    y_true, bins, sample_weight, n_votes, groups
+        As in `reliability`; at most 2,000 bins. Tables with groups add up as long as no group
+        has rows in two of them.
     y_prob_a, y_prob_b : array-like of shape (n,)
         The predictions of both models, row by row.
 
@@ -125,53 +131,81 @@ def joint_table(
     array([[ 0.  , -0.01],
            [ 0.  ,  0.01]])
     """
-    binned = few_enough(Bins.of(bins))
+    binned = Bins.of(bins)
+    refuse_many_bins(len(binned))
     inputs.rows(y_prob_a, y_prob_b, names=Names("y_prob_a", "y_prob_b"))  # do they fit each other?
     rows_a = inputs.rows(y_true, y_prob_a, sample_weight, n_votes, Names(y_prob="y_prob_a"))
     rows_b = inputs.rows(y_true, y_prob_b, sample_weight, n_votes, Names(y_prob="y_prob_b"))
-    return joined_rows(rows_a, from_rows(rows_a, binned), rows_b, from_rows(rows_b, binned))
+    group = None if groups is None else inputs.group_numbers(groups, rows_a)
+    a, b = (from_rows(rows, binned, group) for rows in (rows_a, rows_b))
+    return joined_rows(rows_a, a, rows_b, b, group)
 
 
-def few_enough(bins: Bins) -> Bins:
+def refuse_many_bins(n_bins: int) -> None:
     """Refuse more bins than the cells of their pairs have room for."""
-    if len(bins) > MAX_JOINT_BINS:
+    if n_bins > MAX_JOINT_BINS:
         message = (
-            f"a comparison takes at most {MAX_JOINT_BINS} bins: got {len(bins)}, and each pair of "
+            f"a comparison takes at most {MAX_JOINT_BINS} bins: got {n_bins}, and each pair of "
             "bins needs a cell. Use fewer bins."
         )
         raise InputError(message)
-    return bins
 
 
-def joined_rows(rows_a: Rows, a: Reliability, rows_b: Rows, b: Reliability) -> JointTable:
+def joined_rows(
+    rows_a: Rows,
+    a: Reliability,
+    rows_b: Rows,
+    b: Reliability,
+    group: npt.NDArray[np.intp] | None = None,
+) -> JointTable:
     """Walk through both models' rows together; `a` and `b` have checked the values.
 
     The labels may differ too, as those of the class each model predicts do.
     """
-    n_bins = len(a.bins)
-    cross = np.zeros(n_bins * n_bins)
     differing, infinite_a, infinite_b = 0, 0, 0
     brier = log_loss = PairedSums()
-    for (p_a, y_a, w), (p_b, y_b, _) in zip(rows_a.blocks(), rows_b.blocks(), strict=True):
+    # Rows of a group may be anywhere, so with groups all are looked at in one go.
+    size = {} if group is None else {"size": group.size}
+    blocks = zip(rows_a.blocks(**size), rows_b.blocks(**size), strict=True)
+    for (p_a, y_a, w), (p_b, y_b, _) in blocks:
         w = np.ones(p_a.size) if w is None else w  # noqa: PLW2901
-        d_a, d_b = p_a - y_a, p_b - y_b
-        cell = a.bins._locate(p_a) * n_bins + a.bins._locate(p_b)  # noqa: SLF001
-        cross += np.bincount(cell, w * w * d_a * d_b, n_bins * n_bins)
-        differing += int((((p_a != p_b) | (y_a != y_b)) & (w > 0)).sum())
+        unlike = ((p_a != p_b) | (y_a != y_b)) & (w > 0)
+        differing += int(unlike.sum()) if group is None else np.unique(group[unlike]).size
         # p and y apart, so that labels that are the same cancel exactly.
-        brier = brier.plus(_paired(((p_a - p_b) - (y_a - y_b)) * (d_a + d_b), w))
+        both = (p_a - y_a) + (p_b - y_b)
+        brier = brier.plus(_paired(((p_a - p_b) - (y_a - y_b)) * both, w, group))
         loss_a, loss_b = cross_entropy(y_a, p_a), cross_entropy(y_b, p_b)
         finite = np.isfinite(loss_a) & np.isfinite(loss_b) & (w > 0)
-        log_loss = log_loss.plus(_paired(loss_a[finite] - loss_b[finite], w[finite]))
+        difference = np.subtract(loss_a, loss_b, out=np.zeros_like(p_a), where=finite)
+        log_loss = log_loss.plus(_paired(difference, w, group))
         infinite_a += int((np.isinf(loss_a) & (w > 0)).sum())
         infinite_b += int((np.isinf(loss_b) & (w > 0)).sum())
-    return JointTable(
-        a, b, cross.reshape(n_bins, n_bins), differing, brier, log_loss, infinite_a, infinite_b
+    cross = (
+        _cross_sums(rows_a, rows_b, a.bins)
+        if group is None
+        else cluster_cross_sums(rows_a, rows_b, group, a.bins)
     )
+    return JointTable(a, b, cross, differing, brier, log_loss, infinite_a, infinite_b)
 
 
-def _paired(difference: FloatArray, w: FloatArray) -> PairedSums:
+def _cross_sums(rows_a: Rows, rows_b: Rows, bins: Bins) -> FloatArray:
+    """Multiply each row's residuals of one model with those of the other, per pair of bins."""
+    n_bins = len(bins)
+    cross = np.zeros(n_bins * n_bins)
+    for (p_a, y_a, w), (p_b, y_b, _) in zip(rows_a.blocks(), rows_b.blocks(), strict=True):
+        product = (p_a - y_a) * (p_b - y_b)
+        cell = bins._locate(p_a) * n_bins + bins._locate(p_b)  # noqa: SLF001
+        cross += np.bincount(cell, product if w is None else w * w * product, n_bins * n_bins)
+    return cross.reshape(n_bins, n_bins)
+
+
+def _paired(
+    difference: FloatArray, w: FloatArray, group: npt.NDArray[np.intp] | None
+) -> PairedSums:
     weighted = w * difference
+    if group is not None:
+        weighted = np.bincount(group, weighted).astype(np.float64)
+        w = np.bincount(group, w).astype(np.float64)
     return PairedSums(
         float(weighted.sum()), float((w * weighted).sum()), float((weighted * weighted).sum())
     )

@@ -8,67 +8,38 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from softcal.folded import (
-    MEAN_AT_0,
-    cautious_abs,
-    highest_plausible,
-    inverse_mean_abs,
-    soft_sign,
-)
-from softcal.inference import noise_floor
+from softcal.folded import MEAN_AT_0, soft_sign
+from softcal.gaps import SHARPNESS, Gaps
 
 if TYPE_CHECKING:
+    from softcal.clusters import Clusters
     from softcal.inputs import FloatArray
     from softcal.kernel import Sums
 
 # Constants of the two intervals, set by simulation: benchmarks/paired.py.
-_SHARPNESS = 0.8  # of the soft signs in the separate interval
-_DIRECT_SHARPNESS = 0.7  # and in the direct one, where it gives a folded number its variance
-_FAR = 3.0  # standard errors from which a bin's gap cannot be folded at 0
-_ENOUGH_ROWS = 5  # from which a bin's own variance is believed
+_DIRECT_SHARPNESS = 0.7  # of soft signs, where they give a folded number its variance
 _CHOOSING = 0.95  # the level at which the narrower interval is chosen, whatever is asked for
 
 
 class _Model:
     """One model's bins: gap and its error as shares of all weight, and t, their ratio."""
 
-    def __init__(self, s: Sums) -> None:
-        self.total = s.weight.sum(axis=-1)
-        self.rows = self.total**2 / s.weight_sq.sum(axis=-1)  # Kish's effective number
-        variance = np.maximum(s.residual_var, noise_floor(s))
-        self.error = np.sqrt(variance) / self.total[..., None]
-        self.own_square = s.residual_var / self.total[..., None] ** 2
-        self.gap = s.residual / self.total[..., None]
-        self.t = np.divide(self.gap, self.error, out=np.zeros_like(self.gap), where=self.error > 0)
-        enough = s.weight**2 >= _ENOUGH_ROWS * s.weight_sq
-        self.near = (np.abs(self.t) < _FAR) & enough
-        self.square = (self.error**2).sum(axis=-1)
-        self.sign = soft_sign(self.t, _SHARPNESS)
-        self.cautious = (self.error * cautious_abs(self.t, _SHARPNESS)).sum(axis=-1)
+    def __init__(self, sums: Sums, clusters: Clusters | None) -> None:
+        self.gaps = Gaps.of(sums, clusters)
+        self.total, self.rows = self.gaps.total, self.gaps.rows
+        self.gap = sums.residual / self.total[..., None]
+        self.t, self.error = self.gaps.in_errors()
+        self.sign = soft_sign(self.t, SHARPNESS)
+        self.square = self.gaps.spread(self.sign)
+        self.cautious, self.cautious_error = self.gaps.cautious()
+        self._own = sums.residual_var if clusters is None else clusters.residual
 
-    def cautious_reach(self, z: float) -> FloatArray:
-        """Give how far below the cautious estimate the truth may be."""
-        spread = self.square - np.maximum(self.cautious, 0) ** 2 / self.rows
-        out: FloatArray = z * np.sqrt(np.maximum(spread, 0))
+    def signed_square(self, sign: FloatArray) -> FloatArray:
+        """Give the sum over rows, or groups, of their signed and squared residuals."""
+        independent = self.gaps.square is None
+        square = (sign**2 * self._own).sum(axis=-1) if independent else sign @ self._own @ sign
+        out: FloatArray = square / self.total**2
         return out
-
-    def generous(self, z: float) -> tuple[FloatArray, FloatArray]:
-        """Give an estimate that is not too low, and how far above it the truth may be.
-
-        Bins near 0 are unfolded as if all were alike, which is the least favourable case.
-        """
-        error = np.where(self.near, self.error, 0.0)
-        near_error, near_square = error.sum(axis=-1), (error**2).sum(axis=-1)
-        absolute = np.abs(self.gap)
-        far_gap = np.where(self.near, 0.0, absolute).sum(axis=-1)
-        scale = np.where(near_error > 0, near_error, 1.0)
-        seen = np.where(self.near, absolute, 0.0).sum(axis=-1) / scale
-        floor = np.maximum(seen, MEAN_AT_0)  # a lucky draw must not make the limit 0
-        most = highest_plausible(floor, z * np.sqrt(near_square) / scale)
-        middle = np.minimum(inverse_mean_abs(seen), most)
-        far_square = np.maximum(self.square - near_square - far_gap**2 / self.rows, 0.0)
-        reach = np.sqrt(((most - middle) * near_error) ** 2 + z**2 * far_square)
-        return middle * near_error + far_gap, reach
 
 
 class DifferenceIntervals:
@@ -94,10 +65,15 @@ class DifferenceIntervals:
     """
 
     def __init__(
-        self, a: Sums, b: Sums, cross: FloatArray, differing: npt.NDArray[np.integer]
+        self,
+        a: Sums,
+        b: Sums,
+        cross: FloatArray,
+        differing: npt.NDArray[np.integer],
+        clusters: tuple[Clusters | None, Clusters | None] = (None, None),
     ) -> None:
-        self.a, self.b = _Model(a), _Model(b)
-        self.cross = cross / self.a.total[..., None, None] ** 2
+        self.a, self.b = _Model(a, clusters[0]), _Model(b, clusters[1])
+        self.cross = cross
         self.degrees = np.maximum(differing - 1, 1)
         self.correlation = self._correlation()
         self.difference = np.abs(self.a.gap).sum(axis=-1) - np.abs(self.b.gap).sum(axis=-1)
@@ -124,8 +100,8 @@ class DifferenceIntervals:
         """Give the standard error of the difference, signs softened where they are unsure."""
         a, b = self.a, self.b
         sign_a, sign_b = soft_sign(a.t, _DIRECT_SHARPNESS), soft_sign(b.t, _DIRECT_SHARPNESS)
-        square = (sign_a**2 * a.own_square + sign_b**2 * b.own_square).sum(axis=-1)
-        square = square - 2 * _between(sign_a, self.cross, sign_b)
+        square = a.signed_square(sign_a) + b.signed_square(sign_b)
+        square = square - 2 * self._between(sign_a, sign_b)
         mean = (sign_a * a.gap - sign_b * b.gap).sum(axis=-1)
         out: FloatArray = np.sqrt(np.maximum(square - mean**2 / a.rows, 0.0))
         return out
@@ -141,7 +117,7 @@ class DifferenceIntervals:
     def _correlation(self) -> FloatArray:
         a, b = self.a, self.b
         mean_a, mean_b = (a.sign * a.gap).sum(axis=-1), (b.sign * b.gap).sum(axis=-1)
-        covariance = _between(a.sign, self.cross, b.sign) - mean_a * mean_b / a.rows
+        covariance = self._between(a.sign, b.sign) - mean_a * mean_b / a.rows
         square = (a.square - mean_a**2 / a.rows) * (b.square - mean_b**2 / b.rows)
         out: FloatArray = np.clip(covariance / np.sqrt(np.maximum(square, 1e-300)), -1.0, 1.0)
         return out
@@ -150,8 +126,8 @@ class DifferenceIntervals:
         """Give the limits that count on nothing."""
         z = -float(ndtri(alpha / 2))
         a, b = self.a, self.b
-        (most_a, above_a), (most_b, above_b) = a.generous(z), b.generous(z)
-        below_a, below_b = a.cautious_reach(z), b.cautious_reach(z)
+        (most_a, above_a), (most_b, above_b) = a.gaps.generous(z), b.gaps.generous(z)
+        below_a, below_b = z * a.cautious_error, z * b.cautious_error
         low = a.cautious - most_b - self._together(below_a, above_b)
         high = most_a - b.cautious + self._together(above_a, below_b)
         return low, high
@@ -160,7 +136,7 @@ class DifferenceIntervals:
         square = x**2 + y**2 - 2 * self.correlation * x * y
         return np.sqrt(np.maximum(square, 0.0))
 
-
-def _between(left: FloatArray, matrix: FloatArray, right: FloatArray) -> FloatArray:
-    out: FloatArray = (left * (matrix @ right[..., None])[..., 0]).sum(axis=-1)
-    return out
+    def _between(self, sign_a: FloatArray, sign_b: FloatArray) -> FloatArray:
+        """Give the covariance of the signed sums of gaps."""
+        product: FloatArray = (sign_a * (self.cross @ sign_b[..., None])[..., 0]).sum(axis=-1)
+        return product / self.a.total**2

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from softcal.difference_forecast import pilot_correlation, power_of_difference
 from softcal.errors import InputError
 from softcal.forecast import (
-    FEWEST_ITEMS,
     MOST_ITEMS,
     MOST_VOTES,
     Assumptions,
     allowed_votes,
     mean_half_width,
-    pilot_correlation,
-    power_of_difference,
     refuse_outside,
 )
+from softcal.joint import refuse_many_bins
+from softcal.pilots import FEWEST_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,18 +126,14 @@ def plan(
     refuse_outside("level", level, 0, 1)
     costs = _Costs.of(item_cost, vote_cost)
 
-    @cache
-    def items(m: int) -> int:
-        return _fewest(lambda n: mean_half_width(assumptions, n, m, level) <= half_width)
-
-    m = _cheapest_votes(assumptions, costs, votes, lambda m: costs.total(items(m), m))
-    n = items(m)
-    if n > MOST_ITEMS:
-        message = (
-            f"half_width = {half_width:g} needs more than {MOST_ITEMS:,} items, votes "
-            f"per item {m}. Ask for a wider interval."
-        )
-        raise InputError(message)
+    n, m = _cheapest(
+        assumptions,
+        costs,
+        votes,
+        lambda n, m: mean_half_width(assumptions, n, m, level) <= half_width,
+        asked=f"half_width = {half_width:g}",
+        remedy="a wider interval",
+    )
     return Plan(n, m, costs.total(n, m), mean_half_width(assumptions, n, m, level), level)
 
 
@@ -205,7 +201,7 @@ def plan_difference(
     """Find the cheapest items and votes that show a difference in SMECE between two models.
 
     One model is as assumed; the other, on the same items, has a SMECE larger by the
-    difference, its gaps in the same places.
+    difference, its gaps in the same places. At most 2,000 bins, as in `compare`.
 
     Parameters
     ----------
@@ -231,30 +227,27 @@ def plan_difference(
     >>> assumptions = Assumptions.stated(smece=0.03, label_spread=0.15)
     >>> found = plan_difference(assumptions, difference=0.05, correlation=0.8, votes=5)
     >>> found.items, round(found.power, 2)
-    (377, 0.8)
+    (401, 0.8)
     """
     refuse_outside("difference", difference, 0, 1)
     refuse_outside("correlation", correlation, -1, 1)
     refuse_outside("power", power, 0, 1)
     refuse_outside("level", level, 0, 1)
+    refuse_many_bins(assumptions.gap.size)
     costs = _Costs.of(item_cost, vote_cost)
     worse = assumptions.with_smece(assumptions.smece + difference)
 
     def power_of(n: int, m: int) -> float:
         return power_of_difference(assumptions, worse, correlation, n, m, level)
 
-    @cache
-    def items(m: int) -> int:
-        return _fewest(lambda n: power_of(n, m) >= power)
-
-    m = _cheapest_votes(assumptions, costs, votes, lambda m: costs.total(items(m), m))
-    n = items(m)
-    if n > MOST_ITEMS:
-        message = (
-            f"difference = {difference:g} needs more than {MOST_ITEMS:,} items, votes "
-            f"per item {m}. Ask for a larger difference."
-        )
-        raise InputError(message)
+    n, m = _cheapest(
+        assumptions,
+        costs,
+        votes,
+        lambda n, m: power_of(n, m) >= power,
+        asked=f"difference = {difference:g}",
+        remedy="a larger difference",
+    )
     return DifferencePlan(n, m, costs.total(n, m), power_of(n, m), difference, level)
 
 
@@ -283,6 +276,30 @@ class _Costs:
             raise InputError(message)
         n = int(min(budget / each, MOST_ITEMS))
         return n - 1 if self.total(n, votes) > budget else n
+
+
+def _cheapest(
+    a: Assumptions,
+    costs: _Costs,
+    votes: int | None,
+    enough: Callable[[int, int], bool],
+    *,
+    asked: str,
+    remedy: str,
+) -> tuple[int, int]:
+    """Find the items and votes that are enough and cost least."""
+
+    @cache
+    def items(m: int) -> int:
+        return _fewest(lambda n: enough(n, m))
+
+    m = _cheapest_votes(a, costs, votes, lambda m: costs.total(items(m), m))
+    if items(m) > MOST_ITEMS:
+        message = (
+            f"{asked} needs more than {MOST_ITEMS:,} items, votes per item {m}. Ask for {remedy}."
+        )
+        raise InputError(message)
+    return items(m), m
 
 
 def _cheapest_votes(

@@ -441,18 +441,15 @@ def reliability(
     0.0667
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
-    table = from_rows(rows, Bins.of(bins))
-    if groups is None:
-        return table
-    clusters = cluster_sums(rows, inputs.group_numbers(groups, rows), table.bins)
-    return Reliability(table.bins, table.sums, clusters)
+    group = None if groups is None else inputs.group_numbers(groups, rows)
+    return from_rows(rows, Bins.of(bins), group)
 
 
-def from_rows(rows: Rows, bins: Bins) -> Reliability:
-    """Build the table of columns that came through the door."""
+def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:
+    """Build the table of columns that came through the door, groups numbered from 0."""
     sums = kernel.bin_sums(rows, bins)
     if sums is None:
         inputs.refuse(rows)
     if rows.sample_weight is not None and not sums.count.any():
         inputs.refuse_no_weight(rows)
-    return Reliability(bins, sums)
+    return Reliability(bins, sums, None if group is None else cluster_sums(rows, group, bins))

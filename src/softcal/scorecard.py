@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from softcal import inputs, metrics
 from softcal.bins import Bins, BinsLike
 from softcal.chance import calibration_test
-from softcal.clusters import cluster_sums
 from softcal.errors import InputError
 from softcal.inference import smece_interval
 from softcal.inputs import Names, Rows
-from softcal.reliability import Reliability, from_rows
+from softcal.reliability import from_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
+
+    from softcal.reliability import Reliability
 
 
 class Named(NamedTuple):
@@ -48,7 +49,8 @@ def scorecard(
             message = f"label and prediction must be different columns: both are {pred!r}."
             raise InputError(message)
         rows = _rows(label, Named(pred, y_prob), weight, votes)
-        tables[pred] = soft = _with_groups(from_rows(rows, binned), rows, groups)
+        group = None if groups is None else inputs.group_numbers(groups.values, rows)
+        tables[pred] = soft = from_rows(rows, binned, group)
         hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), binned)
         interval = smece_interval(soft, level)
         models.append(
@@ -59,7 +61,7 @@ def scorecard(
                 "low": interval.low,
                 "high": interval.high,
                 "level": level,
-                "pvalue": None if groups else calibration_test(soft).pvalue,
+                "pvalue": calibration_test(soft).pvalue,
                 "ece_hardened": hard.smece,
                 "max_gap": soft.max_gap,
                 "rms_gap": soft.rms_gap,
@@ -89,13 +91,6 @@ def _rows(label: Named, pred: Named, weight: Named | None, votes: Named | None) 
         None if votes is None else votes.values,
         names,
     )
-
-
-def _with_groups(table: Reliability, rows: Rows, groups: Named | None) -> Reliability:
-    if groups is None:
-        return table
-    numbers = inputs.group_numbers(groups.values, rows)
-    return Reliability(table.bins, table.sums, cluster_sums(rows, numbers, table.bins))
 
 
 def _table(rel: Reliability) -> list[dict[str, float | int | None]]:

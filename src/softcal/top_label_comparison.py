@@ -9,7 +9,7 @@ from softcal.bins import Bins
 from softcal.class_inputs import class_rows
 from softcal.comparison import Comparison, compare_tables
 from softcal.inference import refuse_bad_level
-from softcal.joint import few_enough, joined_rows
+from softcal.joint import joined_rows, refuse_many_bins
 from softcal.multiclass import top_label_rows
 from softcal.reliability import from_rows
 
@@ -53,7 +53,8 @@ def compare_top_label(
     (-0.25, True)
     """
     refuse_bad_level(level)
-    binned = few_enough(Bins.of(bins))
+    binned = Bins.of(bins)
+    refuse_many_bins(len(binned))
     inputs.refuse_misaligned(
         [(inputs.index_of(y_prob_a), "y_prob_a"), (inputs.index_of(y_prob_b), "y_prob_b")]
     )

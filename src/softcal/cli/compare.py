@@ -14,6 +14,7 @@ from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, 
 from softcal.cli.options import (
     DataFile,
     Format,
+    Group,
     Level,
     MaybeLabel,
     NumberOfBins,
@@ -41,6 +42,7 @@ def compare(
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
+    group: Group = None,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
@@ -50,7 +52,7 @@ def compare(
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
-        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})
+        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes, "--group": group})
         compare_classes(data, chosen, bins=bins, weight=weight, level=level, format_=format_)
         return
     label = given(label, "Missing option '--label'.")
@@ -58,14 +60,15 @@ def compare(
     if len(pred) != 2 or pred[0] == pred[1]:
         message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
         raise InputError(message)
-    optional = [name for name in (weight, votes) if name is not None]
-    columns = read_columns(data, [label, *pred, *optional])
+    optional = [name for name in (weight, votes, group) if name is not None]
+    columns = read_columns(data, [label, *pred, *optional], group)
     found = compare_arrays(
         columns[label],
         *(columns[name] for name in pred),
         bins=bins,
         sample_weight=None if weight is None else columns[weight],
         n_votes=None if votes is None else columns[votes],
+        groups=None if group is None else columns[group],
         level=level,
     )
     card = {"n": len(columns[label]), "bins": bins, "label": label, "a": pred[0], "b": pred[1]}

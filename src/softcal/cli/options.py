@@ -32,6 +32,10 @@ Votes = Annotated[
     str | None,
     typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(help="Column: rows of one group are not independent.", metavar="COL"),
+]
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Output = Annotated[Format, typer.Option("--format", help="What to print.")]
 

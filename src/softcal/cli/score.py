@@ -13,6 +13,7 @@ from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, 
 from softcal.cli.options import (
     DataFile,
     Format,
+    Group,
     Level,
     MaybeLabel,
     NumberOfBins,
@@ -43,10 +44,7 @@ def score(
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
-    group: Annotated[
-        str | None,
-        typer.Option(help="Column: rows of one group are not independent.", metavar="COL"),
-    ] = None,
+    group: Group = None,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:

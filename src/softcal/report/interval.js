@@ -105,7 +105,7 @@ const softcal = (() => {
       const estimate = sum(
         inErrors(part, total, inflated).map(({ t, error }) => error * cautiousAbs(t)));
       const spread = sum(part.map((bin) => bin.variance)) / total ** 2
-        - Math.max(estimate, 0) ** 2 / rows;
+        - (Math.max(estimate, 0) ** 2 / rows) * (1 - 1 / rows); // one more row, of no gap
       best = Math.max(best, estimate + quantile(tail) * Math.sqrt(Math.max(spread, 0)));
     }
     return best;

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from softcal.chance import calibration_test
-from softcal.inference import noise_floor, smece_interval
+from softcal.gaps import noise_floor
+from softcal.inference import smece_interval
 
 if TYPE_CHECKING:
     from softcal.inference import Interval

@@ -1,0 +1,174 @@
+"""Does a plan keep its word? Planned widths and powers against those of simulated studies.
+
+    .venv/bin/python benchmarks/planning.py [--studies 500]
+
+Writes docs/planning_width.csv and docs/planning_power.csv. Widths: models and labels of many
+kinds, the assumptions known exactly; planned width over the mean width of `smece_interval`. Powers:
+two models that share part of what they know about the labels, A with a SMECE of 0.02, B with one
+larger by D; planned from a pilot of 200,000 items for a power of 0.8, then that many items are
+drawn again and again, and it is counted how often the interval of `compare` lies above 0. Ten
+minutes.
+
+Labels are drawn from pi = Phi(c z1 + s z2 + s z3), c^2 + 2 s^2 = 1.5. A knows z1 and z2, B z1 and
+z3: the larger s, the less they have in common.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+import softcal as sc
+from paired import joint_sums, model_sums, write_csv
+from softcal.inference import interval_limits
+from softcal.paired_interval import DifferenceIntervals
+from softcal.planning import Assumptions, pilot_correlation, plan_difference
+
+DOCS = Path(__file__).parent.parent / "docs"
+BINS = 10
+LABELS = {"hard": 1, "votes of 3": 3, "votes of 5": 5, "exact soft": 0}
+PRIVATE = (0.05, 0.1, 0.3, 0.5)
+DIFFERENCES = (0.01, 0.02, 0.05)
+BETTER = 0.02
+PILOT = 200_000
+ROWS_AT_ONCE = 1 << 20
+MOST_ROWS = 30_000_000
+WIDTH_ROWS = 600_000  # of each setting
+
+
+def smece_of(sharpness: float, spread: float) -> float:
+    """SMECE of unlimited data of Phi(f q), where Phi(q) is calibrated and q ~ N(0, spread^2)."""
+    q = spread * ndtri((np.arange(100_000) + 0.5) / 100_000)
+    return sc.smece(ndtr(q), ndtr(sharpness * q), bins=BINS)
+
+
+def sharpness(private: float, smece: float) -> float:
+    """Find the f that makes a model so much over-confident."""
+    spread = np.sqrt((1.5 - private**2) / (1 + private**2))
+    found: float = brentq(lambda f: smece_of(f, spread) - smece, 1.0, 4.0, xtol=1e-4)
+    return found
+
+
+def pair(
+    private: float, sharp: tuple[float, float], votes: int, shape: Any, rng: np.random.Generator
+) -> tuple[Any, Any, Any]:
+    """Give labels and the predictions of both models."""
+    z1, z2, z3 = rng.standard_normal((3, *shape))
+    shared = np.sqrt(1.5 - 2 * private**2) * z1
+    pi = ndtr(shared + private * (z2 + z3))
+    p_a, p_b = (
+        ndtr(f * (shared + private * z) / np.sqrt(1 + private**2))
+        for f, z in zip(sharp, (z2, z3), strict=True)
+    )
+    return rng.binomial(votes, pi) / votes if votes else pi, p_a, p_b
+
+
+def power(label: str, private: float, difference: float, studies: int) -> dict[str, Any]:
+    votes = LABELS[label]
+    rng = np.random.default_rng([votes, round(100 * private), round(1000 * difference)])
+    sharp = sharpness(private, BETTER), sharpness(private, BETTER + difference)
+    y, p_a, p_b = pair(private, sharp, votes, (PILOT,), rng)
+    pilot = Assumptions.from_pilot(
+        sc.reliability(y, p_a, bins=BINS, n_votes=votes if votes > 1 else None)
+    )
+    r = pilot_correlation(y, p_a, p_b, bins=BINS)
+    plan = plan_difference(pilot, difference=difference, correlation=r, votes=votes)
+    studies = int(min(studies, max(200, MOST_ROWS // plan.items)))
+    seen, at_once = 0, max(1, ROWS_AT_ONCE // plan.items)
+    for start in range(0, studies, at_once):
+        shape = (min(at_once, studies - start), plan.items)
+        y, p_a, p_b = pair(private, sharp, votes, shape, rng)
+        low, _ = DifferenceIntervals(*joint_sums(y, p_b, p_a, votes, BINS)).limits(0.05)
+        seen += int((low > 0).sum())
+    return {
+        "label": label, "correlation": round(r, 3), "difference": difference,
+        "items": plan.items, "planned": round(plan.power, 3), "studies": studies,
+        "power": round(seen / studies, 4),
+    }  # fmt: skip
+
+
+MODELS = {
+    "calibrated": lambda p: p,
+    "overconfident": lambda p: 0.5 + 0.7 * (p - 0.5),
+    "shifted": lambda p: p - 0.08,
+}
+SPREADS = {"even": 1.0, "ends": 0.6}  # both parameters of the predictions' Beta law
+VOTES = (1, 3, 5, 10, 0)
+SIZES = (200, 500, 1000, 3000, 10_000, 20_000)
+
+
+def items(model: str, at: str, shape: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Give predictions, and the items' own probabilities round what the model should have said."""
+    p = rng.beta(SPREADS[at], SPREADS[at], shape)
+    mean = np.clip(MODELS[model](p), 1e-6, 1 - 1e-6)
+    return p, rng.beta(6 * mean, 6 * (1 - mean))
+
+
+def known(model: str, at: str, votes: int, bins: int, rng: np.random.Generator) -> Assumptions:
+    """Assumptions that are right, as from a pilot without end."""
+    p, true = items(model, at, 1_000_000, rng)
+    cell = sc.Bins.uniform(bins).locate(p)
+    share, gap, item_var, vote_var, prob_var = (
+        np.bincount(cell, values, bins) / p.size
+        for values in (np.ones(p.size), p - true, (p - true) ** 2, true * (1 - true), p * (1 - p))
+    )
+    return Assumptions(share, gap, item_var, vote_var, prob_var, None if votes else 0)
+
+
+def width(model: str, at: str, votes: int, bins: int, studies: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng([list(MODELS).index(model), list(SPREADS).index(at), votes, bins])
+    assumptions = known(model, at, votes, bins, rng)
+    rows = []
+    for n in SIZES:
+        planned = 2 * assumptions.half_width(n, votes=votes)
+        p, true = items(model, at, (min(studies, WIDTH_ROWS // n), n), rng)
+        y = rng.binomial(votes, true) / votes if votes else true
+        _, low, high = interval_limits(model_sums(y, p, votes, bins), 0.95)
+        found = float((high - low).mean())
+        rows.append(
+            {
+                "model": model, "predictions": at, "votes": votes, "bins": bins, "n": n,
+                "planned": round(planned, 6), "found": round(found, 6),
+                "ratio": round(planned / found, 4),
+            }
+        )  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--studies", type=int, default=500)
+    studies = parser.parse_args().studies
+    # Python puts this folder first, and Numba would take coverage.py here for the package.
+    sys.path.remove(str(Path(__file__).resolve().parent))
+    console = Console(stderr=True)
+    cells = list(itertools.product(LABELS, PRIVATE, DIFFERENCES))
+    powers = [power(*cell, studies) for cell in track(cells, "powers", console=console)]
+    write_csv(DOCS / "planning_power.csv", powers)
+    kinds = list(itertools.product(MODELS, SPREADS, VOTES, (10, 15)))
+    widths = [
+        row
+        for model, at, votes, bins in track(kinds, "widths", console=console)
+        for row in width(model, at, votes, bins, studies)
+    ]
+    write_csv(DOCS / "planning_width.csv", widths)
+    for row in powers:
+        print(*row.values())
+    found = np.array([row["power"] for row in powers])
+    print(f"power, planned 0.8: {found.min():.3f} to {found.max():.3f}, mean {found.mean():.3f}")
+    ratio = np.array([row["ratio"] for row in widths])
+    print(f"width, planned over found: {ratio.min():.3f} to {ratio.max():.3f}, "
+          f"mean |error| {np.abs(ratio - 1).mean():.4f}, {len(ratio)} settings")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
