@@ -1,8 +1,10 @@
 # `make demo` shows softcal at work, `make check` runs everything CI runs. Both set up .venv first.
 PYTHON ?= python3
+# Debian's packages that Python cannot install; `make system` does, where we are root.
+SYSTEM := python3-venv default-jre-headless
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test browser bench clean
+.PHONY: demo check lint types layers docs test browser bench scale system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -19,7 +21,7 @@ types: .venv/dev
 layers: .venv/dev
 	$(BIN)/lint-imports
 
-test: .venv/dev browser
+test: .venv/dev browser system
 	$(BIN)/pytest --cov --cov-report=term
 
 docs: .venv/dev
@@ -27,6 +29,15 @@ docs: .venv/dev
 
 bench: .venv/bench
 	$(BIN)/python benchmarks/speed.py
+
+scale: .venv/dev system
+	$(BIN)/python benchmarks/scale.py
+
+# The tests start a Spark cluster, which needs Java.
+system:
+	@command -v java > /dev/null || { [ "$$(id -u)" = 0 ] && apt-get update && \
+	  apt-get install --yes $(SYSTEM); } || \
+	  { echo "make: the tests need Java for Spark: install $(SYSTEM)" >&2; exit 1; }
 
 # One stamp per set of dependencies; a changed pin or dependency installs anew.
 .venv/%: pyproject.toml constraints.txt | $(BIN)/python
@@ -36,7 +47,7 @@ bench: .venv/bench
 # Debian splits venv from Python; install it where we may.
 $(BIN)/python:
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && \
-	  apt-get install --yes python3-venv && $(PYTHON) -m venv .venv; }
+	  apt-get install --yes $(SYSTEM) && $(PYTHON) -m venv .venv; }
 
 # The tests open the report in a real browser; where we may, Debian's is installed.
 browser:

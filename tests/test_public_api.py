@@ -88,6 +88,8 @@ def test_the_public_names() -> None:
         "reliability_bounds",
         "repair_preview",
         "rms_gap",
+        "scan",
+        "scan_by",
         "smece",
         "smece_bounds",
         "smece_interval",

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from softcal.plot import ReliabilityDisplay
     from softcal.repair import RepairPreview, repair_preview
     from softcal.report import write_report, write_top_label_report
+    from softcal.scanning import scan, scan_by
     from softcal.smooth import smooth_ece, smooth_ece_from_table
     from softcal.soft_classifier import SoftLabelClassifier
     from softcal.squared_gap import squared_gap_debiased, squared_gap_debiased_from_table
@@ -158,6 +159,7 @@ _LATER = {
         "inference": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
         "joint": ("JointTable", "joint_table"),
         "maps.saved": ("load_calibrator",),
+        "scanning": ("scan", "scan_by"),
         "top_label_comparison": ("compare_top_label",),
         "planning": (
             "Assumptions",
@@ -271,6 +273,8 @@ __all__ = [
     "reliability_bounds",
     "repair_preview",
     "rms_gap",
+    "scan",
+    "scan_by",
     "smece",
     "smece_bounds",
     "smece_interval",

@@ -15,6 +15,7 @@ EXTRAS = {
     "sklearn": "sklearn",
     "torch": "torch",
     "torchmetrics": "torch",
+    "narwhals": "frames",
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.errors import InputError, InputTypeError
+from softcal.rules import MISSING, Spread
 
 Column: TypeAlias = npt.NDArray[Any]
 """One-dimensional array of any real dtype, as the caller holds it where NumPy can read that."""
@@ -180,9 +181,6 @@ def _is_missing(value: object) -> bool:
 
 def refuse_missing(missing: npt.NDArray[np.bool_], name: str) -> NoReturn:
     """Raise because some of the values are missing."""
-    message = (
-        f"{name} must have no missing values: {missing.sum()} of {missing.size} are NaN or "
-        f"null, the first at position {missing.argmax()}. Drop or impute those rows first; "
-        "softcal never drops rows itself."
-    )
-    raise InputError(message)
+    first = f", the first at position {missing.argmax()}"
+    nothing = Spread(0, 0, signs=False)
+    raise InputError(MISSING.message(name, int(missing.sum()), missing.size, first, nothing))

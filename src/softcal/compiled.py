@@ -14,7 +14,7 @@ import numpy as np
 from numba import config, njit
 
 from softcal.class_inputs import SUM_TOLERANCE
-from softcal.inputs import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from softcal.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,16 +15,23 @@ import numpy.typing as npt
 
 from softcal.arrays import Column, column, numbered, refuse_missing
 from softcal.errors import InputError
+from softcal.rules import (
+    FROM_LOGITS,
+    MISSING,
+    UNIT,
+    VOTES,
+    WEIGHT,
+    Rule,
+    Spread,
+    is_bad_vote,
+    is_bad_weight,
+)
 from softcal.votes import Votes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-
-SMALLEST_WEIGHT = 1e-100
-LARGEST_WEIGHT = 1e100
-"""Between these the square of a weight is a normal float64, and so are sums of it."""
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -36,7 +43,7 @@ class Names(NamedTuple):
     y_prob: str = "y_prob"
     sample_weight: str = "sample_weight"
     n_votes: str = "n_votes"
-    from_logits: str = "scipy.special.expit({})"  # what makes a probability of a logit there
+    from_logits: str = FROM_LOGITS  # what makes a probability of a logit there
 
 
 _DEFAULT_NAMES = Names()
@@ -124,23 +131,23 @@ def all_valid(
     # Written so that NaN, which fails every comparison, is invalid.
     valid = p.min() >= 0 and p.max() <= 1 and y.min() >= 0 and y.max() <= 1
     if w is not None:
-        valid = valid and bool((~_is_bad_weight(w)).all())
+        valid = valid and bool((~is_bad_weight(w)).all())
     if m is not None:
-        valid = valid and bool((~_is_bad_vote(m)).all())
+        valid = valid and bool((~is_bad_vote(m)).all())
     return bool(valid)
 
 
 def probabilities(values: npt.ArrayLike, name: str) -> Column:
     """Check one column of probabilities, kind and values."""
     array = column(labels_of_votes(values)[0], name)
-    _refuse_outside_unit(array, name)
+    _refuse_broken(array, name, UNIT)
     return array
 
 
 def refuse(data: Rows) -> NoReturn:
     """Raise for the first value that breaks a rule. The caller knows there is one."""
-    _refuse_outside_unit(data.y_true, data.names.y_true, data.names.from_logits)
-    _refuse_outside_unit(data.y_prob, data.names.y_prob, data.names.from_logits)
+    _refuse_broken(data.y_true, data.names.y_true, UNIT, data.names.from_logits)
+    _refuse_broken(data.y_prob, data.names.y_prob, UNIT, data.names.from_logits)
     check_weights_and_votes(data)
     message = "the data changed while it was being read; try again on a copy of it."
     raise InputError(message)
@@ -149,9 +156,9 @@ def refuse(data: Rows) -> NoReturn:
 def check_weights_and_votes(data: Rows) -> None:
     """Refuse weights and numbers of votes that break a rule, where there are any."""
     if data.sample_weight is not None:
-        _refuse_bad_weights(data.sample_weight, data.names.sample_weight)
+        _refuse_broken(data.sample_weight, data.names.sample_weight, WEIGHT)
     if data.n_votes is not None:
-        _refuse_bad_votes(data.n_votes, data.names.n_votes)
+        _refuse_broken(data.n_votes, data.names.n_votes, VOTES)
 
 
 def refuse_no_weight(data: Rows) -> NoReturn:
@@ -219,73 +226,22 @@ def refuse_misaligned(indexes: Iterable[tuple[Any, str]]) -> None:
             raise InputError(message)
 
 
-def _refuse_outside_unit(
-    array: Column, name: str, from_logits: str = _DEFAULT_NAMES.from_logits
+def _refuse_broken(
+    array: Column,
+    name: str,
+    rules: tuple[Rule, ...],
+    from_logits: str = _DEFAULT_NAMES.from_logits,
 ) -> None:
-    _refuse_nan(array, name)
-    outside = _where(array, lambda part: ~((part >= 0) & (part <= 1)))
-    if outside is None:
-        return
-    hint = _hint(array, name, from_logits.format(name))
-    message = f"{name} must be in [0, 1]: {_found(array, outside, name)}. {hint}"
-    raise InputError(message)
-
-
-def _hint(array: Column, name: str, from_logits: str) -> str:
-    """Say what such values usually are. A hint only: softcal never converts by itself."""
-    low, high = float(array.min()), float(array.max())
-    if low >= -1e-6 and high <= 1 + 1e-6:
-        return f"If this is rounding noise, pass numpy.clip({name}, 0, 1)."
-    if low == -1 and high <= 1 and bool(np.isin(array, (-1, 1)).all()):
-        return f"If these are -1/+1 labels, pass ({name} + 1) / 2."
-    if low >= 0 and high <= 100:
-        return f"If these are percentages, pass {name} / 100; if logits, {from_logits}."
-    return f"If these are logits, pass {from_logits}."
-
-
-def _refuse_bad_weights(array: Column, name: str) -> None:
-    _refuse_nan(array, name)
-    negative = _where(array, lambda part: part < 0)
-    if negative is not None:
-        message = (
-            f"{name} must be 0 or more: {_found(array, negative, name)}. "
-            "A weight of 0 leaves a row out."
-        )
-        raise InputError(message)
-    wild = _where(array, _is_bad_weight)
-    if wild is not None:
-        message = (
-            f"{name} must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}: "
-            f"{_found(array, wild, name)}. Divide the weights by their mean."
-        )
-        raise InputError(message)
-
-
-def _refuse_bad_votes(array: Column, name: str) -> None:
-    _refuse_nan(array, name)
-    wrong = _where(array, _is_bad_vote)
-    if wrong is not None:
-        message = (
-            f"{name} must be whole numbers of 1 or more: {_found(array, wrong, name)}. "
-            "Pass how many votes each label is the share of."
-        )
-        raise InputError(message)
-
-
-def _is_bad_weight(w: FloatArray) -> npt.NDArray[np.bool_]:
-    bad: npt.NDArray[np.bool_] = ~(((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0))
-    return bad
-
-
-def _is_bad_vote(m: FloatArray) -> npt.NDArray[np.bool_]:
-    bad: npt.NDArray[np.bool_] = ~((m >= 1) & (m < 2**53) & (m == np.floor(m)))
-    return bad
-
-
-def _refuse_nan(array: Column, name: str) -> None:
-    missing = _where(array, np.isnan)
-    if missing is not None:
-        refuse_missing(missing, name)
+    for rule in rules:
+        broken = _where(array, rule.broken)
+        if broken is None:
+            continue
+        if rule is MISSING:
+            refuse_missing(broken, name)
+        count, first = int(broken.sum()), int(broken.argmax())
+        where = f", the first is {name}[{first}] = {float(array[first])!r}"
+        spread = Spread.of(array, from_logits)
+        raise InputError(rule.message(name, count, array.size, where, spread))
 
 
 def _where(

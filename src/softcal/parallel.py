@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,16 +15,25 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 
+_here = threading.local()
+
+
 def in_order(
-    work: Callable[[Item], Result], items: Iterable[Item], *, at_most: int | None = None
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    at_most: int | None = None,
+    ahead: int = 8,
 ) -> Iterator[Result]:
     """Run the work on each item, in threads, and give the results in the order of the items.
 
     Items are drawn one after another as threads become free, and few results wait at any time.
-    `at_most` is how many items there are, where that is known: one item needs no thread.
+    `at_most` is how many items there are, where that is known: one item needs no thread. `ahead` is
+    how many results a thread may be ahead of the caller. Work that itself comes here, from one of
+    these threads, finds the cores taken and is done where it is.
     """
     threads = _cores() if at_most is None else min(at_most, _cores())
-    pool = _pool(threads) if threads > 1 else None
+    pool = _pool(threads) if threads > 1 and not hasattr(_here, "busy") else None
     if pool is None:
         yield from map(work, items)
         return
@@ -31,7 +41,7 @@ def in_order(
     try:
         for item in items:
             waiting.append(pool.submit(work, item))
-            if len(waiting) > 8 * threads:
+            if len(waiting) > ahead * threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -44,7 +54,7 @@ def _pool(threads: int) -> ThreadPoolExecutor | None:
     try:
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 
-        pool = ThreadPoolExecutor(threads)
+        pool = ThreadPoolExecutor(threads, initializer=lambda: setattr(_here, "busy", True))
         pool.submit(int)
     except RuntimeError:
         return None

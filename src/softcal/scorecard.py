@@ -2,95 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from softcal import inputs, metrics
-from softcal.bins import Bins, BinsLike
 from softcal.chance import calibration_test
-from softcal.errors import InputError
 from softcal.inference import smece_interval
-from softcal.inputs import Names, Rows
+from softcal.inputs import Names
 from softcal.reliability import from_rows
+from softcal.scores import Scored, Scores, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy.typing as npt
-
+    from softcal.bins import Bins
     from softcal.reliability import Reliability
+    from softcal.tally import Roles
 
 
-class Named(NamedTuple):
-    """A column and what the user calls it, so that messages can say where a bad value is."""
-
-    name: str
-    values: npt.ArrayLike
-
-
-def scorecard(
-    label: Named,
-    predictions: Mapping[str, npt.ArrayLike],
-    *,
-    bins: BinsLike = 10,
-    weight: Named | None = None,
-    votes: Named | None = None,
-    groups: Named | None = None,
-    level: float = 0.95,
-) -> dict[str, Any]:
+def scorecard(scores: Scores, level: float = 0.95) -> dict[str, Any]:
     """Score each model against the labels as they are and, for contrast, hardened at 0.5.
 
     The result holds plain numbers only, ready for JSON; `softcal score --format json` prints it.
     """
-    binned = Bins.of(bins)
-    tables = {}
-    models = []
-    for pred, y_prob in predictions.items():
-        if pred == label.name:
-            message = f"label and prediction must be different columns: both are {pred!r}."
-            raise InputError(message)
-        rows = _rows(label, Named(pred, y_prob), weight, votes)
-        group = None if groups is None else inputs.group_numbers(groups.values, rows)
-        tables[pred] = soft = from_rows(rows, binned, group)
-        hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), binned)
-        interval = smece_interval(soft, level)
-        models.append(
-            {
-                "pred": pred,
-                "smece": soft.smece,
-                "debiased": interval.debiased,
-                "low": interval.low,
-                "high": interval.high,
-                "level": level,
-                "pvalue": calibration_test(soft).pvalue,
-                "ece_hardened": hard.smece,
-                "max_gap": soft.max_gap,
-                "rms_gap": soft.rms_gap,
-                "bias": soft.bias,
-                "brier": soft.brier,
-                "table": _table(soft),
-            }
-        )
-    return {
-        "n": max(table.n for table in tables.values()),
-        "bins": len(binned),
-        "label": label.name,
-        "models": models,
+    tables = [scored.soft for scored in scores.models.values()]
+    card: dict[str, Any] = {
+        "n": max(table.n for table in tables),
+        "bins": len(tables[0].bins),
+        "label": scores.label,
+        "models": [
+            {"pred": pred, **_numbers(scored, level)} for pred, scored in scores.models.items()
+        ],
     }
+    if scores.by is not None:
+        card["by"] = scores.by
+        for model in card["models"]:
+            model["slices"] = [
+                {"value": plain(value), "n": one.soft.n, **_numbers(one, level)}
+                for value, one in scores.slices[model["pred"]].items()
+                if one.soft.n
+            ]
+    return card
 
 
-def _rows(label: Named, pred: Named, weight: Named | None, votes: Named | None) -> Rows:
-    names = Names(y_true=label.name, y_prob=pred.name)
-    if weight is not None:
-        names = names._replace(sample_weight=weight.name)
-    if votes is not None:
-        names = names._replace(n_votes=votes.name)
-    return inputs.rows(
-        label.values,
-        pred.values,
-        None if weight is None else weight.values,
-        None if votes is None else votes.values,
-        names,
-    )
+def grouped_scores(columns: Mapping[str, Any], roles: Roles, group: str, bins: Bins) -> Scores:
+    """Score columns held in memory whose rows belong together in groups."""
+    models = {}
+    for pred in roles.y_prob:
+        w, m = roles.sample_weight, roles.n_votes
+        rows = inputs.rows(
+            columns[roles.y_true],
+            columns[pred],
+            None if w is None else columns[w],
+            columns[m] if isinstance(m, str) else m,
+            Names(roles.y_true, pred, w or "", m if isinstance(m, str) else ""),
+        )
+        soft = from_rows(rows, bins, inputs.group_numbers(columns[group], rows))
+        hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), bins)
+        models[pred] = Scored(soft, hard)
+    votes = roles.n_votes if isinstance(roles.n_votes, str) else None
+    return Scores(roles.y_true, roles.sample_weight, votes, None, models)
+
+
+def _numbers(scored: Scored, level: float) -> dict[str, Any]:
+    soft = scored.soft
+    interval = smece_interval(soft, level)
+    return {
+        "smece": soft.smece,
+        "debiased": interval.debiased,
+        "low": interval.low,
+        "high": interval.high,
+        "level": level,
+        "pvalue": calibration_test(soft).pvalue,
+        "ece_hardened": None if scored.hard is None else scored.hard.smece,
+        "max_gap": soft.max_gap,
+        "rms_gap": soft.rms_gap,
+        "bias": soft.bias,
+        "brier": soft.brier,
+        "table": _table(soft),
+    }
 
 
 def _table(rel: Reliability) -> list[dict[str, float | int | None]]:

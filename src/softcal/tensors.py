@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from softcal import inputs, kernel
-from softcal.inputs import LARGEST_WEIGHT, SMALLEST_WEIGHT, Names
+from softcal.inputs import Names
+from softcal.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT
 
 if TYPE_CHECKING:
     from softcal.bins import Bins

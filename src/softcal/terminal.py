@@ -47,3 +47,23 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
+
+
+@contextmanager
+def reading() -> Iterator[Callable[[int, int, int], None]]:
+    """Show on stderr how far the reading of files has come: rows, bytes, time left.
+
+    Nothing is shown when stderr is not a terminal.
+    """
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    errors = Console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[rows]:,} rows"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("", total=None, rows=0)
+        yield lambda rows, done, total: bar.update(task, completed=done, total=total, rows=rows)

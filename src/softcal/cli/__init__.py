@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 from softcal.cli.apply import apply
 from softcal.cli.compare import compare
 from softcal.cli.demo import demo
+from softcal.cli.merge import merge
 from softcal.cli.paper import paper
 from softcal.cli.plan import plan
 from softcal.cli.recalibrate import recalibrate
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (score, compare, report, plan, recalibrate, apply, demo, paper):
+for command in (score, merge, compare, report, plan, recalibrate, apply, demo, paper):
     app.command()(command)
 
 

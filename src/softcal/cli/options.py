@@ -23,6 +23,12 @@ class Format(StrEnum):
     JSON = "json"
 
 
+DataFiles = Annotated[
+    list[str],
+    typer.Argument(
+        help="Files, folders or patterns: .parquet, .csv, .tsv, .jsonl, .arrow.", metavar="DATA..."
+    ),
+]
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
 Label = Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
 MaybeLabel = Annotated[str | None, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
@@ -57,6 +63,14 @@ def given(value: T | None, otherwise: str) -> T:
     if not value:
         raise InputError(otherwise)
     return value
+
+
+def one_file(data: list[str]) -> Path:
+    """Insist on one file, where all rows are needed at once."""
+    if len(data) != 1:
+        message = f"give one file: got {len(data)}. Many files go with --label and --pred only."
+        raise InputError(message)
+    return Path(data[0])
 
 
 def without_infinities(value: Any) -> Any:

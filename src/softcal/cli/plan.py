@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -20,7 +19,11 @@ if TYPE_CHECKING:
 
 def plan(
     pilot: Annotated[
-        Path | None, typer.Option(help="A saved table (JSON) of a first sample.", metavar="FILE")
+        Path | None,
+        typer.Option(help="What `softcal score --save` kept of a first sample.", metavar="FILE"),
+    ] = None,
+    pred: Annotated[
+        str | None, typer.Option(help="With a pilot of several models: which.", metavar="COL")
     ] = None,
     smece: Annotated[
         float | None, typer.Option(help="Without a pilot: the SMECE you expect.", metavar="X")
@@ -65,7 +68,7 @@ def plan(
     if sum(aim is not None for aim in aims) != 1:
         message = "give one aim: --half-width, --budget or --difference."
         raise InputError(message)
-    a = _assumptions(pilot, smece, label_spread, bins)
+    a = _assumptions(pilot, pred, smece, label_spread, bins)
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
     if half_width is not None:
@@ -95,7 +98,11 @@ class _Costs(TypedDict):
 
 
 def _assumptions(
-    pilot: Path | None, smece: float | None, label_spread: float | None, bins: int | None
+    pilot: Path | None,
+    pred: str | None,
+    smece: float | None,
+    label_spread: float | None,
+    bins: int | None,
 ) -> Assumptions:
     """Read a pilot or take what was stated, whichever was given."""
     from softcal.planning import Assumptions
@@ -104,7 +111,7 @@ def _assumptions(
         if not smece is label_spread is bins is None:
             message = "give --pilot, or --smece, --label-spread and --bins, not both."
             raise InputError(message)
-        return Assumptions.from_pilot(_read_table(pilot))
+        return Assumptions.from_pilot(_read_table(pilot, pred))
     if smece is None or label_spread is None:
         message = "say what to expect: --pilot FILE, or --smece X and --label-spread X."
         raise InputError(message)
@@ -113,18 +120,19 @@ def _assumptions(
     )
 
 
-def _read_table(path: Path) -> Reliability:
-    from softcal.reliability import Reliability
+def _read_table(path: Path, pred: str | None) -> Reliability:
+    """Read the table of one model from what was saved."""
+    from softcal.scores import read_saved
 
-    try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise InputError(message) from error
-    except (ValueError, RecursionError) as error:
-        message = f"cannot read {path}: it is not JSON, as `Reliability.to_dict` makes it."
-        raise InputError(message) from error
-    return Reliability.from_dict(saved)
+    models = read_saved(path).models
+    name = next(iter(models)) if pred is None and len(models) == 1 else pred
+    if name not in models:
+        message = (
+            f"say with --pred which model of {path.name} to plan for: it has "
+            f"{', '.join(map(repr, models))}."
+        )
+        raise InputError(message)
+    return models[name].soft
 
 
 def plan_text(found: Plan | DifferencePlan, smece: float) -> str:

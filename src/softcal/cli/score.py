@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
+from softcal.cli.cards import save_scores, show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
 from softcal.cli.options import (
-    DataFile,
+    DataFiles,
     Format,
     Group,
     Level,
@@ -20,17 +21,19 @@ from softcal.cli.options import (
     Output,
     Votes,
     Weight,
-    chance,
     given,
-    print_json,
+    one_file,
 )
+from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from softcal.bins import Bins
+    from softcal.scores import Scores
+    from softcal.tally import Roles
 
 
 def score(
-    data: DataFile,
+    data: DataFiles,
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
@@ -45,92 +48,70 @@ def score(
     weight: Weight = None,
     votes: Votes = None,
     group: Group = None,
+    by: Annotated[
+        str | None, typer.Option(help="Column: score each of its values apart too.", metavar="COL")
+    ] = None,
     level: Level = 0.95,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Keep the tables here (JSON), for `softcal merge`.", metavar="FILE"),
+    ] = None,
     format_: Output = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
-    from softcal import sketch
-    from softcal.files import read_columns
-    from softcal.reliability import reliability
-    from softcal.scorecard import Named, scorecard
+    from softcal.tally import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     bounds = {"--label-low": label_low, "--label-high": label_high}
+    streamed = {"--by": by, "--save": None if save is None else str(save)}
     if chosen.is_asked_for:
         one = {"--label": label, "--pred": pred, "--votes": votes, "--group": group}
-        chosen.refuse_with({**one, **bounds})
-        score_classes(data, chosen, bins=bins, weight=weight, level=level, format_=format_)
+        chosen.refuse_with({**one, **bounds, **streamed})
+        score_classes(
+            one_file(data), chosen, bins=bins, weight=weight, level=level, format_=format_
+        )
         return
     pred = given(pred, "Missing option '--pred'.")
     if any(bounds.values()):
-        others = {"--label": label, "--votes": votes, "--group": group}
+        others = {"--label": label, "--votes": votes, "--group": group, **streamed}
         score_bounds(
-            data, label_low, label_high, pred,
+            one_file(data), label_low, label_high, pred,
             bins=bins, weight=weight, format_=format_, others=others,
         )  # fmt: skip
         return
     label = given(label, "give --label COL, or --label-low COL and --label-high COL.")
-    optional = {"weight": weight, "votes": votes, "groups": group}
-    columns = read_columns(
-        data, [label, *pred, *(name for name in optional.values() if name is not None)], group
-    )
-    card = scorecard(
-        Named(label, columns[label]),
-        {name: columns[name] for name in pred},
-        bins=bins,
-        level=level,
-        **{
-            role: None if name is None else Named(name, columns[name])
-            for role, name in optional.items()
-        },
-    )
-    if format_ is Format.JSON:
-        print_json(card)
-    else:
-        console = terminal.console()
-        weighted = f", weighted by {weight}" if weight else ""
-        title = f"{data.name}: {card['n']:,} rows, label {label}, {card['bins']} bins{weighted}"
-        terminal.print_titled(console, title, score_table(card))
-        console.print(f"{_HOW_TO_READ}\n", style="dim")
-        tables = {
-            name: reliability(
-                columns[label],
-                columns[name],
-                bins=bins,
-                sample_weight=None if weight is None else columns[weight],
-                n_votes=None if votes is None else columns[votes],
-                groups=None if group is None else columns[group],
-            )
-            for name in pred
-        }
-        sketch.show(console, tables, level)
+    scores = _scores(data, Roles(label, tuple(pred), weight, votes, by), group, bins, level)
+    if save is not None:
+        save_scores(save, scores)
+    name = Path(data[0]).name if len(data) == 1 else f"{len(data)} sources"
+    show_scores(scores, name, level, format_)
 
 
-_HOW_TO_READ = (
-    "SMECE compares predictions with the labels as they are; with unlimited data it would most "
-    "likely lie in the interval. The p-value is how often a calibrated model would show gaps this "
-    "odd by chance. The hardened ECE is what is left when every label above 0.5 is made 1 and "
-    "every other 0."
-)
+def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: float) -> Scores:
+    from softcal.bins import Bins
+    from softcal.files import read_columns
+    from softcal.inference import refuse_bad_level
+    from softcal.scorecard import grouped_scores
+
+    refuse_bad_level(level)
+    roles.refuse_impossible()
+    if group is None:
+        return _scan(data, roles, Bins.of(bins))
+    if roles.by is not None:
+        message = "--by and --group do not go together yet: leave one of them out."
+        raise InputError(message)
+    columns = read_columns(data, [*roles.wanted.numbers, group], group)
+    return grouped_scores(columns, roles, group, Bins.of(bins))
 
 
-def score_table(card: dict[str, Any]) -> Table:
-    """Lay out a scorecard, models side by side."""
-    level = card["models"][0]["level"]
-    table = terminal.table(
-        "model", "SMECE", f"{100 * level:g} %\ninterval", "p-value",
-        "hardened\nECE", "max\ngap", "bias", "Brier",
-    )  # fmt: skip
-    table.columns[1].style = "bold"
-    for model in card["models"]:
-        table.add_row(
-            Text(terminal.printable(model["pred"])),  # Text: a name is never read as markup
-            f"{model['smece']:.4f}",
-            f"{model['low']:.3f}-{model['high']:.3f}",
-            chance(model["pvalue"]),
-            f"{model['ece_hardened']:.4f}",
-            f"{model['max_gap']:.3f}",
-            f"{model['bias']:+.3f}",
-            f"{model['brier']:.3f}",
-        )
-    return table
+def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
+    """Read the files once, in bounded memory, against both kinds of label."""
+    from softcal.batches import all_pieces, files_of, reporter
+    from softcal.scores import Scores
+    from softcal.tally import tally
+
+    paths = files_of(data)
+    with terminal.reading() as progress:
+        pieces = all_pieces(paths, roles.wanted)
+        tables = tally(pieces, roles, bins, report=reporter(paths, progress), harden=True)
+    return Scores.of(tables, roles)

@@ -1,0 +1,284 @@
+"""Data wherever it lives: softcal against each engine's own group-by, in one run.
+
+    make scale          (or: python benchmarks/scale.py [--rows 100000000] [--skip-spark])
+
+The Parquet file (two float64 columns, as PyArrow writes it) is made on the spot in a temporary
+folder, 1.6 GB for 10^8 rows. The rivals are written by hand and give the same sums (count, label,
+residual, its square, and the variances of prediction and label), but check no value and put a few
+predictions on an edge into the wrong bin. Each case runs in a process of its own, three times
+after a first time that loads what is loaded once; the least time counts. The cases take turns, so
+that a busy machine is busy for all. CPU is the time all cores worked; memory is the highest mark
+of the process (Linux only). Compare ratios, not seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+Call = Callable[[], object]
+TERMS = {
+    "label": "y",
+    "residual": "p - y",
+    "residual_sq": "(p - y) * (p - y)",
+    "prob_var": "p * (1 - p)",
+    "label_var": "y * (1 - y)",
+}
+SUMS = ", ".join(f"SUM({term}) AS {name}" for name, term in TERMS.items())
+IN_MEMORY_ROWS = 20_000_000
+
+
+def make_file(path: Path, rows: int, group: int = 1 << 20) -> None:
+    """Write soft labels and noisy predictions, a row group at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("y", pa.float64()), ("p", pa.float64())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, group):
+            y = rng.random(min(group, rows - start))
+            p = np.clip(y + rng.normal(0, 0.1, y.size), 0, 1)
+            writer.write_table(pa.table({"y": y, "p": p}))
+
+
+def in_memory(rows: int) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    y = rng.random(rows)
+    return {"y": y, "p": np.clip(y + rng.normal(0, 0.1, rows), 0, 1)}
+
+
+def ours(source: Any) -> Call:
+    import softcal as sc
+
+    return lambda: sc.scan(source, y_true="y", y_prob="p")
+
+
+def of_files(path: str, repeat: int = 1) -> Call:
+    return ours([path] * repeat)
+
+
+def duckdb(path: str) -> Call:
+    import duckdb
+
+    connection = duckdb.connect()
+    query = f"""
+        SELECT LEAST(FLOOR(p * 10), 9)::INT AS bin, COUNT(*) AS count, {SUMS}
+        FROM read_parquet('{path}') GROUP BY bin ORDER BY bin"""  # noqa: S608
+    return lambda: connection.sql(query).fetchall()
+
+
+def polars(path: str) -> Call:
+    import polars as pl
+
+    y, p = pl.col("y"), pl.col("p")
+    d = p - y
+    bin_ = (p * 10).floor().clip(0, 9).cast(pl.Int32).alias("bin")
+    terms = {"label": y, "residual": d, "residual_sq": d * d}
+    terms |= {"prob_var": p * (1 - p), "label_var": y * (1 - y)}
+    sums = [term.sum().alias(name) for name, term in terms.items()]
+    lazy = pl.scan_parquet(path).group_by(bin_).agg(pl.len(), *sums)
+    return lambda: lazy.collect(engine="streaming")
+
+
+def arrays(rows: int) -> Call:
+    import softcal as sc
+
+    data = in_memory(rows)
+    return lambda: sc.reliability(data["y"], data["p"])
+
+
+def frame_of(engine: str, rows: int) -> Call:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    make: dict[str, Callable[[Any], Any]] = {
+        "pandas": pd.DataFrame,
+        "polars": pl.DataFrame,
+        "arrow": pa.table,
+    }
+    return ours(make[engine](in_memory(rows)))
+
+
+@contextmanager
+def spark(path: str) -> Iterator[Any]:
+    """Start the tests' cluster, and open the file there."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    from spark_cluster import cluster
+
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder), memory="3g") as made:
+        yield made.session.read.parquet(path)
+
+
+def spark_times(path: str) -> dict[str, float]:
+    """Time our scan and a hand-written SQL aggregate by turns, on the same session."""
+    with spark(path) as frame:
+        frame.createOrReplaceTempView("rows")
+        query = f"""
+            SELECT LEAST(CAST(FLOOR(p * 10) AS INT), 9) AS bin, COUNT(*) AS count, {SUMS}
+            FROM rows GROUP BY 1"""  # noqa: S608
+        # A query made anew each time: Spark keeps what an old one has shuffled.
+        calls = {
+            "softcal": ours(frame),
+            "Spark SQL": lambda: frame.sparkSession.sql(query).collect(),
+        }
+        best = dict.fromkeys(calls, float("inf"))
+        for turn in range(5):
+            for name, call in calls.items():
+                seconds = timed(call)[0]
+                if turn:
+                    best[name] = min(best[name], seconds)
+    return best
+
+
+def timed(call: Call) -> tuple[float, float]:
+    """Give the seconds on the clock and those all cores worked."""
+    before, start = os.times(), time.perf_counter()
+    call()
+    seconds = time.perf_counter() - start
+    after = os.times()
+    return seconds, after.user + after.system - before.user - before.system
+
+
+def peak_mb() -> int:
+    """Read the highest mark of this process's memory."""
+    found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    return int(found[1]) // 1024 if found else 0
+
+
+CASES: dict[str, Callable[..., Call]] = {
+    "files": of_files,
+    "duckdb": duckdb,
+    "polars": polars,
+    "arrays": arrays,
+    "frame": frame_of,
+}
+
+
+def serve(case: str, arguments: list[Any]) -> None:
+    """Be the process of one case: run it once for each line that comes in, and say how long."""
+    call = CASES[case](*arguments)
+    for _ in sys.stdin:
+        seconds, cpu = timed(call)
+        print(json.dumps([seconds, cpu, peak_mb()]), flush=True)
+
+
+class Child:
+    """A process that runs one case when told to."""
+
+    def __init__(self, case: str, *arguments: Any) -> None:
+        # -P: beside this file lies a coverage.py, which is not the one that Numba looks for.
+        command = [sys.executable, "-P", __file__, "--serve", case, json.dumps(arguments)]
+        self._process = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.seconds, self.cpu, self.peak = float("inf"), float("inf"), 0
+
+    def run(self, *, count: bool = True) -> None:
+        """Run it once; unless it counts, only to load what is loaded once."""
+        assert self._process.stdin is not None  # noqa: S101
+        assert self._process.stdout is not None  # noqa: S101
+        self._process.stdin.write("run\n")
+        self._process.stdin.flush()
+        seconds, cpu, self.peak = json.loads(self._process.stdout.readline())
+        if count:
+            self.seconds, self.cpu = min(self.seconds, seconds), min(self.cpu, cpu)
+
+    def stop(self) -> None:
+        """Let the process end."""
+        self._process.communicate()
+
+
+def by_turns(cases: dict[str, tuple[Any, ...]], runs: int = 3) -> dict[str, Child]:
+    """Run the cases by turns, each in its own process."""
+    children = {name: Child(*case) for name, case in cases.items()}
+    for run in range(runs + 1):
+        for child in children.values():
+            child.run(count=run > 0)
+    for child in children.values():
+        child.stop()
+    return children
+
+
+def table(title: str, children: dict[str, Child], console: Console) -> None:
+    out = Table(title=title, title_justify="left")
+    for name in ("", "seconds", "x softcal", "CPU seconds", "x softcal", "peak MB"):
+        out.add_column(name, justify="left" if not name else "right")
+    first = next(iter(children.values()))
+    for name, child in children.items():
+        clock = f"{child.seconds:.3f}", f"{child.seconds / first.seconds:.2f}"
+        work = f"{child.cpu:.2f}", f"{child.cpu / first.cpu:.2f}"
+        out.add_row(name, *clock, *work, f"{child.peak}")
+    console.print(out)
+
+
+def growth(folder: Path, largest: int, console: Console) -> None:
+    """Time ever more rows; beyond the largest file, the same file named ten times."""
+    out = Table(title="How cost grows (softcal, Parquet)", title_justify="left")
+    for name in ("rows", "seconds", "ns a row", "peak MB"):
+        out.add_column(name, justify="right")
+    for rows in (10**6, 10**7, 10**8, 10**9):
+        size = min(rows, largest)
+        path = folder / f"{size}.parquet"
+        if not path.exists():
+            make_file(path, size)
+        found = by_turns({"": ("files", str(path), rows // size)}, runs=2)[""]
+        out.add_row(f"{rows:,}", f"{found.seconds:.3f}", f"{found.seconds / rows * 1e9:.1f}",
+                    f"{found.peak}")  # fmt: skip
+    console.print(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rows", type=int, default=10**8)
+    parser.add_argument("--skip-spark", action="store_true")
+    parser.add_argument("--serve", nargs=2, metavar=("CASE", "ARGUMENTS"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve[0], json.loads(options.serve[1]))
+        return
+    console = Console(width=100)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / f"{options.rows}.parquet"
+        make_file(path, options.rows)
+        cases = {
+            "softcal": "files",
+            "DuckDB by hand": "duckdb",
+            "Polars streaming by hand": "polars",
+        }
+        found = by_turns({name: (case, str(path)) for name, case in cases.items()})
+        table(f"{options.rows:,} rows of Parquet, 10 bins", found, console)
+        memory: dict[str, tuple[Any, ...]] = {"arrays": ("arrays", IN_MEMORY_ROWS)}
+        memory |= {
+            engine: ("frame", engine, IN_MEMORY_ROWS) for engine in ("pandas", "polars", "arrow")
+        }
+        table(f"{IN_MEMORY_ROWS:,} rows in memory, 10 bins", by_turns(memory, runs=9), console)
+        growth(folder, options.rows, console)
+        if not options.skip_spark:
+            times = spark_times(str(path))
+            ratio = times["softcal"] / times["Spark SQL"]
+            console.print(
+                f"Spark, {options.rows:,} rows of Parquet, two workers: softcal "
+                f"{times['softcal']:.2f} s, Spark SQL by hand {times['Spark SQL']:.2f} s, "
+                f"ratio {ratio:.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

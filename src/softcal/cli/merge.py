@@ -1,0 +1,39 @@
+"""`softcal merge`: the score of many files from their saved tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softcal.cli.cards import save_scores, show_scores
+from softcal.cli.options import Format, Level, Output
+from softcal.errors import InputError
+
+
+def merge(
+    saved: Annotated[
+        list[Path],
+        typer.Argument(help="Files `softcal score --save` made.", metavar="FILE..."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Keep their sum here (JSON).", metavar="FILE"),
+    ] = None,
+    level: Level = 0.95,
+    format_: Output = Format.TABLE,
+) -> None:
+    """Add up saved scores of different rows: seven days give the week."""
+    from softcal.scores import read_saved
+
+    for path in saved:
+        if sum(path.resolve() == other.resolve() for other in saved) > 1:
+            message = f"{path} is named twice: its rows would be counted twice. Name it once."
+            raise InputError(message)
+    total, *rest = (read_saved(path) for path in saved)
+    for part in rest:
+        total = total.plus(part)
+    if output is not None:
+        save_scores(output, total)
+    show_scores(total, f"{len(saved)} saved", level, format_)

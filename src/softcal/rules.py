@@ -1,0 +1,136 @@
+"""What every value must be, and the words for one that is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Values: TypeAlias = npt.NDArray[np.float64]
+Marks: TypeAlias = npt.NDArray[np.bool_]
+
+SMALLEST_WEIGHT = 1e-100
+LARGEST_WEIGHT = 1e100
+"""Between these the square of a weight is a normal float64, and so are sums of it."""
+
+LARGEST_VOTES = 2.0**53
+
+FROM_LOGITS = "scipy.special.expit({})"
+"""What makes a probability of a logit, unless the caller has something of its own for that."""
+
+
+class Spread(NamedTuple):
+    """How far the values of a column reach, for a hint at what they may be."""
+
+    low: float
+    high: float
+    signs: bool  # whether every one is -1 or 1
+    from_logits: str = FROM_LOGITS
+
+    @staticmethod
+    def of(values: npt.NDArray[Any], from_logits: str = FROM_LOGITS) -> Spread:
+        """Measure a column; NaN is left out."""
+        return Spread(
+            float(np.fmin.reduce(values)),
+            float(np.fmax.reduce(values)),
+            bool(np.isin(values, (-1, 1)).all()),
+            from_logits,
+        )
+
+    def with_(self, other: Spread) -> Spread:
+        """Join what was found in two parts of a column."""
+        return Spread(
+            float(np.fmin(self.low, other.low)),
+            float(np.fmax(self.high, other.high)),
+            self.signs and other.signs,
+        )
+
+
+class Rule(NamedTuple):
+    """What must hold, which values break it, and what to do about them."""
+
+    must: str
+    broken: Callable[[_Values], Marks]
+    verdict: str
+    remedy: Callable[[str, Spread], str]
+
+    def message(self, name: str, count: int, total: int, first: str, spread: Spread) -> str:
+        """Say the rule, how many values break it, the first of them, and the remedy.
+
+        `first` starts with a comma, or is empty where nobody knows which one is the first.
+        """
+        verdict = self.verdict.replace("values are", "values is") if count == 1 else self.verdict
+        return (
+            f"{name} {self.must}: {count} of {total} {verdict}{first}. {self.remedy(name, spread)}"
+        )
+
+
+def is_bad_weight(w: _Values) -> Marks:
+    """Mark weights that are neither 0 nor of a size whose square is a normal number."""
+    bad: Marks = ~(((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0))
+    return bad
+
+
+def is_bad_vote(m: _Values) -> Marks:
+    """Mark what is no number of votes."""
+    bad: Marks = ~((m >= 1) & (m < LARGEST_VOTES) & (m == np.floor(m)))
+    return bad
+
+
+def _outside(values: _Values) -> Marks:
+    outside: Marks = ~((values >= 0) & (values <= 1))
+    return outside
+
+
+def _negative(values: _Values) -> Marks:
+    negative: Marks = values < 0
+    return negative
+
+
+def _what_they_may_be(name: str, spread: Spread) -> str:
+    """Say what such values usually are. A hint only: softcal never converts by itself."""
+    low, high, signs = spread[:3]
+    from_logits = spread.from_logits.format(name)
+    if low >= -1e-6 and high <= 1 + 1e-6:
+        return f"If this is rounding noise, pass numpy.clip({name}, 0, 1)."
+    if low == -1 and signs:
+        return f"If these are -1/+1 labels, pass ({name} + 1) / 2."
+    if low >= 0 and high <= 100:
+        return f"If these are percentages, pass {name} / 100; if logits, {from_logits}."
+    return f"If these are logits, pass {from_logits}."
+
+
+MISSING = Rule(
+    "must have no missing values",
+    np.isnan,
+    "are NaN or null",
+    lambda _name, _spread: "Drop or impute those rows first; softcal never drops rows itself.",
+)
+OUTSIDE = Rule("must be in [0, 1]", _outside, "values are not", _what_they_may_be)
+NEGATIVE = Rule(
+    "must be 0 or more",
+    _negative,
+    "values are not",
+    lambda _name, _spread: "A weight of 0 leaves a row out.",
+)
+WILD = Rule(
+    f"must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}",
+    is_bad_weight,
+    "values are not",
+    lambda _name, _spread: "Divide the weights by their mean.",
+)
+NOT_WHOLE = Rule(
+    "must be whole numbers of 1 or more",
+    is_bad_vote,
+    "values are not",
+    lambda _name, _spread: "Pass how many votes each label is the share of.",
+)
+
+# In the order in which they are looked at: a later one may suppose that the earlier ones hold.
+UNIT = (MISSING, OUTSIDE)
+WEIGHT = (MISSING, NEGATIVE, WILD)
+VOTES = (MISSING, NOT_WHOLE)

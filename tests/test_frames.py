@@ -1,0 +1,273 @@
+"""One set of rows through every engine: the table is the one that NumPy gives, row for row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import UNIT
+
+import softcal as sc
+from softcal import engines, tally
+from softcal.kernel import SUM_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Constructor = Callable[[dict[str, Any]], Any]
+
+
+def from_chunks(data: dict[str, Any]) -> pa.Table:
+    """An Arrow table in several chunks, cut at other places in each column."""
+    whole = pa.table(data)
+    cuts = [len(whole) * (k + 1) // (k + 3) for k in range(whole.num_columns)]
+    columns = [
+        pa.chunked_array(
+            [column.slice(0, cut).combine_chunks(), column.slice(cut).combine_chunks()]
+        )
+        for column, cut in zip(whole.columns, cuts, strict=True)
+    ]
+    return pa.table(dict(zip(whole.column_names, columns, strict=True)))
+
+
+EAGER: dict[str, Constructor] = {
+    "pandas": lambda data: pa.table(data).to_pandas(),
+    "pandas nullable": lambda data: pa.table(data).to_pandas().convert_dtypes(),
+    "polars": lambda data: pl.from_arrow(pa.table(data)),
+    "pyarrow": pa.table,
+    "pyarrow chunked": from_chunks,
+    "pyarrow dataset": lambda data: ds.dataset(pa.table(data)),
+    "pyarrow stream": lambda data: pa.table(data).to_reader(max_chunksize=100),
+}
+LAZY: dict[str, Constructor] = {
+    "polars lazy": lambda data: pl.from_arrow(pa.table(data)).lazy(),  # type: ignore[union-attr]
+    "duckdb": lambda data: duckdb.from_arrow(pa.table(data)),
+    "dask": lambda data: dd.from_pandas(pa.table(data).to_pandas(), npartitions=3),  # type: ignore[no-untyped-call]
+}
+
+
+@pytest.fixture(params=EAGER | LAZY)
+def frame(request: pytest.FixtureRequest) -> Constructor:
+    return (EAGER | LAZY)[request.param]
+
+
+def hard_places(n: int) -> list[float]:
+    """Edges, and the doubles right above and below them."""
+    edges = np.arange(n + 1) / n
+    near = [edges, np.nextafter(edges, 0), np.nextafter(edges, 1)]
+    return [*np.unique(np.concatenate(near)).tolist(), 5e-324, 0.29, 0.3, 1 - 2**-53]
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    p = np.concatenate([hard_places(10), hard_places(100), hard_places(7), rng.random(500)])
+    n = p.size
+    weight = rng.random(n)
+    weight[:7] = 0
+    return {
+        "y": rng.random(n),
+        "p": p,
+        "q": p**2,
+        "w": weight,
+        "m": rng.integers(1, 6, n),
+        "segment": np.array(["north", "south", "west"])[rng.integers(0, 3, n)],
+    }
+
+
+def assert_same_table(found: sc.Reliability, expected: sc.Reliability) -> None:
+    assert found.bins == expected.bins
+    np.testing.assert_array_equal(found.count, expected.count)
+    for name in SUM_NAMES:
+        ours, theirs = getattr(found.sums, name), getattr(expected.sums, name)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 10, 100, 3600, [0, 0.1, 0.29, 0.3, 0.7, 1]])
+def test_the_table_is_that_of_the_arrays(
+    frame: Constructor, data: dict[str, Any], bins: Any
+) -> None:
+    found = sc.scan(frame(data), y_true="y", y_prob="p", bins=bins)
+    assert_same_table(found, sc.reliability(data["y"], data["p"], bins=bins))
+
+
+def test_weights_and_votes_are_taken_along(frame: Constructor, data: dict[str, Any]) -> None:
+    found = sc.scan(frame(data), y_true="y", y_prob="p", sample_weight="w", n_votes="m")
+    expected = sc.reliability(data["y"], data["p"], sample_weight=data["w"], n_votes=data["m"])
+    assert_same_table(found, expected)
+    assert sc.smece_interval(found).low == pytest.approx(sc.smece_interval(expected).low)
+
+
+def test_the_number_of_votes_may_be_the_same_for_all(
+    frame: Constructor, data: dict[str, Any]
+) -> None:
+    found = sc.scan(frame(data), y_true="y", y_prob="p", n_votes=5)
+    assert_same_table(found, sc.reliability(data["y"], data["p"], n_votes=5))
+
+
+def test_several_predictions_in_one_pass(frame: Constructor, data: dict[str, Any]) -> None:
+    found = sc.scan(frame(data), y_true="y", y_prob=["q", "p"], sample_weight="w")
+    assert list(found) == ["q", "p"]
+    for name in ("p", "q"):
+        expected = sc.reliability(data["y"], data[name], sample_weight=data["w"])
+        assert_same_table(found[name], expected)
+
+
+def test_slices_are_the_tables_of_their_rows(frame: Constructor, data: dict[str, Any]) -> None:
+    found = sc.scan_by(frame(data), y_true="y", y_prob="p", by="segment", n_votes="m")
+    assert list(found) == ["north", "south", "west"]
+    for value, table in found.items():
+        here = data["segment"] == value
+        rows = {name: data[name][here] for name in ("y", "p", "m")}
+        assert_same_table(table, sc.reliability(rows["y"], rows["p"], n_votes=rows["m"]))
+
+
+def test_slices_may_be_numbers(frame: Constructor, data: dict[str, Any]) -> None:
+    found = sc.scan_by(frame(data), y_true="y", y_prob="p", by="m")
+    assert list(found) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int8, np.bool_])
+def test_other_kinds_of_number_are_compared_as_they_are(frame: Constructor, kind: Any) -> None:
+    p = np.array([0.7, 0.1, 0.3, 1.0, 0.0]).astype(kind)
+    y = np.array([1, 0, 1, 0, 1], dtype=np.int64)
+    found = sc.scan(frame({"y": y, "p": p}), y_true="y", y_prob="p")
+    assert_same_table(found, sc.reliability(y, p))
+
+
+@settings(max_examples=20)
+@given(p=st.lists(UNIT, min_size=1, max_size=30), n=st.integers(1, 4000))
+@pytest.mark.parametrize("lazy", LAZY.values(), ids=LAZY)
+def test_every_prediction_is_in_its_bin(lazy: Constructor, p: list[float], n: int) -> None:
+    found = sc.scan(lazy({"y": p, "p": p}), y_true="y", y_prob="p", bins=n)
+    np.testing.assert_array_equal(found.count, sc.reliability(p, p, bins=n).count)
+    assert found.smece == 0  # labels equal to predictions: exactly, on every engine
+
+
+FAULTS = [
+    ("p", 1.5, "p must be in [0, 1]: 1 of 4 values is not"),
+    ("p", -0.5, "p must be in [0, 1]: 1 of 4 values is not"),
+    ("p", np.inf, "p must be in [0, 1]: 1 of 4 values is not"),
+    ("p", np.nan, "p must have no missing values: 1 of 4 are NaN or null"),
+    ("p", None, "p must have no missing values: 1 of 4 are NaN or null"),
+    ("q", 7.0, "q must be in [0, 1]: 1 of 4 values is not"),
+    ("y", 40.0, "If these are percentages, pass y / 100"),
+    ("y", 1 + 1e-9, "If this is rounding noise, pass numpy.clip(y, 0, 1)"),
+    ("y", -40.0, "If these are logits, pass scipy.special.expit(y)"),
+    ("y", None, "y must have no missing values: 1 of 4 are NaN or null"),
+    ("w", -1.0, "w must be 0 or more: 1 of 4 values is not"),
+    ("w", 1e200, "w must be 0 or between 1e-100 and 1e+100: 1 of 4 values is not"),
+    ("w", None, "w must have no missing values: 1 of 4 are NaN or null"),
+    ("m", 0.0, "m must be whole numbers of 1 or more: 1 of 4 values is not"),
+    ("m", 2.5, "m must be whole numbers of 1 or more: 1 of 4 values is not"),
+    ("m", None, "m must have no missing values: 1 of 4 are NaN or null"),
+]
+
+
+@pytest.mark.parametrize(("column", "value", "message"), FAULTS)
+def test_a_value_that_breaks_a_rule_is_refused_with_column_and_count(
+    frame: Constructor, column: str, value: float | None, message: str
+) -> None:
+    rows: dict[str, list[float | None]] = {
+        "y": [0.5] * 4, "p": [0.5] * 4, "q": [0.5] * 4, "w": [1.0] * 4, "m": [2.0] * 4}  # fmt: skip
+    rows[column][2] = value
+    with pytest.raises(sc.InputError) as caught:
+        sc.scan(frame(rows), y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(column)
+
+
+def test_signs_are_recognised(frame: Constructor) -> None:
+    rows = {"y": [-1.0, 1.0, -1.0], "p": [0.5] * 3}
+    with pytest.raises(sc.InputError, match=r"2 of 3 .* pass \(y \+ 1\) / 2"):
+        sc.scan(frame(rows), y_true="y", y_prob="p")
+
+
+def test_a_missing_slice_is_refused(frame: Constructor) -> None:
+    rows = {"y": [0.5] * 3, "p": [0.5] * 3, "by": ["a", None, "b"]}
+    with pytest.raises(sc.InputError, match="by must have no missing values: 1 of 3"):
+        sc.scan_by(frame(rows), y_true="y", y_prob="p", by="by")
+
+
+def test_weights_that_are_all_0_leave_nothing(frame: Constructor) -> None:
+    rows = {"y": [0.5] * 3, "p": [0.5] * 3, "w": [0.0] * 3}
+    with pytest.raises(sc.InputError, match="w must have a positive value somewhere: all 3 are 0"):
+        sc.scan(frame(rows), y_true="y", y_prob="p", sample_weight="w")
+
+
+def test_no_rows_are_nothing_to_measure(frame: Constructor) -> None:
+    rows = pa.table({"y": [0.5], "p": [0.5]}).slice(0, 0).to_pydict()
+    empty = {name: np.array(values, dtype=np.float64) for name, values in rows.items()}
+    with pytest.raises(sc.InputError, match=r"no rows|is empty"):
+        sc.scan(frame(empty), y_true="y", y_prob="p")
+
+
+def test_text_is_no_number(frame: Constructor) -> None:
+    rows = {"y": ["0.5", "1"], "p": [0.5, 0.5]}
+    with pytest.raises(sc.InputTypeError, match="y must hold real numbers"):
+        sc.scan(frame(rows), y_true="y", y_prob="p")
+
+
+def test_an_unknown_column_is_refused_with_those_there_are(frame: Constructor) -> None:
+    with pytest.raises(
+        sc.InputError, match=r"the frame has no column 'z'\. Its columns are: 'y', 'p'"
+    ):
+        sc.scan(frame({"y": [0.5], "p": [0.5]}), y_true="y", y_prob="z")
+
+
+def test_engines_take_few_unequal_bins(data: dict[str, Any]) -> None:
+    many = np.concatenate([[0], np.linspace(0.1, 0.9, engines.MAX_EDGES), [1]])
+    with pytest.raises(sc.InputError, match="at most 256 bins of unequal width: got 257"):
+        sc.scan(LAZY["duckdb"](data), y_true="y", y_prob="p", bins=many)
+
+
+def test_what_is_no_frame_is_refused() -> None:
+    with pytest.raises(sc.InputTypeError, match=r"cannot scan a dict: .* reliability\(y_true"):
+        sc.scan({"y": [0.5], "p": [0.5]}, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"y_true": "y", "y_prob": "y"}, "must be different columns: both are 'y'"),
+        ({"y_true": "y", "y_prob": ["p", "p"]}, "each prediction must be named once: 'p'"),
+        ({"y_true": "y", "y_prob": []}, "y_prob must name at least one column"),
+        ({"y_true": "y", "y_prob": "p", "n_votes": 0}, "n_votes must be 1 or more: got 0"),
+    ],
+)
+def test_impossible_parts_are_refused(names: dict[str, Any], message: str) -> None:
+    frame = pd.DataFrame({"y": [0.5], "p": [0.5]})
+    with pytest.raises(sc.InputError, match=message):
+        sc.scan(frame, **names)
+
+
+@pytest.mark.parametrize("make", [EAGER["polars"], EAGER["pandas"], LAZY["duckdb"]])
+def test_too_many_slices_are_refused(make: Constructor) -> None:
+    n = tally.MAX_SLICES + 1
+    rows = {"y": np.full(n, 0.5), "p": np.full(n, 0.5), "by": np.arange(n)}
+    with pytest.raises(sc.InputError, match="by must have at most 10000 different values"):
+        sc.scan_by(make(rows), y_true="y", y_prob="p", by="by", bins=1)
+
+
+def test_frames_in_memory_are_not_copied(data: dict[str, Any]) -> None:
+    """The columns the loop reads are the caller's own memory."""
+    import narwhals.stable.v2 as nw
+
+    from softcal.frames import frame_pieces
+    from softcal.pieces import Wanted
+
+    for make in (EAGER["pandas"], EAGER["polars"], EAGER["pyarrow"]):
+        frame = make(data)
+        (piece,) = frame_pieces(nw.from_native(frame), Wanted(("y", "p")))
+        (batch,) = piece.batches()
+        own = frame["p"].to_numpy()
+        assert np.shares_memory(batch["p"], own)

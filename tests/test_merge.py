@@ -1,0 +1,234 @@
+"""Saved scores add up: a table a day, and the week is their sum."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import softcal as sc
+from softcal.scores import Scored, Scores, read_saved
+from softcal.tally import Key, Roles
+from test_cli import softcal
+
+NAMES = ("--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes", "m")
+
+
+@pytest.fixture(scope="module")
+def week(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seven days of rows, as Parquet, and the scores of each, as JSON; the last has a new segment."""
+    folder = tmp_path_factory.mktemp("week")
+    rng = np.random.default_rng(0)
+    for day in range(7):
+        n = 400 + 10 * day
+        p = rng.random(n)
+        columns = {
+            "y": rng.random(n), "p": p, "q": p**2, "w": rng.random(n), "m": rng.integers(1, 5, n),
+            "segment": rng.integers(0, 2 + day // 6, n),
+        }  # fmt: skip
+        pq.write_table(pa.table(columns), folder / f"{day}.parquet")
+        result = softcal("score", folder / f"{day}.parquet", *NAMES, "--by", "segment",
+                         "--save", folder / f"{day}.json")  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == ""  # nothing but the answer when piped
+    return folder
+
+
+def scored(*arguments: object) -> dict[str, Any]:
+    result = softcal(*arguments, "--format", "json")
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def assert_close(left: Any, right: Any) -> None:
+    """Equal names and counts, numbers equal to 1e-12."""
+    if isinstance(left, dict):
+        assert list(left) == list(right)
+        for key in left:
+            assert_close(left[key], right[key])
+    elif isinstance(left, list):
+        assert len(left) == len(right)
+        for one, other in zip(left, right, strict=True):
+            assert_close(one, other)
+    else:
+        assert left == (pytest.approx(right, abs=1e-12) if isinstance(right, float) else right)
+
+
+def test_a_week_of_days_is_the_whole(week: Path) -> None:
+    days = [week / f"{day}.json" for day in range(7)]
+    merged = scored("merge", *days, "-o", week / "week.json")
+    whole = scored("score", week / "*.parquet", *NAMES, "--by", "segment")
+    assert_close(merged, whole)
+    assert merged["n"] == sum(400 + 10 * day for day in range(7))
+    assert [one["value"] for one in merged["models"][0]["slices"]] == [0, 1, 2]
+    assert_close(scored("merge", week / "week.json"), whole)
+
+
+def test_several_files_on_the_command_line_are_one_source(week: Path) -> None:
+    files = sorted(week.glob("*.parquet"))
+    assert scored("score", *files, *NAMES) == scored("score", week, *NAMES)
+    shown = softcal("score", *files, *NAMES).stdout
+    assert "7 sources: 3,010 rows" in shown
+
+
+def test_the_table_shows_every_slice(week: Path) -> None:
+    shown = softcal("score", week / "6.parquet", *NAMES, "--by", "segment").stdout
+    for value in range(3):
+        assert f"segment {value}: " in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_slice_without_weight_is_left_out_of_the_card(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,p,w,s\n1,0.5,1,a\n0,0.25,1,a\n0,0.5,0,b\n")
+    found = scored("score", path, "--label", "y", "--pred", "p", "--weight", "w", "--by", "s")
+    assert [one["value"] for one in found["models"][0]["slices"]] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--label", "y", "--pred", "p"), "cannot merge scores of different weight: one has 'w'"),
+        (("--label", "w", "--pred", "p"), "cannot merge scores of different label"),
+        ((*NAMES, "--bins", "20"), "cannot merge tables with different bins"),
+        (NAMES, "cannot merge scores of different by: one has 'segment', another None"),
+        ((*NAMES[:4], *NAMES[6:], "--by", "segment"), "cannot merge scores of different models"),
+    ],
+)  # fmt: skip
+def test_scores_that_do_not_fit_are_refused(
+    week: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    other, total = tmp_path / "other.json", tmp_path / "total.json"
+    by = ("--by", "segment") if "--bins" in options else ()
+    saved = softcal("score", week / "0.parquet", *options, *by, "--save", other)
+    assert saved.returncode == 0, saved.stderr
+    result = softcal("merge", week / "0.json", other, "-o", total)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not total.exists()
+
+
+def test_a_file_named_twice_is_refused(week: Path) -> None:
+    result = softcal("merge", week / "0.json", week / ".." / week.name / "0.json")
+    assert result.returncode == 2
+    assert "is named twice: its rows would be counted twice" in result.stderr
+
+
+def test_groups_are_saved_too(tmp_path: Path) -> None:
+    for k in range(2):
+        path = tmp_path / f"{k}.csv"
+        path.write_text("y,p,g\n" + "".join(f"{i % 2},0.{i},{k}{i // 3}\n" for i in range(9)))
+        options = ("--label", "y", "--pred", "p", "--group", "g")
+        assert softcal("score", path, *options, "--save", tmp_path / f"{k}.json").returncode == 0
+    merged = scored("merge", tmp_path / "0.json", tmp_path / "1.json")
+    whole = scored("score", tmp_path / "*.csv", *options)
+    assert_close(merged, whole)
+    assert merged["models"][0]["pvalue"] is not None
+    refused = softcal("score", path, *options, "--by", "g")
+    assert "--by and --group do not go together" in refused.stderr
+
+
+def test_bare_tables_can_be_merged_and_planned_with(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    parts = [sc.reliability(rng.random(300), rng.random(300)) for _ in range(2)]
+    files = [tmp_path / f"{k}.json" for k in range(2)]
+    for path, part in zip(files, parts, strict=True):
+        path.write_text(json.dumps(part.to_dict()))
+    merged = scored("merge", *files, "-o", tmp_path / "sum.json")
+    assert merged["models"][0]["smece"] == sum(parts).smece  # type: ignore[union-attr]
+    assert merged["models"][0]["ece_hardened"] is None
+    assert " - " in softcal("merge", *files).stdout
+    planned = [
+        softcal("plan", "--pilot", path, "--half-width", "0.05").stdout
+        for path in (tmp_path / "sum.json", files[0])
+    ]
+    assert all("Collect" in text for text in planned)
+
+
+def test_a_pilot_of_several_models_needs_a_name(week: Path, tmp_path: Path) -> None:
+    aim, pilot = ("--half-width", "0.05"), tmp_path / "pilot.json"
+    assert softcal("score", week, *NAMES[:6], "--save", pilot).returncode == 0
+    refused = softcal("plan", "--pilot", pilot, *aim)
+    assert refused.returncode == 2
+    assert (
+        "say with --pred which model of pilot.json to plan for: it has 'p', 'q'" in refused.stderr
+    )
+    named = softcal("plan", "--pilot", pilot, "--pred", "q", *aim)
+    assert named.stdout.startswith("Collect")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "its 'format' must be 'softcal.scores' or 'softcal.reliability'"),
+        ({"schema": 2}, "cannot read saved scores of schema 2: this softcal reads schema 1"),
+        ({"models": []}, "must have at least one model"),
+        ({"models": [{"pred": "p"}]}, "saved scores lack a part"),
+        ({"models": 3}, "saved scores lack a part"),
+        ({"models": [{"pred": "p", "table": {}, "hardened": None}]}, "not a saved reliability"),
+    ],
+)
+def test_damaged_files_are_refused(
+    week: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "damaged.json"
+    path.write_text(json.dumps(json.loads((week / "0.json").read_text()) | change))
+    with pytest.raises(sc.InputError, match=message):
+        read_saved(path)
+
+
+def test_what_is_not_there_or_no_json_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match=r"cannot read .*: No such file"):
+        read_saved(tmp_path / "absent.json")
+    path = tmp_path / "text.json"
+    for text in ("no json", "[1, 2]"):
+        path.write_text(text)
+        with pytest.raises(sc.InputError, match=r"cannot read .*text.json: it"):
+            read_saved(path)
+
+
+def test_slices_named_by_dates_are_saved_as_text() -> None:
+    from datetime import date
+
+    table = sc.reliability([1.0], [0.5])
+    roles = Roles("y", ("p",), by="day")
+    tables = {Key("p", date(2026, 1, 2), hard): table for hard in (False, True)}
+    saved = Scores.of(tables, roles).to_dict()
+    assert saved["models"][0]["slices"][0]["value"] == "2026-01-02"
+    read = Scores.from_dict(json.loads(json.dumps(saved)))
+    assert read.slices["p"]["2026-01-02"] == Scored(table, table)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_is_shown_how_far_it_is(week: Path) -> None:
+    """Rows, bytes and time left on stderr, where a person watches; the answer on stdout."""
+    import pty
+
+    reader, writer = pty.openpty()
+    files = [str(path) for path in sorted(week.glob("*.parquet"))] * 200
+    command = [sys.executable, "-m", "softcal", "score", *files, *NAMES]
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.DEVNULL, stderr=writer, env=env
+    ) as running:
+        os.close(writer)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(reader, 4096)
+            except OSError:  # the other end is closed
+                break
+    os.close(reader)
+    assert running.returncode == 0
+    assert b" rows" in shown
+    assert b"MB" in shown
+    assert b":" in shown  # the time left

@@ -1,0 +1,386 @@
+"""Files of every kind and any size: the table of the arrays, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import softcal as sc
+from softcal import lines, readers, tally
+from softcal.batches import batches
+from softcal.files import read_columns
+from softcal.pieces import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+N = 5_000
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    y, p = rng.random(N), rng.random(N)
+    return {
+        "y": y,
+        "p": p,
+        "q": p**2,
+        "w": rng.random(N),
+        "m": rng.integers(1, 6, N),
+        "segment": np.array(["north", "south", 'the "far", west\n'])[rng.integers(0, 3, N)],
+    }
+
+
+def as_csv(mark: str, table: pa.Table) -> str:
+    def cell(value: Any) -> str:
+        text = value if isinstance(value, str) else "" if value is None else repr(value)
+        quote = any(sign in text for sign in '",\t\n')
+        return '"' + text.replace('"', '""') + '"' if quote else text
+
+    rows = [table.column_names, *(row.values() for row in table.to_pylist())]
+    return "".join(mark.join(map(cell, row)) + "\n" for row in rows)
+
+
+def as_json_lines(table: pa.Table) -> str:
+    return "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+
+
+def write_arrow(path: Path, table: pa.Table, *, stream: bool = False) -> None:
+    make = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with make(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=700)
+
+
+WRITERS: dict[str, Callable[[Path, pa.Table], object]] = {
+    "parquet": lambda path, table: pq.write_table(table, path, row_group_size=600),
+    "pq": lambda path, table: pq.write_table(table, path),
+    "csv": lambda path, table: path.write_text(as_csv(",", table)),
+    "tsv": lambda path, table: path.write_text(as_csv("\t", table)),
+    "jsonl": lambda path, table: path.write_text(as_json_lines(table)),
+    "ndjson": lambda path, table: path.write_text(as_json_lines(table)),
+    "arrow": write_arrow,
+    "feather": lambda path, table: write_arrow(path, table, stream=True),
+    "csv.gz": lambda path, table: path.write_bytes(gzip.compress(as_csv(",", table).encode())),
+    "jsonl.gz": lambda path, table: path.write_bytes(gzip.compress(as_json_lines(table).encode())),
+}
+
+
+@pytest.fixture(params=WRITERS)
+def file(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    data: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """A file that is read in many pieces."""
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 10_000)
+    path = tmp_path / f"data.{request.param}"
+    WRITERS[request.param](path, pa.table(data))
+    return path
+
+
+def assert_same(found: sc.Reliability, expected: sc.Reliability) -> None:
+    np.testing.assert_array_equal(found.count, expected.count)
+    for ours, theirs in zip(found.sums, expected.sums, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_every_kind_of_file_gives_the_table_of_the_arrays(file: Path, data: dict[str, Any]) -> None:
+    found = sc.scan(file, y_true="y", y_prob="p", sample_weight="w", n_votes="m", bins=7)
+    expected = sc.reliability(
+        data["y"], data["p"], sample_weight=data["w"], n_votes=data["m"], bins=7
+    )
+    assert_same(found, expected)
+
+
+def test_several_models_and_slices(file: Path, data: dict[str, Any]) -> None:
+    both = sc.scan(str(file), y_true="y", y_prob=["p", "q"], n_votes=3)
+    assert_same(both["q"], sc.reliability(data["y"], data["q"], n_votes=3))
+    slices = sc.scan_by(file, y_true="y", y_prob="p", by="segment")
+    assert list(slices) == sorted(set(data["segment"].tolist()))
+    for value, table in slices.items():
+        here = data["segment"] == value
+        assert_same(table, sc.reliability(data["y"][here], data["p"][here]))
+
+
+def test_batches_are_the_columns_and_tell_how_far_they_are(
+    file: Path, data: dict[str, Any]
+) -> None:
+    told: list[tuple[int, int, int]] = []
+    found = list(batches(file, ["p"], progress=lambda *now: told.append(now)))
+    np.testing.assert_array_equal(np.concatenate([batch["p"] for batch in found]), data["p"])
+    size = file.stat().st_size
+    assert told == sorted(told)
+    assert told[-1][0] == N
+    assert all(total == size and done <= size for _, done, total in told)
+    if file.suffix != ".feather":  # an Arrow stream does not know how much of it is left
+        assert told[-1][1] == pytest.approx(size, abs=len(told))
+
+
+def test_whole_columns_for_work_that_needs_all_rows(file: Path, data: dict[str, Any]) -> None:
+    found = read_columns(file, ["p", "segment"], "segment")
+    np.testing.assert_array_equal(found["p"], data["p"])
+    assert found["segment"].to_pylist() == data["segment"].tolist()
+
+
+BAD = [
+    ("p", 3, 1.5, "p must be in [0, 1]: 1 of 5000 values is not, the first is 1.5 in {}, row 4."),
+    ("y", 4321, None, "y must have no missing values: 1 of 5000 are NaN or null, the first in {}, row 4322."),
+    ("w", 2500, -1.0, "w must be 0 or more: 1 of 5000 values is not, the first is -1.0 in {}, row 2501."),
+    ("segment", 2500, None, "segment must have no missing values: 1 of 5000 are NaN or null, the first in {}, row 2501."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "row", "value", "message"), BAD)
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl", "csv"])
+def test_the_first_bad_value_is_named_with_file_and_row(
+    kind: str, column: str, row: int, value: Any, message: str, tmp_path: Path,
+    data: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if kind == "csv" and column == "segment":
+        pytest.skip("a cell of a CSV file that is empty is an empty text")
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 10_000)
+    rows = {name: values.tolist() for name, values in data.items()}
+    rows[column][row] = value
+    path = tmp_path / f"bad.{kind}"
+    WRITERS[kind](path, pa.table(rows))
+    with pytest.raises(sc.InputError) as caught:
+        sc.scan_by(path, y_true="y", y_prob="p", sample_weight="w", by="segment")
+    assert message.format(path) in str(caught.value)
+
+
+def test_bad_values_are_counted_over_all_files(tmp_path: Path) -> None:
+    for k in range(5):
+        p = [0.5, 0.5, 200.0 if k in (2, 4) else 0.5]
+        pq.write_table(pa.table({"y": [0.5] * 3, "p": p}), tmp_path / f"{k}.parquet")
+    with pytest.raises(
+        sc.InputError,
+        match=r"2 of 15 values are not, the first is 200.0 in .*2.parquet, row 3. If these are logits",
+    ):
+        sc.scan(tmp_path, y_true="y", y_prob="p")
+
+
+def test_paths_patterns_folders_and_lists(tmp_path: Path) -> None:
+    folder = tmp_path / "day=1"
+    folder.mkdir()
+    for name in ("a.parquet", "b.parquet", "_c.parquet", ".d.parquet"):
+        pq.write_table(pa.table({"y": [0.5], "p": [0.5]}), folder / name)
+    (folder / "_SUCCESS").touch()
+    (tmp_path / "e.csv").write_text("y,p\n1,0.5\n0,0.5\n")
+    for source, n in (
+        (tmp_path, 4),
+        (str(tmp_path / "*" / "*.parquet"), 3),  # a pattern does not match a leading dot
+        (str(tmp_path / "**" / "a.parquet"), 1),
+        (str(tmp_path / "day=*"), 2),
+        ([folder / "a.parquet", str(tmp_path / "e.csv")], 3),
+        ([folder / "a.parquet"] * 10, 10),
+    ):
+        assert sc.scan(source, y_true="y", y_prob="p").n == n
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("absent.parquet", "no such file"),
+        ("*.parquet", "no data in"),
+        ("x.docx", "cannot tell the format"),
+        ("x", "cannot tell the format"),
+        ("x.parquet.gz", "cannot tell the format"),
+    ],
+)
+def test_what_is_not_there_is_said(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(sc.InputError, match=message):
+        sc.scan(tmp_path / name, y_true="y", y_prob="p")
+
+
+def test_text_far_down_a_file_is_found_with_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 100)
+    path = tmp_path / "late.csv"
+    path.write_text("y,p\n" + "0.5,0.5\n" * 500 + "0.5,n/a\n,oops\n" + "1,1\n" * 50)
+    with pytest.raises(
+        sc.InputError,
+        match=r"p must hold numbers: row 501 of late.csv holds the text 'n/a'|row 502",
+    ):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_truth_values_are_numbers_in_text_files_too(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("y,p\nTrue,0.5\nFalse,0.5\n")
+    (tmp_path / "b.jsonl").write_text('{"y": true, "p": 1}\n{"y": false, "p": 0.5}\n')
+    assert sc.scan(tmp_path, y_true="y", y_prob="p").has_hard_labels
+
+
+def test_broken_lines_are_refused(tmp_path: Path) -> None:
+    for name, text in (("a.csv", "y,p\n1,1\n1\n"), ("b.jsonl", '{"y": 1, "p": 1}\n{"y": \n')):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(sc.InputError, match=f"cannot read .*{name}"):
+            sc.scan(tmp_path / name, y_true="y", y_prob="p")
+
+
+def test_files_without_rows_are_nothing_to_measure(tmp_path: Path) -> None:
+    path = tmp_path / "none.parquet"
+    pq.write_table(pa.table({"y": [0.5], "p": [0.5]}).slice(0, 0), path)
+    with pytest.raises(sc.InputError, match="no rows"):
+        sc.scan(path, y_true="y", y_prob="p")
+    with pytest.raises(sc.InputError, match="no rows"):
+        read_columns(path, ["y", "p"])
+
+
+def test_blank_lines_at_the_end_are_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 8)
+    (tmp_path / "a.csv").write_text("y,p\n1,0.5\n" + "\n" * 30)
+    (tmp_path / "b.jsonl").write_text('{"y": 1, "p": 0.5}\n' + "\n" * 30)
+    assert sc.scan(tmp_path, y_true="y", y_prob="p").n == 2
+
+
+def test_decimals_and_whole_numbers_with_holes(tmp_path: Path) -> None:
+    path = tmp_path / "kinds.parquet"
+    y = pa.array([0, 1, 1], pa.decimal128(3, 1))
+    pq.write_table(pa.table({"y": y, "p": pa.array([0, 1, None], pa.int8())}), path)
+    with pytest.raises(sc.InputError, match="p must have no missing values: 1 of 3"):
+        sc.scan(path, y_true="y", y_prob="p")
+    pq.write_table(pa.table({"y": y, "p": pa.array([0, 1, 1], pa.int8())}), path)
+    assert sc.scan(path, y_true="y", y_prob="p").smece == 0
+
+
+def test_a_last_line_without_an_end_is_a_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("y,p\n1,0.5\n0,0.5")
+    assert sc.scan(tmp_path / "a.csv", y_true="y", y_prob="p").n == 2
+
+
+def test_a_broken_line_far_down_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 20)
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n" + "1,0.5\n" * 30 + "1\n" + "1,0.5\n" * 30)
+    with pytest.raises(sc.InputError, match=r"cannot read .*a.csv: CSV parse error"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_numbers_in_python_s_spelling_are_none_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n1,0.5\n1,0.2_5\n")
+    with pytest.raises(sc.InputError, match=r"cannot read .*a.csv: .*0\.2_5"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_empty_parts_of_a_file_are_no_rows(tmp_path: Path) -> None:
+    batch = pa.record_batch({"y": [0.5], "p": [0.5]})
+    with pa.ipc.new_file(tmp_path / "a.arrow", batch.schema) as writer:
+        for part in (batch.slice(0, 0), batch):
+            writer.write_batch(part)
+    assert sc.scan(tmp_path / "a.arrow", y_true="y", y_prob="p").n == 1
+
+
+def test_slices_are_few_over_all_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tally, "MAX_SLICES", 5)
+    for k in range(2):
+        rows = {"y": [0.5] * 4, "p": [0.5] * 4, "by": [4 * k + i for i in range(4)]}
+        pq.write_table(pa.table(rows), tmp_path / f"{k}.parquet")
+    with pytest.raises(sc.InputError, match="by must have at most 5 different values"):
+        sc.scan_by(tmp_path, y_true="y", y_prob="p", by="by")
+
+
+def test_data_that_change_while_they_are_read_are_refused() -> None:
+    asked = iter([1.5, 0.5])
+
+    def once_bad() -> Iterator[dict[str, Any]]:
+        yield {"y": np.array([0.5]), "p": np.array([next(asked)])}
+
+    with pytest.raises(sc.InputError, match="changed while it was being read"):
+        tally.tally([Piece("", 0, once_bad)], tally.Roles("y", ("p",)), sc.Bins.uniform(2))
+
+
+def test_empty_parts_of_a_stream_are_no_rows() -> None:
+    batch = pa.record_batch({"y": [0.5], "p": [0.5]})
+    stream = pa.RecordBatchReader.from_batches(batch.schema, [batch.slice(0, 0), batch])
+    assert sc.scan(stream, y_true="y", y_prob="p").n == 1
+
+
+CELL = st.text(st.sampled_from('a"\n,'), max_size=6)
+
+
+@given(cells=st.lists(CELL, max_size=20), size=st.integers(1, 12))
+def test_blocks_end_where_lines_end(cells: list[str], size: int) -> None:
+    rows = [('"' + cell.replace('"', '""') + '"\n').encode() for cell in cells]
+    text = b"".join(rows)
+    parts = iter([text[k : k + size] for k in range(0, len(text), size)])
+    blocks = list(lines.whole_lines(lambda: next(parts, b"")))
+    assert b"".join(blocks) == text
+    starts = np.cumsum([len(row) for row in rows]).tolist()
+    assert all(end in starts for end in np.cumsum([len(block) for block in blocks]).tolist())
+
+
+def test_a_stray_quote_does_not_hold_the_rest_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_LONGEST_CELL", 50)
+    text = b'5" pipe,1\n' + b"x,1\n" * 100
+    parts = iter([text[k : k + 20] for k in range(0, len(text), 20)])
+    blocks = list(lines.whole_lines(lambda: next(parts, b"")))
+    assert b"".join(blocks) == text
+    assert max(map(len, blocks)) < 100
+
+
+PEAK = """
+import re, sys, softcal as sc
+n = sc.scan(sys.argv[1], y_true="y", y_prob="p").n
+# Not getrusage, which counts the memory of the process that started this one.
+print(n, int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's mark of the peak memory")
+@pytest.mark.parametrize("kind", ["one row group", "csv"])
+def test_memory_stays_below_500_mb(kind: str, tmp_path: Path) -> None:
+    """One row group of 640 MB, and a CSV file of 600 MB, each larger than what is allowed."""
+    if kind == "csv":
+        path, n = tmp_path / "large.csv", 15_000_000
+        block = "".join(f"{k % 997 / 997:.16f},{k % 89 / 89:.16f}\n" for k in range(100_000))
+        with path.open("w") as out:
+            out.write("y,p\n")
+            for _ in range(n // 100_000):
+                out.write(block)
+    else:
+        path, n = tmp_path / "large.parquet", 40_000_000
+        p = np.tile(np.random.default_rng(0).random(1_000_000), n // 1_000_000)
+        pq.write_table(pa.table({"y": p, "p": p}), path, row_group_size=n, use_dictionary=False)
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True
+    )
+    rows, peak = map(int, ran.stdout.split())
+    assert rows == n
+    assert peak < 500, f"{peak} MB"
+    path.unlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_an_interruption_leaves_what_was_saved_before(tmp_path: Path) -> None:
+    part, saved = tmp_path / "part.parquet", tmp_path / "day.json"
+    rng = np.random.default_rng(0)
+    pq.write_table(pa.table({"y": rng.random(1_000_000), "p": rng.random(1_000_000)}), part)
+    saved.write_text("yesterday")
+    command = [sys.executable, "-m", "softcal", "score", *[str(part)] * 3000, "--label", "y",
+               "--pred", "p", "--save", str(saved)]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:  # noqa: S603
+        time.sleep(4)  # well within the pass over three billion rows
+        running.send_signal(signal.SIGINT)
+        out, errors = running.communicate(timeout=60)
+    assert (running.returncode, out, errors) == (130, b"", b"")
+    assert saved.read_text() == "yesterday"
+    assert sorted(os.listdir(tmp_path)) == ["day.json", "part.parquet"]  # noqa: PTH208

@@ -1,0 +1,103 @@
+"""Spark as it is used: a standalone cluster of a master and two workers, one of which dies."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from spark_cluster import Cluster, cluster, wait_until
+
+import softcal as sc
+from test_frames import FAULTS, assert_same_table, hard_places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Spark's own Python code opens sockets and leaves them to the collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("spark")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    p = np.array([*hard_places(10), *hard_places(100), *rng.random(500)])
+    return {
+        "y": rng.random(p.size),
+        "p": p,
+        "q": p**2,
+        "w": rng.random(p.size),
+        "m": rng.integers(1, 6, p.size),
+        "segment": np.array(["north", "south"])[rng.integers(0, 2, p.size)],
+    }
+
+
+@pytest.fixture(scope="module")
+def frame(spark: Cluster, data: dict[str, Any]) -> Any:
+    rows = list(zip(*(column.tolist() for column in data.values()), strict=True))
+    return spark.session.createDataFrame(rows, list(data)).repartition(4).cache()
+
+
+@pytest.mark.parametrize("bins", [10, 100, 3600, [0, 0.1, 0.29, 0.3, 1]])
+def test_the_table_is_that_of_the_arrays(frame: Any, data: dict[str, Any], bins: Any) -> None:
+    found = sc.scan(frame, y_true="y", y_prob="p", bins=bins)
+    assert_same_table(found, sc.reliability(data["y"], data["p"], bins=bins))
+
+
+def test_models_weights_and_votes_in_one_pass(frame: Any, data: dict[str, Any]) -> None:
+    found = sc.scan(frame, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m")
+    for name, table in found.items():
+        expected = sc.reliability(data["y"], data[name], sample_weight=data["w"], n_votes=data["m"])
+        assert_same_table(table, expected)
+
+
+def test_slices(frame: Any, data: dict[str, Any]) -> None:
+    found = sc.scan_by(frame, y_true="y", y_prob="p", by="segment")
+    for value, table in found.items():
+        here = data["segment"] == value
+        assert_same_table(table, sc.reliability(data["y"][here], data["p"][here]))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"), FAULTS[2:6] + FAULTS[10:11] + FAULTS[14:15]
+)
+def test_faults_are_refused(spark: Cluster, column: str, value: float | None, message: str) -> None:
+    names = ["y", "p", "q", "w", "m"]
+    rows: list[list[float | None]] = [[0.5, 0.5, 0.5, 1.0, 2.0] for _ in range(4)]
+    rows[2][names.index(column)] = value
+    frame = spark.session.createDataFrame(rows, names)
+    with pytest.raises(sc.InputError) as caught:
+        sc.scan(frame, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m")
+    assert message in str(caught.value)
+
+
+def test_a_worker_that_dies_changes_nothing(spark: Cluster) -> None:
+    """Killed with its executor, in the middle of the pass: its share is computed anew."""
+    n, parts = 8_000_000, 48
+    frame = spark.session.range(0, n, 1, parts).selectExpr(
+        "((id * 7919) % 10007) / 10007.0D AS p", "((id * 104729) % 997) / 996.0D AS y"
+    )
+    tracker = spark.session.sparkContext.statusTracker()
+
+    def is_in_the_middle() -> bool:
+        stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+        return any(one.numTasks == parts and one.numCompletedTasks >= 2 for one in stages if one)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(sc.scan, frame, y_true="y", y_prob="p")
+        wait_until(is_in_the_middle)
+        spark.kill_a_worker()
+        assert not running.done()
+        found = running.result()
+    assert spark.executors() == 1
+    row = np.arange(n)
+    assert_same_table(
+        found, sc.reliability((row * 104729 % 997) / 996.0, (row * 7919 % 10007) / 10007.0)
+    )
