@@ -1,10 +1,10 @@
 # `make demo` shows softcal at work, `make check` runs everything CI runs. Both set up .venv first.
 PYTHON ?= python3
 # Debian's packages that Python cannot install; `make system` does, where we are root.
-SYSTEM := python3-venv default-jre-headless
+SYSTEM := python3-venv default-jre-headless chromium
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test browser bench scale system clean
+.PHONY: demo check lint types layers docs test bench scale system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -21,8 +21,8 @@ types: .venv/dev
 layers: .venv/dev
 	$(BIN)/lint-imports
 
-test: .venv/dev browser system
-	$(BIN)/pytest --cov --cov-report=term
+test: .venv/dev system
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
 
 docs: .venv/dev
 	$(BIN)/python tools/build_docs.py
@@ -33,11 +33,11 @@ bench: .venv/bench
 scale: .venv/dev system
 	$(BIN)/python benchmarks/scale.py
 
-# The tests start a Spark cluster, which needs Java.
+# The tests start a Spark cluster, which needs Java, and open the report in a real browser.
 system:
-	@command -v java > /dev/null || { [ "$$(id -u)" = 0 ] && apt-get update && \
-	  apt-get install --yes $(SYSTEM); } || \
-	  { echo "make: the tests need Java for Spark: install $(SYSTEM)" >&2; exit 1; }
+	@{ command -v java && { command -v chromium || command -v google-chrome; }; } > /dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(SYSTEM); } || \
+	  { echo "make: the tests need Java and Chromium: install $(SYSTEM)" >&2; exit 1; }
 
 # One stamp per set of dependencies; a changed pin or dependency installs anew.
 .venv/%: pyproject.toml constraints.txt | $(BIN)/python
@@ -48,12 +48,6 @@ system:
 $(BIN)/python:
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && \
 	  apt-get install --yes $(SYSTEM) && $(PYTHON) -m venv .venv; }
-
-# The tests open the report in a real browser; where we may, Debian's is installed.
-browser:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
-	  [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes chromium; } || \
-	  echo "No Chromium: the report's browser tests will not run."
 
 clean:
 	rm -rf .venv build dist

@@ -14,9 +14,10 @@ import softcal as sc
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 from softcal.report.gather import MAX_SLICES, fine_grid, gather
-from softcal.report.parts import Roles, parts_of_columns
+from softcal.report.parts import parts_of_columns
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
+from softcal.tally import Roles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,8 +171,8 @@ def test_a_slice_without_weight_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("roles", "words"),
     [
-        (Roles("y", ("y",)), "must be different columns: got y, y"),
-        (Roles("y", ("p", "p")), "must be different columns"),
+        (Roles("y", ("y",)), "different columns: both are 'y'"),
+        (Roles("y", ("p", "p")), "must be named once"),
         (Roles("y", tuple(f"p{i}" for i in range(9))), "at most 8 models: got 9"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -12,7 +12,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
 from softcal.cli.options import (
-    DataFile,
+    DataFiles,
     Format,
     Group,
     Level,
@@ -23,14 +23,20 @@ from softcal.cli.options import (
     Weight,
     chance,
     given,
+    one_file,
     print_json,
     without_infinities,
 )
 from softcal.errors import InputError
 
+if TYPE_CHECKING:
+    from softcal.comparison import Comparison
+    from softcal.joint import JointTable
+    from softcal.tally import Roles
+
 
 def compare(
-    data: DataFile,
+    data: DataFiles,
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
@@ -47,36 +53,65 @@ def compare(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two models on the same rows."""
-    from softcal.comparison import compare as compare_arrays
-    from softcal.files import read_columns
+    from softcal.tally import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
         chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes, "--group": group})
-        compare_classes(data, chosen, bins=bins, weight=weight, level=level, format_=format_)
+        compare_classes(
+            one_file(data), chosen, bins=bins, weight=weight, level=level, format_=format_
+        )
         return
     label = given(label, "Missing option '--label'.")
     pred = given(pred, "Missing option '--pred'.")
     if len(pred) != 2 or pred[0] == pred[1]:
         message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
         raise InputError(message)
-    optional = [name for name in (weight, votes, group) if name is not None]
-    columns = read_columns(data, [label, *pred, *optional], group)
-    found = compare_arrays(
-        columns[label],
-        *(columns[name] for name in pred),
-        bins=bins,
-        sample_weight=None if weight is None else columns[weight],
-        n_votes=None if votes is None else columns[votes],
-        groups=None if group is None else columns[group],
-        level=level,
-    )
-    card = {"n": len(columns[label]), "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
+    rows, found = _compared(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
+    card = {"n": rows, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
     card |= asdict(found)
     if format_ is Format.JSON:
         print_json(without_infinities(card))
     else:
         _show_comparison(card)
+
+
+def _compared(
+    data: list[str], roles: Roles, group: str | None, bins: int, level: float
+) -> tuple[int, Comparison]:
+    """Add up the joint tables of all batches; rows of a group must be seen together."""
+    from softcal.bins import Bins
+    from softcal.checked_batches import checked_batches
+    from softcal.comparison import compare_tables
+    from softcal.files import read_columns
+    from softcal.inference import refuse_bad_level
+    from softcal.joint import joint_table
+    from softcal.pieces import rows_of
+
+    refuse_bad_level(level)
+    binned, rows = Bins.of(bins), 0
+    joint: JointTable | None = None
+    with terminal.reading() as progress:
+        batches = (
+            checked_batches(data, roles, progress)
+            if group is None
+            else [read_columns(data, [*roles.wanted.numbers, group], group)]
+        )
+        for batch in batches:
+            rows += rows_of(batch)
+            table = joint_table(
+                batch[roles.y_true],
+                *(batch[name] for name in roles.y_prob),
+                bins=binned,
+                sample_weight=batch.get(roles.sample_weight or ""),
+                n_votes=batch.get(str(roles.n_votes)),
+                groups=batch.get(group or ""),
+            )
+            joint = table if joint is None else joint + table
+    if joint is None:
+        message = "the source has no rows: there is nothing to compare."
+        raise InputError(message)
+    return rows, compare_tables(joint, level)
 
 
 def _show_comparison(card: dict[str, Any]) -> None:

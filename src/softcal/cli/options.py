@@ -46,6 +46,11 @@ Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Output = Annotated[Format, typer.Option("--format", help="What to print.")]
 
 
+def source_name(data: list[str]) -> str:
+    """Say in few words where the rows are from."""
+    return Path(data[0]).name if len(data) == 1 else f"{len(data)} sources"
+
+
 def print_json(data: dict[str, Any]) -> None:
     """Print a result for other programs; JSON has no NaN, so neither have we."""
     sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")

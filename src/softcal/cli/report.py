@@ -11,24 +11,24 @@ from rich.text import Text
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, load
 from softcal.cli.options import (
-    DataFile,
+    DataFiles,
     Level,
     MaybeLabel,
     NumberOfBins,
     Votes,
     Weight,
     given,
+    one_file,
+    source_name,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from softcal.report.page import About
-    from softcal.report.parts import Part, Roles
+    from softcal.report.parts import Part
 
 
 def report(
-    data: DataFile,
+    data: DataFiles,
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
@@ -49,18 +49,25 @@ def report(
     level: Level = 0.95,
 ) -> None:
     """Write a report on the calibration of one or more models, as one HTML file."""
-    from softcal.report.page import write_page
-    from softcal.report.parts import Roles
+    from softcal.checked_batches import checked_batches
+    from softcal.report.page import About, write_page
+    from softcal.report.parts import parts_of_columns
+    from softcal.tally import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
         chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})
-        parts, about = _of_classes(data, chosen, weight, by)
+        part, about = _of_classes(one_file(data), chosen, weight, by)
+        found = write_page(output, [part], about, bins=bins, level=level)
     else:
         pred = given(pred, "Missing option '--pred'.")
         roles = Roles(given(label, "Missing option '--label'."), tuple(pred), weight, votes, by)
-        parts, about = _of_columns(data, roles)
-    found = write_page(output, parts, about, bins=bins, level=level)
+        about = About(
+            _title(pred), source_name(data), roles.y_true, by=by, weight=weight, votes=votes
+        )
+        with terminal.reading() as progress:
+            parts = parts_of_columns(checked_batches(data, roles, progress), roles)
+            found = write_page(output, parts, about, bins=bins, level=level)
     console = terminal.console()
     for name, verdict in found.items():
         heading = f"{terminal.printable(name)}: {verdict.headline}. "
@@ -68,22 +75,9 @@ def report(
     console.print(Text(f"The report is in {output}: open it in a browser."))
 
 
-def _of_columns(data: Path, roles: Roles) -> tuple[Iterable[Part], About]:
-    from softcal.files import read_columns
-    from softcal.report.page import About
-    from softcal.report.parts import parts_of_columns
-
-    columns = read_columns(data, roles.columns, roles.by)
-    about = About(
-        _title(roles.preds), data.name, roles.label,
-        by=roles.by, weight=roles.weight, votes=roles.votes,
-    )  # fmt: skip
-    return parts_of_columns([columns], roles), about
-
-
 def _of_classes(
     data: Path, chosen: Chosen, weight: str | None, by: str | None
-) -> tuple[Iterable[Part], About]:
+) -> tuple[Part, About]:
     """Report on the predicted class: its probability against its share of the label."""
     from softcal.files import read_columns
     from softcal.report.page import TOP_LABEL, About
@@ -93,10 +87,10 @@ def _of_classes(
     slices = None if by is None else read_columns(data, [by], by)[by]
     part = part_of_classes(loaded.y_true, loaded.predictions, loaded.sample_weight, slices)
     label = f"the share of {loaded.label} on that class"
-    title = _title(tuple(loaded.predictions))
-    return [part], About(title, data.name, label, kind=TOP_LABEL, by=by, weight=weight)
+    title = _title(list(loaded.predictions))
+    return part, About(title, data.name, label, kind=TOP_LABEL, by=by, weight=weight)
 
 
-def _title(models: tuple[str, ...]) -> str:
+def _title(models: list[str]) -> str:
     *others, last = models
     return f"Calibration of {', '.join(others)} and {last}" if others else f"Calibration of {last}"

@@ -23,6 +23,7 @@ from softcal.cli.options import (
     Weight,
     given,
     one_file,
+    source_name,
 )
 from softcal.errors import InputError
 
@@ -83,8 +84,7 @@ def score(
     scores = _scores(data, Roles(label, tuple(pred), weight, votes, by), group, bins, level)
     if save is not None:
         save_scores(save, scores)
-    name = Path(data[0]).name if len(data) == 1 else f"{len(data)} sources"
-    show_scores(scores, name, level, format_)
+    show_scores(scores, source_name(data), level, format_)
 
 
 def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: float) -> Scores:

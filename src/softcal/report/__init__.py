@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softcal.errors import InputTypeError
-from softcal.report.parts import Roles, part_of_classes, parts_of_columns
+from softcal.report.parts import part_of_classes, parts_of_columns
+from softcal.tally import Roles
 
 if TYPE_CHECKING:
     import os
@@ -71,13 +72,9 @@ def write_report(
         columns[name] = values
         return name
 
-    roles = Roles(
-        label, tuple(y_prob), named("sample_weight", sample_weight), named("n_votes", n_votes),
-        named("by", by),
-    )  # fmt: skip
-    about = About(
-        title, "arrays in Python", label, by=roles.by, weight=roles.weight, votes=roles.votes
-    )
+    weight, votes = named("sample_weight", sample_weight), named("n_votes", n_votes)
+    roles = Roles(label, tuple(y_prob), weight, votes, named("by", by))
+    about = About(title, "arrays in Python", label, by=roles.by, weight=weight, votes=votes)
     write_page(Path(path), parts_of_columns([columns], roles), about, bins=bins, level=level)
 
 

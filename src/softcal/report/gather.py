@@ -126,12 +126,21 @@ def _some(rows: Rows, at: npt.NDArray[np.intp]) -> Rows:
     )
 
 
-def _slices(column: npt.ArrayLike) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+def _slices(column: Any) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
     """Give each value of a column, as text, and where it is."""
-    values = column.to_pylist() if hasattr(column, "to_pylist") else list(np.asarray(column))
-    texts = [_NO_VALUE if value is None or value != value else str(value) for value in values]
-    different, inverse = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    if hasattr(column, "dictionary_encode"):  # an Arrow array: no Python object for each row
+        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        coded = whole.dictionary_encode(null_encoding="encode")
+        texts = [_text(value) for value in coded.dictionary.to_pylist()]
+        different, number = np.unique(texts, return_inverse=True)
+        inverse = number[coded.indices.to_numpy(zero_copy_only=False)]
+    else:
+        different, inverse = np.unique([_text(value) for value in column], return_inverse=True)
     _refuse_many_slices(different.size)
     order = np.argsort(inverse, kind="stable")
     starts = np.searchsorted(inverse[order], np.arange(different.size))
     return zip(different.tolist(), np.split(order, starts[1:]), strict=True)
+
+
+def _text(value: Any) -> str:
+    return _NO_VALUE if value is None or value != value else str(value)

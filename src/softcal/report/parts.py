@@ -18,24 +18,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal.inputs import Rows
+    from softcal.tally import Roles
 
 MAX_MODELS = 8
-
-
-class Roles(NamedTuple):
-    """Which column is what."""
-
-    label: str
-    preds: tuple[str, ...]
-    weight: str | None = None
-    votes: str | None = None
-    by: str | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns needed, each once."""
-        optional = (self.weight, self.votes, self.by)
-        return list(dict.fromkeys([self.label, *self.preds, *filter(None, optional)]))
 
 
 class Part(NamedTuple):
@@ -50,9 +35,10 @@ def parts_of_columns(
     batches: Iterable[Mapping[str, npt.ArrayLike]], roles: Roles
 ) -> Iterator[Part]:
     """Take one probability per row and model; a label above 0.5 is hardened to 1."""
-    _refuse_unclear(roles)
+    roles.refuse_impossible()
+    _refuse_many(len(roles.y_prob))
     for batch in batches:
-        soft = {name: _rows(batch, roles, name) for name in roles.preds}
+        soft = {name: _rows(batch, roles, name) for name in roles.y_prob}
         hard = {
             name: rows._replace(y_true=metrics.harden(rows.y_true)) for name, rows in soft.items()
         }
@@ -77,24 +63,15 @@ def part_of_classes(
 
 
 def _rows(batch: Mapping[str, npt.ArrayLike], roles: Roles, pred: str) -> Rows:
-    names = Names(roles.label, pred, roles.weight or "", roles.votes or "")
+    weight, votes = roles.sample_weight, roles.n_votes
+    names = Names(roles.y_true, pred, weight or "", str(votes))
     return inputs.rows(
-        batch[roles.label],
+        batch[roles.y_true],
         batch[pred],
-        None if roles.weight is None else batch[roles.weight],
-        None if roles.votes is None else batch[roles.votes],
+        None if weight is None else batch[weight],
+        batch[votes] if isinstance(votes, str) else votes,
         names,
     )
-
-
-def _refuse_unclear(roles: Roles) -> None:
-    if len(set(roles.preds)) != len(roles.preds) or roles.label in roles.preds:
-        message = (
-            "label and predictions must be different columns: "
-            f"got {', '.join([roles.label, *roles.preds])}."
-        )
-        raise InputError(message)
-    _refuse_many(len(roles.preds))
 
 
 def _refuse_many(models: int) -> None:

@@ -1,0 +1,44 @@
+"""Batches of rows whose values keep the rules, for what needs more of them than one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NoReturn
+
+from softcal.batches import all_pieces, batches, files_of
+from softcal.census import Census
+from softcal.inputs import as_float64
+from softcal.pieces import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from softcal.batches import Paths, Progress
+    from softcal.pieces import Batch
+    from softcal.tally import Roles
+
+
+def checked_batches(
+    source: Paths, roles: Roles, progress: Progress | None = None
+) -> Iterator[Batch]:
+    """Walk through files in bounded memory; refuse where a value breaks a rule.
+
+    The refusal counts the values of all files, and says in which file and row the first is. The
+    column to slice by may have missing values.
+    """
+    rules = roles._replace(by=None).rules
+    for batch in batches(source, roles.wanted.numbers, by=roles.by, progress=progress):
+        for name, of_column in rules:
+            values = as_float64(batch[name])
+            if any(rule.broken(values).any() for rule in of_column):
+                _refuse(source, roles._replace(by=None))
+        yield batch
+
+
+def _refuse(source: Paths, roles: Roles) -> NoReturn:
+    census = Census(roles.rules, None)
+    rows: Counter[str] = Counter()  # of each file
+    for piece in all_pieces(files_of(source), roles.wanted):
+        census.add(piece, rows[piece.place])
+        rows[piece.place] += sum(map(rows_of, piece.batches()))
+    census.refuse(rows.total())

@@ -1,0 +1,102 @@
+"""Report and compare on files: bounded batches, and refusals that count over all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import softcal as sc
+from softcal import cli
+from softcal.checked_batches import checked_batches
+from softcal.tally import Roles
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROLES = Roles("y", ("p", "q"), "w", "m", "s")
+
+
+@pytest.fixture
+def columns(rng: np.random.Generator) -> dict[str, Any]:
+    n = 3000
+    p = rng.random(n)
+    return {
+        "y": rng.random(n), "p": p, "q": p**2, "w": rng.random(n),
+        "m": rng.integers(1, 9, n).astype(float), "s": rng.choice(np.array(["a", "b", None]), n),
+    }  # fmt: skip
+
+
+def written(folder: Path, columns: dict[str, Any]) -> Path:
+    """Write the rows as two files, of several row groups each."""
+    for k, part in enumerate((slice(0, 1700), slice(1700, None))):
+        table = pa.table({name: values[part] for name, values in columns.items()})
+        pq.write_table(table, folder / f"{k}.parquet", row_group_size=400)
+    return folder
+
+
+def test_batches_hold_all_rows_in_order(tmp_path: Path, columns: dict[str, Any]) -> None:
+    found = list(checked_batches(written(tmp_path, columns), ROLES))
+    for name in ("y", "p", "q", "w", "m"):
+        np.testing.assert_array_equal(np.concatenate([b[name] for b in found]), columns[name])
+    slices = [value for batch in found for value in batch["s"].to_pylist()]
+    assert slices == columns["s"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "words"),
+    [
+        (
+            "q",
+            1.5,
+            "q must be in [0, 1]: 2 of 3000 values are not, the first is 1.5 in {}, row 301",
+        ),
+        ("y", np.nan, "y must have no missing values: 2 of 3000"),
+        ("w", -1.0, "2 of 3000"),
+        ("m", 0.5, "2 of 3000"),
+    ],
+)
+def test_a_bad_value_is_counted_over_all_files(
+    tmp_path: Path, columns: dict[str, Any], name: str, bad: float, words: str
+) -> None:
+    columns[name][[2000, 2500]] = bad
+    folder = written(tmp_path, columns)
+    with pytest.raises(sc.InputError) as caught:
+        list(checked_batches(folder, ROLES))
+    assert words.format(folder / "1.parquet") in str(caught.value)
+
+
+def test_compare_adds_up_the_batches(
+    tmp_path: Path, columns: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(tmp_path, columns)
+    options = ["--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes", "m"]
+    assert cli.run(["compare", str(folder), *options, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    whole = sc.compare(
+        columns["y"], columns["p"], columns["q"], sample_weight=columns["w"], n_votes=columns["m"]
+    )
+    assert found["n"] == 3000
+    for key in ("difference", "low", "high"):
+        assert found[key] == pytest.approx(getattr(whole, key), abs=1e-12)
+    empty = tmp_path / "empty.csv"
+    empty.write_text("y,p,q,w,m\n")
+    assert cli.run(["compare", str(empty), *options]) == 2
+    assert "no rows" in capsys.readouterr().err
+
+
+def test_report_reads_several_files(tmp_path: Path, columns: dict[str, Any]) -> None:
+    folder = written(tmp_path, columns)
+    page = tmp_path / "report.html"
+    options = ["--label", "y", "--pred", "p", "--weight", "w", "--by", "s", "-o", str(page)]
+    files = [str(path) for path in sorted(folder.glob("*.parquet"))]
+    assert cli.run(["report", *files, *options]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "2 sources" in text
+    assert "(no value)" in text
+    rel = sc.reliability(columns["y"], columns["p"], sample_weight=columns["w"])
+    assert f"{rel.smece:.3f}" in text
