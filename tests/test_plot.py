@@ -133,7 +133,7 @@ def sc_label(rel: sc.Reliability) -> str:
 @pytest.mark.parametrize("name", ["cost $", "$x^2$ and $", "_hidden", "$_{", r"\frac{", "l\nm"])
 def test_names_are_shown_as_they_are(rel: sc.Reliability, name: str) -> None:
     shown = rel.plot(name=name)
-    shown.figure_.draw_without_rendering()  # type: ignore[union-attr]
+    shown.figure_.draw_without_rendering()
     label = texts(shown.legend_)[1].replace(r"\$", "$")
     assert label.split() == f"{name}: {sc_label(rel)}".split()
 
@@ -251,7 +251,7 @@ def test_a_frame_is_drawn_once(axes: Axes) -> None:
 def test_it_exports(rel: sc.Reliability, kind: str) -> None:
     shown = rel.plot(name="$_{", consistency=True)
     file = io.BytesIO()
-    shown.figure_.savefig(file, format=kind)  # type: ignore[union-attr]
+    shown.figure_.savefig(file, format=kind)
     start = file.getvalue()[:200]
     assert {"pdf": b"%PDF", "svg": b"<svg", "png": b"\x89PNG"}[kind] in start or b"<?xml" in start
     assert len(file.getvalue()) > 5000
@@ -321,7 +321,7 @@ def test_an_empty_table_is_refused_as_everywhere() -> None:
 def test_few_rows_and_few_bins_are_drawn() -> None:
     for y, p, bins in (([0.5], [0.3], 10), ([0, 1], [0.0, 1.0], 1), ([1, 1], [1.0, 1.0], 3)):
         shown = sc.reliability(y, p, bins=bins).plot(consistency=True)
-        shown.figure_.draw_without_rendering()  # type: ignore[union-attr]
+        shown.figure_.draw_without_rendering()
 
 
 def test_without_matplotlib_the_class_can_be_had_and_plotting_says_what_is_missing() -> None:

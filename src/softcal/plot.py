@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
     from matplotlib.container import ErrorbarContainer
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
@@ -117,7 +117,7 @@ class ReliabilityDisplay:
     """
 
     ax_: Axes
-    figure_: Figure | SubFigure
+    figure_: Figure
     line_: Line2D
     intervals_: ErrorbarContainer | None
     band_: PolyCollection | None
@@ -251,7 +251,7 @@ class ReliabilityDisplay:
             Itself.
         """
         self.ax_ = ax = _new_axes(below=histogram) if ax is None else ax
-        self.figure_ = ax.figure
+        self.figure_ = cast("Figure", ax.get_figure(root=True))
         style = _next_style(ax) | style
         draw_frame(ax)
         self.line_ = self._draw_line(style)

@@ -1,0 +1,56 @@
+"""A small model learns from a large one: is it as sure as its teacher, where its teacher is.
+
+Run as `python examples/distillation.py [FOLDER]`; both models are trained here, on made data.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+import softcal as sc
+
+
+def main(folder: Path) -> None:
+    """Tell the story, and leave its figure in the folder."""
+    X, y = make_classification(
+        30_000, n_features=12, n_informative=8, flip_y=0.15, class_sep=0.7, random_state=0
+    )
+    own, transfer, test = slice(0, 10_000), slice(10_000, 20_000), slice(20_000, 30_000)
+    teacher = HistGradientBoostingClassifier(random_state=0).fit(X[own], y[own])
+    soft = teacher.predict_proba(X)[:, 1]
+
+    student = sc.SoftLabelClassifier(LogisticRegression(max_iter=1000)).fit(
+        X[transfer], soft[transfer]
+    )
+    p = student.predict_proba(X)[:, 1]
+    rel = sc.reliability(soft[test], p[test])
+    found = sc.smece_interval(rel)
+    hard = sc.ece(soft[test], p[test], threshold=0.5)
+    print(f"student against the teacher's hardened labels, ECE   {hard:.4f}")
+    print(f"student against the teacher's probabilities, SMECE   {found.value:.4f}", end="")
+    print(f"  ({found.low:.4f} to {found.high:.4f})")
+    kl = sc.kl_divergence(soft[test], p[test])
+    print(f"  KL from the teacher, per row                       {kl:.4f}")
+
+    print("repaired on the transfer rows, judged on the test rows")
+    shown = sc.ReliabilityDisplay(rel, name="student").plot()
+    for calibrator in (sc.Temperature(), sc.Beta(), sc.Isotonic()):
+        after = calibrator.fit(p[transfer], soft[transfer]).predict(p[test])
+        table = sc.reliability(soft[test], after)
+        name = type(calibrator).__name__
+        kl = sc.kl_divergence(soft[test], np.clip(after, 1e-6, 1 - 1e-6))
+        print(f"  {name:<12}SMECE {table.smece:.4f}   KL {kl:.4f}")
+        if name == "Isotonic":
+            sc.ReliabilityDisplay(table, name="isotonic").plot(shown.ax_)
+    folder.mkdir(parents=True, exist_ok=True)
+    shown.figure_.savefig(folder / "distillation.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "examples/out"))
