@@ -35,7 +35,7 @@ def draw() -> None:
         name="forest, 150 nodules", consistency=True,
     )  # fmt: skip
     for name, shown in (("diagram", both), ("diagram_band", band)):
-        shown.figure_.savefig(FIGURES / f"{name}.png", dpi=110)  # type: ignore[union-attr]
+        shown.figure_.savefig(FIGURES / f"{name}.png", dpi=110)
 
 
 def calibrated_labels(rng: np.random.Generator, kind: str, p: Any) -> tuple[Any, dict[str, Any]]:
