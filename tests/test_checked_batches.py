@@ -13,6 +13,7 @@ import pytest
 import softcal as sc
 from softcal import cli
 from softcal.checked_batches import checked_batches
+from softcal.pieces import SLICES
 from softcal.tally import Roles
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def test_batches_hold_all_rows_in_order(tmp_path: Path, columns: dict[str, Any])
     found = list(checked_batches(written(tmp_path, columns), ROLES))
     for name in ("y", "p", "q", "w", "m"):
         np.testing.assert_array_equal(np.concatenate([b[name] for b in found]), columns[name])
-    slices = [value for batch in found for value in batch["s"].to_pylist()]
+    slices = [value for batch in found for value in batch[SLICES].to_pylist()]
     assert slices == columns["s"].tolist()
 
 

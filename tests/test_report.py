@@ -38,9 +38,9 @@ def data_in(page: str) -> dict[str, Any]:
 
 
 def verdict_of(y: Any, p: Any, bins: int = 10) -> Any:
-    return verdict(
-        sc.reliability(y, p, bins=bins), sc.reliability(sc.harden(y), p, bins=bins), 0.95
-    )
+    fine = Bins.of(fine_grid(bins))
+    hard = sc.reliability(sc.harden(y), p, bins=fine)
+    return verdict(sc.reliability(y, p, bins=fine), hard, Bins.of(bins), 0.95)
 
 
 class Reader(HTMLParser):

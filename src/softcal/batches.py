@@ -39,7 +39,7 @@ def batches(
     columns : iterable of str
         The columns to read. They must hold numbers; missing values become NaN.
     by : str, optional
-        One more column, of any kind, given as an Arrow array.
+        One more column, of any kind, given as an Arrow array under `softcal.pieces.SLICES`.
     progress : callable, optional
         Called as `progress(rows, bytes, total_bytes)` after each piece of a file.
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from softcal.errors import InputError
 from softcal.inputs import as_float64
-from softcal.pieces import Piece, rows_of
-from softcal.rules import Rule, Spread
+from softcal.pieces import SLICES, Piece, rows_of
+from softcal.rules import MISSING, Rule, Spread
 
 if TYPE_CHECKING:
     from softcal.arrays import Column
@@ -41,8 +41,8 @@ class Census:
         rows = rows_before
         for batch in piece.batches():
             for name, rules in self._rules:
-                by = name == self._by
-                values = np.where(missing_values(batch[name]), np.nan, 0.0) if by else batch[name]
+                by = name == self._by and rules == (MISSING,)
+                values = np.where(missing_values(batch[SLICES]), np.nan, 0.0) if by else batch[name]
                 self._add_column(name, as_float64(values), rules, (rows, piece.place))
             rows += rows_of(batch)
 

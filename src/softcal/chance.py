@@ -12,12 +12,12 @@ from scipy.special import chdtrc, gammaincc, ndtri
 from softcal.clusters import Clusters, joined_square
 from softcal.inference import GapIntervals, refuse_bad_level
 from softcal.kernel import Sums
+from softcal.reliability import Reliability, refuse_no_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from softcal.inputs import FloatArray
-    from softcal.reliability import Reliability
 
 _SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
@@ -65,6 +65,7 @@ def calibration_test(rel: Reliability) -> TestResult:
     >>> calibration_test(reliability([0.5, 0.25], [0.5, 0.25])).pvalue
     1.0
     """
+    refuse_no_table(rel, "calibration_test")
     rel.smece  # noqa: B018  refuses an empty table
     one = _tests(Sums(*(values[None, :] for values in rel.sums)), rel.clusters)
     return TestResult(
@@ -160,10 +161,16 @@ def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
 
     p_bins = _chance_of_bins(statistic, known, noise, safe)
     p_trend = _chance_of_trend(residual, noise, mean_prob, weight)
-    pvalue = _combined(p_bins, p_trend)
+    alone = group.max(axis=1) == 0
+    if alone.any():
+        p_trend = np.where(alone, _trend_of_bins(s, clusters, scale, expected), p_trend)
+    # One group has nothing to add to its trend; a p of 1 would only outweigh it.
+    pvalue = np.where(alone, p_trend, _combined(p_bins, p_trend))
     # p is 0 or 1, and a label contradicts it: no calibrated model could have done that
-    contradicted = ~known & (np.abs(residual) > _NO_VARIANCE)
+    contradicted = (~known & (np.abs(residual) > _NO_VARIANCE)) | (joined(_contradicted(s)) > 0)
     impossible = np.asarray(contradicted.any(axis=1))
+    if clusters is not None and clusters.count < 2:  # one group says nothing about the others
+        p_bins[:], p_trend[:], pvalue[:] = 1.0, 1.0, 1.0
     # nothing but labels equal to their predictions
     perfect = ~s.residual_var.any(axis=1)
     for array in (p_bins, p_trend, pvalue):
@@ -171,6 +178,28 @@ def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
     terms = np.where(impossible[:, None], contradicted, terms)
     share = _by_bin(terms, np.abs(s.residual), group, joined)
     return _Tests(pvalue, p_bins, p_trend, np.where(impossible, np.inf, statistic), share)
+
+
+def _contradicted(s: Sums) -> FloatArray:
+    """Mark the bins in which every p is 0 or 1 and some 0/1 label is the other."""
+    hard = ~s.label_var.any(axis=1, keepdims=True)
+    return np.asarray(hard & (s.prob_var <= 0) & (s.residual_var > 0), dtype=np.float64)
+
+
+def _trend_of_bins(
+    s: Sums, clusters: Clusters | None, scale: FloatArray, expected: FloatArray
+) -> FloatArray:
+    """Test the trend over the bins themselves, where too few events made one group of them all.
+
+    In one group errors of both signs would cancel, however large they are.
+    """
+    noise = (
+        _independent_noise(s, scale, lambda values: values)
+        if clusters is None
+        else _grouped_noise(s, clusters, float(scale[0, 0]), np.arange(s.count.shape[1]), expected)
+    )
+    mean_prob = (s.label + s.residual) / np.maximum(s.weight, 1e-300)
+    return _chance_of_trend(s.residual * np.sqrt(scale), noise, mean_prob, s.weight)
 
 
 class _Noise(NamedTuple):

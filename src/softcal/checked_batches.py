@@ -9,6 +9,7 @@ from softcal.batches import all_pieces, batches, files_of
 from softcal.census import Census
 from softcal.inputs import as_float64
 from softcal.pieces import rows_of
+from softcal.tally import refuse_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,12 +28,19 @@ def checked_batches(
     column to slice by may have missing values.
     """
     rules = roles._replace(by=None).rules
+    weight = roles.sample_weight
+    rows, some = 0, False
     for batch in batches(source, roles.wanted.numbers, by=roles.by, progress=progress):
         for name, of_column in rules:
             values = as_float64(batch[name])
             if any(rule.broken(values).any() for rule in of_column):
                 _refuse(source, roles._replace(by=None))
-        yield batch
+        rows += rows_of(batch)
+        if weight is None or batch[weight].any():  # without weight rows are as good as absent
+            some = True
+            yield batch
+    if not some:
+        refuse_nothing({}, rows, roles)
 
 
 def _refuse(source: Paths, roles: Roles) -> NoReturn:

@@ -244,6 +244,7 @@ def compare_many(
         name: inputs.rows(y_true, y_prob, sample_weight, n_votes, Names(y_prob=name))
         for name, y_prob in predictions.items()
     }
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=first_prob)
     group = None if groups is None else inputs.group_numbers(groups, rows[first])
     tables = {name: from_rows(columns, binned, group) for name, columns in rows.items()}
     smece = dict(sorted(((n, t.smece) for n, t in tables.items()), key=lambda item: item[1]))

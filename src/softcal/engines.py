@@ -256,6 +256,13 @@ def _spread(frame: Any, name: str, rule: Rule) -> Spread:
 
 
 def _tables(found: list[dict[str, Any]], roles: Roles, bins: Bins) -> Tables:
+    nameless = sum(row["rows"] for row in found if row.get(_BY) != row.get(_BY))
+    if nameless:  # NaN, which engines take for a value
+        message = (
+            f"{roles.by} must have no missing values: {int(nameless)} are NaN. Drop or impute "
+            "those rows first; softcal never drops rows itself."
+        )
+        raise InputError(message)
     sums: dict[Key, dict[str, Any]] = {}
     for row in found:
         key = Key(roles.y_prob[int(row.get(_MODEL, 0))], row.get(_BY))

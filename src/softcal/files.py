@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softcal.batches import Paths, batches
+from softcal.batches import Paths, batches, files_of
 from softcal.errors import InputError
+from softcal.pieces import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,8 +39,16 @@ def read_columns(
         raise InputError(message)
     columns = {name: np.concatenate([batch[name] for batch in found]) for name in wanted}
     if may_be_text is not None:
-        columns[may_be_text] = pa.chunked_array([batch[may_be_text] for batch in found])
+        columns[may_be_text] = pa.chunked_array([batch[SLICES] for batch in found])
     return columns
+
+
+def refuse_overwriting(output: Path, source: Paths) -> None:
+    """Refuse to write over the data that is being read."""
+    for path in files_of(source):
+        if path.exists() and output.exists() and path.samefile(output):
+            message = f"{output} is the data itself: give another name for what is written."
+            raise InputError(message)
 
 
 @contextmanager

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from softcal.arrays import column
 from softcal.errors import InputTypeError
-from softcal.pieces import Batch, Piece, Wanted, columns_of, refuse_other_types, refuse_unknown
+from softcal.pieces import (
+    SLICES,
+    Batch,
+    Piece,
+    Wanted,
+    columns_of,
+    refuse_other_types,
+    refuse_unknown,
+    slice_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +39,12 @@ def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
 
     batch: Batch = {name: column(frame[name], name) for name in wanted.numbers}
     if wanted.by is not None:
-        batch[wanted.by] = pa.Array.from_pandas(frame[wanted.by])
+        try:
+            values = pa.Array.from_pandas(frame[wanted.by])
+        except (pa.ArrowException, TypeError) as error:
+            message = f"{wanted.by} must hold values of one plain kind to slice by: {error}."
+            raise InputTypeError(message) from error
+        batch[SLICES] = slice_values(values, wanted.by)
     return batch
 
 

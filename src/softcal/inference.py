@@ -15,12 +15,12 @@ from scipy.special import ndtri, stdtrit
 from softcal.errors import InputError
 from softcal.folded import mean_abs
 from softcal.gaps import Gaps, noise_floor
+from softcal.reliability import Reliability, refuse_no_table
 
 if TYPE_CHECKING:
     from softcal.clusters import Clusters
     from softcal.inputs import FloatArray
     from softcal.kernel import Sums
-    from softcal.reliability import Reliability
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
     (0.095, 0.081, 0.106)
     """
+    refuse_no_table(rel, "smece_interval")
     refuse_bad_level(level)
     value = rel.smece  # refuses an empty table
     kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)

@@ -212,6 +212,11 @@ def index_of(values: Any) -> Any:
     return values.index if hasattr(values, "iloc") or isinstance(values, Votes) else None
 
 
+def refuse_misaligned_groups(groups: Any, **columns: Any) -> None:
+    """Refuse groups whose pandas index is another than that of the columns."""
+    refuse_misaligned((index_of(v), k) for k, v in {**columns, "groups": groups}.items())
+
+
 def refuse_misaligned(indexes: Iterable[tuple[Any, str]]) -> None:
     """Refuse pandas columns whose indexes differ: their rows may not belong together."""
     indexed = [(index, name) for index, name in indexes if index is not None]

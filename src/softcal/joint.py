@@ -136,6 +136,7 @@ def joint_table(
     inputs.rows(y_prob_a, y_prob_b, names=Names("y_prob_a", "y_prob_b"))  # do they fit each other?
     rows_a = inputs.rows(y_true, y_prob_a, sample_weight, n_votes, Names(y_prob="y_prob_a"))
     rows_b = inputs.rows(y_true, y_prob_b, sample_weight, n_votes, Names(y_prob="y_prob_b"))
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob_a=y_prob_a)
     group = None if groups is None else inputs.group_numbers(groups, rows_a)
     a, b = (from_rows(rows, binned, group) for rows in (rows_a, rows_b))
     return joined_rows(rows_a, a, rows_b, b, group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +27,6 @@ def whole_lines(read: Callable[[], bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def first_line(block: bytes) -> bytes:
-    """Give the first line, with its end; the whole block when it has no end."""
-    ends = _line_ends(block)
-    return block[: ends[0]] if len(ends) else block
-
-
 def _last_line_end(block: bytes) -> int:
     """Say where the last whole line ends; 0 if none does."""
     if _QUOTE not in block:
@@ -48,3 +43,8 @@ def _line_ends(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     marks = np.frombuffer(block, dtype=np.uint8)
     quoted = np.bitwise_xor.accumulate(marks == _QUOTE[0])
     return np.flatnonzero((marks == _END[0]) & ~quoted) + 1
+
+
+def line_ends(block: bytes) -> Iterator[int]:
+    """Walk through the places after every line end, of any kind and inside quotes too."""
+    return (found.end() for found in re.finditer(rb"\r\n?|\n", block))

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 Batch: TypeAlias = dict[str, Any]
 """Columns of one length: NumPy arrays of numbers, and an Arrow array of the values of slices."""
 
+SLICES = "\0slices"
+"""Where a batch keeps the values of slices: the column may be one of the numbers as well."""
+
 
 class Wanted(NamedTuple):
     """The columns to read: those that must hold numbers, and the one that may hold anything."""
@@ -47,7 +50,7 @@ def columns_of(table: Any, wanted: Wanted) -> Batch:
     """Take the wanted columns out of an Arrow table, without a copy where NumPy can do without."""
     columns: Batch = {name: _numbers(table.column(name)) for name in wanted.numbers}
     if wanted.by is not None:
-        columns[wanted.by] = _one_array(table.column(wanted.by))
+        columns[SLICES] = slice_values(table.column(wanted.by), wanted.by)
     return columns
 
 
@@ -60,6 +63,19 @@ def _numbers(column: Any) -> Column:
         column = column.cast(pa.float64())
     out: Column = _one_array(column).to_numpy(zero_copy_only=False)
     return out
+
+
+def slice_values(column: Any, name: str) -> Any:
+    """Make one plain Arrow array of the values of slices; categories become their values."""
+    import pyarrow as pa
+
+    whole = _one_array(column)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    if pa.types.is_nested(whole.type):
+        message = f"{name} must hold single values to slice by: it holds {whole.type}."
+        raise InputTypeError(message)
+    return whole
 
 
 def _one_array(column: Any) -> Any:

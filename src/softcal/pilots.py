@@ -36,6 +36,12 @@ class Learned(NamedTuple):
 
 def learned(rel: Reliability) -> Learned:
     """Read a pilot; refuse one that says too little."""
+    if rel.clusters is not None:
+        message = (
+            "a plan takes rows as independent, and this pilot was built with groups: it would ask "
+            "for too few. Build the pilot of one row per group, and plan the number of groups."
+        )
+        raise InputError(message)
     _refuse_bad_pilot(rel)
     s = rel.sums
     share = s.count / rel.n

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
-from softcal.lines import first_line, whole_lines
+from softcal.lines import line_ends, whole_lines
 from softcal.pieces import Batch, Piece, Wanted, columns_of, refuse_other_types, refuse_unknown
 
 if TYPE_CHECKING:
@@ -159,14 +159,12 @@ def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
 
 
 def _csv(path: Path, wanted: Wanted) -> Iterator[_Part]:
-    import pyarrow as pa
     from pyarrow import csv
 
     parse = csv.ParseOptions(delimiter=_CSV_MARKS[kind(path)], newlines_in_values=True)
     blocks = _text_blocks(path)
     first, size = next(blocks, (b"", 0))
-    head = first_line(first)
-    names = csv.read_csv(pa.BufferReader(head), parse_options=parse).schema.names
+    head, names = _csv_head(parse, first)
     refuse_unknown(wanted, names, path.name)
     decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
     yield _Part(size, partial(decode, first[len(head) :]))
@@ -174,10 +172,27 @@ def _csv(path: Path, wanted: Wanted) -> Iterator[_Part]:
         yield _Part(size, partial(decode, block))
 
 
+def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
+    """Find where the line of names ends, as the parser sees it: with no row of data in it."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = csv.open_csv(pa.BufferReader(first), parse_options=parse).schema.names
+    for end in line_ends(first):
+        try:
+            found = csv.read_csv(pa.BufferReader(first[:end]), parse_options=parse)
+        except pa.ArrowInvalid:  # blank lines, or the middle of a quoted name
+            continue
+        if found.schema.names == names:
+            return first[:end], names
+    return first, names
+
+
 def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
     """Say how to read each column: truth values where the file starts with them, else float64.
 
-    The names of slices stay text, since in a text file 07 may be a name.
+    The names of slices stay text, since in a text file 07 may be a name; a column that is read as
+    numbers too is made so from the text.
     """
     import pyarrow as pa
     from pyarrow import csv

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from softcal import inputs, kernel, saved_tables, tabular
 from softcal.bins import Bins, BinsLike
 from softcal.clusters import Clusters, cluster_sums
-from softcal.errors import BinMismatchError, InputError
+from softcal.errors import BinMismatchError, InputError, InputTypeError
 from softcal.kernel import SUM_NAMES, Sums
 
 if TYPE_CHECKING:
@@ -441,8 +441,19 @@ def reliability(
     0.0667
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
     group = None if groups is None else inputs.group_numbers(groups, rows)
     return from_rows(rows, Bins.of(bins), group)
+
+
+def refuse_no_table(rel: object, name: str) -> None:
+    """Refuse anything but a table, with what to call instead."""
+    if not isinstance(rel, Reliability):
+        message = (
+            f"{name} takes a table: got {type(rel).__name__}. Make one first, "
+            f"{name}(reliability(y_true, y_prob))."
+        )
+        raise InputTypeError(message)
 
 
 def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:

@@ -136,6 +136,7 @@ def repair_preview(
     (0.095, 0.02)
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
     return preview_of(
         rows, bins=bins, groups=groups, methods=methods, folds=folds, seed=seed, level=level
     )

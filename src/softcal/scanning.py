@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import TYPE_CHECKING, Any, overload
 
 from softcal.batches import all_pieces, files_of
 from softcal.bins import Bins, BinsLike
-from softcal.tally import Roles, Tables, tally
+from softcal.errors import InputTypeError
+from softcal.tally import Roles, Tables, sorting_key, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,10 +124,12 @@ def scan_by(
     (Reliability(n=138, bins=10), Reliability(n=1377, bins=10))
     """
     found = _tables(source, Roles(y_true, (y_prob,), sample_weight, n_votes, by), Bins.of(bins))
-    return {key.value: found[key] for key in sorted(found)}
+    return {key.value: found[key] for key in sorted(found, key=sorting_key)}
 
 
 def _tables(source: Any, roles: Roles, bins: Bins) -> Tables:
+    if roles.n_votes is not None and not isinstance(roles.n_votes, str):
+        roles = roles._replace(n_votes=_whole(roles.n_votes))
     roles.refuse_impossible()
     if _are_paths(source):
         return tally(all_pieces(files_of(source), roles.wanted), roles, bins)
@@ -142,6 +146,14 @@ def _tables(source: Any, roles: Roles, bins: Bins) -> Tables:
         pieces = frame_pieces(frame, roles.wanted)
         return tally(pieces, roles, bins, at_most=len(pieces))
     return tally(stream_pieces(source, roles.wanted), roles, bins)
+
+
+def _whole(n_votes: Any) -> int:
+    try:
+        return operator.index(n_votes)
+    except TypeError as error:
+        message = f"n_votes must be a column or a whole number: got {n_votes!r:.60}."
+        raise InputTypeError(message) from error
 
 
 def _are_paths(source: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from softcal.tally import Roles, Tables
+    from softcal.tally import Key, Roles, Tables
 
 FORMAT = "softcal.scores"
 SCHEMA = 1
@@ -60,9 +61,11 @@ class Scores:
         votes = roles.n_votes if isinstance(roles.n_votes, str) else None
         named = Scores(roles.y_true, roles.sample_weight, votes, roles.by, {})
         found: dict[str, dict[Any, Scored]] = {pred: {} for pred in roles.y_prob}
-        for key in sorted(key for key in tables if not key.hardened):
+        for key in sorted((key for key in tables if not key.hardened), key=_by_number_or_name):
             scored = Scored(tables[key], tables[key._replace(hardened=True)])
-            found[key.y_prob][key.value] = scored
+            # As text, so that a day from a CSV file and one from Parquet have the same slices.
+            of_model, value = found[key.y_prob], str(key.value)
+            of_model[value] = of_model[value].plus(scored) if value in of_model else scored
         whole = {pred: _sum(scored.values()) for pred, scored in found.items()}
         return replace(named, models=whole, slices={} if roles.by is None else found)
 
@@ -153,6 +156,15 @@ def _saved_slices(slices: dict[Any, Scored] | None) -> list[dict[str, Any]]:
 def plain(value: Any) -> str | int | float | bool:
     """Give the value of a slice as JSON has it: a date becomes its text."""
     return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _by_number_or_name(key: Key) -> tuple[str, float, str]:
+    """Sort 9 before 10, and numbers before names."""
+    try:
+        number = float(key.value)
+    except (TypeError, ValueError):
+        number = math.inf
+    return key.y_prob, number, str(key.value)
 
 
 def _sum(parts: Iterable[Scored]) -> Scored:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal import kernel
+from softcal import kernel, parallel
 from softcal.census import Census, missing_values
 from softcal.errors import InputError
 from softcal.inputs import Names, Rows
-from softcal.parallel import in_order
-from softcal.pieces import Batch, Piece, Wanted, rows_of
+from softcal.pieces import SLICES, Batch, Piece, Wanted, rows_of
 from softcal.reliability import Reliability
 from softcal.rules import LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
 
@@ -86,6 +85,11 @@ class Key(NamedTuple):
 Tables = dict[Key, Reliability]
 
 
+def sorting_key(key: Key) -> tuple[str, bool, str, Any]:
+    """Sort keys by model, hardened or not, and value; values of several types side by side."""
+    return key.y_prob, key.hardened, type(key.value).__name__, key.value
+
+
 def tally(
     pieces: Iterable[Piece],
     roles: Roles,
@@ -108,7 +112,7 @@ def tally(
     def add_up(piece: Piece) -> tuple[Piece, int, Tables | None]:
         return piece, *_piece_tables(piece, roles, bins, broken, harden=harden)
 
-    for piece, here, found in in_order(add_up, pieces, at_most=at_most):
+    for piece, here, found in parallel.in_order(add_up, pieces, at_most=at_most):
         if found is None or census.started:
             census.add(piece, rows[piece.place])
         else:
@@ -130,7 +134,7 @@ def _piece_tables(
     rows = 0
     for batch in piece.batches():
         rows += rows_of(batch)
-        if roles.by is not None and missing_values(batch[roles.by]).any():
+        if roles.by is not None and missing_values(batch[SLICES]).any():
             broken.set()
         for key, sums in () if broken.is_set() else _batch_sums(batch, roles, bins, harden=harden):
             if sums is None:
@@ -197,12 +201,12 @@ def _rows(batch: Batch, roles: Roles, pred: str) -> Rows:
 
 def _sliced(batch: Batch, by: str) -> Iterator[tuple[Any, Batch]]:
     """Cut a batch by the values of one column, each row to one slice."""
-    coded = batch[by].dictionary_encode()
+    coded = batch[SLICES].dictionary_encode()
     refuse_many_slices(len(coded.dictionary), by)
     codes = coded.indices.to_numpy(zero_copy_only=False)
     order = codes.argsort(kind="stable")
     starts = codes[order].searchsorted(np.arange(len(coded.dictionary) + 1))
-    columns = {name: column[order] for name, column in batch.items() if name != by}
+    columns = {name: column[order] for name, column in batch.items() if name != SLICES}
     for k, value in enumerate(coded.dictionary.to_pylist()):
         part = slice(starts[k], starts[k + 1])
         yield value, {name: column[part] for name, column in columns.items()}

@@ -22,9 +22,9 @@ def console() -> Console:
 def table(first: str, *numbers: str) -> Table:
     """Start a table whose first column holds names and whose others hold numbers."""
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    out.add_column(first, overflow="fold")  # a name is never cut short
+    out.add_column(Text(first), overflow="fold")  # a name is never cut short, nor read as markup
     for name in numbers:
-        out.add_column(name, justify="right")
+        out.add_column(Text(name), justify="right")
     return out
 
 

@@ -127,6 +127,7 @@ class TopLabelSoftCalibrationError(TableMetric):
             return
         if not are_probabilities(preds, target):  # in any class, not the predicted one alone
             class_sums(preds, target, None, self.bins)
+        _refuse_other_sums(preds)
         top, predicted = preds.max(dim=1)
         mass = target.gather(1, predicted.unsqueeze(1)).squeeze(1)
         self.sums = self.sums + column_sums(top, mass, weights, self.bins)
@@ -193,6 +194,22 @@ class ClasswiseSoftCalibrationError(TableMetric):
     def reliabilities(self) -> list[Reliability]:
         """Give one table per class, as `SoftCalibrationError.reliability` does."""
         return self.tables()
+
+
+def _refuse_other_sums(preds: Tensor) -> None:
+    """Refuse rows that are no distribution over the classes, but for the rounding of their type."""
+    off = (preds.detach().double().sum(dim=1) - 1).abs()
+    allowed = max(1e-6, preds.shape[1] * torch.finfo(preds.dtype).eps)
+    wrong = off > allowed
+    if bool(wrong.any()):
+        first = int(wrong.int().argmax())
+        total = float(preds[first].double().sum())
+        message = (
+            f"each row of preds must sum to 1: {int(wrong.sum())} of {len(preds)} do not, the "
+            f"first is preds[{first}], which sums to {total:.6g}. Pass "
+            "torch.softmax(logits, dim=1)."
+        )
+        raise InputError(message)
 
 
 def _number_of_classes(num_classes: int) -> int:

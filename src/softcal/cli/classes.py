@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.text import Text
 
 from softcal import terminal
@@ -189,7 +188,7 @@ _HOW_TO_READ = (
 
 
 def _models_side_by_side(models: list[dict[str, Any]]) -> Any:
-    table = terminal.table("", *(escape(model["pred"]) for model in models))
+    table = terminal.table("", *(terminal.printable(model["pred"]) for model in models))
     for name, (key, form) in _ROWS.items():
         values = [model[key] for model in models]
         if any(value is not None for value in values) or key == "kl_divergence":

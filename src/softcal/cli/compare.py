@@ -90,6 +90,7 @@ def _compared(
 
     refuse_bad_level(level)
     binned, rows = Bins.of(bins), 0
+    weight, votes = roles.sample_weight, roles.n_votes
     joint: JointTable | None = None
     with terminal.reading() as progress:
         batches = (
@@ -103,9 +104,9 @@ def _compared(
                 batch[roles.y_true],
                 *(batch[name] for name in roles.y_prob),
                 bins=binned,
-                sample_weight=batch.get(roles.sample_weight or ""),
-                n_votes=batch.get(str(roles.n_votes)),
-                groups=batch.get(group or ""),
+                sample_weight=None if weight is None else batch[weight],
+                n_votes=batch[votes] if isinstance(votes, str) else None,
+                groups=None if group is None else batch[group],
             )
             joint = table if joint is None else joint + table
     if joint is None:
@@ -116,7 +117,9 @@ def _compared(
 
 def _show_comparison(card: dict[str, Any]) -> None:
     console = terminal.console()
-    table = terminal.table("", card["a"], card["b"], "difference", "interval", "p-value")
+    table = terminal.table(
+        "", *map(terminal.printable, (card["a"], card["b"])), "difference", "interval", "p-value"
+    )
     rows = {
         "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
         "Brier": (card["brier"], "", ""),

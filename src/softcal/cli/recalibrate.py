@@ -59,10 +59,11 @@ def recalibrate(
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
     from softcal import inputs
-    from softcal.files import read_columns, written_whole
+    from softcal.files import read_columns, refuse_overwriting, written_whole
     from softcal.inputs import Names
     from softcal.repair import BINARY_METHODS, fit_map, preview_of
 
+    refuse_overwriting(output, data)
     if pred == label:
         message = f"label and prediction must be different columns: both are {pred!r}."
         raise InputError(message)

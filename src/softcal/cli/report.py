@@ -50,10 +50,12 @@ def report(
 ) -> None:
     """Write a report on the calibration of one or more models, as one HTML file."""
     from softcal.checked_batches import checked_batches
+    from softcal.files import refuse_overwriting
     from softcal.report.page import About, write_page
     from softcal.report.parts import parts_of_columns
     from softcal.tally import Roles
 
+    refuse_overwriting(output, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
         chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})

@@ -60,8 +60,11 @@ def score(
     format_: Output = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
+    from softcal.files import refuse_overwriting
     from softcal.tally import Roles
 
+    if save is not None:
+        refuse_overwriting(save, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     bounds = {"--label-low": label_low, "--label-high": label_high}
     streamed = {"--by": by, "--save": None if save is None else str(save)}

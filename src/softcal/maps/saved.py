@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from softcal.errors import InputError
+from softcal.errors import InputError, InputTypeError
 from softcal.maps.base import FORMAT, SCHEMA
 from softcal.maps.classes import DirichletMap, VectorScalingMap
 from softcal.maps.scaling import BetaMap, PlattMap, TemperatureMap
@@ -56,7 +56,13 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
     >>> load_calibrator(saved).predict([0.1, 0.5, 0.9])
     array([0.25, 0.5 , 0.75])
     """
-    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+    if not isinstance(saved, dict):
+        message = (
+            f"load_calibrator takes what was saved, as a dict: got {type(saved).__name__}. Read a "
+            "file with json.load first."
+        )
+        raise InputTypeError(message)
+    if saved.get("format") != FORMAT:
         message = f"not a saved calibrator: its 'format' must be {FORMAT!r}."
         raise InputError(message)
     if type(saved.get("schema")) is not int or saved["schema"] != SCHEMA:

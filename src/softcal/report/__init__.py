@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softcal.errors import InputTypeError
+from softcal.pieces import SLICES
 from softcal.report.parts import part_of_classes, parts_of_columns
 from softcal.tally import Roles
 
@@ -73,8 +74,17 @@ def write_report(
         return name
 
     weight, votes = named("sample_weight", sample_weight), named("n_votes", n_votes)
-    roles = Roles(label, tuple(y_prob), weight, votes, named("by", by))
-    about = About(title, "arrays in Python", label, by=roles.by, weight=weight, votes=votes)
+    roles = Roles(label, tuple(y_prob), weight, votes)
+    if by is not None:
+        columns[SLICES] = by
+    about = About(
+        title,
+        "arrays in Python",
+        label,
+        by=None if by is None else "by",
+        weight=weight,
+        votes=votes,
+    )
     write_page(Path(path), parts_of_columns([columns], roles), about, bins=bins, level=level)
 
 

@@ -109,7 +109,7 @@ def _tables(part: Part, fine: Bins, bins: Bins) -> Tables:
     }
     slices: dict[str, dict[str, Reliability]] = {}
     if part.by is not None:
-        for value, at in _slices(part.by):
+        for value, at in _slices(part.by, next(iter(rows.values())).y_true.size):
             some = {name: _some(columns, at) for name, columns in rows.items()}
             first = next(iter(some.values()))
             if first.sample_weight is None or first.sample_weight.any():
@@ -126,10 +126,12 @@ def _some(rows: Rows, at: npt.NDArray[np.intp]) -> Rows:
     )
 
 
-def _slices(column: Any) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+def _slices(column: Any, rows: int) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
     """Give each value of a column, as text, and where it is."""
     if hasattr(column, "dictionary_encode"):  # an Arrow array: no Python object for each row
         whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        if hasattr(whole, "dictionary_decode"):
+            whole = whole.dictionary_decode()
         coded = whole.dictionary_encode(null_encoding="encode")
         texts = [_text(value) for value in coded.dictionary.to_pylist()]
         different, number = np.unique(texts, return_inverse=True)
@@ -137,10 +139,15 @@ def _slices(column: Any) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
     else:
         different, inverse = np.unique([_text(value) for value in column], return_inverse=True)
     _refuse_many_slices(different.size)
+    if inverse.size != rows:
+        message = f"by must have one value for each of the {rows} rows: it has {inverse.size}."
+        raise InputError(message)
     order = np.argsort(inverse, kind="stable")
     starts = np.searchsorted(inverse[order], np.arange(different.size))
     return zip(different.tolist(), np.split(order, starts[1:]), strict=True)
 
 
 def _text(value: Any) -> str:
-    return _NO_VALUE if value is None or value != value else str(value)
+    if isinstance(value, str):
+        return value
+    return _NO_VALUE if value is None or str(value) in ("nan", "<NA>", "NaT") else str(value)

@@ -104,7 +104,7 @@ function describe(rows, choice) {
       byId(`interval-${i}`).textContent;
   }).join("; ");
   const most = worst ? ` The largest part of the error: ${worst.model} at predictions ` +
-    `${worst.range}, where the gap is ${signed(worst.gap)} over ${worst.rows} rows.` : "";
+    `${worst.range}, where the gap is ${signed(worst.gap)} over ${worst.rows.toLocaleString("en-US")} rows.` : "";
   byId("diagram").setAttribute("aria-label", `Reliability diagram, ${choice.bins} bins. ${all}.${most}`);
   byId("worst").textContent = most.trim();
 }

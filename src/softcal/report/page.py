@@ -86,7 +86,8 @@ def _models(tables: Tables, bins: Bins, level: float, about: About) -> list[_Mod
     out = []
     for i, (name, fine) in enumerate(tables.soft.items()):
         hard = tables.hard[name].coarsen(bins)
-        found = verdict(fine.coarsen(bins), hard, level, top_label=about.kind == TOP_LABEL)
+        top_label = about.kind == TOP_LABEL
+        found = verdict(fine, tables.hard[name], bins, level, top_label=top_label)
         shape = SHAPES[i % len(SHAPES)]
         out.append(
             _Model(

@@ -11,6 +11,7 @@ from softcal.class_inputs import class_rows
 from softcal.errors import InputError
 from softcal.inputs import Names
 from softcal.multiclass import top_label_rows
+from softcal.pieces import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +35,10 @@ class Part(NamedTuple):
 def parts_of_columns(
     batches: Iterable[Mapping[str, npt.ArrayLike]], roles: Roles
 ) -> Iterator[Part]:
-    """Take one probability per row and model; a label above 0.5 is hardened to 1."""
+    """Take one probability per row and model; a label above 0.5 is hardened to 1.
+
+    The values of slices, where there are some, are under `SLICES`.
+    """
     roles.refuse_impossible()
     _refuse_many(len(roles.y_prob))
     for batch in batches:
@@ -42,7 +46,7 @@ def parts_of_columns(
         hard = {
             name: rows._replace(y_true=metrics.harden(rows.y_true)) for name, rows in soft.items()
         }
-        yield Part(soft, hard, None if roles.by is None else batch[roles.by])
+        yield Part(soft, hard, batch.get(SLICES))
 
 
 def part_of_classes(

@@ -12,6 +12,7 @@ from softcal.gaps import noise_floor
 from softcal.inference import smece_interval
 
 if TYPE_CHECKING:
+    from softcal.bins import Bins
     from softcal.inference import Interval
     from softcal.reliability import Reliability
 
@@ -39,16 +40,17 @@ class _Side(NamedTuple):
 
 
 def verdict(
-    soft: Reliability, hard: Reliability, level: float, *, top_label: bool = False
+    fine: Reliability, hard: Reliability, bins: Bins, level: float, *, top_label: bool = False
 ) -> Verdict:
-    """Say how well calibrated a model is; `hard` is its table against hardened labels.
+    """Say how well calibrated a model is, from its fine tables; `hard` has hardened labels.
 
     Of a predicted class's probability, too high is over-confident, on either side of one half.
     """
+    soft, hard = fine.coarsen(bins), hard.coarsen(bins)
     interval = smece_interval(soft, level)
     pvalue = calibration_test(soft).pvalue
     off = interval.low > 0 or pvalue < 1 - level
-    sides = [side for side in _sides(soft) if side.share > 0]
+    sides = [side for side in _sides(fine) if side.share >= 0.005]
     size = f"SMECE {interval.value:.3f}, {_percent(level)} interval {_range(interval)}"
     if not off:
         headline = "no miscalibration shown"
@@ -58,14 +60,15 @@ def verdict(
             f"large as {interval.high:.3f}.",
         ]
     else:
-        headline = _direction(soft)
+        headline = _direction(fine, soft.smece)
         if top_label:
             headline = _OF_THE_PREDICTED_CLASS.get(headline, headline)
         sentences = [
             f"The predictions are {_SAID[headline]}: {size}.",
             " ".join(_side_text(side) for side in sides),
         ]
-    contrast = _against_hard(soft, hard, off=off)
+    hardened = "the majority class" if top_label else "the labels hardened to yes or no"
+    contrast = _against_hard(soft, hard, hardened, off=off)
     if contrast:
         sentences.append(contrast)
     if interval.note:
@@ -85,13 +88,13 @@ _SAID = {
 _OF_THE_PREDICTED_CLASS = {"too high": "over-confident", "too low": "under-confident"}
 
 
-def _direction(rel: Reliability) -> str:
+def _direction(rel: Reliability, smece: float) -> str:
     """Name the shape of the error: by confidence or by level, whichever says more of it."""
     weight = float(rel.sums.weight.sum())
     sure = np.where(_predicts_yes(rel), 1.0, -1.0)
     bias = float(rel.sums.residual.sum()) / weight
     confidence = float((sure * rel.sums.residual).sum()) / weight
-    if max(abs(bias), abs(confidence)) < 0.5 * rel.smece:
+    if max(abs(bias), abs(confidence)) < 0.5 * smece:
         return "off in places"
     sides = [side.share for side in _sides(rel)]
     if abs(confidence) >= abs(bias) and min(sides) >= 0.1:
@@ -129,10 +132,10 @@ def _points(gap: float) -> str:
     return f"{abs(100 * gap):.1f} points too {'high' if gap > 0 else 'low'}"
 
 
-def _against_hard(soft: Reliability, hard: Reliability, *, off: bool) -> str:
+def _against_hard(soft: Reliability, hard: Reliability, hardened: str, *, off: bool) -> str:
     if soft.has_hard_labels:
         return ""
-    against = f"Against the labels hardened to yes or no, the usual ECE is {hard.smece:.3f}"
+    against = f"Against {hardened}, the usual ECE is {hard.smece:.3f}"
     if off and hard.smece < 0.5 * soft.smece:
         times = soft.smece / hard.smece if hard.smece else math.inf
         far = f"{times:.1f} times smaller" if math.isfinite(times) else "exactly 0"
@@ -166,8 +169,8 @@ def _next_step(interval: Interval, rel: Reliability, *, off: bool) -> str:
         )
     return (
         "Do not take these probabilities at face value. Recalibrate the model on rows that were "
-        "not used to train it, against the labels as they are: `softcal recalibrate`. What that "
-        "would do is shown below."
+        "not used to train it, against the labels as they are, and judge the result on rows not "
+        "used for that."
     )
 
 
