@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 
@@ -177,9 +178,8 @@ def test_categories_are_their_values(tmp_path: Path) -> None:
     kinds_of_python = np.array(["a", None, pd.NA], dtype=object)
     sc.write_report(tmp_path / "r.html", frame.y, {"m": frame.p}, by=kinds_of_python)
     assert "(no value)" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    sc.write_report(
-        tmp_path / "r.html", frame.y, {"m": frame.p}, by=pl.Series(["a", "b", "b"]).to_arrow()
-    )
+    coded = pa.chunked_array([pa.array(["a", "b", "b"]).dictionary_encode()])
+    sc.write_report(tmp_path / "r.html", frame.y, {"m": frame.p}, by=coded)
 
 
 @pytest.mark.parametrize("values", [["a", 1, "b"], [(1, 2)] * 3, [[1], [2], [3]]])
@@ -243,3 +243,10 @@ def test_names_are_never_read_as_markup(tmp_path: Path, capsys: pytest.CaptureFi
     options = ["--label", "y", "--pred", "[red]a[/red]", "--pred", "b"]
     assert cli.run(["compare", str(path), *options]) == 0
     assert "[red]a[/red]" in capsys.readouterr().out.splitlines()[2]
+
+
+def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "h.csv"
+    path.write_text("y,p")
+    with pytest.raises(sc.InputError, match=r"cannot read .*Empty CSV file"):
+        sc.scan(path, y_true="y", y_prob="p")

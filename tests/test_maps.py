@@ -410,7 +410,6 @@ def test_impossible_parameters_are_refused(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ([], "not a saved calibrator"),
         ({}, "not a saved calibrator"),
         (saved("platt", {}, format="softcal.reliability"), "not a saved calibrator"),
         (saved("platt", {}, schema=2), "schema 2: this softcal reads schema 1. Upgrade softcal"),

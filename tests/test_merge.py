@@ -69,7 +69,7 @@ def test_a_week_of_days_is_the_whole(week: Path) -> None:
     whole = scored("score", week / "*.parquet", *NAMES, "--by", "segment")
     assert_close(merged, whole)
     assert merged["n"] == sum(400 + 10 * day for day in range(7))
-    assert [one["value"] for one in merged["models"][0]["slices"]] == [0, 1, 2]
+    assert [one["value"] for one in merged["models"][0]["slices"]] == ["0", "1", "2"]
     assert_close(scored("merge", week / "week.json"), whole)
 
 

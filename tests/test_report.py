@@ -13,6 +13,7 @@ import pytest
 import softcal as sc
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
+from softcal.pieces import SLICES
 from softcal.report.gather import MAX_SLICES, fine_grid, gather
 from softcal.report.parts import parts_of_columns
 from softcal.report.sample import Sample
@@ -137,7 +138,7 @@ def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator
     n = 500
     columns: dict[str, Any] = {
         "y": rng.random(n), "p": rng.random(n), "q": rng.random(n), "w": rng.integers(0, 3, n),
-        "m": rng.integers(1, 9, n), "s": rng.choice(np.array(["a", "b", None]), n),
+        "m": rng.integers(1, 9, n), SLICES: rng.choice(np.array(["a", "b", None]), n),
     }  # fmt: skip
     roles = Roles("y", ("p", "q"), "w", "m", "s")
     fine, bins = Bins.of(600), Bins.of(10)
@@ -152,7 +153,7 @@ def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator
                 left.sums.residual, right.sums.residual, rtol=1e-12, atol=1e-13
             )
         for value in ("a", "b", "(no value)"):
-            at = columns["s"] == (None if value == "(no value)" else value)
+            at = columns[SLICES] == (None if value == "(no value)" else value)
             own = sc.reliability(
                 columns["y"][at], columns[name][at], sample_weight=columns["w"][at]
             )
@@ -162,7 +163,12 @@ def test_parts_of_the_rows_give_the_tables_of_the_whole(rng: np.random.Generator
 
 
 def test_a_slice_without_weight_is_left_out() -> None:
-    columns: dict[str, Any] = {"y": [0.5, 0.5], "p": [0.4, 0.6], "w": [1.0, 0.0], "s": ["a", "b"]}
+    columns: dict[str, Any] = {
+        "y": [0.5, 0.5],
+        "p": [0.4, 0.6],
+        "w": [1.0, 0.0],
+        SLICES: ["a", "b"],
+    }
     parts = parts_of_columns([columns], Roles("y", ("p",), "w", None, "s"))
     found = gather(parts, Bins.of(10), Bins.of(10), Sample())
     assert list(found.slices) == ["a"]
@@ -192,7 +198,7 @@ def test_too_many_slices_are_refused(tmp_path: Path) -> None:
         sc.write_report(tmp_path / "r.html", [0.5] * n, {"p": [0.5] * n}, by=list(range(n)))
     assert not list(tmp_path.iterdir())
     columns: dict[str, Any] = {"y": [0.5] * 150, "p": [0.5] * 150}
-    batches = [{**columns, "s": list(range(k, k + 150))} for k in (0, 150)]
+    batches = [{**columns, SLICES: list(range(k, k + 150))} for k in (0, 150)]
     with pytest.raises(sc.InputError, match="at most 200 slices"):
         gather(
             parts_of_columns(batches, Roles("y", ("p",), by="s")),

@@ -177,15 +177,13 @@ def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
     import pyarrow as pa
     from pyarrow import csv
 
-    names = csv.open_csv(pa.BufferReader(first), parse_options=parse).schema.names
     for end in line_ends(first):
         try:
             found = csv.read_csv(pa.BufferReader(first[:end]), parse_options=parse)
         except pa.ArrowInvalid:  # blank lines, or the middle of a quoted name
             continue
-        if found.schema.names == names:
-            return first[:end], names
-    return first, names
+        return first[:end], found.schema.names
+    return first, csv.read_csv(pa.BufferReader(first), parse_options=parse).schema.names
 
 
 def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:

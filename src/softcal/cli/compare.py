@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +34,7 @@ from softcal.errors import InputError
 if TYPE_CHECKING:
     from softcal.comparison import Comparison
     from softcal.joint import JointTable
+    from softcal.pieces import Batch
     from softcal.tally import Roles
 
 
@@ -91,27 +94,26 @@ def _compared(
     refuse_bad_level(level)
     binned, rows = Bins.of(bins), 0
     weight, votes = roles.sample_weight, roles.n_votes
-    joint: JointTable | None = None
+
+    def table_of(batch: Batch) -> JointTable:
+        nonlocal rows
+        rows += rows_of(batch)
+        return joint_table(
+            batch[roles.y_true],
+            *(batch[name] for name in roles.y_prob),
+            bins=binned,
+            sample_weight=None if weight is None else batch[weight],
+            n_votes=batch[votes] if isinstance(votes, str) else None,
+            groups=None if group is None else batch[group],
+        )
+
     with terminal.reading() as progress:
         batches = (
             checked_batches(data, roles, progress)
             if group is None
             else [read_columns(data, [*roles.wanted.numbers, group], group)]
         )
-        for batch in batches:
-            rows += rows_of(batch)
-            table = joint_table(
-                batch[roles.y_true],
-                *(batch[name] for name in roles.y_prob),
-                bins=binned,
-                sample_weight=None if weight is None else batch[weight],
-                n_votes=batch[votes] if isinstance(votes, str) else None,
-                groups=None if group is None else batch[group],
-            )
-            joint = table if joint is None else joint + table
-    if joint is None:
-        message = "the source has no rows: there is nothing to compare."
-        raise InputError(message)
+        joint = reduce(add, map(table_of, batches))  # there is at least one, or it was refused
     return rows, compare_tables(joint, level)
 
 
