@@ -13,7 +13,7 @@ from softcal.cli.options import DataFile, Format, Output, print_json
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.maps.base import CalibrationMap
+    from softcal.repair.maps.base import CalibrationMap
 
 
 def apply(
@@ -35,7 +35,7 @@ def apply(
     format_: Output = Format.TABLE,
 ) -> None:
     """Copy a file with a column COL_calibrated beside the predictions."""
-    from softcal.calibrated_files import SUFFIX, write_calibrated
+    from softcal.repair.calibrated_files import SUFFIX, write_calibrated
 
     map_ = _read(calibrator)
     rows = write_calibrated(map_, data, pred, output)
@@ -48,7 +48,7 @@ def apply(
 
 
 def _read(path: Path) -> CalibrationMap:
-    from softcal.maps.saved import load_calibrator
+    from softcal.repair.maps.saved import load_calibrator
 
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))

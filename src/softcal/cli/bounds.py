@@ -13,7 +13,7 @@ from softcal.cli.options import Format, print_json
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.inputs import Rows
+    from softcal.door.inputs import Rows
 
 LabelLow = Annotated[
     str | None,
@@ -69,11 +69,11 @@ def _card(
     data: Path, low: str, high: str, pred: list[str], bins: int, weight: str | None
 ) -> dict[str, Any]:
     """Bound the SMECE of each model, as plain numbers ready for JSON."""
-    from softcal import inputs
-    from softcal.bins import Bins
-    from softcal.files import read_columns
-    from softcal.imprecise import bounds_from_rows
-    from softcal.inputs import Names
+    from softcal.door import inputs
+    from softcal.door.inputs import Names
+    from softcal.measures.imprecise import bounds_from_rows
+    from softcal.sources.files import read_columns
+    from softcal.table.bins import Bins
 
     columns = read_columns(data, [low, high, *pred, *([] if weight is None else [weight])])
     row_weight = None if weight is None else columns[weight]

@@ -24,7 +24,7 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.repair import RepairPreview
+    from softcal.repair.preview import RepairPreview
 
 
 class Method(StrEnum):
@@ -58,10 +58,10 @@ def recalibrate(
     format_: Output = Format.TABLE,
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
-    from softcal import inputs
-    from softcal.files import read_columns, refuse_overwriting, written_whole
-    from softcal.inputs import Names
-    from softcal.repair import BINARY_METHODS, fit_map, preview_of
+    from softcal.door import inputs
+    from softcal.door.inputs import Names
+    from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
+    from softcal.sources.files import read_columns, refuse_overwriting, written_whole
 
     refuse_overwriting(output, data)
     if pred == label:

@@ -49,11 +49,11 @@ def report(
     level: Level = 0.95,
 ) -> None:
     """Write a report on the calibration of one or more models, as one HTML file."""
-    from softcal.checked_batches import checked_batches
-    from softcal.files import refuse_overwriting
     from softcal.report.page import About, write_page
     from softcal.report.parts import parts_of_columns
-    from softcal.tally import Roles
+    from softcal.sources.checked_batches import checked_batches
+    from softcal.sources.files import refuse_overwriting
+    from softcal.sources.tally import Roles
 
     refuse_overwriting(output, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)
@@ -81,9 +81,9 @@ def _of_classes(
     data: Path, chosen: Chosen, weight: str | None, by: str | None
 ) -> tuple[Part, About]:
     """Report on the predicted class: its probability against its share of the label."""
-    from softcal.files import read_columns
     from softcal.report.page import TOP_LABEL, About
     from softcal.report.parts import part_of_classes
+    from softcal.sources.files import read_columns
 
     loaded = load(data, chosen, weight)
     slices = None if by is None else read_columns(data, [by], by)[by]

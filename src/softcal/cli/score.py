@@ -28,9 +28,9 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.bins import Bins
-    from softcal.scores import Scores
-    from softcal.tally import Roles
+    from softcal.sources.scores import Scores
+    from softcal.sources.tally import Roles
+    from softcal.table.bins import Bins
 
 
 def score(
@@ -60,8 +60,8 @@ def score(
     format_: Output = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
-    from softcal.files import refuse_overwriting
-    from softcal.tally import Roles
+    from softcal.sources.files import refuse_overwriting
+    from softcal.sources.tally import Roles
 
     if save is not None:
         refuse_overwriting(save, data)
@@ -91,10 +91,10 @@ def score(
 
 
 def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: float) -> Scores:
-    from softcal.bins import Bins
-    from softcal.files import read_columns
-    from softcal.inference import refuse_bad_level
-    from softcal.scorecard import grouped_scores
+    from softcal.cli.scorecard import grouped_scores
+    from softcal.inference.intervals import refuse_bad_level
+    from softcal.sources.files import read_columns
+    from softcal.table.bins import Bins
 
     refuse_bad_level(level)
     roles.refuse_impossible()
@@ -109,9 +109,9 @@ def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: 
 
 def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
     """Read the files once, in bounded memory, against both kinds of label."""
-    from softcal.batches import all_pieces, files_of, reporter
-    from softcal.scores import Scores
-    from softcal.tally import tally
+    from softcal.sources.batches import all_pieces, files_of, reporter
+    from softcal.sources.scores import Scores
+    from softcal.sources.tally import tally
 
     paths = files_of(data)
     with terminal.reading() as progress:
