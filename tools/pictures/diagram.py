@@ -18,7 +18,7 @@ def two_labels() -> Figure:
     share, forest, readers = (
         nodules()[name] for name in ("soft_malignant", "prob_rf_all", "n_readers")
     )
-    figure = Figure(figsize=(7.4, 4.1), layout="constrained")
+    figure = Figure(figsize=(6.8, 3.7), layout="constrained")
     hard, soft = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.1})
     majority = sc.reliability(sc.harden(share), forest)
     majority.plot(hard, histogram=False, legend=False, color="#D55E00", marker="s")
