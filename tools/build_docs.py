@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import softcal as sc
 from pictures import draw_all
 from pictures.ink import nodules
-
-import softcal as sc
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
@@ -46,9 +45,14 @@ def main() -> None:
 def write_report(path: Path) -> None:
     """Write the report that docs/report.md shows."""
     d = nodules()
-    models = {"forest": d["prob_rf_all"], "regression": d["prob_lr_geometry"]}
     sc.write_report(
-        path, d["soft_malignant"], models, n_votes=d["n_readers"], by=d["n_readers"]
+        path,
+        d["soft_malignant"],
+        {"random forest": d["prob_rf_all"], "logistic regression": d["prob_lr_geometry"]},
+        n_votes=d["n_readers"],
+        by=[f"{count} radiologists" for count in d["n_readers"]],
+        title="Two models of lung nodules, against their radiologists",
+        label="the share of radiologists who call the nodule malignant",
     )
 
 

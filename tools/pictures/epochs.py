@@ -49,7 +49,7 @@ def _train(*, hard: bool) -> list[sc.Interval]:
     metric = SoftCalibrationError(bins=10)
     found = []
     for _ in range(_EPOCHS):
-        for batch in torch.randperm(int((~test).sum())).split(128):
+        for batch in torch.randperm(int((~test).sum())).chunk(8):
             optimizer.zero_grad()
             loss(model(x[~test][batch]), goal[~test][batch]).backward()
             optimizer.step()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 INK, FAINT = "#222222", "#777777"
 
-LOOK: dict[str, Any] = {
+LOOK: dict[Any, Any] = {
     "font.size": 12,
     "text.color": INK,
     "axes.labelcolor": INK,
