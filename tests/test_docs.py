@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 import softcal as sc
+from own_names import apart
 from pictures import PICTURES
 from softcal import torchmetric
 from softcal.paper.report import reproduce
@@ -87,3 +88,12 @@ def test_the_tree_leads_to_a_leaf_that_runs() -> None:
         if ">>> " in part
     }
     assert anchors == runs
+
+
+def test_names_that_share_a_line_get_an_entry_each() -> None:
+    shared = (
+        "Parameters\n----------\nlow, high : float\n    The ends.\n    Both.\nbins\n    As in x.\n"
+    )
+    each = "low : float\n    The ends.\n    Both.\nhigh : float\n    The ends.\n    Both.\n"
+    assert apart(shared) == shared.replace("low, high : float\n    The ends.\n    Both.\n", each)
+    assert apart(apart(shared)) == apart(shared)
