@@ -2,9 +2,9 @@
 
     .venv/bin/python benchmarks/coverage.py [--replications 2000] [--quick]
 
-Writes docs/coverage.csv (a row per cell), docs/coverage_bootstrap.csv (the bootstraps on some of
-them) and docs/figures/coverage.png. A cell is a kind of label, a distribution of predictions, a
-kind of miscalibration, a sample size and a number of bins. The kinds of label and numbers of bins
+Writes docs/coverage.csv (a row per cell; `make docs` draws it) and docs/coverage_bootstrap.csv (the
+bootstraps on some of them). A cell is a kind of label, a distribution of predictions, a kind of
+miscalibration, a sample size and a number of bins. The kinds of label and numbers of bins
 share the predictions, so cells are not independent of each other. All laws are exact: predictions
 by the inverse of their distribution function, votes one by one. A quarter of an hour on one core.
 """
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -254,29 +253,6 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Every cell's coverage, ours and the plain plug-in's, by kind of label."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    rng = np.random.default_rng(0)
-    for ax, key, title in (
-        (axes[0], "coverage", "softcal"),
-        (axes[1], "naive_coverage", "plug-in ± 1.96 standard errors"),
-    ):
-        for place, label in enumerate(LABELS):
-            values = [row[key] for row in rows if row["label"] == label]
-            jitter = place + rng.uniform(-0.3, 0.3, len(values))
-            ax.plot(jitter, values, "o", markersize=2.5, color="#0072B2", alpha=0.5)
-        ax.axhline(LEVEL, color="#D55E00", linewidth=1)
-        ax.set_title(title, fontsize=11)
-        ax.set_xticks(range(len(LABELS)), [name.replace(" of ", "\nof ") for name in LABELS],
-                      fontsize=8)  # fmt: skip
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set(ylabel="share of intervals that contain the truth", ylim=(0, 1.02))
-    with written_whole(path) as beside:
-        figure.savefig(beside, dpi=110)
-
-
 def report(console: Console, rows: list[dict[str, Any]]) -> None:
     table_ = Table(title="Coverage of the 95 % interval", title_justify="left")
     for name in (
@@ -343,7 +319,6 @@ def main() -> None:
     if not options.quick:
         write(DOCS / "coverage.csv", rows)
         write(DOCS / "coverage_bootstrap.csv", boots)
-        draw(rows, DOCS / "figures" / "coverage.png")
     low = [row for row in rows if row["coverage"] < 0.945]
     for row in sorted(low, key=lambda row: row["coverage"])[:25]:
         console.print(*(f"{row[k]}" for k in ("label", "prediction", "curve", "n", "bins", "theta",

@@ -9,8 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import softcal as sc
+from pictures import draw_all
+from pictures.ink import nodules
+
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
+# What pages show and the build makes: nothing in it is committed, so nothing in it is stale.
+MADE = ROOT / "docs" / "made"
 # Searching a page opened from disk needs this script, which the theme takes from elsewhere.
 SHIM = ROOT / "tools" / "iframe-worker.js"
 SHIM_ELSEWHERE = "https://unpkg.com/iframe-worker/shim"
@@ -18,7 +24,9 @@ _FETCHED = re.compile(r"<(?:script|img|link)[^>]+(?:src|href)=.(https?://[^\"' >
 
 
 def main() -> None:
-    """Build strictly; fail on a warning, and on anything a page would fetch."""
+    """Draw, build strictly; fail on a warning, and on anything a page would fetch."""
+    draw_all(MADE)
+    write_report(MADE / "report.html")
     tool = Path(sys.executable).with_name("zensical")
     command = [str(tool), "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
     # The formulas' extension lives beside this file.
@@ -26,13 +34,26 @@ def main() -> None:
     subprocess.run(command, cwd=ROOT, env=environment, check=True)  # noqa: S603
     shutil.copy(SHIM, SITE / "assets" / SHIM.name)
     fetched = set()
-    for page in SITE.rglob("*.html"):
-        up = "../" * (len(page.relative_to(SITE).parts) - 1)
-        text = page.read_text(encoding="utf-8").replace(SHIM_ELSEWHERE, f"{up}assets/{SHIM.name}")
+    for page in SITE.glob("*.html"):
+        text = page.read_text(encoding="utf-8").replace(SHIM_ELSEWHERE, f"assets/{SHIM.name}")
         page.write_text(text, encoding="utf-8")
         fetched |= {(page.name, address) for address in _FETCHED.findall(text)}
     if fetched:
         sys.exit(f"the site would fetch from elsewhere: {sorted(fetched)}")
+
+
+def write_report(path: Path) -> None:
+    """Write the report that docs/report.md shows."""
+    d = nodules()
+    sc.write_report(
+        path,
+        d["soft_malignant"],
+        {"random forest": d["prob_rf_all"], "logistic regression": d["prob_lr_geometry"]},
+        n_votes=d["n_readers"],
+        by=[f"{count} radiologists" for count in d["n_readers"]],
+        title="Two models of lung nodules, against their radiologists",
+        label="the share of radiologists who call the nodule malignant",
+    )
 
 
 if __name__ == "__main__":

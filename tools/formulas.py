@@ -30,7 +30,9 @@ class _MathML(Postprocessor):  # type: ignore[misc]
 
 def _as_mathml(found: re.Match[str]) -> str:
     display = "block" if found[2] == "[" else "inline"
-    return str(latex2mathml.converter.convert(html.unescape(found[3]).strip(), display=display))
+    formula = latex2mathml.converter.convert(html.unescape(found[3]).strip(), display=display)
+    # A wide one scrolls by itself instead of pushing the page aside.
+    return f'<div class="formula">{formula}</div>' if display == "block" else str(formula)
 
 
 class FormulaExtension(Extension):  # type: ignore[misc]

@@ -1,41 +1,17 @@
-"""Draw the diagrams of docs/diagram.md into docs/figures, and try out the consistency band.
+"""Try out the consistency band: how often do calibrated gaps lie within it? A minute.
 
-python benchmarks/diagrams.py          # the figures: seconds
-python benchmarks/diagrams.py band     # how often calibrated gaps lie within the band: a minute
+python benchmarks/band.py
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 
 import softcal as sc
-from softcal.datasets import lidc_malignancy
 
-FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 REPEATS = 600
-
-
-def draw() -> None:
-    mpl.use("agg")
-    nodules = lidc_malignancy()
-    share, readers = nodules["soft_malignant"], nodules["n_readers"]
-    both = sc.ReliabilityDisplay.from_predictions(
-        share, nodules["prob_rf_all"], n_votes=readers, name="random forest"
-    )
-    regression = sc.reliability(share, nodules["prob_lr_geometry"], n_votes=readers)
-    regression.plot(both.ax_, name="logistic regression")
-    few = slice(0, 150)
-    band = sc.ReliabilityDisplay.from_predictions(
-        share[few], nodules["prob_rf_all"][few], n_votes=readers[few],
-        name="forest, 150 nodules", consistency=True,
-    )  # fmt: skip
-    for name, shown in (("diagram", both), ("diagram_band", band)):
-        shown.figure_.savefig(FIGURES / f"{name}.png", dpi=110)
 
 
 def calibrated_labels(rng: np.random.Generator, kind: str, p: Any) -> tuple[Any, dict[str, Any]]:
@@ -77,4 +53,4 @@ def try_band() -> None:
 
 
 if __name__ == "__main__":
-    try_band() if sys.argv[1:] == ["band"] else draw()
+    try_band()

@@ -1,0 +1,58 @@
+"""The pictures of the documentation: what they show is so, in the light and in the dark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import softcal as sc
+from pictures import diagram, ink, sureness, without_bins
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> str:
+    with mpl.rc_context(ink.LOOK | {"backend": "agg"}):
+        ink.save(diagram.two_labels(), tmp_path / "picture.svg")
+    return (tmp_path / "picture.svg").read_text(encoding="utf-8")
+
+
+def test_every_colour_of_a_picture_has_a_second_one_for_the_dark(drawn: str) -> None:
+    sheet, _, body = drawn.partition("</style>")
+    used = set(re.findall(r"var\(--([0-9a-f]{6}), #\1\)", body))
+    assert len(used) > 3
+    assert used == set(re.findall(r"--([0-9a-f]{6}):#", sheet))
+    assert re.findall(r"[^ ]#[0-9a-f]{6}", body) == []
+
+
+def test_ink_and_paper_change_places_in_the_dark() -> None:
+    assert ink._in_the_dark("#000000") > ink._in_the_dark("#777777") > ink._in_the_dark("#ffffff")
+
+
+def test_the_picture_of_the_readme_is_the_one_the_build_draws(drawn: str) -> None:
+    kept = (ROOT / "docs" / "figures" / "two_labels.svg").read_text(encoding="utf-8")
+    number = r"-?\d+\.\d+"
+    assert re.sub(number, "0", kept) == re.sub(number, "0", drawn)
+    now, then = (np.array(re.findall(number, svg), dtype=float) for svg in (drawn, kept))
+    np.testing.assert_allclose(now, then, atol=0.01)
+
+
+def test_the_shaded_area_is_the_smooth_ece() -> None:
+    share, forest = ink.nodules()["soft_malignant"], ink.nodules()["prob_rf_all"]
+    found = sc.smooth_ece(share, forest)
+    at = np.linspace(0, 1, 2001)
+    area = np.trapezoid(np.abs(without_bins.smoothed_gap(share, forest, at, found)), at)
+    assert area == pytest.approx(found, abs=1e-5)
+
+
+def test_the_bootstrap_of_the_picture_is_centred_on_its_own_error() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(sureness._ROWS)
+    low, high = sureness._bootstrap(p - 0.2 * (p - 0.5), p, rng)  # exact labels: no noise to add
+    assert low < sc.smece(p - 0.2 * (p - 0.5), p) < high
+    assert high - low < 0.01

@@ -1,0 +1,62 @@
+"""The pictures of the documentation, drawn anew whenever it is built.
+
+One function a picture, one file a page; the name of the function is the name of the file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+from pictures import (
+    bounds,
+    classes,
+    diagram,
+    epochs,
+    mending,
+    paper,
+    parts,
+    sureness,
+    voting,
+    without_bins,
+)
+from pictures.ink import LOOK, save
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+PICTURES: tuple[Callable[[], Figure], ...] = (
+    diagram.two_labels,
+    diagram.diagram,
+    diagram.diagram_band,
+    sureness.thirty_studies,
+    sureness.coverage,
+    sureness.how_many_items,
+    without_bins.smooth_curve,
+    without_bins.corp_curve,
+    without_bins.cumulative_differences,
+    bounds.label_intervals,
+    mending.repaired,
+    mending.methods_judged,
+    voting.vote_noise,
+    classes.each_class,
+    epochs.error_by_epoch,
+    parts.days_add_up,
+    paper.paper_models,
+    paper.paper_steepness,
+    paper.paper_ranking,
+    paper.paper_sample_size,
+)
+
+
+def draw_all(folder: Path) -> None:
+    """Draw every picture into a folder, as SVG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mpl.use("agg")
+    with mpl.rc_context(LOOK):
+        for picture in PICTURES:
+            save(picture(), folder / f"{picture.__name__}.svg")

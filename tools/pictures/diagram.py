@@ -1,0 +1,61 @@
+"""Pictures of the first page and of the reliability diagram's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+import softcal as sc
+from pictures.ink import nodules
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def two_labels() -> Figure:
+    """Draw one model against the majority of the radiologists, and against their shares."""
+    share, forest, readers = (
+        nodules()[name] for name in ("soft_malignant", "prob_rf_all", "n_readers")
+    )
+    figure = Figure(figsize=(6.8, 3.7), layout="constrained")
+    hard, soft = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.1})
+    majority = sc.reliability(sc.harden(share), forest)
+    majority.plot(hard, histogram=False, legend=False, color="#D55E00", marker="s")
+    shares = sc.reliability(share, forest, n_votes=readers)
+    shares.plot(soft, histogram=False, legend=False)
+    _titled(hard, f"The usual way: majority label\nerror {majority.smece:.3f}, looks calibrated")
+    _titled(soft, f"softcal: share of radiologists\nerror {shares.smece:.3f}, says too little")
+    hard.set_ylabel("called malignant")
+    soft.set_ylabel("")
+    return figure
+
+
+def _titled(ax: Axes, title: str) -> None:
+    ax.set_title(title, fontsize=12)
+    ax.set(aspect="equal", xlabel="the model says")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+
+
+def diagram() -> Figure:
+    """Draw two models as softcal draws them by itself."""
+    share, readers = nodules()["soft_malignant"], nodules()["n_readers"]
+    shown = sc.ReliabilityDisplay.from_predictions(
+        share, nodules()["prob_rf_all"], n_votes=readers, name="random forest"
+    )
+    regression = sc.reliability(share, nodules()["prob_lr_geometry"], n_votes=readers)
+    regression.plot(shown.ax_, name="logistic regression")
+    return shown.figure_
+
+
+def diagram_band() -> Figure:
+    """Draw one model on few rows, with the band of a calibrated one."""
+    first = slice(0, 150)
+    return sc.ReliabilityDisplay.from_predictions(
+        nodules()["soft_malignant"][first],
+        nodules()["prob_rf_all"][first],
+        n_votes=nodules()["n_readers"][first],
+        name="forest, 150 nodules",
+        consistency=True,
+    ).figure_

@@ -1,0 +1,124 @@
+"""Pictures of how sure a calibration error is."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import softcal as sc
+from pictures.ink import BLUE, FAINT, GREEN, INK, VERMILLION
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+
+    FloatArray = npt.NDArray[np.float64]
+
+_COVERAGE = Path(__file__).parents[2] / "docs" / "coverage.csv"
+_STUDIES, _ROWS, _RESAMPLES = 30, 1000, 300
+_LABELS = {
+    "hard": "0/1",
+    "votes of 3": "3 votes",
+    "votes of 5": "5 votes",
+    "mixed votes of 5": "5 votes,\nitems differ",
+    "noisy soft": "noisy",
+    "exact soft": "exact",
+}
+
+
+def thirty_studies() -> Figure:
+    """Draw softcal's and the bootstrap's intervals of thirty data sets, and the truth."""
+    figure = Figure(figsize=(7, 6.2), layout="constrained")
+    axes = figure.subplots(2, 1, sharex=True)
+    for ax, excess in zip(axes, (0.0, 0.15), strict=True):
+        _draw_studies(ax, excess)
+    axes[1].set_xlabel(f"{_STUDIES} data sets of {_ROWS:,} outcomes each")
+    axes[1].set_xticks([])
+    return figure
+
+
+def _draw_studies(ax: Axes, excess: float) -> None:
+    """Draw one model: it says p where the rate is p - excess (p - 1/2)."""
+    rng = np.random.default_rng(8)
+    # Ten bins of width 1/10: the gap at the middle of each is its mean, and their mean is exact.
+    truth = excess * 0.25
+    missed = {"bootstrap": 0, "softcal": 0}
+    for study in range(_STUDIES):
+        p = rng.random(_ROWS)
+        y = (rng.random(_ROWS) < p - excess * (p - 0.5)).astype(float)
+        found = sc.smece_interval(sc.reliability(y, p))
+        for name, (low, high), color, shift in (
+            ("bootstrap", _bootstrap(y, p, rng), VERMILLION, 0.2),
+            ("softcal", (found.low, found.high), BLUE, -0.2),
+        ):
+            missed[name] += not low <= truth <= high
+            ax.plot([study + shift] * 2, [low, high], color=color, linewidth=3)
+    ax.axhline(truth, color=INK, linewidth=1.5, linestyle="--")
+    kind = "A calibrated" if truth == 0 else "An over-confident"
+    ax.set_title(f"{kind} model: true error {truth:g}")
+    ax.set(ylabel="95 % interval", ylim=(-0.004, None))
+    for name, color, height in (("softcal", BLUE, 0.97), ("bootstrap", VERMILLION, 0.87)):
+        hit = _STUDIES - missed[name]
+        text = f"{name}: {hit} of {_STUDIES} contain the truth"
+        ax.text(0.99, height, text, color=color, transform=ax.transAxes, ha="right", va="top")
+    ax.set_ylim(top=1.3 * ax.get_ylim()[1])
+
+
+def _bootstrap(y: FloatArray, p: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
+    """Give the percentile bootstrap's interval, rows drawn with replacement."""
+    rows = rng.integers(0, _ROWS, (_RESAMPLES, _ROWS))
+    place = (p * 10).astype(int)[rows] + 10 * np.arange(_RESAMPLES)[:, None]
+    gaps = np.bincount(place.ravel(), (p - y)[rows].ravel(), 10 * _RESAMPLES)
+    sizes = np.abs(gaps).reshape(_RESAMPLES, 10).sum(axis=1) / _ROWS
+    low, high = np.quantile(sizes, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def coverage() -> Figure:
+    """Draw the coverage of every cell that `benchmarks/coverage.py` simulated."""
+    cells: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    with _COVERAGE.open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            cells[row["label"]].append((float(row["coverage"]), float(row["naive_coverage"])))
+    figure = Figure(figsize=(7, 6), layout="constrained")
+    axes = figure.subplots(2, 1, sharex=True, sharey=True)
+    rng = np.random.default_rng(0)
+    titles = ("softcal's interval", "Plug-in value ± 1.96 standard errors")
+    for k, (ax, title, color) in enumerate(zip(axes, titles, (BLUE, VERMILLION), strict=True)):
+        for place, found in enumerate(cells.values()):
+            where = place + rng.uniform(-0.3, 0.3, len(found))
+            ax.plot(where, [c[k] for c in found], "o", markersize=3, color=color, alpha=0.4)
+        ax.axhline(0.95, color=INK, linewidth=1.5, linestyle="--")
+        ax.set(ylim=(-0.03, 1.03), yticks=[0, 0.5, 0.95], ylabel="holds the truth")
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        ax.set_title(title)
+    names = [_LABELS[label] for label in cells]
+    axes[1].set_xticks(range(len(names)), names, fontsize=11)
+    axes[1].set_xlabel("labels")
+    return figure
+
+
+def how_many_items() -> Figure:
+    """Draw the number of items a half-width asks for, by votes on each."""
+    reach = np.array([0.01, 0.02, 0.03, 0.04])
+    figure = Figure(figsize=(6.2, 4), layout="constrained")
+    ax = figure.subplots()
+    assumed = sc.Assumptions.stated(smece=0.05, label_spread=0.15)
+    for votes, color, line in ((1, VERMILLION, "-"), (3, GREEN, "--"), (10, BLUE, "-.")):
+        items = [sc.plan(assumed, half_width=half, votes=votes).items for half in reach]
+        name = "1 vote each" if votes == 1 else f"{votes} votes each"
+        ax.plot(reach, items, color=color, linestyle=line, marker="o", markersize=5, label=name)
+    ax.set(yscale="log", xlabel="half-width of the 95 % interval", ylabel="items needed")
+    ax.set_xticks(reach, [f"±{half:g}" for half in reach])
+    ticks = [100, 300, 1000, 3000, 10_000]
+    ax.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+    ax.minorticks_off()
+    ax.grid(axis="y", color=FAINT, alpha=0.25)
+    ax.legend()
+    ax.set_title("How many items, for SMECE 0.05 and labels spread by 0.15", fontsize=12)
+    return figure
