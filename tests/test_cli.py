@@ -240,9 +240,13 @@ def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]
 
 def test_without_the_extra_the_command_says_what_to_install() -> None:
     score = ("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
-    for result in (without("typer"), without("rich"), without("pyarrow", *score)):
+    for extra, result in (
+        ("cli", without("typer")),
+        ("cli", without("rich")),
+        ("frames", without("pyarrow", *score)),
+    ):
         assert result.returncode == 2
-        assert result.stderr.endswith("pip install 'softcal[cli]'\n")
+        assert result.stderr.endswith(f"pip install 'softcal[{extra}]'\n")
         assert result.stderr.count("\n") == 1
 
 

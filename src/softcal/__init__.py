@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal.bins import Bins
 from softcal.errors import BinMismatchError, InputError, InputTypeError, SoftcalError
+from softcal.extras import naming_the_extra
 from softcal.metrics import (
     bias,
     brier,
@@ -187,7 +188,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         message = f"module 'softcal' has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(_LATER[name]), name)
+    with naming_the_extra():
+        return getattr(import_module(_LATER[name]), name)
 
 
 def __dir__() -> list[str]:

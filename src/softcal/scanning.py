@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from softcal.batches import all_pieces, files_of
 from softcal.bins import Bins, BinsLike
 from softcal.errors import InputTypeError
+from softcal.extras import naming_the_extra
 from softcal.tally import Roles, Tables, sorting_key, tally
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def scan(
     n_votes: str | int | None = ...,
     bins: BinsLike = ...,
 ) -> dict[str, Reliability]: ...
+@naming_the_extra()
 def scan(
     source: Any,
     *,
@@ -90,6 +92,7 @@ def scan(
     return tables[y_prob] if isinstance(y_prob, str) else {name: tables[name] for name in preds}
 
 
+@naming_the_extra()
 def scan_by(
     source: Any,
     *,
