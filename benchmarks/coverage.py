@@ -29,10 +29,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from softcal import Bins
-from softcal.chance import calibration_pvalues
-from softcal.files import written_whole
-from softcal.inference import interval_limits
-from softcal.kernel import Sums
+from softcal.inference.chance import calibration_pvalues
+from softcal.inference.intervals import interval_limits
+from softcal.sources.files import written_whole
+from softcal.table.kernel import Sums
 
 DOCS = Path(__file__).parent.parent / "docs"
 BINS = (5, 15, 50)

@@ -24,8 +24,8 @@ from scipy.special import ndtr, ndtri
 
 import softcal as sc
 from paired import write_csv
-from softcal.joint import JointTable, joint_table
-from softcal.paired_interval import DifferenceIntervals
+from softcal.inference.joint import JointTable, joint_table
+from softcal.inference.paired_interval import DifferenceIntervals
 
 DOCS = Path(__file__).parent.parent / "docs"
 LABELS = {"hard": 0, "votes of 5": 5, "exact soft": 0}

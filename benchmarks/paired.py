@@ -24,9 +24,9 @@ from rich.progress import track
 from rich.table import Table
 from scipy.special import ndtr, ndtri
 
-from softcal.files import written_whole
-from softcal.kernel import Sums
-from softcal.paired_interval import DifferenceIntervals
+from softcal.inference.paired_interval import DifferenceIntervals
+from softcal.sources.files import written_whole
+from softcal.table.kernel import Sums
 
 DOCS = Path(__file__).parent.parent / "docs"
 KINDS = ("hard", "votes", "exact")

@@ -29,9 +29,9 @@ from scipy.special import ndtr, ndtri
 
 import softcal as sc
 from paired import joint_sums, model_sums, write_csv
-from softcal.inference import interval_limits
-from softcal.paired_interval import DifferenceIntervals
-from softcal.planning import Assumptions, pilot_correlation, plan_difference
+from softcal.inference.intervals import interval_limits
+from softcal.inference.paired_interval import DifferenceIntervals
+from softcal.planning.plans import Assumptions, pilot_correlation, plan_difference
 
 DOCS = Path(__file__).parent.parent / "docs"
 BINS = 10

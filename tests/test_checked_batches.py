@@ -12,9 +12,9 @@ import pytest
 
 import softcal as sc
 from softcal import cli
-from softcal.checked_batches import checked_batches
-from softcal.pieces import SLICES
-from softcal.tally import Roles
+from softcal.sources.checked_batches import checked_batches
+from softcal.sources.pieces import SLICES
+from softcal.sources.tally import Roles
 
 if TYPE_CHECKING:
     from pathlib import Path

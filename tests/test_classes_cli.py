@@ -14,7 +14,7 @@ import pytest
 
 import softcal as sc
 from softcal import cli
-from softcal.class_columns import class_columns, names_of_columns
+from softcal.sources.class_columns import class_columns, names_of_columns
 
 if TYPE_CHECKING:
     from pathlib import Path

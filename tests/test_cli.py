@@ -323,7 +323,7 @@ def test_an_interruption_is_no_success() -> None:
     """Interrupted in the middle of a command, it exits with 130 and prints no result."""
     code = (
         "import os, signal, sys\n"
-        "from softcal import tally\n"
+        "from softcal.sources import tally\n"
         "tally.tally = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
         "from softcal.__main__ import main\n"
         "main()\n"

@@ -13,8 +13,8 @@ from scipy.special import ndtr, ndtri
 from strategies import N_BINS, UNIT, WEIGHT
 
 import softcal as sc
-from softcal.comparison import Comparison, compare, compare_many, compare_tables
-from softcal.joint import JointTable, joint_table
+from softcal.inference.comparison import Comparison, compare, compare_many, compare_tables
+from softcal.inference.joint import JointTable, joint_table
 
 Row = tuple[float, float, float, float]
 ROWS = st.lists(st.tuples(UNIT, UNIT, UNIT, WEIGHT), min_size=1, max_size=60).filter(
@@ -257,7 +257,7 @@ def test_levels_nest(rng: np.random.Generator) -> None:
 def test_alike_models_have_a_far_narrower_interval_than_either_alone(
     rng: np.random.Generator,
 ) -> None:
-    from softcal.inference import smece_interval
+    from softcal.inference.intervals import smece_interval
 
     p = rng.random(5000)
     y = (rng.random(5000) < p).astype(float)

@@ -12,10 +12,10 @@ from scipy.integrate import quad
 from strategies import rows, weighted_rows
 
 import softcal as sc
-from softcal import cumulative
+from softcal.measures import cumulative
 
 if TYPE_CHECKING:
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 
 def exact_walk(data: list[tuple[float, float, float]]) -> list[Fraction]:

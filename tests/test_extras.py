@@ -58,7 +58,9 @@ sys.meta_path.insert(0, NotInstalled())
 
 def test_an_extra_brings_the_module_it_is_named_for() -> None:
     pyproject = Path(__file__).parents[1] / "pyproject.toml"
-    extras = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     distributions = packages_distributions()
     for module, extra in EXTRAS.items():
         (name,) = set(distributions[module])

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from strategies import UNIT
 
 import softcal as sc
-from softcal import engines, tally
-from softcal.kernel import SUM_NAMES
+from softcal.sources import engines, tally
+from softcal.table.kernel import SUM_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -262,8 +262,8 @@ def test_frames_in_memory_are_not_copied(data: dict[str, Any]) -> None:
     """The columns the loop reads are the caller's own memory."""
     import narwhals.stable.v2 as nw
 
-    from softcal.frames import frame_pieces
-    from softcal.pieces import Wanted
+    from softcal.sources.frames import frame_pieces
+    from softcal.sources.pieces import Wanted
 
     for make in (EAGER["pandas"], EAGER["polars"], EAGER["pyarrow"]):
         frame = make(data)

@@ -14,13 +14,13 @@ from scipy.stats import norm
 from strategies import rows
 
 import softcal as sc
-from softcal import folded
-from softcal.chance import calibration_pvalues
-from softcal.inference import interval_limits
-from softcal.kernel import Sums
+from softcal.inference import folded
+from softcal.inference.chance import calibration_pvalues
+from softcal.inference.intervals import interval_limits
+from softcal.table.kernel import Sums
 
 if TYPE_CHECKING:
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 
 # The folded normal

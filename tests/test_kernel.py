@@ -17,7 +17,9 @@ from hypothesis import given
 from strategies import N_BINS, rows, weighted_rows
 
 import softcal as sc
-from softcal import compiled, inputs, kernel, parallel
+from softcal import parallel
+from softcal.door import inputs
+from softcal.table import compiled, kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,14 +13,14 @@ from scipy.special import expit, logit
 from strategies import UNIT, weighted_rows
 
 import softcal as sc
-from softcal.maps.data import fitting_data
-from softcal.maps.ends import CLOSEST
-from softcal.maps.newton import Local, least
-from softcal.maps.saved import MAPS
-from softcal.repair import BINARY_METHODS, fit_map
+from softcal.repair.maps.data import fitting_data
+from softcal.repair.maps.ends import CLOSEST
+from softcal.repair.maps.newton import Local, least
+from softcal.repair.maps.saved import MAPS
+from softcal.repair.preview import BINARY_METHODS, fit_map
 
 if TYPE_CHECKING:
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 CLASS_METHODS = ("temperature", "vector", "dirichlet")
 GRID = np.unique(np.concatenate([np.linspace(0, 1, 201), [5e-324, 1e-9, 1e-3, 1 - 1e-9]]))

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
-from softcal.scores import Scored, Scores, read_saved
-from softcal.tally import Key, Roles
+from softcal.sources.scores import Scored, Scores, read_saved
+from softcal.sources.tally import Key, Roles
 from test_cli import softcal
 
 NAMES = ("--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes", "m")

@@ -20,10 +20,10 @@ from scipy.stats import norm
 
 import softcal as sc
 from softcal import paper
-from softcal.compiled import residual_scores
 from softcal.paper import errata, figures, further, scoring
 from softcal.paper.report import Report, reproduce
 from softcal.paper.reproduction import TOTAL_ROWS, printed_tables
+from softcal.table.compiled import residual_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable

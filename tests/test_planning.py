@@ -13,17 +13,25 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import softcal as sc
-from softcal import cli, pilots, planning
+from softcal import cli
 from softcal.datasets import lidc_malignancy
-from softcal.inference import smece_interval
-from softcal.joint import joint_table
-from softcal.paired_interval import DifferenceIntervals
-from softcal.planning import Assumptions, pilot_correlation, plan, plan_budget, plan_difference
+from softcal.inference.intervals import smece_interval
+from softcal.inference.joint import joint_table
+from softcal.inference.paired_interval import DifferenceIntervals
+from softcal.planning import pilots
+from softcal.planning import plans as planning
+from softcal.planning.plans import (
+    Assumptions,
+    pilot_correlation,
+    plan,
+    plan_budget,
+    plan_difference,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 STATED = Assumptions.stated(smece=0.05, label_spread=0.15)
 

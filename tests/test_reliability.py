@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from strategies import N_BINS, rows, weighted_rows
 
 import softcal as sc
-from softcal.kernel import SUM_NAMES
+from softcal.table.kernel import SUM_NAMES
 
 
 def table(data: list[tuple[float, float]], n: int = 10) -> sc.Reliability:

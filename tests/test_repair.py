@@ -24,8 +24,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import softcal as sc
 from softcal.datasets import lidc_malignancy
-from softcal.folds import folds
-from softcal.repair import BINARY_METHODS, fit_map
+from softcal.repair.folds import folds
+from softcal.repair.preview import BINARY_METHODS, fit_map
 
 # Folds
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import softcal as sc
-from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
-from softcal.pieces import SLICES
 from softcal.report.gather import MAX_SLICES, fine_grid, gather
 from softcal.report.parts import parts_of_columns
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
-from softcal.tally import Roles
+from softcal.sources.pieces import SLICES
+from softcal.sources.tally import Roles
+from softcal.table.bins import Bins
 
 if TYPE_CHECKING:
     from pathlib import Path

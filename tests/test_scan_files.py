@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcal as sc
-from softcal import lines, readers, tally
-from softcal.batches import batches
-from softcal.files import read_columns
-from softcal.pieces import Piece
+from softcal.sources import lines, readers, tally
+from softcal.sources.batches import batches
+from softcal.sources.files import read_columns
+from softcal.sources.pieces import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

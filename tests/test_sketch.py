@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import softcal as sc
-from softcal import sketch
+from softcal.cli import sketch
 from softcal.datasets import lidc_malignancy
 
 

@@ -14,14 +14,14 @@ from scipy.stats import norm
 from strategies import UNIT, rows, weighted_rows
 
 import softcal as sc
-from softcal import compiled, lattice
+from softcal.table import compiled, lattice
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import relplot
 
 if TYPE_CHECKING:
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 CURVATURE = 4 * norm.pdf(1) / 8  # of the Gaussian, by the constant of linear interpolation
 SPACING = 1 / lattice.CELLS

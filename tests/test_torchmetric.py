@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from strategies import N_BINS, weighted_rows
 
 import softcal as sc
-from softcal import tensors
 from softcal.torchmetric import (
     ClasswiseSoftCalibrationError,
     SoftCalibrationError,
     TopLabelSoftCalibrationError,
+    tensors,
 )
 
 with warnings.catch_warnings():

@@ -3,38 +3,23 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from softcal.bins import Bins
 from softcal.errors import BinMismatchError, InputError, InputTypeError, SoftcalError
 from softcal.extras import naming_the_extra
-from softcal.metrics import (
-    bias,
-    brier,
-    ece,
-    harden,
-    kl_divergence,
-    label_entropy,
-    log_loss,
-    max_gap,
-    rms_gap,
-    smece,
-)
-from softcal.reliability import Reliability, reliability
-from softcal.streaming import StreamingReliability
-from softcal.votes import Votes
 
 if TYPE_CHECKING:
-    from softcal.calibrated_classifier import SoftCalibratedClassifier
-    from softcal.calibrators import (
-        Beta,
-        Dirichlet,
-        Histogram,
-        Isotonic,
-        Platt,
-        Temperature,
-        VectorScaling,
+    from softcal.door.votes import Votes
+    from softcal.inference.chance import TestResult, calibration_test, consistency_band
+    from softcal.inference.comparison import (
+        Comparison,
+        Ranking,
+        compare,
+        compare_many,
+        compare_tables,
     )
-    from softcal.chance import TestResult, calibration_test, consistency_band
-    from softcal.class_scores import (
+    from softcal.inference.intervals import GapIntervals, Interval, gap_intervals, smece_interval
+    from softcal.inference.joint import JointTable, joint_table
+    from softcal.inference.top_label_comparison import compare_top_label
+    from softcal.measures.class_scores import (
         dist_ce,
         ent_ce,
         ent_ce_signed,
@@ -43,37 +28,54 @@ if TYPE_CHECKING:
         multiclass_log_loss,
         rank_cs,
     )
-    from softcal.comparison import Comparison, Ranking, compare, compare_many, compare_tables
-    from softcal.cumulative import (
+    from softcal.measures.cumulative import (
         CumulativeTest,
         ecce_mad,
         ecce_mad_from_table,
         ecce_range,
         ecce_range_from_table,
     )
-    from softcal.decomposition import (
+    from softcal.measures.decomposition import (
         CorpCurve,
         ScoreDecomposition,
         corp,
         corp_from_table,
         log_loss_decomposition,
     )
-    from softcal.imprecise import (
+    from softcal.measures.imprecise import (
         ReliabilityBounds,
         SmeceBounds,
         reliability_bounds,
         smece_bounds,
     )
-    from softcal.inference import GapIntervals, Interval, gap_intervals, smece_interval
-    from softcal.joint import JointTable, joint_table
-    from softcal.maps.saved import load_calibrator
-    from softcal.multiclass import (
+    from softcal.measures.metrics import (
+        bias,
+        brier,
+        ece,
+        harden,
+        kl_divergence,
+        label_entropy,
+        log_loss,
+        max_gap,
+        rms_gap,
+        smece,
+    )
+    from softcal.measures.multiclass import (
         classwise_reliability,
         classwise_smece,
         top_label_reliability,
         top_label_smece,
     )
-    from softcal.planning import (
+    from softcal.measures.smooth import smooth_ece, smooth_ece_from_table
+    from softcal.measures.squared_gap import squared_gap_debiased, squared_gap_debiased_from_table
+    from softcal.measures.sweep import sweep_bins
+    from softcal.measures.vote_noise import (
+        brier_without_vote_noise,
+        multiclass_brier_without_vote_noise,
+        vote_noise_floor,
+    )
+    from softcal.measures.worker_skill import DawidSkene, dawid_skene
+    from softcal.planning.plans import (
         Assumptions,
         DifferencePlan,
         Plan,
@@ -83,39 +85,45 @@ if TYPE_CHECKING:
         plan_difference,
     )
     from softcal.plot import ReliabilityDisplay
-    from softcal.repair import RepairPreview, repair_preview
-    from softcal.report import write_report, write_top_label_report
-    from softcal.scanning import scan, scan_by
-    from softcal.smooth import smooth_ece, smooth_ece_from_table
-    from softcal.soft_classifier import SoftLabelClassifier
-    from softcal.squared_gap import squared_gap_debiased, squared_gap_debiased_from_table
-    from softcal.sweep import sweep_bins
-    from softcal.top_label_comparison import compare_top_label
-    from softcal.vote_noise import (
-        brier_without_vote_noise,
-        multiclass_brier_without_vote_noise,
-        vote_noise_floor,
+    from softcal.repair.calibrated_classifier import SoftCalibratedClassifier
+    from softcal.repair.calibrators import (
+        Beta,
+        Dirichlet,
+        Histogram,
+        Isotonic,
+        Platt,
+        Temperature,
+        VectorScaling,
     )
-    from softcal.worker_skill import DawidSkene, dawid_skene
+    from softcal.repair.maps.saved import load_calibrator
+    from softcal.repair.preview import RepairPreview, repair_preview
+    from softcal.repair.soft_classifier import SoftLabelClassifier
+    from softcal.report import write_report, write_top_label_report
+    from softcal.sources.scanning import scan, scan_by
+    from softcal.table.bins import Bins
+    from softcal.table.reliability import Reliability, reliability
+    from softcal.table.streaming import StreamingReliability
 
 __version__ = "0.1.0"
 
-# Loaded when first asked for: they import scipy, and `import softcal` should cost little.
+# Loaded when first asked for: `import softcal`, which `softcal --help` does too, costs next to
+# nothing.
 _LATER = {
     name: f"softcal.{module}"
     for module, names in {
-        "calibrated_classifier": ("SoftCalibratedClassifier",),
-        "calibrators": (
-            "Beta",
-            "Dirichlet",
-            "Histogram",
-            "Isotonic",
-            "Platt",
-            "Temperature",
-            "VectorScaling",
+        "door.votes": ("Votes",),
+        "inference.chance": ("TestResult", "calibration_test", "consistency_band"),
+        "inference.comparison": (
+            "Comparison",
+            "Ranking",
+            "compare",
+            "compare_many",
+            "compare_tables",
         ),
-        "chance": ("TestResult", "calibration_test", "consistency_band"),
-        "class_scores": (
+        "inference.intervals": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
+        "inference.joint": ("JointTable", "joint_table"),
+        "inference.top_label_comparison": ("compare_top_label",),
+        "measures.class_scores": (
             "dist_ce",
             "ent_ce",
             "ent_ce_signed",
@@ -124,45 +132,54 @@ _LATER = {
             "multiclass_log_loss",
             "rank_cs",
         ),
-        "multiclass": (
-            "classwise_reliability",
-            "classwise_smece",
-            "top_label_reliability",
-            "top_label_smece",
-        ),
-        "vote_noise": (
-            "brier_without_vote_noise",
-            "multiclass_brier_without_vote_noise",
-            "vote_noise_floor",
-        ),
-        "worker_skill": ("DawidSkene", "dawid_skene"),
-        "comparison": ("Comparison", "Ranking", "compare", "compare_many", "compare_tables"),
-        "cumulative": (
+        "measures.cumulative": (
             "CumulativeTest",
             "ecce_mad",
             "ecce_mad_from_table",
             "ecce_range",
             "ecce_range_from_table",
         ),
-        "decomposition": (
+        "measures.decomposition": (
             "CorpCurve",
             "ScoreDecomposition",
             "corp",
             "corp_from_table",
             "log_loss_decomposition",
         ),
-        "imprecise": (
+        "measures.imprecise": (
             "ReliabilityBounds",
             "SmeceBounds",
             "reliability_bounds",
             "smece_bounds",
         ),
-        "inference": ("GapIntervals", "Interval", "gap_intervals", "smece_interval"),
-        "joint": ("JointTable", "joint_table"),
-        "maps.saved": ("load_calibrator",),
-        "scanning": ("scan", "scan_by"),
-        "top_label_comparison": ("compare_top_label",),
-        "planning": (
+        "measures.metrics": (
+            "bias",
+            "brier",
+            "ece",
+            "harden",
+            "kl_divergence",
+            "label_entropy",
+            "log_loss",
+            "max_gap",
+            "rms_gap",
+            "smece",
+        ),
+        "measures.multiclass": (
+            "classwise_reliability",
+            "classwise_smece",
+            "top_label_reliability",
+            "top_label_smece",
+        ),
+        "measures.smooth": ("smooth_ece", "smooth_ece_from_table"),
+        "measures.squared_gap": ("squared_gap_debiased", "squared_gap_debiased_from_table"),
+        "measures.sweep": ("sweep_bins",),
+        "measures.vote_noise": (
+            "brier_without_vote_noise",
+            "multiclass_brier_without_vote_noise",
+            "vote_noise_floor",
+        ),
+        "measures.worker_skill": ("DawidSkene", "dawid_skene"),
+        "planning.plans": (
             "Assumptions",
             "DifferencePlan",
             "Plan",
@@ -172,12 +189,24 @@ _LATER = {
             "plan_difference",
         ),
         "plot": ("ReliabilityDisplay",),
-        "repair": ("RepairPreview", "repair_preview"),
+        "repair.calibrated_classifier": ("SoftCalibratedClassifier",),
+        "repair.calibrators": (
+            "Beta",
+            "Dirichlet",
+            "Histogram",
+            "Isotonic",
+            "Platt",
+            "Temperature",
+            "VectorScaling",
+        ),
+        "repair.maps.saved": ("load_calibrator",),
+        "repair.preview": ("RepairPreview", "repair_preview"),
+        "repair.soft_classifier": ("SoftLabelClassifier",),
         "report": ("write_report", "write_top_label_report"),
-        "soft_classifier": ("SoftLabelClassifier",),
-        "smooth": ("smooth_ece", "smooth_ece_from_table"),
-        "squared_gap": ("squared_gap_debiased", "squared_gap_debiased_from_table"),
-        "sweep": ("sweep_bins",),
+        "sources.scanning": ("scan", "scan_by"),
+        "table.bins": ("Bins",),
+        "table.reliability": ("Reliability", "reliability"),
+        "table.streaming": ("StreamingReliability",),
     }.items()
     for name in names
 }
@@ -189,7 +218,9 @@ def __getattr__(name: str) -> Any:
         message = f"module 'softcal' has no attribute {name!r}"
         raise AttributeError(message)
     with naming_the_extra():
-        return getattr(import_module(_LATER[name]), name)
+        found = getattr(import_module(_LATER[name]), name)
+    globals()[name] = found  # the next use finds it there
+    return found
 
 
 def __dir__() -> list[str]:

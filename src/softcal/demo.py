@@ -9,9 +9,9 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.datasets import lidc_malignancy
-from softcal.metrics import harden
-from softcal.reliability import Reliability, reliability
+from softcal.measures.metrics import harden
 from softcal.report import write_report
+from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from softcal.arrays import Column
+    from softcal.door.arrays import Column
 
 MODELS = {"prob_rf_all": "random forest", "prob_lr_geometry": "logistic regression"}
 

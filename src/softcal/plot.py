@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 import numpy as np
 
-from softcal.chance import consistency_band
 from softcal.errors import InputError, InputTypeError
 from softcal.extras import naming_the_extra
-from softcal.inference import gap_intervals, smece_interval
-from softcal.reliability import Reliability, reliability
+from softcal.inference.chance import consistency_band
+from softcal.inference.intervals import gap_intervals, smece_interval
+from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
 
-    from softcal.bins import BinsLike
+    from softcal.table.bins import BinsLike
 
 # Okabe and Ito's colours, which the colour-blind tell apart (their yellow is too pale for lines).
 BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softcal import terminal
+from softcal.cli.columns import column_option
 from softcal.cli.options import DataFile, Format, Output, print_json
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.maps.base import CalibrationMap
+    from softcal.repair.maps.base import CalibrationMap
 
 
 def apply(
@@ -23,10 +24,7 @@ def apply(
     data: DataFile,
     pred: Annotated[
         list[str],
-        typer.Option(
-            help="Column of predictions; of a calibrator of classes once per class, in order.",
-            metavar="COL",
-        ),
+        column_option("Column of predictions; of a calibrator of classes one per class, in order."),
     ],
     output: Annotated[
         Path,
@@ -35,7 +33,7 @@ def apply(
     format_: Output = Format.TABLE,
 ) -> None:
     """Copy a file with a column COL_calibrated beside the predictions."""
-    from softcal.calibrated_files import SUFFIX, write_calibrated
+    from softcal.repair.calibrated_files import SUFFIX, write_calibrated
 
     map_ = _read(calibrator)
     rows = write_calibrated(map_, data, pred, output)
@@ -48,7 +46,7 @@ def apply(
 
 
 def _read(path: Path) -> CalibrationMap:
-    from softcal.maps.saved import load_calibrator
+    from softcal.repair.maps.saved import load_calibrator
 
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))

@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
+from softcal.cli.columns import column_option
 from softcal.cli.options import Format, print_json
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.inputs import Rows
+    from softcal.door.inputs import Rows
 
 LabelLow = Annotated[
     str | None,
-    typer.Option(help="For labels known as intervals: column of lower ends.", metavar="COL"),
+    column_option("For labels known as intervals: column of lower ends."),
 ]
-LabelHigh = Annotated[str | None, typer.Option(help="Column of upper ends.", metavar="COL")]
+LabelHigh = Annotated[str | None, column_option("Column of upper ends.")]
 
 _HOW_TO_READ = (
     "Whatever the labels are within their intervals, the SMECE of these rows lies between the two, "
@@ -69,11 +69,11 @@ def _card(
     data: Path, low: str, high: str, pred: list[str], bins: int, weight: str | None
 ) -> dict[str, Any]:
     """Bound the SMECE of each model, as plain numbers ready for JSON."""
-    from softcal import inputs
-    from softcal.bins import Bins
-    from softcal.files import read_columns
-    from softcal.imprecise import bounds_from_rows
-    from softcal.inputs import Names
+    from softcal.door import inputs
+    from softcal.door.inputs import Names
+    from softcal.measures.imprecise import bounds_from_rows
+    from softcal.sources.files import read_columns
+    from softcal.table.bins import Bins
 
     columns = read_columns(data, [low, high, *pred, *([] if weight is None else [weight])])
     row_weight = None if weight is None else columns[weight]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from softcal.scores import Scores
+    from softcal.sources.scores import Scores
 
 _HOW_TO_READ = (
     "SMECE compares predictions with the labels as they are; with unlimited data it would most "
@@ -27,7 +27,7 @@ _HOW_TO_READ = (
 
 def save_scores(path: Path, scores: Scores) -> None:
     """Write scores as JSON, whole or not at all."""
-    from softcal.files import written_whole
+    from softcal.sources.files import written_whole
 
     with written_whole(path) as beside:
         beside.write_text(json.dumps(scores.to_dict(), allow_nan=False) + "\n", encoding="utf-8")
@@ -35,8 +35,8 @@ def save_scores(path: Path, scores: Scores) -> None:
 
 def show_scores(scores: Scores, name: str, level: float, format_: Format) -> None:
     """Print scores as a table or as JSON."""
-    from softcal import sketch
-    from softcal.scorecard import scorecard
+    from softcal.cli import sketch
+    from softcal.cli.scorecard import scorecard
 
     card = scorecard(scores, level)
     if format_ is Format.JSON:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 from rich.text import Text
 
@@ -82,7 +81,7 @@ def compare_classes(
     data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
 ) -> None:
     """Compare two models of many classes, by all of that and by the predicted class's interval."""
-    from softcal.top_label_comparison import compare_top_label
+    from softcal.inference.top_label_comparison import compare_top_label
 
     loaded = load(data, chosen, weight)
     if len(loaded.predictions) != 2:
@@ -108,10 +107,12 @@ def compare_classes(
 
 def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     """Read the columns of many classes."""
-    from softcal.arrays import column
-    from softcal.class_columns import class_columns, in_order_of, names_of_columns
-    from softcal.files import read_columns
-    from softcal.votes import Votes
+    import numpy as np
+
+    from softcal.door.arrays import column
+    from softcal.door.votes import Votes
+    from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
+    from softcal.sources.files import read_columns
 
     label = chosen.vote_columns or chosen.label_columns
     if (chosen.vote_columns is None) == (chosen.label_columns is None) or label is None:
@@ -142,7 +143,7 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
 
 
 def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:
-    from softcal.class_scorecard import class_scorecard
+    from softcal.cli.class_scorecard import class_scorecard
 
     return class_scorecard(
         loaded.y_true,

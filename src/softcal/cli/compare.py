@@ -8,11 +8,11 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
@@ -32,10 +32,10 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.comparison import Comparison
-    from softcal.joint import JointTable
-    from softcal.pieces import Batch
-    from softcal.tally import Roles
+    from softcal.inference.comparison import Comparison
+    from softcal.inference.joint import JointTable
+    from softcal.sources.pieces import Batch
+    from softcal.sources.tally import Roles
 
 
 def compare(
@@ -43,7 +43,7 @@ def compare(
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        typer.Option(help="Column of predictions; twice, once per model.", metavar="COL"),
+        column_option("Column of predictions; twice, once per model."),
     ] = None,
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
@@ -56,7 +56,7 @@ def compare(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two models on the same rows."""
-    from softcal.tally import Roles
+    from softcal.sources.tally import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
@@ -83,13 +83,13 @@ def _compared(
     data: list[str], roles: Roles, group: str | None, bins: int, level: float
 ) -> tuple[int, Comparison]:
     """Add up the joint tables of all batches; rows of a group must be seen together."""
-    from softcal.bins import Bins
-    from softcal.checked_batches import checked_batches
-    from softcal.comparison import compare_tables
-    from softcal.files import read_columns
-    from softcal.inference import refuse_bad_level
-    from softcal.joint import joint_table
-    from softcal.pieces import rows_of
+    from softcal.inference.comparison import compare_tables
+    from softcal.inference.intervals import refuse_bad_level
+    from softcal.inference.joint import joint_table
+    from softcal.sources.checked_batches import checked_batches
+    from softcal.sources.files import read_columns
+    from softcal.sources.pieces import rows_of
+    from softcal.table.bins import Bins
 
     refuse_bad_level(level)
     binned, rows = Bins.of(bins), 0

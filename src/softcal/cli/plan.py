@@ -13,8 +13,8 @@ from softcal.cli.options import Format, Level, Output, print_json
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.planning import Assumptions, DifferencePlan, Plan
-    from softcal.reliability import Reliability
+    from softcal.planning.plans import Assumptions, DifferencePlan, Plan
+    from softcal.table.reliability import Reliability
 
 
 def plan(
@@ -61,8 +61,8 @@ def plan(
     format_: Output = Format.TABLE,
 ) -> None:
     """Plan how many items to collect, and how many votes on each."""
-    from softcal.planning import plan as plan_width
-    from softcal.planning import plan_budget, plan_difference
+    from softcal.planning.plans import plan as plan_width
+    from softcal.planning.plans import plan_budget, plan_difference
 
     aims = (half_width, budget, difference)
     if sum(aim is not None for aim in aims) != 1:
@@ -105,7 +105,7 @@ def _assumptions(
     bins: int | None,
 ) -> Assumptions:
     """Read a pilot or take what was stated, whichever was given."""
-    from softcal.planning import Assumptions
+    from softcal.planning.plans import Assumptions
 
     if pilot is not None:
         if not smece is label_spread is bins is None:
@@ -122,7 +122,7 @@ def _assumptions(
 
 def _read_table(path: Path, pred: str | None) -> Reliability:
     """Read the table of one model from what was saved."""
-    from softcal.scores import read_saved
+    from softcal.sources.scores import read_saved
 
     models = read_saved(path).models
     name = next(iter(models)) if pred is None and len(models) == 1 else pred
@@ -137,7 +137,7 @@ def _read_table(path: Path, pred: str | None) -> Reliability:
 
 def plan_text(found: Plan | DifferencePlan, smece: float) -> str:
     """Say a plan in plain words."""
-    from softcal.planning import Plan
+    from softcal.planning.plans import Plan
 
     labels = "labelled as in the pilot" if found.votes == 0 else "with one vote each"
     if found.votes > 1:

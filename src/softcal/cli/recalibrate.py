@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softcal import terminal
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFile,
     Format,
@@ -24,7 +25,7 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.repair import RepairPreview
+    from softcal.repair.preview import RepairPreview
 
 
 class Method(StrEnum):
@@ -41,7 +42,7 @@ class Method(StrEnum):
 def recalibrate(
     data: DataFile,
     label: Label,
-    pred: Annotated[str, typer.Option(help="Column of predictions in [0, 1].", metavar="COL")],
+    pred: Annotated[str, column_option("Column of predictions in [0, 1].")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where to save it (JSON).", metavar="FILE")
     ],
@@ -51,17 +52,17 @@ def recalibrate(
     votes: Votes = None,
     group: Annotated[
         str | None,
-        typer.Option(help="Column: rows of one group stay in one fold.", metavar="COL"),
+        column_option("Column: rows of one group stay in one fold."),
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.", metavar="N")] = 5,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
-    from softcal import inputs
-    from softcal.files import read_columns, refuse_overwriting, written_whole
-    from softcal.inputs import Names
-    from softcal.repair import BINARY_METHODS, fit_map, preview_of
+    from softcal.door import inputs
+    from softcal.door.inputs import Names
+    from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
+    from softcal.sources.files import read_columns, refuse_overwriting, written_whole
 
     refuse_overwriting(output, data)
     if pred == label:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, load
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFiles,
     Level,
@@ -32,14 +33,12 @@ def report(
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
+        column_option("Column of predictions in [0, 1]; once per model."),
     ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The HTML file to write.", metavar="FILE")
     ] = Path("report.html"),
-    by: Annotated[
-        str | None, typer.Option(help="Column: report each of its values too.", metavar="COL")
-    ] = None,
+    by: Annotated[str | None, column_option("Column: report each of its values too.")] = None,
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
@@ -49,11 +48,11 @@ def report(
     level: Level = 0.95,
 ) -> None:
     """Write a report on the calibration of one or more models, as one HTML file."""
-    from softcal.checked_batches import checked_batches
-    from softcal.files import refuse_overwriting
     from softcal.report.page import About, write_page
     from softcal.report.parts import parts_of_columns
-    from softcal.tally import Roles
+    from softcal.sources.checked_batches import checked_batches
+    from softcal.sources.files import refuse_overwriting
+    from softcal.sources.tally import Roles
 
     refuse_overwriting(output, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)
@@ -81,9 +80,9 @@ def _of_classes(
     data: Path, chosen: Chosen, weight: str | None, by: str | None
 ) -> tuple[Part, About]:
     """Report on the predicted class: its probability against its share of the label."""
-    from softcal.files import read_columns
     from softcal.report.page import TOP_LABEL, About
     from softcal.report.parts import part_of_classes
+    from softcal.sources.files import read_columns
 
     loaded = load(data, chosen, weight)
     slices = None if by is None else read_columns(data, [by], by)[by]

@@ -11,6 +11,7 @@ from softcal import terminal
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
 from softcal.cli.cards import save_scores, show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
@@ -28,9 +29,9 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.bins import Bins
-    from softcal.scores import Scores
-    from softcal.tally import Roles
+    from softcal.sources.scores import Scores
+    from softcal.sources.tally import Roles
+    from softcal.table.bins import Bins
 
 
 def score(
@@ -38,7 +39,7 @@ def score(
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
+        column_option("Column of predictions in [0, 1]; once per model."),
     ] = None,
     label_low: LabelLow = None,
     label_high: LabelHigh = None,
@@ -49,9 +50,7 @@ def score(
     weight: Weight = None,
     votes: Votes = None,
     group: Group = None,
-    by: Annotated[
-        str | None, typer.Option(help="Column: score each of its values apart too.", metavar="COL")
-    ] = None,
+    by: Annotated[str | None, column_option("Column: score each of its values apart too.")] = None,
     level: Level = 0.95,
     save: Annotated[
         Path | None,
@@ -60,8 +59,8 @@ def score(
     format_: Output = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
-    from softcal.files import refuse_overwriting
-    from softcal.tally import Roles
+    from softcal.sources.files import refuse_overwriting
+    from softcal.sources.tally import Roles
 
     if save is not None:
         refuse_overwriting(save, data)
@@ -91,10 +90,10 @@ def score(
 
 
 def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: float) -> Scores:
-    from softcal.bins import Bins
-    from softcal.files import read_columns
-    from softcal.inference import refuse_bad_level
-    from softcal.scorecard import grouped_scores
+    from softcal.cli.scorecard import grouped_scores
+    from softcal.inference.intervals import refuse_bad_level
+    from softcal.sources.files import read_columns
+    from softcal.table.bins import Bins
 
     refuse_bad_level(level)
     roles.refuse_impossible()
@@ -109,9 +108,9 @@ def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: 
 
 def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
     """Read the files once, in bounded memory, against both kinds of label."""
-    from softcal.batches import all_pieces, files_of, reporter
-    from softcal.scores import Scores
-    from softcal.tally import tally
+    from softcal.sources.batches import all_pieces, files_of, reporter
+    from softcal.sources.scores import Scores
+    from softcal.sources.tally import tally
 
     paths = files_of(data)
     with terminal.reading() as progress:

@@ -17,7 +17,7 @@ from softcal.paper.scoring import scores, silent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 STEEPNESSES = (0.5, 1.0, 2.0, 5.0, 10.0, 50.0)
 SIZES = (500, 1000, 2000, 5000, 10_000)

@@ -17,7 +17,7 @@ from softcal.paper.generative import HALF_WIDTH, MODELS, predictions
 from softcal.paper.limits import limit_ece, limit_smece
 from softcal.paper.reproduction import SEED
 from softcal.plot import BLUE, GREEN, VERMILLION, ReliabilityDisplay, bare, style_of
-from softcal.reliability import reliability
+from softcal.table.reliability import reliability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcal.metrics import harden
+from softcal.measures.metrics import harden
 from softcal.paper.generative import Gaussians, Mixture, predictions
-from softcal.reliability import reliability
+from softcal.table.reliability import reliability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 if TYPE_CHECKING:
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 MODELS = {
     "A": "Posterior-matching",

@@ -18,7 +18,7 @@ from softcal.paper.generative import BIAS, HALF_WIDTH, MODELS, OVERCONFIDENCE, U
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
     Integral = Callable[[FloatArray], FloatArray]
 

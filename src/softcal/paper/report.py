@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal.files import written_whole
 from softcal.paper.errata import errata
 from softcal.paper.further import (
     Dimensions,
@@ -27,6 +26,7 @@ from softcal.paper.reproduction import (
     run_all,
 )
 from softcal.paper.scoring import silent
+from softcal.sources.files import written_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,7 +30,7 @@ from softcal.paper.scoring import METRICS, silent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 SEED = 42
 TOTAL_ROWS = 5000 * (1 + len(STEEPNESSES)) + 1000 * 1000 * len(STEEPNESSES) + 500 * sum(SIZES)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcal.bins import Bins
 from softcal.paper.generative import HALF_WIDTH, predictions
+from softcal.table.bins import Bins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from softcal.inputs import FloatArray
+    from softcal.door.inputs import FloatArray
 
 READINGS = ("open", "closed")
 """Of the last bin: as the paper writes it, and as the library has it."""
@@ -72,7 +72,7 @@ def _batches(
 
 
 def _score(x: FloatArray, e: FloatArray, k: float, bins: Bins) -> FloatArray:
-    from softcal.compiled import residual_scores
+    from softcal.table.compiled import residual_scores
 
     models = predictions(k, x, e)
     hard = (x >= 0).astype(np.float64)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from softcal.errors import InputTypeError
 from softcal.extras import naming_the_extra
-from softcal.pieces import SLICES
 from softcal.report.parts import part_of_classes, parts_of_columns
-from softcal.tally import Roles
+from softcal.sources.pieces import SLICES
+from softcal.sources.tally import Roles
 
 if TYPE_CHECKING:
     import os

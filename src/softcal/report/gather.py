@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal.errors import InputError
-from softcal.joint import JointTable, joined_rows
-from softcal.reliability import Reliability, from_rows
+from softcal.inference.joint import JointTable, joined_rows
+from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
-    from softcal.bins import Bins
-    from softcal.inputs import Rows
+    from softcal.door.inputs import Rows
     from softcal.report.parts import Part
     from softcal.report.sample import Sample
+    from softcal.table.bins import Bins
 
 MAX_SLICES = 200
 _NO_VALUE = "(no value)"

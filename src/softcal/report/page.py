@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from softcal.bins import Bins
-from softcal.comparison import compare_tables, holm
-from softcal.files import written_whole
-from softcal.inference import smece_interval
+from softcal.inference.comparison import compare_tables, holm
+from softcal.inference.intervals import smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
 from softcal.report.repairs import repair_panel
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
+from softcal.sources.files import written_whole
+from softcal.table.bins import Bins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from softcal.reliability import Reliability
     from softcal.report.gather import Tables
     from softcal.report.parts import Part
     from softcal.report.verdict import Verdict
+    from softcal.table.reliability import Reliability
 
 TOP_LABEL = "probability of the predicted class"
 _MOST_BINS = 200  # the page lets its reader choose

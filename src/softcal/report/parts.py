@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from softcal import inputs, metrics
-from softcal.class_inputs import class_rows
+from softcal.door import inputs
+from softcal.door.class_inputs import class_rows
+from softcal.door.inputs import Names
 from softcal.errors import InputError
-from softcal.inputs import Names
-from softcal.multiclass import top_label_rows
-from softcal.pieces import SLICES
+from softcal.measures import metrics
+from softcal.measures.multiclass import top_label_rows
+from softcal.sources.pieces import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
-    from softcal.inputs import Rows
-    from softcal.tally import Roles
+    from softcal.door.inputs import Rows
+    from softcal.sources.tally import Roles
 
 MAX_MODELS = 8
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcal import inputs
+from softcal.door import inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softcal.arrays import Column
-    from softcal.inputs import FloatArray, Rows
+    from softcal.door.arrays import Column
+    from softcal.door.inputs import FloatArray, Rows
 
 MOST_ROWS = 200_000
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from softcal.chance import calibration_test
-from softcal.gaps import noise_floor
-from softcal.inference import smece_interval
+from softcal.inference.chance import calibration_test
+from softcal.inference.gaps import noise_floor
+from softcal.inference.intervals import smece_interval
 
 if TYPE_CHECKING:
-    from softcal.bins import Bins
-    from softcal.inference import Interval
-    from softcal.reliability import Reliability
+    from softcal.inference.intervals import Interval
+    from softcal.table.bins import Bins
+    from softcal.table.reliability import Reliability
 
 _TOO_SMALL_TO_MATTER = 0.02  # two points of a hundred
 

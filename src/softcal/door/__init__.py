@@ -1,0 +1,1 @@
+"""The one door: what the caller holds becomes checked arrays, or a message that says why not."""

@@ -1,0 +1,1 @@
+"""How sure is it? Intervals, tests and comparisons, from tables alone."""

@@ -1,0 +1,189 @@
+"""How sure is it? Intervals from the sums of the table alone, no resampling.
+
+Everything works on the sums of one table or of many at once: the last axis is the bin. What is
+assumed, the formulas and the evidence are in docs/uncertainty.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from softcal.errors import InputError
+from softcal.inference.folded import mean_abs
+from softcal.inference.gaps import Gaps, noise_floor
+from softcal.table.reliability import Reliability, refuse_no_table
+
+if TYPE_CHECKING:
+    from softcal.door.inputs import FloatArray
+    from softcal.table.clusters import Clusters
+    from softcal.table.kernel import Sums
+
+
+@dataclass(frozen=True)
+class Interval:
+    """SMECE with what the data allow it to be.
+
+    Attributes
+    ----------
+    value : float
+        SMECE as the paper defines it. Noise pushes it up: it is above 0 even for a perfect model.
+    debiased : float
+        The same with most of that push taken off.
+    low, high : float
+        The confidence interval.
+    level : float
+        How often such an interval contains the SMECE of unlimited data.
+    note : str
+        A caution where there is one, else empty.
+    """
+
+    value: float
+    debiased: float
+    low: float
+    high: float
+    level: float
+    note: str
+
+
+class GapIntervals(NamedTuple):
+    """Per bin, where its gap may lie; NaN where the bin is empty."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
+    """Give SMECE with its confidence interval, from the table alone.
+
+    Labels of 0 and 1 are recognised; for shares of votes, build the table with `n_votes=`, or
+    bins with few events look surer than they are. Rows are taken as independent.
+
+    Parameters
+    ----------
+    rel : Reliability
+        The table, on the bins that were fixed beforehand.
+    level : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> from softcal.table import reliability
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> rel = reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
+    >>> found = smece_interval(rel)
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    (0.095, 0.081, 0.106)
+    """
+    refuse_no_table(rel, "smece_interval")
+    refuse_bad_level(level)
+    value = rel.smece  # refuses an empty table
+    kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
+    if independent < 2:
+        note = f"One {kind} says nothing about the others."
+        return Interval(value, value, 0.0, 1.0, level, note)
+    less_noise, low, high = (float(x) for x in interval_limits(rel.sums, level, rel.clusters))
+    unseen = 3 / independent
+    note = ""
+    if high - value < unseen:
+        note = (
+            f"A kind of row too rare to be among these {independent} could add up to {unseen:.2g} "
+            "(rule of three)."
+        )
+    return Interval(value, less_noise, low, high, level, note)
+
+
+def gap_intervals(
+    rel: Reliability, level: float = 0.95, *, simultaneous: bool = False
+) -> GapIntervals:
+    r"""Give a confidence interval for the gap of each bin.
+
+    \(\mathrm{gap}_b \pm t \sqrt{V_b}/W_b\), with V from the bin's own residuals, t of Student's
+    distribution, and not below the noise the votes, or 0/1 labels, are known to have.
+
+    Parameters
+    ----------
+    simultaneous : bool
+        Whether all intervals together should hold at this level (Bonferroni's correction), as
+        when the worst-looking bin is picked from a diagram, rather than each for itself.
+
+    Examples
+    --------
+    >>> from softcal.table import reliability
+    >>> low, high = gap_intervals(reliability([0.4, 0.6, 0.5], [0.7, 0.8, 0.6], bins=1))
+    >>> low.round(2), high.round(2)
+    (array([-0.05]), array([0.45]))
+    """
+    refuse_bad_level(level)
+    s = rel.sums
+    parts = Gaps.of(s, rel.clusters)
+    own = s.residual_var if rel.clusters is None else rel.clusters.residual.diagonal()
+    size = parts.size
+    tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centred = own - parts.weight_sq * (s.residual / s.weight) ** 2
+        spread = np.maximum(centred, noise_floor(s)) * size / (size - 1)
+        half = -stdtrit(np.maximum(size - 1, 1), tail) * np.sqrt(np.maximum(spread, 0)) / s.weight
+    half = np.where(size > 1 + 1e-9, half, 2.0)  # of one row anything may be true
+    gap = rel.gap
+    return GapIntervals(np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0))
+
+
+def interval_limits(
+    sums: Sums, level: float, clusters: Clusters | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give the debiased value and both limits, for tables along any leading axes."""
+    gaps = Gaps.of(sums, clusters)
+    alpha = 1 - level
+    low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
+    # Labels that all equal their predictions have no spread to go by; yet a kind of row that was
+    # missed in all of these may make up this share of the rest (the rule of three).
+    unseen = np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0)
+    high = np.where(gaps.variance.any(axis=-1), high, unseen)
+    return _less_noise(gaps), low, high
+
+
+def debiased(rel: Reliability) -> float:
+    """Give SMECE less most of what noise adds to it."""
+    return float(_less_noise(Gaps.of(rel.sums, rel.clusters)))
+
+
+def _less_noise(gaps: Gaps) -> FloatArray:
+    t, error = gaps.in_errors()
+    out: FloatArray = (error * (2 * np.abs(t) - mean_abs(t))).sum(axis=-1)
+    return np.maximum(out, 0.0)
+
+
+def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
+    """Take the best lower limit of several coarsenings: joining bins cannot raise SMECE."""
+    n_bins = gaps.residual.shape[-1]
+    coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
+    tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
+    tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
+    best = np.zeros_like(gaps.total)
+    for k, tail in tails.items():
+        # group j holds the bins with floor(b k / B) = j
+        part = gaps if k == n_bins else gaps.joined(-(-np.arange(k) * n_bins // k))
+        estimate, error = part.cautious(1 + 1 / np.maximum(2 * part.size, 1))
+        best = np.maximum(best, estimate + ndtri(tail) * error)
+    return best
+
+
+def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
+    estimate, reach = gaps.generous(-float(ndtri(alpha / 2)))
+    return np.minimum(estimate + reach, 1.0)
+
+
+def refuse_bad_level(level: float) -> None:
+    """Refuse a level that is no probability."""
+    if not 0 < level < 1:
+        message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
+        raise InputError(message)

@@ -1,0 +1,1 @@
+"""How many items, with how many votes each, before any are bought."""

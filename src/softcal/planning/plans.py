@@ -1,0 +1,346 @@
+"""How many items, with how many votes each? The cheapest plan, by asking the forecast."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from softcal.errors import InputError
+from softcal.inference.joint import refuse_many_bins
+from softcal.planning.difference_forecast import pilot_correlation, power_of_difference
+from softcal.planning.forecast import (
+    MOST_ITEMS,
+    MOST_VOTES,
+    Assumptions,
+    allowed_votes,
+    mean_half_width,
+    refuse_outside,
+)
+from softcal.planning.pilots import FEWEST_ITEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "Assumptions",
+    "DifferencePlan",
+    "Plan",
+    "pilot_correlation",
+    "plan",
+    "plan_budget",
+    "plan_difference",
+]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Items and votes for an interval.
+
+    Attributes
+    ----------
+    items : int
+        How many items.
+    votes : int
+        How many votes on each; 0 where the labels are not votes.
+    cost : float
+        Of all items and votes, in the unit of the costs given.
+    half_width : float
+        Half the mean width of the interval for SMECE that they will give.
+    level : float
+        The level of that interval.
+    """
+
+    items: int
+    votes: int
+    cost: float
+    half_width: float
+    level: float
+
+
+@dataclass(frozen=True)
+class DifferencePlan:
+    """Items and votes for a comparison of two models on the same items.
+
+    Attributes
+    ----------
+    items, votes, cost
+        As in `Plan`.
+    power : float
+        How often the interval of the difference will exclude 0.
+    difference : float
+        The difference in SMECE that is to be seen.
+    level : float
+        The level of that interval.
+    """
+
+    items: int
+    votes: int
+    cost: float
+    power: float
+    difference: float
+    level: float
+
+
+def plan(
+    assumptions: Assumptions,
+    *,
+    half_width: float,
+    level: float = 0.95,
+    votes: int | None = None,
+    item_cost: float = 0.0,
+    vote_cost: float = 1.0,
+) -> Plan:
+    r"""Find the cheapest items and votes that measure SMECE to ± half_width.
+
+    Parameters
+    ----------
+    assumptions : Assumptions
+        From a pilot, or stated.
+    half_width : float
+        Half the width the interval shall have on average.
+    level : float
+        Of the interval.
+    votes : int, optional
+        Votes per item, if that is settled. If not, the cheapest number is looked for; it is near
+        \(\sqrt{(C/A)(c_{item}/c_{vote})}\), C the variance of a vote and A that of an item, so
+        it is 1 where items cost nothing.
+    item_cost, vote_cost : float
+        What an item costs, and each vote on it, in any unit.
+
+    Returns
+    -------
+    Plan
+        At least 50 items.
+
+    Examples
+    --------
+    >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
+    >>> plan(assumptions, half_width=0.02, votes=3).items
+    1020
+    >>> plan(assumptions, half_width=0.02, item_cost=10).votes
+    8
+    """
+    refuse_outside("half_width", half_width, 0, 1)
+    refuse_outside("level", level, 0, 1)
+    costs = _Costs.of(item_cost, vote_cost)
+
+    n, m = _cheapest(
+        assumptions,
+        costs,
+        votes,
+        lambda n, m: mean_half_width(assumptions, n, m, level) <= half_width,
+        asked=f"half_width = {half_width:g}",
+        remedy="a wider interval",
+    )
+    return Plan(n, m, costs.total(n, m), mean_half_width(assumptions, n, m, level), level)
+
+
+def plan_budget(
+    assumptions: Assumptions,
+    *,
+    budget: float,
+    level: float = 0.95,
+    votes: int | None = None,
+    item_cost: float = 0.0,
+    vote_cost: float = 1.0,
+) -> Plan:
+    """Split a budget between items and votes so that the interval for SMECE is narrowest.
+
+    Parameters
+    ----------
+    assumptions : Assumptions
+        From a pilot, or stated.
+    budget : float
+        In the unit of the costs. The plan never costs more.
+    level, votes, item_cost, vote_cost
+        As in `plan`.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
+    >>> found = plan_budget(assumptions, budget=10_000, item_cost=10)
+    >>> found.items, found.votes, found.cost, round(found.half_width, 3)
+    (555, 8, 9990.0, 0.02)
+    """
+    refuse_outside("budget", budget, 0, math.inf)
+    refuse_outside("level", level, 0, 1)
+    costs = _Costs.of(item_cost, vote_cost)
+
+    def half_width(m: int) -> float:
+        n = costs.items(budget, m)
+        return mean_half_width(assumptions, n, m, level) if n >= FEWEST_ITEMS else math.inf
+
+    m = _cheapest_votes(assumptions, costs, votes, half_width)
+    n = costs.items(budget, m)
+    if n < FEWEST_ITEMS:
+        message = (
+            f"budget = {budget:g} buys {n} items, votes per item {m}: a plan needs at least "
+            f"{FEWEST_ITEMS} items, which cost {costs.total(FEWEST_ITEMS, m):g}."
+        )
+        raise InputError(message)
+    return Plan(n, m, costs.total(n, m), mean_half_width(assumptions, n, m, level), level)
+
+
+def plan_difference(
+    assumptions: Assumptions,
+    *,
+    difference: float,
+    correlation: float,
+    power: float = 0.8,
+    level: float = 0.95,
+    votes: int | None = None,
+    item_cost: float = 0.0,
+    vote_cost: float = 1.0,
+) -> DifferencePlan:
+    """Find the cheapest items and votes that show a difference in SMECE between two models.
+
+    One model is as assumed; the other, on the same items, has a SMECE larger by the
+    difference, its gaps in the same places. At most 2,000 bins, as in `compare`.
+
+    Parameters
+    ----------
+    assumptions : Assumptions
+        Of the better model, from a pilot or stated.
+    difference : float
+        The difference in SMECE that is to be seen, above 0.
+    correlation : float
+        Between the residuals p - y of the two models, each counted in the direction of its
+        bin's gap; `pilot_correlation` estimates it. It is supposed to be the same for any number
+        of votes.
+    power : float
+        How often the interval of the difference shall exclude 0.
+    level, votes, item_cost, vote_cost
+        As in `plan`.
+
+    Returns
+    -------
+    DifferencePlan
+
+    Examples
+    --------
+    >>> assumptions = Assumptions.stated(smece=0.03, label_spread=0.15)
+    >>> found = plan_difference(assumptions, difference=0.05, correlation=0.8, votes=5)
+    >>> found.items, round(found.power, 2)
+    (401, 0.8)
+    """
+    refuse_outside("difference", difference, 0, 1)
+    refuse_outside("correlation", correlation, -1, 1)
+    refuse_outside("power", power, 0, 1)
+    refuse_outside("level", level, 0, 1)
+    refuse_many_bins(assumptions.gap.size)
+    costs = _Costs.of(item_cost, vote_cost)
+    worse = assumptions.with_smece(assumptions.smece + difference)
+
+    def power_of(n: int, m: int) -> float:
+        return power_of_difference(assumptions, worse, correlation, n, m, level)
+
+    n, m = _cheapest(
+        assumptions,
+        costs,
+        votes,
+        lambda n, m: power_of(n, m) >= power,
+        asked=f"difference = {difference:g}",
+        remedy="a larger difference",
+    )
+    return DifferencePlan(n, m, costs.total(n, m), power_of(n, m), difference, level)
+
+
+# The search
+
+
+@dataclass(frozen=True)
+class _Costs:
+    item: float
+    vote: float
+
+    @staticmethod
+    def of(item_cost: float, vote_cost: float) -> _Costs:
+        refuse_outside("item_cost", item_cost, 0, math.inf, closed=True)
+        refuse_outside("vote_cost", vote_cost, 0, math.inf, closed=True)
+        return _Costs(float(item_cost), float(vote_cost))
+
+    def total(self, items: int, votes: int) -> float:
+        return items * (self.item + votes * self.vote)
+
+    def items(self, budget: float, votes: int) -> int:
+        """Give how many items a budget buys; never one too many by rounding."""
+        each = self.item + votes * self.vote
+        if each <= 0:
+            message = "a budget needs a price: give item_cost, or vote_cost, above 0."
+            raise InputError(message)
+        n = int(min(budget / each, MOST_ITEMS))
+        return n - 1 if self.total(n, votes) > budget else n
+
+
+def _cheapest(
+    a: Assumptions,
+    costs: _Costs,
+    votes: int | None,
+    enough: Callable[[int, int], bool],
+    *,
+    asked: str,
+    remedy: str,
+) -> tuple[int, int]:
+    """Find the items and votes that are enough and cost least."""
+
+    @cache
+    def items(m: int) -> int:
+        return _fewest(lambda n: enough(n, m))
+
+    m = _cheapest_votes(a, costs, votes, lambda m: costs.total(items(m), m))
+    if items(m) > MOST_ITEMS:
+        message = (
+            f"{asked} needs more than {MOST_ITEMS:,} items, votes per item {m}. Ask for {remedy}."
+        )
+        raise InputError(message)
+    return items(m), m
+
+
+def _cheapest_votes(
+    a: Assumptions, costs: _Costs, votes: int | None, price: Callable[[int], float]
+) -> int:
+    """Walk from the formula's number of votes to where the true price is lowest."""
+    if votes is not None:
+        return allowed_votes(a, votes)
+    if a.fixed_votes is not None:
+        return a.fixed_votes
+    if costs.vote == 0:
+        message = "votes that cost nothing have no best number: give votes, or vote_cost above 0."
+        raise InputError(message)
+    price = cache(price)
+    best = _formula_votes(a, costs)
+    while True:
+        near = {best + step for step in (-2, -1, 1, 2)} | {best // 2, 2 * best}
+        around = sorted(m for m in near | {best} if 1 <= m <= MOST_VOTES)
+        found = min(around, key=lambda m: (price(m), m))
+        if found == best:
+            return best
+        best = found
+
+
+def _formula_votes(a: Assumptions, costs: _Costs) -> int:
+    item = float(a.item_var.sum()) - a.smece**2
+    vote = float(a.vote_var.sum())
+    if item <= 0:
+        return MOST_VOTES if costs.item > 0 and vote > 0 else 1
+    return min(max(1, round(math.sqrt(vote / item * costs.item / costs.vote))), MOST_VOTES)
+
+
+def _fewest(enough: Callable[[int], bool]) -> int:
+    """Find the fewest items that are enough; one above the most allowed if none are."""
+    too_few, plenty = FEWEST_ITEMS - 1, FEWEST_ITEMS
+    while plenty <= MOST_ITEMS and not enough(plenty):
+        too_few, plenty = plenty, plenty * 4
+    if plenty > MOST_ITEMS and not enough(MOST_ITEMS):
+        return MOST_ITEMS + 1
+    plenty = min(plenty, MOST_ITEMS)
+    while plenty - too_few > 1:
+        middle = (too_few + plenty) // 2
+        too_few, plenty = (too_few, middle) if enough(middle) else (middle, plenty)
+    return plenty

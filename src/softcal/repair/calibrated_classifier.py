@@ -1,0 +1,167 @@
+"""A scikit-learn classifier trained and calibrated on soft labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from softcal.door import inputs
+from softcal.door.arrays import column
+from softcal.door.inputs import Names
+from softcal.errors import InputError
+from softcal.repair.folds import folds
+from softcal.repair.maps.data import fitting_data, predictions
+from softcal.repair.maps.saved import MAPS
+from softcal.repair.soft_classifier import trained_on_shares
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from softcal.door.inputs import FloatArray
+    from softcal.repair.maps.base import CalibrationMap
+
+
+class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Train any classifier on soft labels, and calibrate it on predictions it did not train on.
+
+    The classifier is trained as by `SoftLabelClassifier`, on any number of classes: each row enters
+    once per class, weighted by the label's share of it. The map is fitted on out-of-fold
+    predictions against the soft labels, and the classifier once more on all rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `predict_proba`, and `sample_weight` in `fit` unless all labels are 0 or 1. A fitted
+        one in scikit-learn's `FrozenEstimator` is only calibrated: then give rows it was not
+        trained on.
+    method : str, default "temperature"
+        temperature, platt, beta, histogram or isotonic for one column of labels; temperature,
+        vector or dirichlet for one column per class.
+    cv : int, default 5
+        How many folds.
+    random_state : int, default 0
+        Rows are dealt into folds at random, the same way for the same number.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted on all rows.
+    calibrator_ : CalibrationMap
+        With `to_dict()`; `softcal.load_calibrator` reads it.
+    classes_ : ndarray
+        Of a frozen estimator its own; otherwise 0, 1, ... in the order of the columns of labels.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
+    >>> y = [0.1, 0.4, 0.6, 0.9] * 5
+    >>> model = SoftCalibratedClassifier(LogisticRegression()).fit(X, y)
+    >>> model.predict_proba([[0.0], [3.0]])[:, 1].round(1)
+    array([0.1, 0.9])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        method: str = "temperature",
+        cv: int = 5,
+        random_state: int | None = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: N803
+        """Fit classifier and map.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Whatever the classifier takes.
+        y : array-like of shape (n,) or (n, n_classes)
+            Soft labels: the probability of the second class, or of each class.
+        sample_weight : array-like of shape (n,), optional
+            Weights of rows.
+        """
+        labels = predictions(y, "y")
+        method = _method(self.method, labels)
+        names = Names(y_true="y", y_prob="y")
+        fitting_data(labels, labels, sample_weight, names)  # refuses bad weights before the work
+        check_consistent_length(X, labels)
+        self._labels_are_classes = labels.ndim == 2
+        shares = labels if labels.ndim == 2 else np.column_stack([1 - labels, labels])
+        if sample_weight is not None:
+            weight = inputs.as_float64(column(sample_weight, "sample_weight"))
+            shares = shares * weight[:, None]
+        if isinstance(self.estimator, FrozenEstimator):
+            self.estimator_, self.classes_ = self.estimator, np.asarray(self.estimator.classes_)
+            _refuse_other_classes(self.classes_, shares.shape[1])
+            before = self._uncalibrated(self.estimator_, X)
+        else:
+            self.classes_ = np.arange(shares.shape[1])
+            before = self._out_of_fold(X, shares)
+            self.estimator_ = trained_on_shares(self.estimator, X, shares)
+        self.calibrator_: CalibrationMap = method.fit(fitting_data(before, labels, sample_weight))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Give calibrated class probabilities, of shape (n, n_classes)."""
+        check_is_fitted(self)
+        q = self.calibrator_.predict(self._uncalibrated(self.estimator_, X))
+        return q if q.ndim == 2 else np.column_stack([1 - q, q])
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """Give the most likely class."""
+        check_is_fitted(self)
+        classes: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return classes
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+    def _out_of_fold(self, X: Any, shares: FloatArray) -> FloatArray:  # noqa: N803
+        n, n_classes = shares.shape
+        found = np.empty((n, n_classes) if self._labels_are_classes else n)
+        for fit_on, held_out in folds(n, self.cv, self.random_state):
+            model = trained_on_shares(self.estimator, take_rows(X, fit_on), shares[fit_on])
+            found[held_out] = self._uncalibrated(model, take_rows(X, held_out))
+        return found
+
+    def _uncalibrated(self, model: Any, X: Any) -> FloatArray:  # noqa: N803
+        """Give what a classifier says, 0 for a class it has not seen; one column for one label."""
+        said = model.predict_proba(X)
+        p = np.zeros((said.shape[0], self.classes_.size))
+        p[:, np.searchsorted(self.classes_, model.classes_)] = said
+        return p if self._labels_are_classes else p[:, 1]
+
+
+def _method(name: str, labels: FloatArray) -> type[CalibrationMap]:
+    known = [method for method, map_ in MAPS.items() if labels.ndim in map_.dimensions]
+    if name not in known:
+        shape = "one column per class" if labels.ndim == 2 else "one column"
+        message = (
+            f"method must be one of {', '.join(known)} for labels of {shape}: got {name!r:.60}."
+        )
+        raise InputError(message)
+    return MAPS[name]
+
+
+def _refuse_other_classes(classes: npt.NDArray[Any], n_labels: int) -> None:
+    if classes.size != n_labels:
+        message = (
+            f"y must have one column per class of the frozen estimator, which has {classes.size}: "
+            f"it stands for {n_labels}."
+        )
+        raise InputError(message)

@@ -1,0 +1,115 @@
+"""What a map is fitted on: checked arrays, rows of weight 0 left out, weights that sum to 1."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal.door import inputs
+from softcal.door.arrays import column
+from softcal.door.inputs import FloatArray, Names
+from softcal.errors import InputError
+
+_ROW_SUM_TOLERANCE = 1e-4  # a row of float16 or of shares to four digits still passes
+
+_NAMES = Names()
+
+
+class Data(NamedTuple):
+    """Predictions and labels, both of shape (n,) or both of shape (n, C), and weights."""
+
+    p: FloatArray
+    y: FloatArray
+    w: FloatArray
+
+
+def fitting_data(
+    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    names: Names = _NAMES,
+) -> Data:
+    """Check what a map is to be fitted on; two dimensions are classes."""
+    if _matrix(y_prob) is not None:
+        return _of_classes(y_prob, y_true, sample_weight, names)
+    rows = inputs.rows(y_true, y_prob, sample_weight, names=names)
+    p, y = inputs.as_float64(rows.y_prob), inputs.as_float64(rows.y_true)
+    w = None if rows.sample_weight is None else inputs.as_float64(rows.sample_weight)
+    if not inputs.all_valid(p, y, w):
+        inputs.refuse(rows)
+    if w is None:
+        return Data(p, y, np.full(p.size, 1 / p.size))
+    if not w.any():
+        inputs.refuse_no_weight(rows)
+    return _weighted(p, y, w)
+
+
+def predictions(y_prob: npt.ArrayLike, name: str = "y_prob") -> FloatArray:
+    """Check predictions of shape (n,), or of shape (n, C) with rows that sum to 1."""
+    matrix = _matrix(y_prob)
+    if matrix is None:
+        return inputs.as_float64(inputs.probabilities(y_prob, name))
+    if matrix.shape[1] < 2:
+        message = (
+            f"{name} must be one column, or one column per class, at least two: it has shape "
+            f"{matrix.shape}. Pass that column itself (of an array, {name}.ravel())."
+        )
+        raise InputError(message)
+    flat = inputs.as_float64(inputs.probabilities(matrix.ravel(), name))
+    classes: FloatArray = flat.reshape(matrix.shape)
+    off = np.abs(classes.sum(axis=1) - 1) > _ROW_SUM_TOLERANCE
+    if off.any():
+        first = int(off.argmax())
+        message = (
+            f"each row of {name} must sum to 1: {off.sum()} of {off.size} do not, the first is "
+            f"row {first}, which sums to {float(classes[first].sum()):.6g}. Divide each row by its "
+            "sum, if the classes exclude each other."
+        )
+        raise InputError(message)
+    return classes
+
+
+def _matrix(values: npt.ArrayLike) -> npt.NDArray[Any] | None:
+    """Give what has two dimensions as an array; the door looks at everything else."""
+    if isinstance(values, np.ma.MaskedArray):
+        return values if values.ndim == 2 else None  # the door refuses what is masked
+    try:
+        array = np.asarray(values.detach() if hasattr(values, "detach") else values)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return array if array.ndim == 2 else None
+
+
+def _of_classes(
+    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    names: Names,
+) -> Data:
+    p, labels = predictions(y_prob, names.y_prob), _matrix(y_true)
+    if labels is None or labels.shape != p.shape:
+        message = (
+            f"{names.y_true} must give each class its share, as {names.y_prob} does: it has shape "
+            f"{np.shape(y_true)}, not {p.shape}. Of class numbers make "
+            f"numpy.eye({p.shape[1]})[{names.y_true}]."
+        )
+        raise InputError(message)
+    y = predictions(y_true, names.y_true)
+    # Weights, and pandas' indexes, go through the door beside the first class.
+    one = fitting_data(_first(y_prob, p), _first(y_true, y), sample_weight, names)
+    if sample_weight is None:
+        return Data(p, y, one.w)
+    return _weighted(p, y, inputs.as_float64(column(sample_weight, names.sample_weight)))
+
+
+def _first(values: Any, checked: FloatArray) -> npt.ArrayLike:
+    first: npt.ArrayLike = values.iloc[:, 0] if hasattr(values, "iloc") else checked[:, 0]
+    return first
+
+
+def _weighted(p: FloatArray, y: FloatArray, w: FloatArray) -> Data:
+    present = w > 0
+    w = w / w.max()  # so that sums of large weights stay finite
+    return Data(p[present], y[present], w[present] / w.sum())

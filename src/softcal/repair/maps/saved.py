@@ -1,0 +1,84 @@
+"""Maps read back from JSON, trusting nothing: the file may be anybody's."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from softcal.errors import InputError, InputTypeError
+from softcal.repair.maps.base import FORMAT, SCHEMA
+from softcal.repair.maps.classes import DirichletMap, VectorScalingMap
+from softcal.repair.maps.scaling import BetaMap, PlattMap, TemperatureMap
+from softcal.repair.maps.steps import HistogramMap, IsotonicMap
+
+if TYPE_CHECKING:
+    from softcal.repair.maps.base import CalibrationMap
+
+MAPS: dict[str, type[CalibrationMap]] = {
+    map_.method: map_
+    for map_ in (
+        TemperatureMap,
+        PlattMap,
+        BetaMap,
+        HistogramMap,
+        IsotonicMap,
+        VectorScalingMap,
+        DirichletMap,
+    )
+}
+
+
+def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
+    """Read any calibrator back from what `to_dict` gave. Needs no scikit-learn.
+
+    Parameters
+    ----------
+    saved : dict
+        For instance `json.load` of a file `softcal recalibrate` wrote.
+
+    Returns
+    -------
+    CalibrationMap
+        With `predict(y_prob)`, `method`, `to_dict()`, and its numbers as attributes.
+
+    Raises
+    ------
+    InputError
+        If this is not such a calibrator, or one of a newer softcal.
+
+    Examples
+    --------
+    >>> saved = {
+    ...     "format": "softcal.calibrator", "schema": 1,
+    ...     "method": "temperature",
+    ...     "parameters": {"temperature": 2.0, "low": 1e-7, "high": 0.9999999},
+    ... }
+    >>> load_calibrator(saved).predict([0.1, 0.5, 0.9])
+    array([0.25, 0.5 , 0.75])
+    """
+    if not isinstance(saved, dict):
+        message = (
+            f"load_calibrator takes what was saved, as a dict: got {type(saved).__name__}. Read a "
+            "file with json.load first."
+        )
+        raise InputTypeError(message)
+    if saved.get("format") != FORMAT:
+        message = f"not a saved calibrator: its 'format' must be {FORMAT!r}."
+        raise InputError(message)
+    if type(saved.get("schema")) is not int or saved["schema"] != SCHEMA:
+        message = (
+            f"cannot read a calibrator of schema {saved.get('schema')!r:.20}: this softcal reads "
+            f"schema {SCHEMA}. Upgrade softcal."
+        )
+        raise InputError(message)
+    method, parameters = saved.get("method"), saved.get("parameters")
+    if not isinstance(method, str) or method not in MAPS:
+        message = (
+            f"a saved calibrator's 'method' must be one of {', '.join(MAPS)}: got {method!r:.60}."
+        )
+        raise InputError(message)
+    names = {field.name for field in fields(MAPS[method])}  # type: ignore[arg-type]
+    if not isinstance(parameters, dict) or set(parameters) != names:
+        message = f"the 'parameters' of a saved {method} must be {', '.join(sorted(names))}."
+        raise InputError(message)
+    return MAPS[method].read(parameters)

@@ -1,0 +1,211 @@
+"""What repair would do: every method judged on rows it was not fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal.door import inputs
+from softcal.door.inputs import Names, Rows
+from softcal.errors import InputError
+from softcal.inference.intervals import Interval, smece_interval
+from softcal.measures import metrics
+from softcal.repair.folds import folds as dealt
+from softcal.repair.maps.data import Data, fitting_data
+from softcal.repair.maps.saved import MAPS
+from softcal.table.reliability import Reliability, reliability
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from softcal.door.inputs import FloatArray
+    from softcal.repair.maps.base import CalibrationMap
+    from softcal.table.bins import BinsLike
+
+BINARY_METHODS = tuple(name for name, map_ in MAPS.items() if 1 in map_.dimensions)
+
+_NAMES = Names()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How predictions do: as they are, or mapped by a method fitted on other rows.
+
+    Attributes
+    ----------
+    method : str
+        The method, or `"none"`.
+    brier, log_loss : float
+        Proper scores against the soft labels; the log loss may be infinite.
+    smece : Interval
+        SMECE with its interval, for these predictions as if the map had been given.
+    table : Reliability
+        The reliability table.
+    """
+
+    method: str
+    brier: float
+    log_loss: float
+    smece: Interval
+    table: Reliability
+
+
+@dataclass(frozen=True)
+class RepairPreview:
+    """What `repair_preview` found.
+
+    Attributes
+    ----------
+    before : Trial
+        The predictions as they are.
+    after : tuple of Trial
+        Each method, on held-out rows.
+    best : str
+        The method of least held-out Brier score.
+    helps : bool
+        Whether that score is below the one of the predictions as they are.
+    folds : int
+        How many folds.
+    """
+
+    before: Trial
+    after: tuple[Trial, ...]
+    best: str
+    helps: bool
+    folds: int
+
+    def as_rows(self) -> list[dict[str, Any]]:
+        """Give one plain row per trial, for JSON; an infinite log loss is None."""
+        return [
+            {
+                "method": trial.method,
+                "brier": trial.brier,
+                "log_loss": trial.log_loss if np.isfinite(trial.log_loss) else None,
+                **{f"smece_{key}": value for key, value in asdict(trial.smece).items()},
+            }
+            for trial in (self.before, *self.after)
+        ]
+
+
+def repair_preview(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    methods: Sequence[str] = BINARY_METHODS,
+    folds: int = 5,
+    seed: int = 0,
+    level: float = 0.95,
+) -> RepairPreview:
+    """Fit each method on all folds but one, and judge it on the one held out.
+
+    The best is the one of least held-out Brier score. Not the log loss, which a single row
+    decides when isotonic regression or a bin says exactly 0 or 1; not SMECE, which is no proper
+    score: predicting the mean label for every row would win.
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight, n_votes, groups
+        As in `reliability`. Rows of one group are never on both sides of a fold.
+    methods : sequence of str
+        Some of temperature, platt, beta, histogram, isotonic.
+    folds : int
+        At least 2.
+    seed : int
+        Rows are dealt into folds at random, the same way for the same seed.
+    level : float
+        Of the intervals.
+
+    Returns
+    -------
+    RepairPreview
+
+    Examples
+    --------
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> found = repair_preview(d["soft_malignant"], d["prob_rf_all"], groups=d["patient"])
+    >>> found.best, found.helps
+    ('beta', True)
+    >>> round(found.before.smece.value, 3), round(found.after[2].smece.value, 3)
+    (0.095, 0.02)
+    """
+    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    return preview_of(
+        rows, bins=bins, groups=groups, methods=methods, folds=folds, seed=seed, level=level
+    )
+
+
+def preview_of(
+    rows: Rows,
+    *,
+    bins: BinsLike,
+    groups: npt.ArrayLike | None,
+    methods: Sequence[str],
+    folds: int,
+    seed: int = 0,
+    level: float,
+) -> RepairPreview:
+    """Do it for columns that came through the door, whose names the messages use."""
+    _refuse_unknown(methods)
+    data = fitting_data(rows.y_prob, rows.y_true, rows.sample_weight, rows.names)
+    weights = rows.sample_weight
+    present = np.ones(rows.y_prob.size, dtype=bool) if weights is None else weights > 0
+    group = None if groups is None else _by_appearance(inputs.group_numbers(groups, rows)[present])
+    mapped = {method: np.empty_like(data.p) for method in methods}
+    for fit_on, held_out in dealt(data.p.size, folds, seed, group):
+        w = data.w[fit_on]
+        part = Data(data.p[fit_on], data.y[fit_on], w / w.sum())
+        for method, found in mapped.items():
+            found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
+
+    votes = None if rows.n_votes is None else rows.n_votes[present]
+    own = None if weights is None else weights[present]
+
+    def trial(method: str, p: FloatArray) -> Trial:
+        table = reliability(data.y, p, bins=bins, sample_weight=own, n_votes=votes, groups=group)
+        loss = metrics.log_loss(data.y, p, sample_weight=own)
+        return Trial(method, table.brier, loss, smece_interval(table, level), table)
+
+    before = trial("none", data.p)
+    after = tuple(trial(method, p) for method, p in mapped.items())
+    best = min(after, key=lambda each: each.brier)
+    return RepairPreview(before, after, best.method, best.brier < before.brier, folds)
+
+
+def fit_map(
+    method: str,
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    names: Names = _NAMES,
+) -> CalibrationMap:
+    """Fit one method of those in `softcal.repair.maps` to all rows."""
+    data = fitting_data(y_prob, y_true, sample_weight, names)
+    map_ = MAPS[method]
+    map_.refuse_other_dimensions(data.p)
+    return map_.fit(data)
+
+
+def _by_appearance(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Give groups numbers in order of appearance: folds do not depend on their names."""
+    _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+    return first.argsort().argsort()[number]
+
+
+def _refuse_unknown(methods: Sequence[str]) -> None:
+    unknown = [method for method in methods if method not in BINARY_METHODS]
+    if unknown or not methods:
+        message = (
+            f"methods must be some of {', '.join(BINARY_METHODS)}: got "
+            f"{', '.join(map(repr, unknown)) or 'none'}."
+        )
+        raise InputError(message)

@@ -1,0 +1,1 @@
+"""Rows wherever they live: files, frames, engines. Tables come out."""

@@ -1,0 +1,52 @@
+"""Batches of rows whose values keep the rules, for what needs more of them than one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NoReturn
+
+from softcal.door.inputs import as_float64
+from softcal.sources.batches import all_pieces, batches, files_of
+from softcal.sources.census import Census
+from softcal.sources.pieces import rows_of
+from softcal.sources.tally import refuse_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from softcal.sources.batches import Paths, Progress
+    from softcal.sources.pieces import Batch
+    from softcal.sources.tally import Roles
+
+
+def checked_batches(
+    source: Paths, roles: Roles, progress: Progress | None = None
+) -> Iterator[Batch]:
+    """Walk through files in bounded memory; refuse where a value breaks a rule.
+
+    The refusal counts the values of all files, and says in which file and row the first is. The
+    column to slice by may have missing values.
+    """
+    rules = roles._replace(by=None).rules
+    weight = roles.sample_weight
+    rows, some = 0, False
+    for batch in batches(source, roles.wanted.numbers, by=roles.by, progress=progress):
+        for name, of_column in rules:
+            values = as_float64(batch[name])
+            if any(rule.broken(values).any() for rule in of_column):
+                _refuse(source, roles._replace(by=None))
+        rows += rows_of(batch)
+        if weight is None or batch[weight].any():  # without weight rows are as good as absent
+            some = True
+            yield batch
+    if not some:
+        refuse_nothing({}, rows, roles)
+
+
+def _refuse(source: Paths, roles: Roles) -> NoReturn:
+    census = Census(roles.rules, None)
+    rows: Counter[str] = Counter()  # of each file
+    for piece in all_pieces(files_of(source), roles.wanted):
+        census.add(piece, rows[piece.place])
+        rows[piece.place] += sum(map(rows_of, piece.batches()))
+    census.refuse(rows.total())

@@ -1,0 +1,90 @@
+"""Whole columns from files, by name; and files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softcal.errors import InputError
+from softcal.sources.batches import Paths, batches, files_of
+from softcal.sources.pieces import SLICES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def read_columns(
+    source: Paths, names: Iterable[str], may_be_text: str | None = None
+) -> dict[str, Any]:
+    """Read the named columns of files whole, for work that needs all rows at once.
+
+    All must hold numbers, but for the one that may be text (names of groups).
+    `softcal.sources.batches` reads the same files in bounded memory.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or has no such column; the message lists those it has.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    wanted = [name for name in dict.fromkeys(names) if name != may_be_text]
+    found = list(batches(source, wanted, by=may_be_text))
+    if not found:
+        message = "the source has no rows: there is nothing to measure."
+        raise InputError(message)
+    columns = {name: np.concatenate([batch[name] for batch in found]) for name in wanted}
+    if may_be_text is not None:
+        columns[may_be_text] = pa.chunked_array([batch[SLICES] for batch in found])
+    return columns
+
+
+def refuse_overwriting(output: Path, source: Paths) -> None:
+    """Refuse to write over the data that is being read."""
+    for path in files_of(source):
+        if path.exists() and output.exists() and path.samefile(output):
+            message = f"{output} is the data itself: give another name for what is written."
+            raise InputError(message)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a place beside the path to write to; rename it there when all went well.
+
+    Nobody ever sees half a file: an interruption or a full disk leaves what was there before.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent
+        )
+        os.close(handle)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise InputError(message) from error
+    beside = Path(name)
+    try:
+        yield beside
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise InputError(message) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """Read the process's mask of permissions, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

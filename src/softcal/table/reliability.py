@@ -1,0 +1,467 @@
+"""The table in the middle: bins, their sums, and the numbers that are arithmetic on them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal.door import inputs
+from softcal.errors import BinMismatchError, InputError, InputTypeError
+from softcal.table import kernel, saved_tables, tabular
+from softcal.table.bins import Bins, BinsLike
+from softcal.table.clusters import Clusters, cluster_sums
+from softcal.table.kernel import SUM_NAMES, Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+
+    from softcal.door.inputs import FloatArray, Rows
+    from softcal.plot import Drawing, ReliabilityDisplay
+
+FORMAT = "softcal.reliability"
+SCHEMA = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability:
+    r"""A reliability table: for each bin, the sums of its rows. Made by `reliability`.
+
+    Tables add: the table of two data sets is the sum of their tables, whatever the order, so
+    chunks, files and machines can work apart. Every number below is arithmetic on the sums.
+
+    Parameters
+    ----------
+    bins : Bins
+        The bins the predictions were sorted into.
+    sums : Sums
+        The sums of each bin, as `softcal.table.kernel.Sums` lists them.
+    clusters : Clusters, optional
+        How rows of one group vary together, where groups were given.
+
+    Examples
+    --------
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
+    >>> rel
+    Reliability(n=3, bins=2)
+    >>> print(rel)
+    n = 3   SMECE = 0.0667   bins = 2
+               bin   count   mean prob   mean label       gap
+    [0.000, 0.500)       2      0.3000       0.2500   +0.0500
+    [0.500, 1.000]       1      0.9000       1.0000   -0.1000
+    """
+
+    bins: Bins
+    sums: Sums
+    clusters: Clusters | None = None
+
+    def __post_init__(self) -> None:
+        if self.sums.count.size != len(self.bins):
+            message = f"{self.sums.count.size} sums do not fit {self.bins!r}."
+            raise BinMismatchError(message)
+        for array in vars(self.sums).values():
+            array.setflags(write=False)
+
+    def __reduce__(self) -> tuple[type[Reliability], tuple[Bins, Sums, Clusters | None]]:
+        """Travel between processes by the constructor, which freezes the arrays again."""
+        return Reliability, (self.bins, self.sums, self.clusters)
+
+    @staticmethod
+    def empty(bins: BinsLike = 10) -> Reliability:
+        """Give the table of no rows, to which others are added.
+
+        Examples
+        --------
+        >>> Reliability.empty(10) + reliability([1], [0.7])
+        Reliability(n=1, bins=10)
+        """
+        bins = Bins.of(bins)
+        count = np.zeros(len(bins), dtype=np.int64)
+        zeros = [np.zeros(len(bins)) for _ in SUM_NAMES[1:]]
+        return Reliability(bins, Sums(count, *zeros))
+
+    # What is in each bin
+
+    @property
+    def n(self) -> int:
+        """The number of rows; rows of weight 0 are not counted."""
+        return int(self.sums.count.sum())
+
+    @property
+    def count(self) -> npt.NDArray[np.int64]:
+        """The number of rows in each bin."""
+        return self.sums.count
+
+    @property
+    def mean_prob(self) -> FloatArray:
+        """The mean prediction in each bin; NaN where the bin is empty."""
+        mean = self._per_weight(self.sums.label + self.sums.residual)
+        # A mean lies in its bin; rounding may not put it outside.
+        inside: FloatArray = np.clip(mean, self.bins.edges[:-1], self.bins.edges[1:])
+        return inside
+
+    @property
+    def mean_label(self) -> FloatArray:
+        """The mean label in each bin; NaN where the bin is empty."""
+        return self._per_weight(self.sums.label)
+
+    @property
+    def gap(self) -> FloatArray:
+        """Mean prediction minus mean label in each bin, above 0 where predictions are too high.
+
+        NaN where the bin is empty: an empty bin is not a perfect one.
+        """
+        return self._per_weight(self.sums.residual)
+
+    def per_bin(self) -> Iterator[tuple[float, float, int, float, float, float]]:
+        """Walk through the bins: low edge, high edge, count, mean_prob, mean_label, gap.
+
+        Examples
+        --------
+        >>> for low, high, count, *_ in reliability([0.5], [0.75], bins=2).per_bin():
+        ...     print(low, high, count)
+        0.0 0.5 0
+        0.5 1.0 1
+        """
+        edges = self.bins.edges
+        columns = (edges[:-1], edges[1:], self.count, self.mean_prob, self.mean_label, self.gap)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def _per_weight(self, sums: FloatArray) -> FloatArray:
+        mean = np.full(sums.size, np.nan)
+        np.divide(sums, self.sums.weight, out=mean, where=self.sums.count > 0)
+        return mean
+
+    # Numbers of the whole table
+
+    @property
+    def smece(self) -> float:
+        r"""SMECE, the soft mean expected calibration error, between 0 and 1.
+
+        \[ \frac{\sum_b |\sum_{i \in b} w_i (p_i - y_i)|}{\sum_i w_i} \]
+        """
+        return float(np.abs(self.sums.residual).sum()) / self._total_weight
+
+    @property
+    def max_gap(self) -> float:
+        """The largest absolute gap of any bin (MCE), however few rows it has."""
+        self._refuse_if_empty()
+        return float(np.nanmax(np.abs(self.gap)))
+
+    @property
+    def rms_gap(self) -> float:
+        r"""Root of the mean squared gap, bins weighted by their rows (the L2 form).
+
+        \[ \sqrt{\frac{\sum_b W_b \, \mathrm{gap}_b^2}{\sum_b W_b}} \]
+        """
+        filled = self.sums.count > 0
+        squares = self.sums.residual[filled] ** 2 / self.sums.weight[filled]
+        return math.sqrt(float(squares.sum()) / self._total_weight)
+
+    @property
+    def bias(self) -> float:
+        """Mean prediction minus mean label over all rows; above 0 is too high overall."""
+        return float(self.sums.residual.sum()) / self._total_weight
+
+    @property
+    def brier(self) -> float:
+        r"""Mean squared difference of prediction and label, \(\sum w d^2 / \sum w\)."""
+        return float(self.sums.residual_sq.sum()) / self._total_weight
+
+    @property
+    def has_hard_labels(self) -> bool:
+        """Whether every label is exactly 0 or 1."""
+        return not self.sums.label_var.any()
+
+    @property
+    def _total_weight(self) -> float:
+        self._refuse_if_empty()
+        return float(self.sums.weight.sum())
+
+    def _refuse_if_empty(self) -> None:
+        if not self.sums.count.any():
+            message = "the table has no rows, so it has no calibration error: add some first."
+            raise InputError(message)
+
+    # Tables from tables
+
+    def __add__(self, other: Reliability) -> Reliability:
+        """Merge two tables built with the same bins: the table of both data sets together.
+
+        Counts are exact, sums right to float rounding. `sum(tables)` works. Where groups were
+        given, no group may have rows in both tables.
+
+        Raises
+        ------
+        BinMismatchError
+            If the bins differ. Tables are never binned anew, since that needs the rows.
+
+        Examples
+        --------
+        >>> a = reliability([0.0, 0.5], [0.2, 0.4], bins=2)
+        >>> b = reliability([1.0], [0.9], bins=2)
+        >>> a + b
+        Reliability(n=3, bins=2)
+        """
+        if not isinstance(other, Reliability):
+            return NotImplemented
+        if self.bins != other.bins:
+            message = (
+                f"cannot merge tables with different bins: left has {self.bins!r}, right has "
+                f"{other.bins!r}. Build both with the same bins, or coarsen the finer one."
+            )
+            raise BinMismatchError(message)
+        if not self.n or not other.n:
+            return other if not self.n else self
+        if (self.clusters is None) != (other.clusters is None):
+            message = (
+                "cannot merge a table built with groups= and one without: what rows of a group "
+                "have in common would be lost. Build both with groups."
+            )
+            raise InputError(message)
+        merged = Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True)))
+        clusters = None
+        if self.clusters is not None and other.clusters is not None:
+            clusters = self.clusters + other.clusters
+        return Reliability(self.bins, merged, clusters)
+
+    def __radd__(self, other: object) -> Reliability:
+        """Let `sum(tables)`, which starts from 0, work."""
+        return self if other == 0 else NotImplemented
+
+    def coarsen(self, bins: BinsLike) -> Reliability:
+        """Join neighbouring bins into fewer: the table built with those from the start.
+
+        Counts are exact, sums right to float rounding.
+
+        Parameters
+        ----------
+        bins : int, Bins or edges
+            Every edge of these must be an edge of the table. A number of equal-width bins
+            fits when it divides that of an equal-width table.
+
+        Examples
+        --------
+        >>> fine = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=3600)
+        >>> fine.coarsen(2).gap.round(4)
+        array([ 0.05, -0.1 ])
+        """
+        target = Bins.of(bins)
+        missing = ~np.isin(target.edges, self.bins.edges)
+        if missing.any():
+            message = (
+                f"cannot coarsen {self.bins!r} to {target!r}: {missing.sum()} of its "
+                f"{len(target) + 1} edges are not edges of the table, the first is "
+                f"{float(target.edges[missing][0])!r}. Choose a divisor of the number of bins."
+            )
+            raise BinMismatchError(message)
+        starts = self.bins.edges.searchsorted(target.edges[:-1])
+        sums = Sums(*(np.add.reduceat(a, starts) for a in self.sums))
+        clusters = None if self.clusters is None else self.clusters.coarsen(starts)
+        return Reliability(target, sums, clusters)
+
+    # Saving
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the table as plain numbers and lists, to be saved as JSON.
+
+        A sum that is 0 in every bin is left out, and is 0 when read back.
+
+        Examples
+        --------
+        >>> import json
+        >>> saved = json.dumps(reliability([0.5], [0.75], bins=2).to_dict())
+        >>> Reliability.from_dict(json.loads(saved))
+        Reliability(n=1, bins=2)
+        """
+        uniform = self.bins.is_uniform
+        saved: dict[str, Any] = {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "bins": len(self.bins) if uniform else self.bins.edges.tolist(),
+            "sums": {
+                name: values.tolist()
+                for name, values in zip(SUM_NAMES, self.sums, strict=True)
+                if values.any()
+            },
+        }
+        if self.clusters is not None:
+            saved["clusters"] = {
+                "count": self.clusters.count,
+                "residual": self.clusters.residual.tolist(),
+                "weight": self.clusters.weight.tolist(),
+            }
+        return saved
+
+    @staticmethod
+    def from_dict(saved: dict[str, Any]) -> Reliability:
+        """Read a table back from what `to_dict` gave.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            If this is not such a table, or one of a newer softcal.
+        """
+        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+            message = f"not a saved reliability table: its 'format' must be {FORMAT!r}."
+            raise InputError(message)
+        if type(saved.get("schema")) is not int or saved["schema"] != SCHEMA:
+            message = (
+                f"cannot read a reliability table of schema {saved.get('schema')!r:.20}: this "
+                f"softcal reads schema {SCHEMA}. Upgrade softcal."
+            )
+            raise InputError(message)
+        bins = Bins.of(saved.get("bins", 0))
+        sums = saved.get("sums")
+        if not isinstance(sums, dict) or not set(sums) <= set(SUM_NAMES):
+            message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
+            raise InputError(message)
+        read = Sums(*(saved_tables.read_sum(sums, name, len(bins)) for name in SUM_NAMES))
+        saved_tables.refuse_impossible(read, bins)
+        return Reliability(bins, read, saved_tables.read_clusters(saved.get("clusters"), read))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reliability):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by its arrays, which cannot be hashed
+
+    # Showing
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        name: str | None = None,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        **drawing: Unpack[Drawing],
+    ) -> ReliabilityDisplay:
+        """Draw the reliability diagram with matplotlib; see `ReliabilityDisplay`.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> shown = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]).plot(name="three rows")
+        >>> shown.figure_.savefig("diagram.pdf")  # doctest: +SKIP
+        """
+        from softcal.plot import ReliabilityDisplay
+
+        shown = ReliabilityDisplay(self, name=name, level=level, simultaneous=simultaneous)
+        return shown.plot(ax, **drawing)
+
+    def __repr__(self) -> str:
+        return f"Reliability(n={self.n}, bins={len(self.bins)})"
+
+    def __str__(self) -> str:
+        return tabular.as_text(*self._shown())
+
+    def _repr_html_(self) -> str:
+        return tabular.as_html(*self._shown())
+
+    def _shown(self) -> tuple[str, list[str], list[list[str]]]:
+        smece = f"{self.smece:.4f}" if self.n else "none"
+        title = f"n = {self.n}   SMECE = {smece}   bins = {len(self.bins)}"
+        header = ["bin", "count", "mean prob", "mean label", "gap"]
+        edges = self.bins.edges
+        digits = 3 if np.array_equal(edges, edges.round(3)) else 6
+        first, left_out, last = tabular.ends(list(self.per_bin()))
+        rows = [_as_row(*bin_, digits) for bin_ in first]
+        if left_out:
+            rows.append([f"... {left_out} more", "", "", "", ""])
+        rows += [_as_row(*bin_, digits) for bin_ in last]
+        return title, header, rows
+
+
+def _as_row(
+    low: float, high: float, count: int, p: float, y: float, gap: float, digits: int
+) -> list[str]:
+    edges = f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}"
+    if not count:
+        return [edges, "0", "-", "-", "-"]
+    return [edges, f"{count}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
+
+
+def reliability(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> Reliability:
+    r"""Sort predictions into bins and add up, per bin, predictions, labels and differences.
+
+    One pass over the data; everything else softcal says follows from the table.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels in [0, 1]: probabilities, vote shares, or 0 and 1. Lists, NumPy arrays, pandas,
+        Polars and Arrow columns and CPU tensors are read as they are, of any real dtype.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities in [0, 1].
+    bins : int, Bins or edges, default 10
+        A number of equal-width bins, `Bins.quantile(...)`, or edges from 0 to 1. Bin b is
+        \([e_b, e_{b+1})\), the last one closed. float32 predictions are compared as they are:
+        `float32(0.7)` lies below 0.7, and so in the bin that ends there.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights. A row of weight 0 is as good as absent.
+    n_votes : int or array-like of shape (n,), optional
+        The number of votes each label is the share of. It changes no number of this table,
+        only the uncertainty that follows from it.
+    groups : array-like of shape (n,), optional
+        Which patient, document or annotator each row belongs to, by any name, where rows are not
+        independent. It too changes only the uncertainty.
+
+    Returns
+    -------
+    Reliability
+        The table. `rel.smece` is its SMECE.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If the data breaks a rule: missing values, values outside [0, 1], other lengths. They
+        are a `ValueError` and a `TypeError`.
+
+    Examples
+    --------
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
+    >>> rel.gap.round(4)
+    array([ 0.05, -0.1 ])
+    >>> round(rel.smece, 4)
+    0.0667
+    """
+    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    group = None if groups is None else inputs.group_numbers(groups, rows)
+    return from_rows(rows, Bins.of(bins), group)
+
+
+def refuse_no_table(rel: object, name: str) -> None:
+    """Refuse anything but a table, with what to call instead."""
+    if not isinstance(rel, Reliability):
+        message = (
+            f"{name} takes a table: got {type(rel).__name__}. Make one first, "
+            f"{name}(reliability(y_true, y_prob))."
+        )
+        raise InputTypeError(message)
+
+
+def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:
+    """Build the table of columns that came through the door, groups numbered from 0."""
+    sums = kernel.bin_sums(rows, bins)
+    if sums is None:
+        inputs.refuse(rows)
+    if rows.sample_weight is not None and not sums.count.any():
+        inputs.refuse_no_weight(rows)
+    return Reliability(bins, sums, None if group is None else cluster_sums(rows, group, bins))

@@ -1,0 +1,115 @@
+"""Torch tensors to the sums of the table, on the device where they are.
+
+On the CPU the rows go through the one door and the kernel, as views of the tensors, which is
+several times faster than torch's own operations. On any other device torch adds them up where they
+are, and only a batch that breaks a rule is copied to the host, for the door to say why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softcal.door import inputs
+from softcal.door.inputs import Names
+from softcal.door.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from softcal.table import kernel
+
+if TYPE_CHECKING:
+    from softcal.table.bins import Bins
+
+KEPT = kernel.SUM_NAMES[: kernel.SUM_NAMES.index("votes")]
+"""The sums kept of tensors, in this order: all but those of votes."""
+
+
+def column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
+    """Add up columns of shape (n,): a float64 tensor of shape (sums, 1, bins)."""
+    add_up = host_column_sums if preds.device.type == "cpu" else device_column_sums
+    return add_up(preds, target, weights, bins)
+
+
+def class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
+    """Add up each class of shape (n, classes): a float64 tensor of shape (sums, classes, bins)."""
+    add_up = host_class_sums if preds.device.type == "cpu" else device_class_sums
+    return add_up(preds, target, weights, bins)
+
+
+def are_probabilities(*tensors: Tensor) -> bool:
+    """Whether every value is in [0, 1]; asks the device once."""
+    # A NaN is its tensor's least and largest value, and fails both comparisons.
+    ends = (tensor.detach().aminmax() for tensor in tensors)
+    return bool(torch.stack([(low >= 0) & (high <= 1) for low, high in ends]).all())
+
+
+def host_column_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, part: str = ""
+) -> Tensor:
+    """Add up columns on the CPU; `part` is the index they have in what the caller passed."""
+    remedy = "torch.softmax(preds, dim=1)" if part else "torch.sigmoid({})"
+    names = Names(f"target{part}", f"preds{part}", "weights", from_logits=remedy)
+    rows = inputs.rows(target, preds, weights, names=names)
+    sums = kernel.bin_sums(rows, bins)
+    if sums is None:
+        inputs.refuse(rows)
+    return torch.from_numpy(np.array([getattr(sums, name) for name in KEPT])).unsqueeze(1)
+
+
+def host_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
+    """Add up each class on the CPU."""
+    columns = zip(preds.unbind(1), target.unbind(1), strict=True)
+    each = (host_column_sums(p, y, weights, bins, f"[:, {k}]") for k, (p, y) in enumerate(columns))
+    return torch.cat(list(each), dim=1)
+
+
+def device_column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
+    """Add up columns with torch alone."""
+    sums = _with_torch(preds.unsqueeze(-1), target.unsqueeze(-1), weights, bins)
+    return host_column_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
+
+
+def device_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
+    """Add up each class with torch alone."""
+    sums = _with_torch(preds, target, weights, bins)
+    return host_class_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
+
+
+def _on_host(
+    preds: Tensor, target: Tensor, weights: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    return preds.cpu(), target.cpu(), None if weights is None else weights.cpu()
+
+
+def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor | None:
+    """Add up (n, classes), or give None when something breaks the rules."""
+    if not _have_right_shapes(preds, target, weights) or not are_probabilities(preds, target):
+        return None
+    p, y = preds.detach().double(), target.detach().double()
+    w = torch.ones_like(p)
+    if weights is not None:
+        w *= weights.detach().double().unsqueeze(1)
+        if not bool((((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0)).all()):
+            return None
+    shape = len(KEPT), p.shape[1], len(bins)
+    edges = torch.tensor(bins.edges, device=p.device)
+    cell = torch.bucketize(p, edges[1:-1], right=True)  # exact: both are float64
+    cell += torch.arange(shape[1], device=p.device) * len(bins)
+    d = p - y
+    ww, dd = w * w, d * d
+    p_var, y_var = p * (1 - p), y * (1 - y)
+    terms = ((w > 0).double(), w, ww, w * y, w * d, w * dd, ww * dd, ww * p_var, w * y_var)
+    sums = torch.zeros(shape, dtype=torch.float64, device=p.device).flatten(1)
+    # index_add_, not bincount: torch has a deterministic form of it on every device.
+    sums.index_add_(1, cell.flatten(), torch.stack(terms).flatten(1))
+    return sums.reshape(shape)
+
+
+def _have_right_shapes(preds: Tensor, target: Tensor, weights: Tensor | None) -> bool:
+    return (
+        preds.ndim == 2
+        and preds.shape == target.shape
+        and (weights is None or weights.shape == preds.shape[:1])
+        and not any(t.is_complex() for t in (preds, target, weights) if t is not None)
+    )
