@@ -17,22 +17,24 @@ DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 COLUMNS = list(lidc_malignancy())
 
 
-def offered(*words: str) -> list[str]:
-    """Ask as bash does; the last word is the one being typed."""
-    asked = {
-        "COMP_WORDS": " ".join(["softcal", *words]),
-        "COMP_CWORD": str(len(words)),
-        "_SOFTCAL_COMPLETE": "complete_bash",
-    }
+def ask(**variables: str) -> str:
+    """Start softcal as a shell does, which puts its question into variables."""
     result = subprocess.run(
         [sys.executable, "-m", "softcal"],
-        env=os.environ | asked,
+        env=os.environ | variables,
         capture_output=True,
         text=True,
         check=False,
     )
     assert (result.returncode, result.stderr) == (0, "")
-    return result.stdout.split()
+    return result.stdout
+
+
+def offered(*words: str) -> list[str]:
+    """Ask as bash does; the last word is the one being typed."""
+    line = " ".join(["softcal", *words])
+    shown = ask(COMP_WORDS=line, COMP_CWORD=str(len(words)), _SOFTCAL_COMPLETE="complete_bash")
+    return shown.split()
 
 
 def test_commands_options_and_choices() -> None:
@@ -67,16 +69,17 @@ def test_a_name_that_needs_quotes_is_left_to_the_person(tmp_path: Path) -> None:
     assert offered("score", str(data), "--label", "") == ["label"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
-def test_every_shell_has_its_script(shell: str) -> None:
-    shown = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "softcal", "--show-completion", shell],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "_SOFTCAL_COMPLETE" in shown
-    assert "softcal" in shown
+@pytest.mark.parametrize(
+    ("shell", "registers"),
+    [
+        ("bash", "complete -o default -F _softcal_completion softcal"),
+        ("zsh", "compdef _softcal_completion softcal"),
+        ("fish", "complete --command softcal"),
+        ("powershell", "Register-ArgumentCompleter -Native -CommandName softcal"),
+    ],
+)
+def test_every_shell_has_its_script(shell: str, registers: str) -> None:
+    assert registers in ask(_SOFTCAL_COMPLETE=f"source_{shell}")
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -88,7 +91,7 @@ def test_a_real_bash_completes_a_command_a_column_and_a_file(tmp_path: Path) -> 
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m softcal "$@"\n')
     command.chmod(0o755)
     typed = (
-        'eval "$(./softcal --show-completion bash)"\n'
+        'eval "$(_SOFTCAL_COMPLETE=source_bash softcal)"\n'
         "softcal sco\tite\t--label soft_m\t--pred prob_rf\t--format js\t > out.json; exit\n"
     )
     leader, follower = pty.openpty()

@@ -90,7 +90,7 @@ class Assumptions:
 
         Examples
         --------
-        >>> from softcal.table import reliability
+        >>> from softcal import reliability
         >>> from softcal.datasets import lidc_malignancy
         >>> d = lidc_malignancy()
         >>> rel = reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
