@@ -250,6 +250,12 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
         assert result.stderr.count("\n") == 1
 
 
+def test_paper_says_what_its_figures_need_before_it_starts(tmp_path: Path) -> None:
+    result = without("matplotlib", "paper", "-o", tmp_path / "paper")
+    assert result.returncode == 2
+    assert result.stderr == "softcal: error: this needs matplotlib: pip install 'softcal[plot]'\n"
+
+
 def test_a_broken_installation_is_not_taken_for_a_missing_extra() -> None:
     assert "Traceback" in without("json").stderr
 
