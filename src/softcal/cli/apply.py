@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from softcal import terminal
 from softcal.cli.columns import column_option
 from softcal.cli.options import DataFile, Format, Output, print_json
-from softcal.errors import InputError
-
-if TYPE_CHECKING:
-    from softcal.repair.maps.base import CalibrationMap
 
 
 def apply(
@@ -34,8 +29,10 @@ def apply(
 ) -> None:
     """Copy a file with a column COL_calibrated beside the predictions."""
     from softcal.repair.calibrated_files import SUFFIX, write_calibrated
+    from softcal.repair.maps.saved import load_calibrator
+    from softcal.saved_format import read_json
 
-    map_ = _read(calibrator)
+    map_ = load_calibrator(read_json(calibrator, "`softcal recalibrate`"))
     rows = write_calibrated(map_, data, pred, output)
     added = [name + SUFFIX for name in pred]
     if format_ is Format.JSON:
@@ -43,17 +40,3 @@ def apply(
     else:
         text = f"{rows:,} rows, {', '.join(added)} by {map_.method}: {output}"
         terminal.console().print(text, markup=False, soft_wrap=True)
-
-
-def _read(path: Path) -> CalibrationMap:
-    from softcal.repair.maps.saved import load_calibrator
-
-    try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise InputError(message) from error
-    except (ValueError, RecursionError) as error:
-        message = f"cannot read {path}: it is not JSON, as `softcal recalibrate` makes it."
-        raise InputError(message) from error
-    return load_calibrator(saved)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from softcal import saved_format
 from softcal.door import inputs
 from softcal.door.inputs import Names
 from softcal.errors import BinMismatchError, InputError
@@ -143,15 +144,7 @@ class ReliabilityBounds:
         InputError, InputTypeError
             If this is no such thing, or one of a newer softcal.
         """
-        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-            message = f"not saved reliability bounds: their 'format' must be {FORMAT!r}."
-            raise InputError(message)
-        if type(saved.get("schema")) is not int or saved["schema"] != SCHEMA:
-            message = (
-                f"cannot read reliability bounds of schema {saved.get('schema')!r:.20}: this "
-                f"softcal reads schema {SCHEMA}. Upgrade softcal."
-            )
-            raise InputError(message)
+        saved_format.refuse_other(saved, FORMAT, SCHEMA, "saved reliability bounds")
         return ReliabilityBounds(
             *(Reliability.from_dict(saved.get(end, {})) for end in ("low", "high"))
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softcal import saved_format
 from softcal.errors import InputError
-from softcal.table.reliability import FORMAT as TABLE_FORMAT
 from softcal.table.reliability import Reliability
+from softcal.table.saved_tables import FORMAT as TABLE_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,12 +104,7 @@ class Scores:
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> Scores:
         """Read back what `to_dict` gave, trusting nothing."""
-        if saved.get("schema") != SCHEMA:
-            message = (
-                f"cannot read saved scores of schema {saved.get('schema')!r:.20}: this softcal "
-                f"reads schema {SCHEMA}. Upgrade softcal."
-            )
-            raise InputError(message)
+        saved_format.refuse_other(saved, FORMAT, SCHEMA, "saved scores")
         try:
             models = {str(one["pred"]): one for one in saved["models"]}
             whole = {pred: _read(one) for pred, one in models.items()}
@@ -198,17 +193,7 @@ def read_saved(path: Path) -> Scores:
     InputError
         If the file cannot be read or holds neither.
     """
-    try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise InputError(message) from error
-    except (ValueError, RecursionError) as error:
-        message = (
-            f"cannot read {path}: it is not JSON, as `softcal score --save` or "
-            "`Reliability.to_dict` makes it."
-        )
-        raise InputError(message) from error
+    saved = saved_format.read_json(path, "`softcal score --save` or `Reliability.to_dict`")
     if isinstance(saved, dict) and saved.get("format") == FORMAT:
         return Scores.from_dict(saved)
     if isinstance(saved, dict) and saved.get("format") == TABLE_FORMAT:

@@ -15,6 +15,7 @@ from softcal.table import kernel, saved_tables, tabular
 from softcal.table.bins import Bins, BinsLike
 from softcal.table.clusters import Clusters, cluster_sums
 from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.shown import Bin, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     from softcal.door.inputs import FloatArray, Rows
     from softcal.plot import Drawing, ReliabilityDisplay
-
-FORMAT = "softcal.reliability"
-SCHEMA = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,7 +116,7 @@ class Reliability:
         """
         return self._per_weight(self.sums.residual)
 
-    def per_bin(self) -> Iterator[tuple[float, float, int, float, float, float]]:
+    def per_bin(self) -> Iterator[Bin]:
         """Walk through the bins: low edge, high edge, count, mean_prob, mean_label, gap.
 
         Examples
@@ -279,24 +277,7 @@ class Reliability:
         >>> Reliability.from_dict(json.loads(saved))
         Reliability(n=1, bins=2)
         """
-        uniform = self.bins.is_uniform
-        saved: dict[str, Any] = {
-            "format": FORMAT,
-            "schema": SCHEMA,
-            "bins": len(self.bins) if uniform else self.bins.edges.tolist(),
-            "sums": {
-                name: values.tolist()
-                for name, values in zip(SUM_NAMES, self.sums, strict=True)
-                if values.any()
-            },
-        }
-        if self.clusters is not None:
-            saved["clusters"] = {
-                "count": self.clusters.count,
-                "residual": self.clusters.residual.tolist(),
-                "weight": self.clusters.weight.tolist(),
-            }
-        return saved
+        return saved_tables.written(self.bins, self.sums, self.clusters)
 
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> Reliability:
@@ -307,23 +288,7 @@ class Reliability:
         InputError, InputTypeError
             If this is not such a table, or one of a newer softcal.
         """
-        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-            message = f"not a saved reliability table: its 'format' must be {FORMAT!r}."
-            raise InputError(message)
-        if type(saved.get("schema")) is not int or saved["schema"] != SCHEMA:
-            message = (
-                f"cannot read a reliability table of schema {saved.get('schema')!r:.20}: this "
-                f"softcal reads schema {SCHEMA}. Upgrade softcal."
-            )
-            raise InputError(message)
-        bins = Bins.of(saved.get("bins", 0))
-        sums = saved.get("sums")
-        if not isinstance(sums, dict) or not set(sums) <= set(SUM_NAMES):
-            message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
-            raise InputError(message)
-        read = Sums(*(saved_tables.read_sum(sums, name, len(bins)) for name in SUM_NAMES))
-        saved_tables.refuse_impossible(read, bins)
-        return Reliability(bins, read, saved_tables.read_clusters(saved.get("clusters"), read))
+        return Reliability(*saved_tables.read(saved))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reliability):
@@ -354,8 +319,8 @@ class Reliability:
         """
         from softcal.plot import ReliabilityDisplay
 
-        shown = ReliabilityDisplay(self, name=name, level=level, simultaneous=simultaneous)
-        return shown.plot(ax, **drawing)
+        display = ReliabilityDisplay(self, name=name, level=level, simultaneous=simultaneous)
+        return display.plot(ax, **drawing)
 
     def __repr__(self) -> str:
         return f"Reliability(n={self.n}, bins={len(self.bins)})"
@@ -367,26 +332,8 @@ class Reliability:
         return tabular.as_html(*self._shown())
 
     def _shown(self) -> tuple[str, list[str], list[list[str]]]:
-        smece = f"{self.smece:.4f}" if self.n else "none"
-        title = f"n = {self.n}   SMECE = {smece}   bins = {len(self.bins)}"
-        header = ["bin", "count", "mean prob", "mean label", "gap"]
-        edges = self.bins.edges
-        digits = 3 if np.array_equal(edges, edges.round(3)) else 6
-        first, left_out, last = tabular.ends(list(self.per_bin()))
-        rows = [_as_row(*bin_, digits) for bin_ in first]
-        if left_out:
-            rows.append([f"... {left_out} more", "", "", "", ""])
-        rows += [_as_row(*bin_, digits) for bin_ in last]
-        return title, header, rows
-
-
-def _as_row(
-    low: float, high: float, count: int, p: float, y: float, gap: float, digits: int
-) -> list[str]:
-    edges = f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}"
-    if not count:
-        return [edges, "0", "-", "-", "-"]
-    return [edges, f"{count}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
+        smece = self.smece if self.n else None
+        return shown(self.n, smece, self.bins.edges, list(self.per_bin()))
 
 
 def reliability(

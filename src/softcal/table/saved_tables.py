@@ -1,4 +1,4 @@
-"""Sums read back from a saved table, trusting nothing: the file may be anybody's."""
+"""A table written as plain data, and read back trusting nothing: the file may be anybody's."""
 
 from __future__ import annotations
 
@@ -7,19 +7,56 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from softcal import saved_format
 from softcal.errors import InputError
+from softcal.table.bins import Bins
 from softcal.table.clusters import Clusters
+from softcal.table.kernel import SUM_NAMES, Sums
 
 if TYPE_CHECKING:
     from softcal.door.inputs import FloatArray
-    from softcal.table.bins import Bins
-    from softcal.table.kernel import Sums
 
+FORMAT = "softcal.reliability"
+SCHEMA = 1
 _LARGEST_COUNT = 2**62  # in all bins together, so that it fits an int64 with room to add
 _LARGEST_SUM = 1e300
 
 
-def read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
+def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]:
+    """Give a table as plain numbers and lists; a sum that is 0 in every bin is left out."""
+    saved: dict[str, Any] = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "bins": len(bins) if bins.is_uniform else bins.edges.tolist(),
+        "sums": {
+            name: values.tolist()
+            for name, values in zip(SUM_NAMES, sums, strict=True)
+            if values.any()
+        },
+    }
+    if clusters is not None:
+        saved["clusters"] = {
+            "count": clusters.count,
+            "residual": clusters.residual.tolist(),
+            "weight": clusters.weight.tolist(),
+        }
+    return saved
+
+
+def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
+    """Read back what `written` gave."""
+    saved_format.refuse_other(saved, FORMAT, SCHEMA, "a saved reliability table")
+    bins = Bins.of(saved.get("bins", 0))
+    sums = saved.get("sums")
+    if not isinstance(sums, dict) or not set(sums) <= set(SUM_NAMES):
+        message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
+        raise InputError(message)
+    found = Sums(*(_read_sum(sums, name, len(bins)) for name in SUM_NAMES))
+    _refuse_impossible(found, bins)
+    return bins, found, _read_clusters(saved.get("clusters"), found)
+
+
+def _read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
     """Read one saved sum: a list of numbers of the right length and range."""
     whole = name == "count"
     values = sums.get(name, [0] * n_bins)
@@ -39,7 +76,7 @@ def read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
     return np.array(values, dtype=np.int64 if whole else np.float64)
 
 
-def refuse_impossible(sums: Sums, bins: Bins) -> None:
+def _refuse_impossible(sums: Sums, bins: Bins) -> None:
     """Refuse saved sums no data could give, rather than turn them into nonsense later."""
     more = 1 + 1e-9  # room for the rounding of honest sums
     weight = sums.weight * more
@@ -62,7 +99,7 @@ def refuse_impossible(sums: Sums, bins: Bins) -> None:
         raise InputError(message)
 
 
-def read_clusters(saved: Any, sums: Sums) -> Clusters | None:
+def _read_clusters(saved: Any, sums: Sums) -> Clusters | None:
     """Read the saved sums of groups, where there are any, trusting nothing."""
     if saved is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from softcal import saved_format
 from softcal.errors import InputError, InputTypeError
 from softcal.repair.maps.base import FORMAT, SCHEMA
 from softcal.repair.maps.classes import DirichletMap, VectorScalingMap
@@ -62,15 +63,7 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
             "file with json.load first."
         )
         raise InputTypeError(message)
-    if saved.get("format") != FORMAT:
-        message = f"not a saved calibrator: its 'format' must be {FORMAT!r}."
-        raise InputError(message)
-    if type(saved.get("schema")) is not int or saved["schema"] != SCHEMA:
-        message = (
-            f"cannot read a calibrator of schema {saved.get('schema')!r:.20}: this softcal reads "
-            f"schema {SCHEMA}. Upgrade softcal."
-        )
-        raise InputError(message)
+    saved_format.refuse_other(saved, FORMAT, SCHEMA, "a saved calibrator")
     method, parameters = saved.get("method"), saved.get("parameters")
     if not isinstance(method, str) or method not in MAPS:
         message = (

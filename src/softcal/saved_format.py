@@ -1,0 +1,37 @@
+"""What softcal saves is JSON that says what it is, and of which schema. Reading checks both."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from softcal.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
+    """Refuse what is not saved in this format, or in a schema this softcal does not know."""
+    if not isinstance(saved, dict) or saved.get("format") != format_:
+        message = f"not {name}: its 'format' must be {format_!r}."
+        raise InputError(message)
+    found = saved.get("schema")
+    if type(found) is not int or found != schema:
+        message = (
+            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {schema}. "
+            "Upgrade softcal."
+        )
+        raise InputError(message)
+
+
+def read_json(path: Path, made_by: str) -> Any:
+    """Read a file of JSON, or say that it is none and what would have made one."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        raise InputError(message) from error
+    except (ValueError, RecursionError) as error:
+        message = f"cannot read {path}: it is not JSON, as {made_by} makes it."
+        raise InputError(message) from error
