@@ -4,7 +4,7 @@ PYTHON ?= python3
 SYSTEM := python3-venv default-jre-headless chromium
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test bench scale system clean
+.PHONY: demo check lint types layers docs test bench scale startup dist release-check system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -32,6 +32,17 @@ bench: .venv/bench
 
 scale: .venv/dev system
 	$(BIN)/python benchmarks/scale.py
+
+startup: .venv/dev
+	$(BIN)/python benchmarks/startup.py
+
+# The source archive, and the wheel made out of it.
+dist: .venv/release
+	rm -rf dist
+	$(BIN)/python -m build
+
+release-check: dist
+	$(BIN)/python tools/check_release.py
 
 # The tests start a Spark cluster, which needs Java, and open the report in a real browser.
 system:

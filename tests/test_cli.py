@@ -240,10 +240,20 @@ def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]
 
 def test_without_the_extra_the_command_says_what_to_install() -> None:
     score = ("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
-    for result in (without("typer"), without("rich"), without("pyarrow", *score)):
+    for extra, result in (
+        ("cli", without("typer")),
+        ("cli", without("rich")),
+        ("frames", without("pyarrow", *score)),
+    ):
         assert result.returncode == 2
-        assert result.stderr.endswith("pip install 'softcal[cli]'\n")
+        assert result.stderr.endswith(f"pip install 'softcal[{extra}]'\n")
         assert result.stderr.count("\n") == 1
+
+
+def test_paper_says_what_its_figures_need_before_it_starts(tmp_path: Path) -> None:
+    result = without("matplotlib", "paper", "-o", tmp_path / "paper")
+    assert result.returncode == 2
+    assert result.stderr == "softcal: error: this needs matplotlib: pip install 'softcal[plot]'\n"
 
 
 def test_a_broken_installation_is_not_taken_for_a_missing_extra() -> None:

@@ -111,16 +111,32 @@ def test_the_public_names() -> None:
         _ = sc.smoothed
 
 
-def test_importing_and_a_small_call_load_numpy_alone() -> None:
-    """In a fresh interpreter: no compiler, no engine, no plotting, no SciPy."""
-    code = (
-        "import sys, softcal; softcal.smece([0.5], [0.4]); "
-        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+HEAVY = {"numba", "scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals",
+         "sklearn", "altair", "jinja2"}  # fmt: skip
+
+
+def loaded_by(code: str) -> set[str]:
+    """Run code in a fresh interpreter and say what it has loaded at its end."""
+    at_the_end = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('\\n', *{m.partition('.')[0] for m in sys.modules}))\n"
     )
-    loaded = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    shown = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", at_the_end + code], capture_output=True, text=True, check=True
+    ).stdout
+    return set(shown.splitlines()[-1].split())
+
+
+def test_importing_and_a_small_call_load_numpy_alone() -> None:
+    loaded = loaded_by("import softcal; softcal.smece([0.5], [0.4])")
     assert "numpy" in loaded
-    heavy = {"numba", "scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals",
-             "sklearn", "typer", "rich"}  # fmt: skip
-    assert not heavy & set(loaded)
+    assert not loaded & {*HEAVY, "typer", "rich"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
+def test_help_is_shown_without_loading_what_only_a_command_needs(arguments: list[str]) -> None:
+    loaded = loaded_by(
+        f"sys.argv = ['softcal', *{arguments!r}]; from softcal.__main__ import main; main()"
+    )
+    assert "typer" in loaded
+    assert not loaded & {*HEAVY, "numpy"}

@@ -3,25 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from softcal.door.votes import Votes
 from softcal.errors import BinMismatchError, InputError, InputTypeError, SoftcalError
-from softcal.measures.metrics import (
-    bias,
-    brier,
-    ece,
-    harden,
-    kl_divergence,
-    label_entropy,
-    log_loss,
-    max_gap,
-    rms_gap,
-    smece,
-)
-from softcal.table.bins import Bins
-from softcal.table.reliability import Reliability, reliability
-from softcal.table.streaming import StreamingReliability
+from softcal.extras import naming_the_extra
 
 if TYPE_CHECKING:
+    from softcal.door.votes import Votes
     from softcal.inference.chance import TestResult, calibration_test, consistency_band
     from softcal.inference.comparison import (
         Comparison,
@@ -61,6 +47,18 @@ if TYPE_CHECKING:
         SmeceBounds,
         reliability_bounds,
         smece_bounds,
+    )
+    from softcal.measures.metrics import (
+        bias,
+        brier,
+        ece,
+        harden,
+        kl_divergence,
+        label_entropy,
+        log_loss,
+        max_gap,
+        rms_gap,
+        smece,
     )
     from softcal.measures.multiclass import (
         classwise_reliability,
@@ -102,13 +100,18 @@ if TYPE_CHECKING:
     from softcal.repair.soft_classifier import SoftLabelClassifier
     from softcal.report import write_report, write_top_label_report
     from softcal.sources.scanning import scan, scan_by
+    from softcal.table.bins import Bins
+    from softcal.table.reliability import Reliability, reliability
+    from softcal.table.streaming import StreamingReliability
 
 __version__ = "0.1.0"
 
-# Loaded when first asked for: they import scipy, and `import softcal` should cost little.
+# Loaded when first asked for: `import softcal`, which `softcal --help` does too, costs next to
+# nothing.
 _LATER = {
     name: f"softcal.{module}"
     for module, names in {
+        "door.votes": ("Votes",),
         "inference.chance": ("TestResult", "calibration_test", "consistency_band"),
         "inference.comparison": (
             "Comparison",
@@ -148,6 +151,18 @@ _LATER = {
             "SmeceBounds",
             "reliability_bounds",
             "smece_bounds",
+        ),
+        "measures.metrics": (
+            "bias",
+            "brier",
+            "ece",
+            "harden",
+            "kl_divergence",
+            "label_entropy",
+            "log_loss",
+            "max_gap",
+            "rms_gap",
+            "smece",
         ),
         "measures.multiclass": (
             "classwise_reliability",
@@ -189,6 +204,9 @@ _LATER = {
         "repair.soft_classifier": ("SoftLabelClassifier",),
         "report": ("write_report", "write_top_label_report"),
         "sources.scanning": ("scan", "scan_by"),
+        "table.bins": ("Bins",),
+        "table.reliability": ("Reliability", "reliability"),
+        "table.streaming": ("StreamingReliability",),
     }.items()
     for name in names
 }
@@ -199,7 +217,10 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         message = f"module 'softcal' has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(_LATER[name]), name)
+    with naming_the_extra():
+        found = getattr(import_module(_LATER[name]), name)
+    globals()[name] = found  # the next use finds it there
+    return found
 
 
 def __dir__() -> list[str]:

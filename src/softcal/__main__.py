@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import sys
 
-EXTRAS = {
-    "typer": "cli",
-    "rich": "cli",
-    "pyarrow": "cli",
-    "matplotlib": "plot",
-    "altair": "report",
-    "jinja2": "report",
-    "vl_convert": "report",
-    "sklearn": "sklearn",
-    "torch": "torch",
-    "torchmetrics": "torch",
-    "narwhals": "frames",
-}
+from softcal.extras import MissingExtraError, naming_the_extra
 
 
 def main() -> None:
@@ -25,16 +13,12 @@ def main() -> None:
         # A name the terminal's encoding lacks is shown escaped, not refused.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        from softcal.cli import run
+        with naming_the_extra():
+            from softcal.cli import run
 
-        code = run(sys.argv[1:])
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get(str(error.name).partition(".")[0])
-        if extra is None:
-            raise
-        sys.stderr.write(
-            f"softcal: error: this needs the {extra!r} extra: pip install 'softcal[{extra}]'\n"
-        )
+            code = run(sys.argv[1:])
+    except MissingExtraError as error:
+        sys.stderr.write(f"softcal: error: {error}\n")
         code = 2
     except KeyboardInterrupt:
         code = 130

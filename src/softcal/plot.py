@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 import numpy as np
 
 from softcal.errors import InputError, InputTypeError
+from softcal.extras import naming_the_extra
 from softcal.inference.chance import consistency_band
 from softcal.inference.intervals import gap_intervals, smece_interval
 from softcal.table.reliability import Reliability, reliability
@@ -342,11 +343,8 @@ def bare(ax: Axes) -> None:
 
 def _new_axes(*, below: bool) -> Axes:
     """Make a figure with a square diagram, and below it a place for the histogram."""
-    try:
+    with naming_the_extra():
         from matplotlib import pyplot as plt
-    except ModuleNotFoundError as error:
-        message = "drawing needs matplotlib: pip install 'softcal[plot]'"
-        raise ModuleNotFoundError(message, name="matplotlib") from error
 
     figure = plt.figure(figsize=(4.2, 5.4 if below else 4.7), layout="constrained")
     if not below:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from softcal import terminal
+from softcal.cli.columns import column_option
 from softcal.cli.options import DataFile, Format, Output, print_json
 
 
@@ -18,10 +19,7 @@ def apply(
     data: DataFile,
     pred: Annotated[
         list[str],
-        typer.Option(
-            help="Column of predictions; of a calibrator of classes once per class, in order.",
-            metavar="COL",
-        ),
+        column_option("Column of predictions; of a calibrator of classes one per class, in order."),
     ],
     output: Annotated[
         Path,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
+from softcal.cli.columns import column_option
 from softcal.cli.options import Format, print_json
 from softcal.errors import InputError
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 LabelLow = Annotated[
     str | None,
-    typer.Option(help="For labels known as intervals: column of lower ends.", metavar="COL"),
+    column_option("For labels known as intervals: column of lower ends."),
 ]
-LabelHigh = Annotated[str | None, typer.Option(help="Column of upper ends.", metavar="COL")]
+LabelHigh = Annotated[str | None, column_option("Column of upper ends.")]
 
 _HOW_TO_READ = (
     "Whatever the labels are within their intervals, the SMECE of these rows lies between the two, "

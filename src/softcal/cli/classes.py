@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 from rich.text import Text
 
@@ -108,6 +107,8 @@ def compare_classes(
 
 def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     """Read the columns of many classes."""
+    import numpy as np
+
     from softcal.door.arrays import column
     from softcal.door.votes import Votes
     from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns

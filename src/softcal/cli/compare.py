@@ -8,11 +8,11 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
@@ -43,7 +43,7 @@ def compare(
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        typer.Option(help="Column of predictions; twice, once per model.", metavar="COL"),
+        column_option("Column of predictions; twice, once per model."),
     ] = None,
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,

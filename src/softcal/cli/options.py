@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from softcal.cli.columns import column_option
 from softcal.errors import InputError
 
 T = TypeVar("T")
@@ -30,17 +31,17 @@ DataFiles = Annotated[
     ),
 ]
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
-Label = Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
-MaybeLabel = Annotated[str | None, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
+Label = Annotated[str, column_option("Column of labels in [0, 1].")]
+MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
-Weight = Annotated[str | None, typer.Option(help="Column of row weights.", metavar="COL")]
+Weight = Annotated[str | None, column_option("Column of row weights.")]
 Votes = Annotated[
     str | None,
-    typer.Option(help="Column: how many votes each label is the share of.", metavar="COL"),
+    column_option("Column: how many votes each label is the share of."),
 ]
 Group = Annotated[
     str | None,
-    typer.Option(help="Column: rows of one group are not independent.", metavar="COL"),
+    column_option("Column: rows of one group are not independent."),
 ]
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Output = Annotated[Format, typer.Option("--format", help="What to print.")]

@@ -19,6 +19,8 @@ def paper(
     ] = None,
 ) -> None:
     """Reproduce the SMECE paper, digit for digit, with its errors shown."""
+    if output is not None:
+        import softcal.paper.figures  # noqa: F401 - if matplotlib is missing, say so before the work
     from softcal.paper.report import reproduce
     from softcal.paper.reproduction import TOTAL_ROWS
 

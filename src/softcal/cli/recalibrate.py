@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softcal import terminal
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFile,
     Format,
@@ -41,7 +42,7 @@ class Method(StrEnum):
 def recalibrate(
     data: DataFile,
     label: Label,
-    pred: Annotated[str, typer.Option(help="Column of predictions in [0, 1].", metavar="COL")],
+    pred: Annotated[str, column_option("Column of predictions in [0, 1].")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where to save it (JSON).", metavar="FILE")
     ],
@@ -51,7 +52,7 @@ def recalibrate(
     votes: Votes = None,
     group: Annotated[
         str | None,
-        typer.Option(help="Column: rows of one group stay in one fold.", metavar="COL"),
+        column_option("Column: rows of one group stay in one fold."),
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.", metavar="N")] = 5,
     level: Level = 0.95,

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, load
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFiles,
     Level,
@@ -32,14 +33,12 @@ def report(
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
+        column_option("Column of predictions in [0, 1]; once per model."),
     ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The HTML file to write.", metavar="FILE")
     ] = Path("report.html"),
-    by: Annotated[
-        str | None, typer.Option(help="Column: report each of its values too.", metavar="COL")
-    ] = None,
+    by: Annotated[str | None, column_option("Column: report each of its values too.")] = None,
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,

@@ -11,6 +11,7 @@ from softcal import terminal
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
 from softcal.cli.cards import save_scores, show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
+from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
@@ -38,7 +39,7 @@ def score(
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        typer.Option(help="Column of predictions in [0, 1]; once per model.", metavar="COL"),
+        column_option("Column of predictions in [0, 1]; once per model."),
     ] = None,
     label_low: LabelLow = None,
     label_high: LabelHigh = None,
@@ -49,9 +50,7 @@ def score(
     weight: Weight = None,
     votes: Votes = None,
     group: Group = None,
-    by: Annotated[
-        str | None, typer.Option(help="Column: score each of its values apart too.", metavar="COL")
-    ] = None,
+    by: Annotated[str | None, column_option("Column: score each of its values apart too.")] = None,
     level: Level = 0.95,
     save: Annotated[
         Path | None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softcal.errors import InputTypeError
+from softcal.extras import naming_the_extra
 from softcal.report.parts import part_of_classes, parts_of_columns
 from softcal.sources.pieces import SLICES
 from softcal.sources.tally import Roles
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+@naming_the_extra()
 def write_report(
     path: str | os.PathLike[str],
     y_true: npt.ArrayLike,
@@ -88,6 +90,7 @@ def write_report(
     write_page(Path(path), parts_of_columns([columns], roles), about, bins=bins, level=level)
 
 
+@naming_the_extra()
 def write_top_label_report(
     path: str | os.PathLike[str],
     y_true: npt.ArrayLike,

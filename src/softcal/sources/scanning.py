@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, overload
 
 from softcal.errors import InputTypeError
+from softcal.extras import naming_the_extra
 from softcal.sources.batches import all_pieces, files_of
 from softcal.sources.tally import Roles, Tables, sorting_key, tally
 from softcal.table.bins import Bins, BinsLike
@@ -37,6 +38,7 @@ def scan(
     n_votes: str | int | None = ...,
     bins: BinsLike = ...,
 ) -> dict[str, Reliability]: ...
+@naming_the_extra()
 def scan(
     source: Any,
     *,
@@ -90,6 +92,7 @@ def scan(
     return tables[y_prob] if isinstance(y_prob, str) else {name: tables[name] for name in preds}
 
 
+@naming_the_extra()
 def scan_by(
     source: Any,
     *,

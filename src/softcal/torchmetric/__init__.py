@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
 from softcal.errors import InputError, InputTypeError
-from softcal.torchmetric.table_metric import TableMetric
-from softcal.torchmetric.tensors import are_probabilities, class_sums, column_sums
+from softcal.extras import naming_the_extra
+
+with naming_the_extra():
+    import torch
+    from torch import Tensor
+
+    from softcal.torchmetric.table_metric import TableMetric
+    from softcal.torchmetric.tensors import are_probabilities, class_sums, column_sums
 
 if TYPE_CHECKING:
     from softcal.table.bins import BinsLike

@@ -1,0 +1,117 @@
+"""With the core alone, whatever needs more says which extra brings it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from softcal.extras import EXTRAS
+
+COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
+CALLS = {
+    "sc.scan('absent.csv', y_true='y', y_prob='p')": "pyarrow",
+    "sc.scan_by({'y': [1.0], 'p': [1.0]}, y_true='y', y_prob='p', by='b')": "narwhals",
+    "sc.reliability([0.5], [0.4]).plot()": "matplotlib",
+    "sc.ReliabilityDisplay.from_predictions([0.5], [0.4])": "matplotlib",
+    "sc.write_report('r.html', [0.5], {'m': [0.4]})": "altair",
+    "sc.write_top_label_report('r.html', [[1.0, 0.0]], {'m': [[0.4, 0.6]]})": "altair",
+    "import softcal.torchmetric": "torch",
+    "from softcal import SoftLabelClassifier": "sklearn",
+}
+SKLEARN = {
+    "Beta",
+    "Dirichlet",
+    "Histogram",
+    "Isotonic",
+    "Platt",
+    "SoftCalibratedClassifier",
+    "SoftLabelClassifier",
+    "Temperature",
+    "VectorScaling",
+}
+
+
+def with_the_core_alone(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run in a real interpreter whose first finder says that no extra is installed."""
+    setting = """
+import sys
+from softcal.extras import EXTRAS
+
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in EXTRAS:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NotInstalled())
+"""
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", setting + code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_extra_brings_the_module_it_is_named_for() -> None:
+    pyproject = Path(__file__).parents[1] / "pyproject.toml"
+    extras = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    distributions = packages_distributions()
+    for module, extra in EXTRAS.items():
+        (name,) = set(distributions[module])
+        assert any(line.lower().startswith(name.lower()) for line in extras[extra]), module
+
+
+def test_every_command_says_in_one_line_what_it_needs() -> None:
+    code = """
+from softcal.__main__ import main
+for command in sys.argv[1:]:
+    sys.argv = ["softcal", command]
+    try:
+        main()
+    except SystemExit as stopped:
+        print(stopped.code)
+"""
+    commands = ("--help", "--version", *COMMANDS)
+    result = with_the_core_alone(code, *commands)
+    assert result.stdout.split() == ["2"] * len(commands)
+    message = "softcal: error: this needs typer: pip install 'softcal[cli]'"
+    assert result.stderr.splitlines() == [message] * len(commands)
+
+
+def test_every_call_says_what_it_needs() -> None:
+    code = """
+import json
+import softcal as sc
+found = {}
+for call in sys.argv[1:]:
+    try:
+        exec(call)
+    except ModuleNotFoundError as error:
+        found[call] = str(error)
+print(json.dumps(found))
+"""
+    found = json.loads(with_the_core_alone(code, *CALLS).stdout)
+    assert found == {
+        call: f"this needs {module}: pip install 'softcal[{EXTRAS[module]}]'"
+        for call, module in CALLS.items()
+    }
+
+
+def test_every_other_public_name_is_there() -> None:
+    code = """
+import softcal as sc
+for name in sc.__all__:
+    try:
+        getattr(sc, name)
+    except ModuleNotFoundError as error:
+        print(name, error)
+"""
+    shown = with_the_core_alone(code).stdout
+    absent = dict(line.split(" ", 1) for line in shown.splitlines())
+    assert absent == dict.fromkeys(SKLEARN, "this needs sklearn: pip install 'softcal[sklearn]'")

@@ -1,0 +1,103 @@
+"""Try a release as a stranger gets it: `make release-check`, after `make dist`.
+
+The wheel is installed with nothing but itself into an empty environment in which no compiler can be
+found, and tried from another folder. That the wheel can be built without a compiler is seen by
+`make dist`, which makes it out of the source archive, by Python alone: its tag says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CORE = {"softcal", "numpy", "scipy", "numba", "llvmlite"}
+COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
+INSTALLED = (
+    "import json; from importlib.metadata import distributions; "
+    "print(json.dumps([d.name for d in distributions()]))"
+)
+
+
+def check(dist: Path) -> None:
+    """Go through all that can go wrong; stop at the first that does."""
+    (wheel,) = dist.glob("*.whl")
+    (archive,) = dist.glob("*.tar.gz")
+    _run([sys.executable, "-m", "twine", "check", "--strict", wheel, archive], os.environ)
+    refuse_if(not wheel.name.endswith("-py3-none-any.whl"), f"{wheel.name} is not pure Python")
+    _check_contents(wheel)
+    with tempfile.TemporaryDirectory() as folder:
+        _check_installed(wheel, Path(folder))
+    sys.stdout.write(f"{wheel.name}: whole, and works with {', '.join(sorted(CORE))} alone\n")
+
+
+def refuse_if(wrong: bool, message: str) -> None:  # noqa: FBT001 - it reads as the sentence it is
+    """Stop with a message if something is wrong."""
+    if wrong:
+        sys.exit(f"release-check: {message}")
+
+
+def _check_contents(wheel: Path) -> None:
+    """Every file of the package is in the wheel, and its description links to none outside."""
+    source = ROOT / "src"
+    ours = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        shown = packed.read(metadata).decode()
+    refuse_if(bool(ours - set(names)), f"not in the wheel: {sorted(ours - set(names))}")
+    broken = re.findall(r"\]\((?!https?:)[^)]*\)", shown)
+    refuse_if(bool(broken), f"links that lead nowhere on an index: {broken}")
+
+
+def _check_installed(wheel: Path, folder: Path) -> None:
+    empty = folder / "no-compiler-here"
+    empty.mkdir()
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    bare |= {"PATH": str(empty), "CC": "no-compiler", "CXX": "no-compiler"}
+    refuse_if(any(shutil.which(cc, path=bare["PATH"]) for cc in ("cc", "gcc", "cl")), "a compiler")
+    venv.create(folder / "env", with_pip=True)
+    scripts = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
+    python = scripts / "python"
+    _run([python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", wheel], bare)
+    found = set(json.loads(_run([python, "-c", INSTALLED], bare, cwd=empty)))
+    found -= {"pip", "setuptools"}
+    refuse_if(found != CORE, f"installed {sorted(found)}, not {sorted(CORE)}")
+    _run([python, ROOT / "tools" / "try_core.py"], bare, cwd=empty)
+    for command in ("--help", *COMMANDS):
+        said = _run([scripts / "softcal", command], bare, cwd=empty, code=2)
+        refuse_if("pip install 'softcal[cli]'" not in said, f"softcal {command} said: {said}")
+
+
+def _run(
+    command: list[str | Path], environment: dict[str, str] | os._Environ[str], *,
+    cwd: Path | None = None, code: int = 0,
+) -> str:  # fmt: skip
+    done = subprocess.run(  # noqa: S603
+        command,
+        env=environment,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    words = " ".join(map(str, command))
+    refuse_if(done.returncode != code, f"{words} gave {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    check(ROOT / "dist")

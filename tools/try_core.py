@@ -1,0 +1,76 @@
+"""Try an installed softcal that has no extras: the example of every public name, and a large array.
+
+`tools/check_release.py` runs this in an environment of its own. It needs nothing but the core.
+"""
+
+from __future__ import annotations
+
+import doctest
+import sys
+from typing import Any
+
+import numpy as np
+
+import softcal as sc
+from softcal.datasets import lidc_malignancy
+from softcal.extras import MissingExtraError
+
+
+class Examples(doctest.DocTestRunner):
+    """Runs examples, and keeps apart those that need an extra."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False, optionflags=doctest.FAIL_FAST)
+        self.failed: set[str] = set()
+        self.need_more: set[str] = set()
+
+    def report_failure(self, out: Any, test: doctest.DocTest, *rest: Any) -> None:
+        """Show and keep an example that gave something else."""
+        self.failed.add(test.name)
+        super().report_failure(out, test, *rest)
+
+    def report_unexpected_exception(
+        self, out: Any, test: doctest.DocTest, example: Any, exc_info: Any
+    ) -> None:
+        """Show and keep an example that raised, unless it said or imports what it needs."""
+        imports = example.source.startswith("import ")
+        if issubclass(exc_info[0], ModuleNotFoundError if imports else MissingExtraError):
+            self.need_more.add(test.name)
+        else:
+            self.failed.add(test.name)
+            super().report_unexpected_exception(out, test, example, exc_info)
+
+
+def try_examples() -> None:
+    """Run the example of every public name that the core alone promises."""
+    examples, finder, tried = Examples(), doctest.DocTestFinder(recurse=False), 0
+    for name in sc.__all__:
+        try:
+            thing = getattr(sc, name)
+        except MissingExtraError as error:
+            sys.stdout.write(f"{name}: {error}\n")
+            continue
+        for test in finder.find(thing, name, globs={"sc": sc, "np": np}):
+            test.globs.update(vars(sys.modules[thing.__module__]))
+            examples.run(test)
+            tried += bool(test.examples)
+    sys.stdout.write(f"{tried} examples; with an extra only: {sorted(examples.need_more)}\n")
+    if examples.failed or tried < len(sc.__all__) // 2:
+        sys.exit(f"failed: {sorted(examples.failed)}")
+
+
+def try_large() -> None:
+    """Above 65,536 rows the sums are made by a compiled loop: it must agree with plain NumPy."""
+    rng = np.random.default_rng(0)
+    y, p = rng.random(300_000), rng.random(300_000)
+    gaps = np.bincount((p * 10).astype(int), weights=p - y)
+    np.testing.assert_allclose(sc.smece(y, p), np.abs(gaps).sum() / p.size, rtol=1e-9)
+    if "numba" not in sys.modules:
+        sys.exit("a large array was not given to the compiled loop")
+
+
+if __name__ == "__main__":
+    try_large()
+    try_examples()
+    if len(lidc_malignancy()["soft_malignant"]) != 1377:
+        sys.exit("the bundled data is not whole")
