@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.evidence.asking import Answer, answer, made, names_of, right_answer
+from benchmarks.evidence.asking import Answer, answer_to, names_of, right_answer
 from benchmarks.evidence.peers import PEERS, SOFTCAL, Peer, installed_version
 from benchmarks.evidence.questions import CONTROL, QUESTIONS, SOFT, Question
 from benchmarks.evidence.rejection_section import verdict as test_verdict
@@ -33,7 +33,7 @@ def lines_of(peer: Peer, questions: list[Question]) -> dict[str, list[str]]:
     for question in questions:
         call = question.ours if peer is SOFTCAL else question.calls.get(peer.name)
         if call:
-            found = answer(call, made(question, names))
+            found = answer_to(question, call, names)
             label = f"{peer.name} {installed_version(peer.name)}"
             lines[question.title] = row(label, call, question, right_answer(question), found)
     return lines

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -68,13 +69,13 @@ def how_they_were_run(found: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    console = Console()
+    console, start = Console(), time.monotonic()
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for peer in [SOFTCAL, *PEERS]:
             with console.status(f"asking {peer.name}"):
                 found[peer.name] = answers_of(peer, Path(folder))
-            console.print(f"asked {peer.name} {found[peer.name]['version']}",
+            console.print(f"{time.monotonic() - start:4.0f} s  {peer.name}",
                           found[peer.name].get("missing", ""))  # fmt: skip
     with console.status("simulating intervals"):
         rows = coverage_section.coverage_rows()
@@ -85,9 +86,10 @@ def main() -> None:
     page = [
         "# Evidence\n",
         "`make evidence` measures everything on this page again, in one go, with the other "
-        "libraries live, and writes it; nothing here was typed by hand. In short:\n",
+        "libraries live, and writes it; no figure was typed by hand. In short:\n",
         summary.of_soft_labels(found),
         summary.of_traps(found),
+        summary.of_tests(found),
         summary.of_coverage(rows),
         summary.of_speed(found),
         summary.of_paper(count),

@@ -12,7 +12,7 @@ import json
 import sys
 import warnings
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class Answer:
     number: float | None
     error: str = ""
     warned: str = ""
+    # Its answer to the same input without what is bad.
+    to_good: float | None = None
 
 
 def names_of(peer: Peer) -> Names:
@@ -69,6 +71,15 @@ def answer(call: str, names: Names) -> Answer:
     return Answer(number, warned=str(said[0].message) if said else "")
 
 
+def answer_to(question: Question, call: str, names: Names) -> Answer:
+    """Put one question; if its input is bad, also ask about the good part of it."""
+    both = made(question, names)
+    found = answer(call, both)
+    if found.number is None or not question.good:
+        return found
+    return replace(found, to_good=answer(f"ece({question.good})", both).number)
+
+
 def as_number(result: Any) -> float:
     """Make a number of what a library returns; a whole curve or map is none."""
     return float(np.squeeze(np.asarray(result)))
@@ -80,7 +91,7 @@ def ask(peer: Peer, names: Names) -> dict[str, Answer]:
     for question in QUESTIONS:
         call = question.ours if peer is SOFTCAL else question.calls.get(peer.name)
         if call:
-            found[question.title] = answer(call, made(question, names))
+            found[question.title] = answer_to(question, call, names)
     return found
 
 

@@ -60,7 +60,8 @@ def section(rows: list[dict[str, Any]]) -> str:
         f"The share of 95 % intervals that contain the true SMECE ({BINS} bins, U-shaped "
         f"predictions, {DATA_SETS:,} data sets for ours, {BOOTSTRAPPED} with 400 resamples each "
         "for the bootstraps; ± one standard error). Exact soft labels of a calibrated model have "
-        "no noise: every interval is the point 0. The whole grid, 1,350 cells of 2,000 data sets "
-        "each, is in [coverage.csv](coverage.csv), from `benchmarks/coverage.py`.\n",
+        "no noise, and every interval of the bootstrap is the point 0. The whole grid, 1,350 "
+        "cells of 2,000 data sets each, is in [coverage.csv](coverage.csv), from "
+        "`benchmarks/coverage.py`.\n",
         table(head, lines, numbers_from=2),
     ])  # fmt: skip

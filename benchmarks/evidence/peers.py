@@ -64,7 +64,8 @@ PEERS = [
         "probmetrics",
         "import torch\n"
         "from probmetrics.distributions import CategoricalProbs\n"
-        "from probmetrics.metrics import CalibrationError, KolmogorovSmirnovCalibrationMetric\n"
+        "from probmetrics.metrics import (\n"
+        "    CalibrationError, KolmogorovSmirnovCalibrationMetric, Metrics)\n"
         "def two(x): return CategoricalProbs(torch.as_tensor(np.c_[1 - x, x]))",
         "CalibrationError(10).compute(y_true=two(y), y_pred=two(p))",
     ),

@@ -38,9 +38,15 @@ class Question:
     right: str = "formula(y, p)"
     ours: str = SOFTCAL.ece
     calls: dict[str, str] = field(default_factory=lambda: _EVERY_ECE)
-    # The input breaks a rule: the right answer is to say so, `right` that of the good rows.
+    # The input breaks a rule, and the right answer is to say so.
     bad: bool = False
+    # The same input without what is bad, for the library's own answer to it.
+    good: str = ""
     within: float = 1e-5
+
+
+# Bins that span the data cannot be asked about the ends of 0 to 1.
+_FIXED_BINS = {name: call for name, call in _EVERY_ECE.items() if name != "model-diagnostics"}
 
 
 def _only(*names: str) -> dict[str, str]:
@@ -121,6 +127,19 @@ top, rows = P.argmax(axis=1), np.arange(5000)""",
         },
     ),
     Question(
+        "The part of the log loss that is miscalibration",
+        "Here y is the right prediction, so it is the mean Kullback-Leibler divergence of p from "
+        "y. (An estimate may miss it by a little; it cannot be negative.)",
+        _SOFT,
+        right="np.mean(y * np.log(y / p) + (1 - y) * np.log((1 - y) / (1 - p)))",
+        within=0.01,
+        ours="sc.kl_divergence(y, p)",
+        calls={
+            "probmetrics": 'Metrics.from_names(["calib-err_logloss_ts-mix_all"]).compute_all('
+            'y_true=two(y), y_pred=two(p))["calib-err_logloss_ts-mix_all"]',
+        },
+    ),
+    Question(
         "A map fitted on soft labels",
         "Histogram binning with ten equal bins says the mean label of the bin of 0.55.",
         _SOFT,
@@ -165,12 +184,14 @@ y = np.where(rng.random(1000) < p, 0.8, 0.2)""",
 p = np.array([1.0] * 50 + [0.95] * 50)
 y = np.array([1.0] * 40 + [0.0] * 10 + [1.0] * 50)""",
         ours="sc.ece(y, p)",
+        calls=_FIXED_BINS,
     ),
     Question(
         "Predictions of exactly 0",
         "0.0 and 0.05 belong to the same bin of ten.",
         "p = np.array([0.0] * 50 + [0.05] * 50)\ny = np.array([1.0] * 10 + [0.0] * 90)",
         ours="sc.ece(y, p)",
+        calls=_FIXED_BINS,
     ),
     Question(
         "Predictions on an edge, here .3 and there .4",
@@ -192,7 +213,6 @@ p, p4 = np.array([0.25] * 100 + [0.3] * 100), np.array([0.35] * 100 + [0.4] * 10
 n, rare = 20_000_000, 500_000
 p, y = np.full(n, 0.31, np.float32), np.zeros(n, np.float32)
 p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
-        right="rare / n * 0.95",
         ours="sc.ece(y, p)",
         calls=_only("relplot", "torchmetrics", "monai", "netcal", "probcal"),
     ),
@@ -201,6 +221,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         "A rounding error, say, in one row of a thousand. To take it for 1 does no harm.",
         _HARD + "\np[7] = 1 + 1e-7",
         right="formula(y, np.minimum(p, 1))",
+        good="y, np.minimum(p, 1)",
         ours="sc.ece(y, p)",
         bad=True,
     ),
@@ -209,6 +230,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         "One row of a thousand has no prediction.",
         _HARD + "\np[7] = np.nan\ngood = np.arange(1000) != 7",
         right="formula(y[good], p[good])",
+        good="y[good], p[good]",
         ours="sc.ece(y, p)",
         bad=True,
     ),
@@ -217,6 +239,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         "One row of a thousand has no label.",
         _HARD + "\ny[7] = np.nan\ngood = np.arange(1000) != 7",
         right="formula(y[good], p[good])",
+        good="y[good], p[good]",
         ours="sc.ece(y, p)",
         calls={name: call for name, call in _EVERY_ECE.items() if "astype(int)" not in call},
         bad=True,
@@ -226,6 +249,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         "Ten predictions of 1.2 and ten of -0.1, among a thousand.",
         _HARD + "\np[:10], p[10:20] = 1.2, -0.1\ngood = np.arange(1000) >= 20",
         right="formula(y[good], p[good])",
+        good="y[good], p[good]",
         ours="sc.ece(y, p)",
         bad=True,
     ),
@@ -234,6 +258,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         "Half the world writes outcomes so. To read them as 0 and 1 is right, too.",
         _HARD + "\nzero_one, y = y, 2 * y - 1",
         right="formula(zero_one, p)",
+        good="zero_one, p",
         ours="sc.ece(y, p)",
         bad=True,
     ),
@@ -242,8 +267,9 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         "The second Series has the same values, and its index runs backwards. Row by row, or by "
         "index: a library cannot know which is meant.",
         "import pandas as pd\n" + _HARD
-        + "\nright = formula(y, p)\ny, p = pd.Series(y), pd.Series(p, index=range(999, -1, -1))",
-        right="right",
+        + "\ny, p = pd.Series(y), pd.Series(p, index=range(999, -1, -1))",
+        right="formula(y.to_numpy(), p.to_numpy())",
+        good="y.to_numpy(), p.to_numpy()",
         ours="sc.ece(y, p)",
         calls=_only("relplot", "MCGrad", "netcal", "calibre", "probcal", "MAPIE", "calzone-tool",
                     "model-diagnostics", "pycalib"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.evidence.coverage_section import DATA_SETS
+from benchmarks.evidence.rejection_section import verdict
+from benchmarks.evidence.rejections import TESTS
 from benchmarks.evidence.speed_section import faster_than_us, ours_to_floor, timed_peers
 from benchmarks.evidence.timing import SIZES
 from benchmarks.evidence.wrong_numbers import tally
@@ -24,10 +26,28 @@ def of_soft_labels(found: dict[str, Any]) -> str:
 def of_traps(found: dict[str, Any]) -> str:
     sorted_ = tally(found, soft=False)
     counts = {kind: len(names) for kind, names in sorted_.items()}
+    mine = tally(found, soft=False, ours=True)
+    ours = ", ".join(f"{len(names)} {kind}" for kind, names in mine.items())
     return (
         f"- **Traps.** Of the {sum(counts.values())} answers of other libraries to the further "
         f"questions, {counts['right']} are right, nan or unharmed, {counts['refuses']} refuse, and "
-        f"{counts['off']} are other numbers. softcal is right or refuses in all of them."
+        f"{counts['off']} are other numbers. softcal: {ours}. (Of bad input each library is "
+        "judged by what it does to the library's own number.)"
+    )
+
+
+def of_tests(found: dict[str, Any]) -> str:
+    judged = {
+        f"{name} {test}": verdict(rates)
+        for name in TESTS
+        for test, rates in found[name].get("rejections", {}).items()
+        if name != "softcal"
+    }
+    right = [name for name, words in judged.items() if words == "right"]
+    return (
+        f"- **Tests.** Of {len(judged)} tests of other libraries {len(right)} keep their level on "
+        f"soft labels ({', '.join(right)}); the rest reject calibrated models too often or "
+        "too rarely."
     )
 
 

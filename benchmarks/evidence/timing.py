@@ -26,7 +26,7 @@ def times(peer: Peer, names: dict[str, Any]) -> dict[str, Timed]:
     expected = 0.0
     for n in SIZES:
         if expected > TOO_LONG:
-            found[str(n)] = {"why": f"left out: over {TOO_LONG:.0f} s a call"}
+            found[str(n)] = {"why": f"over {TOO_LONG:.0f} s"}
             continue
         found[str(n)] = timed(peer, names, n)
         seconds = found[str(n)].get("seconds")

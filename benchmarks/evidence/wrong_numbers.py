@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from benchmarks.evidence.asking import Answer, right_answer
 from benchmarks.evidence.markdown import code, session, table
 from benchmarks.evidence.peers import PEERS
-from benchmarks.evidence.questions import CONTROL, FORMULA, QUESTIONS, Question
+from benchmarks.evidence.questions import CONTROL, FORMULA, QUESTIONS, SOFT, Question
 
 LONGEST = 70  # letters of an error shown
+ACCIDENTS = ("IndexError", "KeyError", "AttributeError")
 DIGITS = 12  # decimals that are not rounding
+RULE = (
+    " The right thing is to refuse; the number below is that without the fault, and each library "
+    "is held against its own answer to that."
+)
 
 
 def number(value: float) -> str:
@@ -20,6 +26,8 @@ def number(value: float) -> str:
 
 
 def shortened(text: str) -> str:
+    """Cut a message, and leave out where on this machine a file is."""
+    text = re.sub(r" \(/.*\)", "", text)
     return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + "…"
 
 
@@ -34,22 +42,25 @@ def said(answer: Answer) -> str:
 def verdict(question: Question, right: float, answer: Answer) -> str:
     """Judge an answer by the numbers alone."""
     if answer.number is None:
-        return "refuses"
+        return "fails" if answer.error.startswith(ACCIDENTS) else "refuses"
     if math.isnan(answer.number):
         return "answers nan"
     if question.bad:
-        return _of_bad_input(right, answer.number, question.within)
+        return _of_bad_input(question, right, answer)
     away = abs(answer.number - right)
     if away > question.within:
         return f"**off by {away:.2g}**"
     return "right" if away < 1e-9 or question.within > 1e-3 else f"right to {away:.0e}"
 
 
-def _of_bad_input(right: float, found: float, within: float) -> str:
-    if math.isnan(right):
+def _of_bad_input(question: Question, right: float, answer: Answer) -> str:
+    """Judge by how far the bad part moved the library's own number: its bins are not at issue."""
+    assert answer.number is not None  # noqa: S101
+    good = right if answer.to_good is None else answer.to_good
+    if math.isnan(good):
         return "**answers without a word**"
-    away = abs(found - right)
-    return "unharmed" if away <= within else f"**silent, off by {away:.2g}**"
+    away = abs(answer.number - good)
+    return "unharmed" if away <= question.within else f"**silent, off by {away:.2g}**"
 
 
 def row(name: str, call: str, question: Question, right: float, answer: Answer) -> list[str]:
@@ -85,14 +96,15 @@ def section(found: dict[str, Any]) -> str:
         "## Wrong numbers\n",
         "Each question is a piece of code that makes y (labels) and p (predictions), the right "
         "answer by a formula of two lines, and what came back when the call was run. Copy any of "
-        "them. The binned error is the same formula for 0/1 labels (ECE) and soft ones (SMECE):\n",
+        "them. *Refuses* is an error, *fails* one that looks like an accident, *off by* how far a "
+        "number is from the right one. The binned error is the same formula for 0/1 labels (ECE) "
+        "and soft ones (SMECE):\n",
         session(FORMULA),
     ]
     for place, question in enumerate(QUESTIONS, 1):
-        rule = "The right thing is to refuse; the number is that of the good rows. "
         parts += [
             f"\n### {place}. {question.title}\n",
-            (rule if question.bad else "") + question.words + "\n",
+            question.words + (RULE if question.good else "") + "\n",
             block(question),
             "",
             table(("library", "call", "returned", "verdict"), rows_of(question, found)),
@@ -106,13 +118,19 @@ def how_imported() -> str:
     return "```text\n" + "\n\n".join(lines) + "\n```"
 
 
-def tally(found: dict[str, Any], *, soft: bool) -> dict[str, list[str]]:
-    """Sort the libraries' answers by verdict: the first question on soft labels, or all traps."""
-    sorted_: dict[str, list[str]] = {"right": [], "refuses": [], "off": []}
+def tally(found: dict[str, Any], *, soft: bool, ours: bool = False) -> dict[str, list[str]]:
+    """Sort the answers by verdict, to the question on soft labels or to all the traps."""
+    kinds: dict[str, list[str]] = {"right": [], "refuses": [], "off": []}
     for question in QUESTIONS:
-        if question is CONTROL or (question.title == "Soft labels") != soft:
-            continue
-        for line in rows_of(question, found)[bool(question.ours) :]:
-            kind = "off" if "**" in line[3] else "refuses" if "refuses" in line[3] else "right"
-            sorted_[kind].append(line[0])
-    return sorted_
+        if question is not CONTROL and (question is SOFT) == soft:
+            for name, _, _, words in rows_of(question, found):
+                if name.startswith("softcal") == ours:
+                    kinds[kind_of(words)].append(name)
+    return kinds
+
+
+def kind_of(words: str) -> str:
+    """Sort a verdict."""
+    if "**" in words:
+        return "off"
+    return "refuses" if words in ("refuses", "fails") else "right"
