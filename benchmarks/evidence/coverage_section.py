@@ -47,13 +47,13 @@ def share(value: float, of: int) -> str:
 def section(rows: list[dict[str, Any]]) -> str:
     """Write the coverage of both, and where the whole grid is."""
     lines = [
-        [row["label"], row["curve"], f"{row['n']:,}", f"{row['theta']:.4f}",
+        [f"{row['label']}, {row['curve']}", f"{row['n']:,}", f"{row['theta']:.4f}",
          share(row["coverage"], DATA_SETS), f"{row['width']:.4f}",
          share(row["percentile_coverage"], BOOTSTRAPPED), f"{row['percentile_width']:.4f}",
          share(row["bca_coverage"], BOOTSTRAPPED)]
         for row in rows
     ]  # fmt: skip
-    head = ("labels", "model", "n", "true SMECE", "`smece_interval`", "width",
+    head = ("labels, model", "n", "true SMECE", "`smece_interval`", "width",
             "percentile bootstrap", "width", "BCa bootstrap")  # fmt: skip
     return "\n".join([
         "## The interval\n",
@@ -63,5 +63,5 @@ def section(rows: list[dict[str, Any]]) -> str:
         "no noise, and every interval of the bootstrap is the point 0. The whole grid, 1,350 "
         "cells of 2,000 data sets each, is in [coverage.csv](coverage.csv), from "
         "`benchmarks/coverage.py`.\n",
-        table(head, lines, numbers_from=2),
+        table(head, lines, numbers_from=1),
     ])  # fmt: skip

@@ -40,4 +40,4 @@ def section() -> str:
         **{name: installed_version(name) for name in WITH},
         "day": datetime.now(tz=UTC).strftime("%Y-%m-%d"),
     }
-    return "## Where\n\n" + table(("", ""), [list(fact) for fact in facts.items()])
+    return "## Where\n\n" + table(("what", "which"), [list(fact) for fact in facts.items()])

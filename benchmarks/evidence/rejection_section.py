@@ -24,12 +24,13 @@ def verdict(rates: dict[str, float | str]) -> str:
 
 def section(found: dict[str, Any]) -> str:
     """Write who rejects what."""
-    lines = []
+    lines, calls = [], []
     for name, tests in TESTS.items():
         for test, rates in found[name].get("rejections", {}).items():
             shown = [rate if isinstance(rate, str) else f"{rate:.3f}" for rate in rates.values()]
             label = f"{name} {found[name]['version']}, {test}"
-            lines.append([label, code(tests[test]), *shown, verdict(rates)])
+            lines.append([label, verdict(rates), *shown])
+            calls.append([label, code(tests[test])])
     words = (
         f"The share of {DATA_SETS} data sets of 1,000 rows whose p-value is below {LEVEL}. The "
         "chances q are uniform; a 0/1 label is 1 with chance q, a soft label is drawn from "
@@ -38,5 +39,11 @@ def section(found: dict[str, Any]) -> str:
         "for that), the others as often as possible. A test that takes p(1 - p) for the variance "
         "of a soft label can be right for 0/1 labels only.\n"
     )
-    head = ("test", "p-value", *KINDS, "on soft labels")
-    return "## Tests of calibration\n\n" + words + "\n" + table(head, lines, numbers_from=2)
+    head = ("test", "on soft labels", *KINDS)
+    return "\n".join([
+        "## Tests of calibration\n",
+        words,
+        table(head, lines, numbers_from=2),
+        "\nTheir p-values are\n",
+        table(("test", "call"), calls),
+    ])  # fmt: skip
