@@ -13,7 +13,7 @@ import pytest
 from benchmarks.evidence.asking import Answer, answer_to, names_of, right_answer
 from benchmarks.evidence.peers import PEERS, SOFTCAL, Peer, installed_version
 from benchmarks.evidence.questions import CONTROL, QUESTIONS, SOFT, Question
-from benchmarks.evidence.rejection_section import verdict as test_verdict
+from benchmarks.evidence.rejection_section import verdict as judged_by_rates
 from benchmarks.evidence.wrong_numbers import block, row, verdict
 
 PAGE = (Path(__file__).parent.parent / "docs" / "evidence.md").read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def test_bad_input_is_judged_by_what_it_does_to_the_number() -> None:
     [(0.05, "right"), (0.0, "**too rarely**"), (1.0, "**rejects the calibrated**")],
 )
 def test_a_test_is_judged_by_calibrated_soft_labels(rate: Any, words: str) -> None:
-    assert test_verdict({"soft, calibrated": rate}) == words
+    assert judged_by_rates({"soft, calibrated": rate}) == words
 
 
 def test_every_library_is_on_the_page_whether_it_ran_or_not() -> None:
