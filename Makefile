@@ -4,7 +4,7 @@ PYTHON ?= python3
 SYSTEM := python3-venv default-jre-headless chromium
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test bench scale startup dist release-check system clean
+.PHONY: demo check lint types layers docs test bench evidence scale startup dist release-check system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -29,6 +29,10 @@ docs: .venv/dev
 
 bench: .venv/bench
 	$(BIN)/python benchmarks/speed.py
+
+# Asks every other library, live; a quarter of an hour.
+evidence: .venv/evidence
+	$(BIN)/python -m benchmarks.evidence
 
 scale: .venv/dev system
 	$(BIN)/python benchmarks/scale.py

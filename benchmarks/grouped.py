@@ -1,6 +1,6 @@
 """Rows that belong together, and weights: how intervals, test and comparison hold up.
 
-    .venv/bin/python benchmarks/grouped.py [--sets 1000]
+    .venv/bin/python -m benchmarks.grouped [--sets 1000]
 
 Writes docs/grouped.csv. Patients have several rows each and share their luck, or each row is its
 own; weights are all 1, or vary by a factor of ten and more. Labels are drawn from
@@ -23,7 +23,7 @@ from rich.progress import track
 from scipy.special import ndtr, ndtri
 
 import softcal as sc
-from paired import write_csv
+from benchmarks.paired import write_csv
 from softcal.inference.joint import JointTable, joint_table
 from softcal.inference.paired_interval import DifferenceIntervals
 

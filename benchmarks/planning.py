@@ -1,6 +1,6 @@
 """Does a plan keep its word? Planned widths and powers against those of simulated studies.
 
-    .venv/bin/python benchmarks/planning.py [--studies 500]
+    .venv/bin/python -m benchmarks.planning [--studies 500]
 
 Writes docs/planning_width.csv and docs/planning_power.csv. Widths: models and labels of many
 kinds, the assumptions known exactly; planned width over the mean width of `smece_interval`. Powers:
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 import softcal as sc
-from paired import joint_sums, model_sums, write_csv
+from benchmarks.paired import joint_sums, model_sums, write_csv
 from softcal.inference.intervals import interval_limits
 from softcal.inference.paired_interval import DifferenceIntervals
 from softcal.planning.plans import Assumptions, pilot_correlation, plan_difference
@@ -148,8 +147,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=500)
     studies = parser.parse_args().studies
-    # Python puts this folder first, and Numba would take coverage.py here for the package.
-    sys.path.remove(str(Path(__file__).resolve().parent))
     console = Console(stderr=True)
     cells = list(itertools.product(LABELS, PRIVATE, DIFFERENCES))
     powers = [power(*cell, studies) for cell in track(cells, "powers", console=console)]

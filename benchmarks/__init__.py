@@ -1,0 +1,1 @@
+"""What we measure ourselves and others by; a package, so that one file can use another's work."""

@@ -1,0 +1,1 @@
+"""`make evidence`: every claim measured again, live, and written to docs/evidence.md."""

@@ -1,0 +1,117 @@
+"""Put every question, test and size of data to one library, in a process of its own.
+
+    python -m benchmarks.evidence.asking NAME ANSWERS.json
+
+A library that fails to import, crashes or patches another one so harms nobody else's figures.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import warnings
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.evidence.peers import PEERS, SOFTCAL, Peer, installed_version
+from benchmarks.evidence.questions import FORMULA, QUESTIONS, Question
+
+Names = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: a number, or the words of an error; and what was warned of."""
+
+    number: float | None
+    error: str = ""
+    warned: str = ""
+    # Its answer to the same input without what is bad.
+    to_good: float | None = None
+
+
+def names_of(peer: Peer) -> Names:
+    """Import a library, and call its ECE `ece`."""
+    names: Names = {"np": np}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(peer.imports, names)  # noqa: S102 - the page shows this text
+    if peer.ece:
+        names["ece"] = eval(f"lambda y, p: {peer.ece}", names)  # noqa: S307
+    return names
+
+
+def right_answer(question: Question) -> float:
+    """Compute the right answer by arithmetic alone."""
+    return float(eval(question.right, made(question, {})))  # noqa: S307
+
+
+def made(question: Question, names: Names) -> Names:
+    """Make a question's data, beside the names of a library."""
+    both = dict(names)
+    exec(FORMULA, both)  # noqa: S102
+    exec(question.setup, both)  # noqa: S102
+    return both
+
+
+def answer(call: str, names: Names) -> Answer:
+    """Run one call, quietly, and keep what it says."""
+    with warnings.catch_warnings(record=True) as heard, redirect_stdout(io.StringIO()):
+        warnings.simplefilter("always")
+        try:
+            number = as_number(eval(call, names))  # noqa: S307
+        except Exception as error:  # whatever a library raises is its answer
+            return Answer(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
+    said = [w for w in heard if issubclass(w.category, UserWarning | RuntimeWarning)]
+    return Answer(number, warned=str(said[0].message) if said else "")
+
+
+def answer_to(question: Question, call: str, names: Names) -> Answer:
+    """Put one question; if its input is bad, also ask about the good part of it."""
+    both = made(question, names)
+    found = answer(call, both)
+    if found.number is None or not question.good:
+        return found
+    return replace(found, to_good=answer(f"ece({question.good})", both).number)
+
+
+def as_number(result: Any) -> float:
+    """Make a number of what a library returns; a whole curve or map is none."""
+    return float(np.squeeze(np.asarray(result)))
+
+
+def ask(peer: Peer, names: Names) -> dict[str, Answer]:
+    """Put every question meant for this library."""
+    found = {}
+    for question in QUESTIONS:
+        call = question.ours if peer is SOFTCAL else question.calls.get(peer.name)
+        if call:
+            found[question.title] = answer_to(question, call, names)
+    return found
+
+
+def main() -> None:
+    from benchmarks.evidence.rejections import rejection_rates
+    from benchmarks.evidence.timing import times
+
+    name, to = sys.argv[1:]
+    peer = next(peer for peer in [SOFTCAL, *PEERS] if peer.name == name)
+    result: Names = {"version": installed_version(name)}
+    try:
+        names = names_of(peer)
+    except Exception as error:  # why it cannot be had is a line of the page
+        result["missing"] = f"{type(error).__name__}: {error}"
+    else:
+        result["answers"] = {title: asdict(said) for title, said in ask(peer, names).items()}
+        result["rejections"] = rejection_rates(peer, names)
+        result["times"] = times(peer, names)
+    Path(to).write_text(json.dumps(result), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

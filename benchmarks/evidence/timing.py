@@ -1,0 +1,54 @@
+"""How long one library takes for ECE, beside the floor and softcal in the same process."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+import softcal as sc
+from benchmarks.evidence.peers import SOFTCAL, Peer
+from benchmarks.speed import BINS, Call, least_time, peak_megabytes
+from benchmarks.speed import PEERS as TIMED
+
+SIZES = (10**3, 10**5, 10**6, 10**7)
+TOO_LONG = 20.0  # seconds a call
+Timed = dict[str, float | str | None]
+
+
+def times(peer: Peer, names: dict[str, Any]) -> dict[str, Timed]:
+    """Time ECE at each size until a call would take too long."""
+    if peer is SOFTCAL or not (peer.ece or peer.timed_as):
+        return {}
+    found: dict[str, Timed] = {}
+    expected = 0.0
+    for n in SIZES:
+        if expected > TOO_LONG:
+            found[str(n)] = {"why": f"over {TOO_LONG:.0f} s"}
+            continue
+        found[str(n)] = timed(peer, names, n)
+        seconds = found[str(n)].get("seconds")
+        expected = 10 * seconds if isinstance(seconds, float) else TOO_LONG + 1
+    return found
+
+
+def timed(peer: Peer, names: dict[str, Any], n: int) -> Timed:
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(np.float64)
+    call: Call
+    call = TIMED[peer.timed_as](y, p) if peer.timed_as else lambda: names["ece"](y, p)
+    floor = least_time(lambda: p.sum() + y.sum(), budget=0.1)
+    ours = least_time(lambda: sc.reliability(y, p, bins=BINS), budget=0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            start = time.perf_counter()
+            megabytes = peak_megabytes(call)
+            once = time.perf_counter() - start
+            seconds = once if once > 2 else least_time(call, budget=0.4)
+        except Exception as error:  # a library that fails is a line of the table
+            return {"why": f"fails: {type(error).__name__}"}
+    return {"seconds": seconds, "floor": floor, "ours": ours, "megabytes": megabytes}
