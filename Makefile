@@ -4,7 +4,7 @@ PYTHON ?= python3
 SYSTEM := python3-venv default-jre-headless chromium
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test bench evidence scale startup dist release-check system clean
+.PHONY: demo check lint types layers docs test bench evidence scale startup fuzz dist release-check system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -47,6 +47,9 @@ dist: .venv/release
 
 release-check: dist
 	$(BIN)/python tools/check_release.py
+
+fuzz: .venv/fuzz
+	PYTHONPATH=tests $(BIN)/python tools/fuzz.py
 
 # The tests start a Spark cluster, which needs Java, and open the report in a real browser.
 system:

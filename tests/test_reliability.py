@@ -315,7 +315,7 @@ def spoilt(**changes: object) -> dict[str, Any]:
         (spoilt(schema=True), "of schema True"),
         (spoilt(schema=1.0), "of schema 1.0"),
         (
-            spoilt(sums={"count": [2**62, 2**62], "weight": [1, 1], "label": [0.2, 0.7]}),
+            spoilt(sums={"count": [2**53, 2**53], "weight": [1, 1], "label": [0.2, 0.7]}),
             "contradict",
         ),
         (

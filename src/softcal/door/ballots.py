@@ -122,7 +122,12 @@ def listed(names: Sequence[Any]) -> str:
 
 def different_names(names: Sequence[Any], size: int, what: str) -> tuple[Any, ...]:
     """Check names the caller gave: as many as asked for, no two alike."""
-    given = tuple(names)
+    try:
+        given = tuple(names)
+        set(given)
+    except TypeError as error:
+        message = f"{what} must be a list of names, such as text or numbers: {error}."
+        raise InputTypeError(message) from error
     if len(given) != size or len(set(given)) != size:
         message = (
             f"{what} must be {size} different names, one for each of them: got {len(given)}, of "

@@ -24,6 +24,7 @@ from softcal.door.rules import (
     Spread,
     is_bad_vote,
     is_bad_weight,
+    is_whole,
 )
 from softcal.door.votes import Votes
 from softcal.errors import InputError
@@ -190,7 +191,7 @@ def as_float64(part: Column) -> FloatArray:
 
 
 def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
-    if isinstance(n_votes, int | np.integer) and not isinstance(n_votes, bool):
+    if is_whole(n_votes):
         return np.broadcast_to(column([n_votes], name), (size,))
     return column(n_votes, name)
 

@@ -69,6 +69,11 @@ class Rule(NamedTuple):
         )
 
 
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number, which a truth value or a span of time is not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
 def is_bad_weight(w: _Values) -> Marks:
     """Mark weights that are neither 0 nor of a size whose square is a normal number."""
     bad: Marks = ~(((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0))

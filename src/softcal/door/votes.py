@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -251,7 +252,7 @@ class Votes:
         array([[0.667, 0.333],
                [0.25 , 0.75 ]])
         """
-        if not 0 < pseudo_votes < _MOST_VOTES:
+        if not isinstance(pseudo_votes, Real) or not 0 < pseudo_votes < _MOST_VOTES:
             message = f"pseudo_votes must be above 0 and finite: got {pseudo_votes!r:.60}."
             raise InputError(message)
         more = self.counts + np.float64(pseudo_votes)

@@ -176,6 +176,12 @@ def compare_tables(joint: JointTable, level: float = 0.95) -> Comparison:
     1.0
     """
     refuse_bad_level(level)
+    if not isinstance(joint, JointTable):
+        message = (
+            f"compare_tables takes what joint_table gives: got {type(joint).__name__}. For arrays "
+            "use compare."
+        )
+        raise InputTypeError(message)
     smece_a, smece_b = joint.a.smece, joint.b.smece
     low, high, pvalue = -1.0, 1.0, 1.0  # one row, or group, says nothing about the others
     clusters = joint.a.clusters

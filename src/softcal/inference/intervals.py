@@ -7,12 +7,13 @@ assumed, the formulas and the evidence are in docs/uncertainty.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from softcal.errors import InputError
+from softcal.errors import InputError, InputTypeError
 from softcal.inference.folded import mean_abs
 from softcal.inference.gaps import Gaps, noise_floor
 from softcal.table.reliability import Reliability, refuse_no_table
@@ -184,6 +185,9 @@ def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
 
 def refuse_bad_level(level: float) -> None:
     """Refuse a level that is no probability."""
+    if not isinstance(level, Real):
+        message = f"level must be a number between 0 and 1: got {level!r:.60}."
+        raise InputTypeError(message)
     if not 0 < level < 1:
         message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
         raise InputError(message)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from softcal.table.reliability import Reliability
 
 _TERMS = np.arange(12)  # of each series; the first left out is below 1e-16 where it is used
+_CERTAIN = 1e-3  # below it the chance is 1 in every digit, and 1/x^2 may overflow
 _SWITCH = 1.5  # below, the series in 1/x converge faster; above, those in x
 
 
@@ -200,7 +201,7 @@ def _chance_of_greatest(x: float) -> float:
     \[ 4 \sum_{k \ge 0} (-1)^k \Phi(-(2k + 1) x)
        = 1 - \frac4\pi \sum_{k \ge 0} \frac{(-1)^k}{2k + 1} e^{-(2k + 1)^2 \pi^2 / 8 x^2} \]
     """
-    if not x:
+    if x < _CERTAIN:
         return 1.0
     odd, sign = 2 * _TERMS + 1, (-1.0) ** _TERMS
     if x > _SWITCH:
@@ -220,7 +221,7 @@ def _chance_of_range(x: float) -> float:
     \[ 8 \sum_{k \ge 1} (-1)^{k-1} k\, \Phi(-kx) = 1 - 8 \sum_{k \ge 0}
        \Bigl( \frac1{x^2} + \frac1{(2k + 1)^2 \pi^2} \Bigr) e^{-(2k + 1)^2 \pi^2 / 2 x^2} \]
     """
-    if not x:
+    if x < _CERTAIN:
         return 1.0
     if x > _SWITCH:
         k = _TERMS + 1

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from softcal.table.bins import BinsLike
 
+_ROUNDING = 1e-9
+"""Of what a bin weighs: where all pairs of its rows weigh less, they are but rounding."""
+
 
 def squared_gap_debiased(
     y_true: npt.ArrayLike,
@@ -42,7 +45,8 @@ def squared_gap_debiased(
     -------
     float
         An estimate of a square, but itself no square: about 0 for a calibrated model, and then as
-        often below as above. A bin of one row says nothing of its gap, and adds 0.
+        often below as above. A bin of one row, or in which one has all the weight but for
+        rounding, says nothing of its gap, and adds 0.
 
     Examples
     --------
@@ -64,9 +68,8 @@ def squared_gap_debiased_from_table(rel: Reliability) -> float:
     -0.0133
     """
     rel.smece  # noqa: B018  refuses an empty table
-    several = rel.count > 1
     s = rel.sums
-    weight = s.weight[several]
+    pairs = s.weight**2 - s.weight_sq
+    several = pairs > _ROUNDING * s.weight**2
     products = s.residual[several] ** 2 - s.residual_var[several]
-    pairs = weight**2 - s.weight_sq[several]
-    return float((weight * products / pairs).sum() / s.weight.sum())
+    return float((s.weight[several] * products / pairs[several]).sum() / s.weight.sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,7 +112,8 @@ def dawid_skene(votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 
            [1., 0.]])
     """
     ballots = _ballots(votes)
-    if max_iterations < 1 or not 0 <= tolerance < np.inf:
+    numbers = isinstance(max_iterations, Real) and isinstance(tolerance, Real)
+    if not numbers or max_iterations < 1 or not 0 <= tolerance < np.inf:
         message = (
             "max_iterations must be 1 or more and tolerance 0 or more: got "
             f"{max_iterations!r:.30} and {tolerance!r:.30}."

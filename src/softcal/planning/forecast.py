@@ -12,6 +12,7 @@ are a fixed set, so the same question always has the same answer.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from softcal.door.rules import is_whole
 from softcal.errors import InputError, InputTypeError
 from softcal.inference.intervals import interval_limits
 from softcal.planning.pilots import FEWEST_ITEMS, learned
@@ -282,7 +284,7 @@ def _refuse_bad_items(items: int) -> None:
 
 
 def _refuse_no_integer(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not is_whole(value):
         message = f"{name} must be a whole number: got {value!r:.60}."
         raise InputTypeError(message)
 
@@ -295,8 +297,8 @@ def refuse_outside(
         message = f"{name} must be a number: got {value!r:.60}."
         raise InputTypeError(message)
     inside = low <= value <= high if closed else low < value < high
-    if not inside or math.isinf(value):
+    if not inside or abs(value) > sys.float_info.max:
         upper = f"and {'at most' if closed else 'below'} {high:g}" if math.isfinite(high) else ""
         lower = f"{'at least' if closed else 'above'} {low:g}"
-        message = f"{name} must be {f'{lower} {upper}'.strip()}: got {value!r}."
+        message = f"{name} must be {f'{lower} {upper}'.strip()}: got {value!r:.60}."
         raise InputError(message)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from softcal.errors import InputError
+from softcal.errors import InputError, InputTypeError
 from softcal.inference.joint import refuse_many_bins
 from softcal.planning.difference_forecast import pilot_correlation, power_of_difference
 from softcal.planning.forecast import (
@@ -122,6 +122,7 @@ def plan(
     >>> plan(assumptions, half_width=0.02, item_cost=10).votes
     8
     """
+    _refuse_others(assumptions)
     refuse_outside("half_width", half_width, 0, 1)
     refuse_outside("level", level, 0, 1)
     costs = _Costs.of(item_cost, vote_cost)
@@ -168,6 +169,7 @@ def plan_budget(
     >>> found.items, found.votes, found.cost, round(found.half_width, 3)
     (555, 8, 9990.0, 0.02)
     """
+    _refuse_others(assumptions)
     refuse_outside("budget", budget, 0, math.inf)
     refuse_outside("level", level, 0, 1)
     costs = _Costs.of(item_cost, vote_cost)
@@ -229,6 +231,7 @@ def plan_difference(
     >>> found.items, round(found.power, 2)
     (401, 0.8)
     """
+    _refuse_others(assumptions)
     refuse_outside("difference", difference, 0, 1)
     refuse_outside("correlation", correlation, -1, 1)
     refuse_outside("power", power, 0, 1)
@@ -252,6 +255,15 @@ def plan_difference(
 
 
 # The search
+
+
+def _refuse_others(assumptions: object) -> None:
+    if not isinstance(assumptions, Assumptions):
+        message = (
+            f"a plan starts from assumptions: got {type(assumptions).__name__}. Make them with "
+            "Assumptions.from_pilot or Assumptions.stated."
+        )
+        raise InputTypeError(message)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from softcal.door import inputs
 from softcal.door.inputs import Names, Rows
-from softcal.errors import InputError
+from softcal.errors import InputError, InputTypeError
 from softcal.inference.intervals import Interval, smece_interval
 from softcal.measures import metrics
 from softcal.repair.folds import folds as dealt
@@ -202,6 +203,9 @@ def _by_appearance(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 
 
 def _refuse_unknown(methods: Sequence[str]) -> None:
+    if isinstance(methods, str) or not isinstance(methods, Collection):
+        message = f"methods must be a list of names: got {methods!r:.60}."
+        raise InputTypeError(message)
     unknown = [method for method in methods if method not in BINARY_METHODS]
     if unknown or not methods:
         message = (

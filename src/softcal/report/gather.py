@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcal.door.arrays import to_array
 from softcal.errors import InputError
 from softcal.inference.joint import JointTable, joined_rows
 from softcal.table.reliability import Reliability, from_rows
@@ -137,6 +138,10 @@ def _slices(column: Any, rows: int) -> Iterator[tuple[str, npt.NDArray[np.intp]]
         different, number = np.unique(texts, return_inverse=True)
         inverse = number[coded.indices.to_numpy(zero_copy_only=False)]
     else:
+        shape = to_array(column, "by").shape
+        if len(shape) != 1:
+            message = f"by must be one column: it has shape {shape}."
+            raise InputError(message)
         different, inverse = np.unique([_text(value) for value in column], return_inverse=True)
     _refuse_many_slices(different.size)
     if inverse.size != rows:

@@ -76,7 +76,11 @@ def batches(
 def files_of(source: Paths) -> list[Path]:
     """List the files that a path, a pattern, a folder or several of these stand for."""
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
-    return [path for one in several for path in _files_of_one(Path(one))]
+    try:
+        return [path for one in several for path in _files_of_one(Path(one))]
+    except (OSError, UnicodeEncodeError) as error:
+        message = f"cannot read {str(source)!r:.100}: {error!s:.100}"
+        raise InputError(message) from error
 
 
 def _files_of_one(path: Path) -> list[Path]:

@@ -23,7 +23,7 @@ from softcal.door.rules import (
     Rule,
     Spread,
 )
-from softcal.errors import InputError
+from softcal.errors import InputError, InputTypeError
 from softcal.sources.pieces import refuse_type, refuse_unknown
 from softcal.sources.tally import Key, Roles, Tables, refuse_many_slices, refuse_nothing
 from softcal.table.kernel import SUM_NAMES, Sums
@@ -74,6 +74,9 @@ def _refuse_columns(frame: Any, roles: Roles) -> None:
         kind = schema[name]
         if not (kind.is_numeric() or str(kind) == "Boolean"):
             refuse_type(name, kind, "the frame")
+    if roles.by is not None and schema[roles.by].is_nested():
+        message = f"{roles.by} must hold single values to slice by: it holds {schema[roles.by]}."
+        raise InputTypeError(message)
 
 
 def _model_key(roles: Roles) -> list[str]:

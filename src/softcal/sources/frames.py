@@ -55,7 +55,7 @@ def stream_pieces(source: Any, wanted: Wanted) -> Iterator[Piece]:
     if hasattr(source, "scanner"):
         refuse_unknown(wanted, source.schema.names, _PLACE)
         source = source.scanner(columns=wanted.names).to_reader()
-    elif not hasattr(source, "__arrow_c_stream__"):
+    elif not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):  # or a column
         message = (
             f"cannot scan a {type(source).__name__}: pass a path, or a pandas, Polars, PyArrow, "
             "DuckDB, Dask or Spark frame; for arrays use reliability(y_true, y_prob)."

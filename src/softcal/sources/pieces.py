@@ -72,7 +72,7 @@ def slice_values(column: Any, name: str) -> Any:
     whole = _one_array(column)
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
-    if pa.types.is_nested(whole.type):
+    if pa.types.is_nested(whole.type) or isinstance(whole.type, pa.BaseExtensionType):
         message = f"{name} must hold single values to slice by: it holds {whole.type}."
         raise InputTypeError(message)
     return whole

@@ -62,6 +62,7 @@ def _batches(path: Path, wanted: Wanted, number: int, part: _Part) -> Iterator[B
         try:
             for table in part.decode():
                 if table.num_rows:
+                    table.validate(full=True)  # else a damaged file leads Arrow out of bounds
                     yield columns_of(table, wanted)
         except _NotANumber as found:
             # Only now does the row's number in the file matter: count the rows before the piece.
@@ -93,7 +94,7 @@ def _readable(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         message = f"no such file: {path}"
         raise InputError(message) from error
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         message = f"cannot read {path}: {' '.join(str(error).split()):.300}"
         raise InputError(message) from error
 
@@ -258,7 +259,7 @@ def _json_lines(path: Path, wanted: Wanted) -> Iterator[_Part]:
 
     blocks = _text_blocks(path)
     first, size = next(blocks, (b"", 0))
-    found = json.read_json(pa.BufferReader(first)).schema
+    found = _read_json(first).schema
     refuse_unknown(wanted, found.names, path.name)
     refuse_other_types(wanted, found, path.name)
     types = {name: found.field(name).type for name in wanted.names}
@@ -279,12 +280,20 @@ def _json_type(found: Any) -> Any:
 
 
 def _json_block(parse: Any, block: bytes) -> Iterator[Any]:
+    if block.strip():
+        yield _read_json(block, parse)
+
+
+def _read_json(block: bytes, parse: Any = None) -> Any:
     import pyarrow as pa
     from pyarrow import json
 
-    if block.strip():
-        options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
-        yield json.read_json(pa.BufferReader(block), options, parse)
+    if not block.lstrip().startswith(b"{"):  # Arrow crashes where the first line is null
+        message = f"every line must be an object, {{...}}: one starts with {block.lstrip()[:20]!r}."
+        raise pa.ArrowInvalid(message)
+    # One block, however long its lines are: Arrow would refuse a line longer than a block.
+    options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    return json.read_json(pa.BufferReader(block), options, parse)
 
 
 _TEXT = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
-from softcal.errors import InputTypeError
+from softcal.errors import InputError, InputTypeError
 from softcal.extras import naming_the_extra
 from softcal.sources.batches import all_pieces, files_of
 from softcal.sources.tally import Roles, Tables, sorting_key, tally
@@ -86,7 +87,8 @@ def scan(
     >>> {name: round(rel.smece, 4) for name, rel in both.items()}
     {'prob_rf_all': 0.0952, 'prob_lr_geometry': 0.1067}
     """
-    preds = (y_prob,) if isinstance(y_prob, str) else tuple(y_prob)
+    several = isinstance(y_prob, Iterable) and not isinstance(y_prob, str)
+    preds: tuple[Any, ...] = tuple(y_prob) if several else (y_prob,)
     found = _tables(source, Roles(y_true, preds, sample_weight, n_votes), Bins.of(bins))
     tables = {key.y_prob: table for key, table in found.items()}
     return tables[y_prob] if isinstance(y_prob, str) else {name: tables[name] for name in preds}
@@ -126,11 +128,15 @@ def scan_by(
     >>> folds["0"], sum(folds.values())
     (Reliability(n=138, bins=10), Reliability(n=1377, bins=10))
     """
+    _refuse_other_names({"by": by})
     found = _tables(source, Roles(y_true, (y_prob,), sample_weight, n_votes, by), Bins.of(bins))
     return {key.value: found[key] for key in sorted(found, key=sorting_key)}
 
 
 def _tables(source: Any, roles: Roles, bins: Bins) -> Tables:
+    weight = {} if roles.sample_weight is None else {"sample_weight": roles.sample_weight}
+    for pred in roles.y_prob:
+        _refuse_other_names({"y_true": roles.y_true, "y_prob": pred, **weight})
     if roles.n_votes is not None and not isinstance(roles.n_votes, str):
         roles = roles._replace(n_votes=_whole(roles.n_votes))
     roles.refuse_impossible()
@@ -142,13 +148,27 @@ def _tables(source: Any, roles: Roles, bins: Bins) -> Tables:
     from softcal.sources.engines import engine_tables
     from softcal.sources.frames import frame_pieces, stream_pieces
 
-    frame = nw.from_native(source, pass_through=True)
+    try:
+        frame = nw.from_native(source, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        message = f"no two columns of the frame may have one name: {' '.join(str(error).split())}"
+        raise InputError(message) from error
     if isinstance(frame, nw.LazyFrame):
         return engine_tables(frame, roles, bins)
     if isinstance(frame, nw.DataFrame):
         pieces = frame_pieces(frame, roles.wanted)
         return tally(pieces, roles, bins, at_most=len(pieces))
     return tally(stream_pieces(source, roles.wanted), roles, bins)
+
+
+def _refuse_other_names(named: dict[str, Any]) -> None:
+    for what, name in named.items():
+        if not isinstance(name, str):
+            message = (
+                f"{what} must be the name of a column, which is text: got {name!r:.60}. Of a frame "
+                "with other names, pass frame.rename(columns=str); for arrays use reliability."
+            )
+            raise InputTypeError(message)
 
 
 def _whole(n_votes: Any) -> int:

@@ -208,6 +208,11 @@ def _sliced(batch: Batch, by: str) -> Iterator[tuple[Any, Batch]]:
     order = codes.argsort(kind="stable")
     starts = codes[order].searchsorted(np.arange(len(coded.dictionary) + 1))
     columns = {name: column[order] for name, column in batch.items() if name != SLICES}
-    for k, value in enumerate(coded.dictionary.to_pylist()):
+    try:
+        values = coded.dictionary.to_pylist()
+    except (OverflowError, ValueError) as error:
+        message = f"{by} must hold values that Python can hold to slice by: {error}."
+        raise InputError(message) from error
+    for k, value in enumerate(values):
         part = slice(starts[k], starts[k + 1])
         yield value, {name: column[part] for name, column in columns.items()}

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from softcal.door.arrays import Column, column
 from softcal.door.inputs import FloatArray, as_float64, probabilities
+from softcal.door.rules import is_whole
 from softcal.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Bins:
         >>> Bins.uniform(4).edges
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        if not is_whole(n):
             message = f"bins must be a whole number, Bins or edges: got {n!r:.60}."
             raise InputTypeError(message)
         if not 1 <= n <= MAX_BINS:
@@ -201,7 +202,7 @@ def _refuse_bad_edges(edges: Column) -> None:
     if edges.size - 1 > MAX_BINS:
         message = f"the number of bins must be between 1 and {MAX_BINS}: got {edges.size - 1}."
         raise InputError(message)
-    falling = ~(np.diff(edges) > 0)  # ~(>) rather than <=, so that NaN counts as falling
+    falling = ~(edges[1:] > edges[:-1])  # ~(>) rather than <=, so that NaN counts as falling
     if falling.any():
         first = int(falling.argmax())
         message = (

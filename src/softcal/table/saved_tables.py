@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal import saved_format
+from softcal.door.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from softcal.errors import InputError
 from softcal.table.bins import Bins
 from softcal.table.clusters import Clusters
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 FORMAT = "softcal.reliability"
 SCHEMA = 1
-_LARGEST_COUNT = 2**62  # in all bins together, so that it fits an int64 with room to add
+_LARGEST_COUNT = 2**53  # in all bins together, so that a thousand such tables fit an int64
 _LARGEST_SUM = 1e300
+_MORE = 1 + 1e-9  # room for the rounding of honest sums
 
 
 def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]:
@@ -78,25 +80,44 @@ def _read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
 
 def _refuse_impossible(sums: Sums, bins: Bins) -> None:
     """Refuse saved sums no data could give, rather than turn them into nonsense later."""
-    more = 1 + 1e-9  # room for the rounding of honest sums
-    weight = sums.weight * more
-    prob = sums.label + sums.residual
-    rounding = weight * 1e-9
-    possible = (
-        ((sums.count > 0) == (sums.weight > 0))
-        & (sums.label <= weight)
-        & (sums.residual_sq <= weight)
-        & (sums.label_var <= weight)
-        & (sums.residual**2 <= weight * sums.residual_sq * more + 1e-300)
-        & (prob >= bins.edges[:-1] * sums.weight - rounding)
-        & (prob <= bins.edges[1:] * weight + rounding)
-    )
+    with np.errstate(over="ignore"):  # what overflows is larger than it may be
+        possible = np.logical_and.reduce(
+            [low <= high * _MORE for low, high in _in_order(sums, bins)]
+        )
+    possible &= (sums.count > 0) == (sums.weight > 0)
     if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
         message = (
             f"a saved table's sums contradict each other: {(~possible).sum()} of {len(bins)} bins "
             "have sums no rows can have. The file is damaged, or was made by something else."
         )
         raise InputError(message)
+
+
+def _in_order(s: Sums, bins: Bins) -> list[tuple[FloatArray, FloatArray]]:
+    """Give pairs of which, with 0 <= p, y <= 1 and the weights there are, none is the larger."""
+    count = s.count.astype(np.float64)
+    prob = s.label + s.residual
+    rounding = s.weight * 1e-9
+    return [
+        (count * SMALLEST_WEIGHT, s.weight),
+        (s.weight, count * LARGEST_WEIGHT),
+        (s.weight**2, count * s.weight_sq),
+        (s.weight_sq, s.weight**2),
+        (s.label, s.weight),
+        (s.residual_sq, s.weight),
+        (abs(s.residual), np.sqrt(s.weight * s.residual_sq) + rounding),
+        (abs(s.residual), np.sqrt(count * s.residual_var) + rounding),
+        (s.residual_var, s.weight_sq),
+        (s.prob_var, s.weight_sq / 4),
+        (s.label_var, s.weight / 4),
+        (s.repeated, count),
+        (2 * s.repeated, s.votes),
+        (s.votes, count * LARGEST_VOTES),
+        (s.vote_floor, s.prob_var),
+        (s.vote_noise, s.label_var),
+        (bins.edges[:-1] * s.weight, prob + rounding),
+        (prob, bins.edges[1:] * s.weight + rounding),
+    ]
 
 
 def _read_clusters(saved: Any, sums: Sums) -> Clusters | None:
@@ -116,7 +137,9 @@ def _read_clusters(saved: Any, sums: Sums) -> Clusters | None:
             "finite numbers, 'residual' and 'weight'."
         )
         raise InputError(message)
-    return Clusters(count, *squares)
+    clusters = Clusters(count, *squares)
+    _refuse_other_groups(clusters, sums)
+    return clusters
 
 
 def _is_square_of_sums(square: FloatArray, n: int) -> bool:
@@ -126,3 +149,25 @@ def _is_square_of_sums(square: FloatArray, n: int) -> bool:
         and np.array_equal(square, square.T)
         and bool((square.diagonal() >= 0).all())
     )
+
+
+def _refuse_other_groups(groups: Clusters, s: Sums) -> None:
+    """Refuse squares of sums that no groups of these rows could give."""
+    residual, weight = groups.residual, groups.weight
+    root, weight_root = np.sqrt(residual.diagonal()), np.sqrt(weight.diagonal())
+    rounding = 1e-9  # of the weight: small residuals have squares too small to be kept
+    in_order = [
+        (abs(residual), weight),
+        (abs(residual), np.outer(root, root) + rounding * weight),
+        (weight, np.outer(weight_root, weight_root)),
+        (weight_root, s.weight),
+        (s.weight, weight_root * np.sqrt(groups.count)),
+        (s.weight_sq, weight_root**2),
+        (abs(s.residual), root * np.sqrt(groups.count) + rounding * s.weight),
+    ]
+    if not all((low <= high * _MORE).all() for low, high in in_order):
+        message = (
+            "a saved table's 'clusters' contradict its sums: no groups of its rows can have these. "
+            "The file is damaged, or was made by something else."
+        )
+        raise InputError(message)

@@ -82,6 +82,7 @@ class SoftCalibrationError(TableMetric):
         InputError, InputTypeError
             If the batch breaks a rule; the state is then as before.
         """
+        _refuse_no_tensors(preds=preds, target=target)
         if preds.shape != target.shape or preds.numel():
             self.sums = self.sums + column_sums(preds, target, weights, self.bins)
 
@@ -215,6 +216,14 @@ def _refuse_other_sums(preds: Tensor) -> None:
         raise InputError(message)
 
 
+def _refuse_no_tensors(**given: object) -> None:
+    for name, values in given.items():
+        if not isinstance(values, Tensor):
+            kind = type(values).__name__
+            message = f"{name} must be a tensor: got {kind}. Pass torch.as_tensor({name})."
+            raise InputTypeError(message)
+
+
 def _number_of_classes(num_classes: int) -> int:
     if isinstance(num_classes, bool) or not isinstance(num_classes, int):
         message = f"num_classes must be a whole number: got {num_classes!r:.60}."
@@ -230,6 +239,7 @@ def _number_of_classes(num_classes: int) -> int:
 
 def _label_of_each_class(preds: Tensor, target: Tensor, num_classes: int) -> Tensor:
     """Give the labels in the shape of the predictions; numbers of classes become one-hot."""
+    _refuse_no_tensors(preds=preds, target=target)
     rows = preds.shape[:1]
     if preds.shape != (*rows, num_classes):
         message = (

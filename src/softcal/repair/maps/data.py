@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.door import inputs
-from softcal.door.arrays import column
+from softcal.door.arrays import column, to_array
 from softcal.door.inputs import FloatArray, Names
 from softcal.errors import InputError
 
@@ -90,9 +90,10 @@ def _of_classes(
 ) -> Data:
     p, labels = predictions(y_prob, names.y_prob), _matrix(y_true)
     if labels is None or labels.shape != p.shape:
+        found = to_array(y_true, names.y_true).shape
         message = (
             f"{names.y_true} must give each class its share, as {names.y_prob} does: it has shape "
-            f"{np.shape(y_true)}, not {p.shape}. Of class numbers make "
+            f"{found}, not {p.shape}. Of class numbers make "
             f"numpy.eye({p.shape[1]})[{names.y_true}]."
         )
         raise InputError(message)

@@ -1,0 +1,308 @@
+"""The law of every door: a right answer, or a refusal in our own words. Nothing else.
+
+Each function here knocks at one door with whatever it is given and raises if the law is broken.
+Hypothesis (`test_fuzz.py`) and Atheris (`tools/fuzz.py`) both come through here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+import softcal as sc
+from softcal import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    Answer = TypeVar("Answer")
+
+ROUNDING = 1e-9
+_PLAIN_ROW = re.compile(rb"(0|1|0\.[0-9]{1,17}),(0|1|0\.[0-9]{1,17})")
+
+OF_A_TABLE: tuple[Callable[[sc.Reliability], Any], ...] = (
+    sc.smece_interval,
+    sc.gap_intervals,
+    sc.calibration_test,
+    sc.consistency_band,
+    sc.smooth_ece_from_table,
+    sc.corp_from_table,
+    sc.ecce_mad_from_table,
+    sc.ecce_range_from_table,
+    sc.squared_gap_debiased_from_table,
+    sc.Assumptions.from_pilot,
+)
+"""All that is asked of a table after it is made or read."""
+
+
+def answer(call: Callable[[], Answer]) -> Answer | None:
+    """Give what a door answers; None where it refuses, which must be in our own words."""
+    try:
+        return call()
+    except sc.SoftcalError as error:
+        assert str(error).strip()  # noqa: PT017 - a refusal must say why
+        return None
+
+
+def numbers_in(found: Any) -> Iterable[float]:
+    """Walk through all numbers of an answer: of a tuple, a dict, an array or our own classes."""
+    if isinstance(found, dict):
+        found = list(found.values())
+    if isinstance(found, np.ndarray):
+        yield from found.ravel().tolist()
+    elif isinstance(found, list | tuple):
+        for one in found:
+            yield from numbers_in(one)
+    elif isinstance(found, float | np.floating):
+        yield float(found)
+    elif hasattr(found, "__dataclass_fields__"):
+        yield from numbers_in([getattr(found, name) for name in found.__dataclass_fields__])
+
+
+def refuse_nonsense(found: Any, name: str) -> None:
+    """Refuse an answer with NaN or an infinite number in it."""
+    bad = [number for number in numbers_in(found) if not math.isfinite(number)]
+    assert not bad, f"{name} gave {bad[0]}"
+
+
+def table(rel: sc.Reliability) -> None:
+    """Ask a table for everything it knows."""
+    str(rel)
+    again = sc.Reliability.from_dict(json.loads(json.dumps(rel.to_dict(), allow_nan=False)))
+    assert again == rel
+    if not rel.n:
+        assert answer(lambda: rel.smece) is None
+        return
+    within = 1 + ROUNDING
+    assert 0 <= rel.smece <= within
+    assert abs(rel.bias) <= rel.smece + ROUNDING
+    assert rel.smece <= rel.rms_gap * within + ROUNDING
+    assert rel.rms_gap <= rel.max_gap * within + ROUNDING
+    assert rel.max_gap <= within
+    assert rel.smece**2 <= rel.brier * within + ROUNDING
+    assert rel.brier <= within
+    filled = rel.count > 0
+    for values in (rel.mean_prob, rel.mean_label, rel.gap):
+        refuse_nonsense(values[filled], "a bin")
+    if rel.clusters is None:  # else no group may be in both
+        assert math.isclose((rel + rel).smece, rel.smece, rel_tol=1e-9, abs_tol=1e-12)
+    for ask in OF_A_TABLE:
+        found = answer(lambda ask=ask: ask(rel))  # type: ignore[misc]
+        if isinstance(found, sc.GapIntervals):  # of an empty bin they are NaN
+            found = [limits[filled] for limits in found]
+        if isinstance(found, sc.TestResult) and math.isinf(found.statistic):
+            assert found.pvalue == 0  # certain and wrong: an infinite chi-square is the right one
+            found = dataclasses.replace(found, statistic=0.0)
+        refuse_nonsense(found, ask.__name__)
+
+
+# Files of rows
+
+
+def rows_file(data: bytes, suffix: str, folder: Path) -> None:
+    """Scan a file of these bytes, whole and by slices."""
+    path = folder / f"rows{suffix}"
+    path.write_bytes(data)
+    rel = answer(lambda: sc.scan(path, y_true="y", y_prob="p"))
+    expected = plain_rows(data) if suffix == ".csv" else None
+    if expected is not None:
+        assert rel is not None, "plain rows were refused"
+        right = sc.reliability(*expected)
+        assert rel.n == right.n
+        assert math.isclose(rel.smece, right.smece, abs_tol=1e-12)
+    if rel is not None:
+        table(rel)
+        slices = answer(lambda: sc.scan_by(path, y_true="y", y_prob="p", by="s"))
+        assert slices is None or sum(one.n for one in slices.values()) == rel.n
+    answer(lambda: sc.scan(path, y_true="y", y_prob="p", sample_weight="w", n_votes="m"))
+
+
+def plain_rows(data: bytes) -> tuple[list[float], list[float]] | None:
+    """Read rows that leave no room for doubt, as anyone would; None if there is any."""
+    head, *lines = data.replace(b"\r\n", b"\n").split(b"\n")
+    lines = [line for line in lines if line]
+    cells = [_PLAIN_ROW.fullmatch(line) for line in lines]
+    if head != b"y,p" or not cells or not all(cells):
+        return None
+    return [float(cell[1]) for cell in cells if cell], [float(cell[2]) for cell in cells if cell]
+
+
+def command(arguments: list[str]) -> str | None:
+    """Run the command line; give what it printed, None where it refused in one line."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = cli.run(arguments)
+    if code == 0:
+        assert not err.getvalue()
+        return out.getvalue()
+    assert code == 2
+    assert err.getvalue().startswith("softcal: error: ")
+    assert err.getvalue().count("\n") == 1
+    return None
+
+
+def scored_file(data: bytes, suffix: str, folder: Path) -> None:
+    """Run `softcal score` over a file of these bytes."""
+    path = folder / f"scored{suffix}"
+    path.write_bytes(data)
+    json_answer(["score", str(path), "--label", "y", "--pred", "p", "--format", "json"])
+    json_answer(
+        ["score", str(path), "--label", "y", "--pred", "p", "--by", "s", "--format", "json"]
+    )
+
+
+def json_answer(arguments: list[str]) -> Any:
+    """Run a command that prints JSON, which must have neither NaN nor infinity in it."""
+    printed = command(arguments)
+    return None if printed is None else json.loads(printed, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    message = f"JSON has no {name}"
+    raise AssertionError(message)
+
+
+# What was saved
+
+
+def saved_table(saved: Any) -> None:
+    """Read a saved table, and ask it for everything."""
+    rel = answer(lambda: sc.Reliability.from_dict(saved))
+    if rel is not None:
+        table(rel)
+    both = answer(lambda: sc.ReliabilityBounds.from_dict(saved))
+    if both is not None and both.n:
+        low, high = both.smece
+        assert 0 <= low <= high * (1 + ROUNDING)
+        assert high <= 1 + ROUNDING
+
+
+def merged_file(data: bytes, folder: Path) -> None:
+    """Merge a file of these bytes with itself, under another name."""
+    paths = [folder / "left.json", folder / "right.json"]
+    for path in paths:
+        path.write_bytes(data)
+    one = json_answer(["merge", str(paths[0]), "--format", "json"])
+    two = json_answer(["merge", *map(str, paths), "--format", "json"])
+    if one is not None and two is not None:
+        assert two["n"] == 2 * one["n"]
+
+
+def saved_calibrator(saved: Any) -> None:
+    """Read a saved calibrator, and map predictions with it."""
+    found = answer(lambda: sc.load_calibrator(saved))
+    if found is None:
+        return
+    again = sc.load_calibrator(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    column = [0.0, 5e-324, 1e-9, 0.3, 0.5, 1 - 2**-53, 1.0]
+    for given in (column, [[1.0, 0.0], [0.3, 0.7]], [[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]]):
+        mapped = answer(lambda given=given: found.predict(given))  # type: ignore[misc]
+        if mapped is None:
+            continue
+        assert mapped.shape == np.shape(given)
+        assert ((mapped >= 0) & (mapped <= 1)).all(), f"mapped to {mapped}"
+        assert np.array_equal(mapped, again.predict(given))
+        if mapped.ndim == 2:
+            assert np.allclose(mapped.sum(axis=1), 1)
+        else:
+            assert (np.diff(mapped) >= 0).all() or found.method == "histogram"
+
+
+def applied_file(data: bytes, calibrator: dict[str, Any], suffix: str, folder: Path) -> None:
+    """Run `softcal apply` over a file of these bytes."""
+    source, target, saved = folder / f"in{suffix}", folder / f"out{suffix}", folder / "map.json"
+    source.write_bytes(data)
+    saved.write_text(json.dumps(calibrator))
+    done = command(["apply", str(saved), str(source), "--pred", "p", "-o", str(target)])
+    if done is not None:
+        mapped = answer(lambda: sc.scan(target, y_true="y", y_prob="p_calibrated"))
+        if mapped is not None:
+            table(mapped)
+
+
+def applied_calibrator(data: bytes, folder: Path) -> None:
+    """Run `softcal apply` with a calibrator of these bytes over three good rows."""
+    source, target, saved = folder / "good.csv", folder / "good_out.csv", folder / "map.json"
+    source.write_text("y,p\n0,0\n0.5,0.25\n1,1\n")
+    saved.write_bytes(data)
+    command(["apply", str(saved), str(source), "--pred", "p", "-o", str(target)])
+
+
+# Arrays
+
+
+def _fitted_by(method: Any) -> Callable[..., Any]:
+    def fit_and_predict(y_prob: Any, y_true: Any, sample_weight: Any) -> Any:
+        return method().fit(y_prob, y_true, sample_weight).predict(y_prob)
+
+    fit_and_predict.__name__ = method.__name__
+    return fit_and_predict
+
+
+def _votes(counts: Any) -> Any:
+    votes = sc.Votes(counts)
+    return [votes.shares, votes.smoothed(1.0), votes.majority(), votes.tied]
+
+
+def _streamed(
+    y_true: Any, y_prob: Any, sample_weight: Any, n_votes: Any, bins: Any
+) -> sc.Reliability:
+    stream = sc.StreamingReliability(bins)
+    given = {"sample_weight": sample_weight, "n_votes": n_votes}
+    return stream.update(y_true, y_prob, **given).reliability
+
+
+def _quantile(y_prob: Any, n: Any) -> sc.Reliability:
+    return sc.reliability(y_prob, y_prob, bins=sc.Bins.quantile(y_prob, n))
+
+
+def _swept(y_true: Any, y_prob: Any, most: Any) -> sc.Reliability:
+    return sc.reliability(y_true, y_prob, bins=sc.sweep_bins(y_true, y_prob, most=most))
+
+
+def _correlated(y_true: Any, first_prob: Any, second_prob: Any, bins: Any) -> float:
+    return sc.pilot_correlation(y_true, first_prob, second_prob, bins=bins)
+
+
+MAY_BE_INFINITE = (
+    sc.log_loss, sc.kl_divergence, sc.multiclass_log_loss, sc.multiclass_kl_divergence,
+    sc.log_loss_decomposition, sc.compare, sc.compare_many, sc.compare_top_label,
+)  # fmt: skip
+"""A log loss is infinite where a model rules out what happened."""
+
+OF_COLUMNS: tuple[Callable[..., Any], ...] = (
+    sc.smece, sc.ece, sc.max_gap, sc.rms_gap, sc.bias, sc.brier, sc.log_loss, sc.kl_divergence,
+    sc.label_entropy, sc.harden, sc.reliability, sc.smooth_ece, sc.corp, sc.log_loss_decomposition,
+    sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, sc.compare, sc.compare_many,
+    sc.joint_table, sc.smece_bounds, sc.reliability_bounds, sc.brier_without_vote_noise,
+    sc.repair_preview, _streamed, _quantile, _swept, _correlated, _fitted_by(sc.Temperature), _fitted_by(sc.Platt),
+    _fitted_by(sc.Beta), _fitted_by(sc.Isotonic), _fitted_by(sc.Histogram),
+)  # fmt: skip
+
+OF_CLASSES: tuple[Callable[..., Any], ...] = (
+    sc.classwise_reliability, sc.classwise_smece, sc.top_label_reliability, sc.top_label_smece,
+    sc.dist_ce, sc.ent_ce, sc.ent_ce_signed, sc.rank_cs, sc.multiclass_brier, sc.multiclass_log_loss,
+    sc.multiclass_kl_divergence, sc.multiclass_brier_without_vote_noise, sc.compare_top_label,
+    _votes, _fitted_by(sc.Temperature), _fitted_by(sc.VectorScaling), _fitted_by(sc.Dirichlet),
+)  # fmt: skip
+
+
+def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Call a function of arrays; look at all numbers of its answer."""
+    found = answer(lambda: function(**arguments))
+    for rel in found.values() if isinstance(found, dict) else [found]:
+        if isinstance(rel, sc.Reliability):
+            table(rel)
+            return
+    if function in MAY_BE_INFINITE:
+        assert not any(map(math.isnan, numbers_in(found))), f"{function.__name__} gave NaN"
+    else:
+        refuse_nonsense(found, function.__name__)

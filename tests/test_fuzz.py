@@ -1,0 +1,113 @@
+"""The law of every door, for whatever comes: see `doors.py`. `make fuzz` tries far more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import doors
+import pytest
+import saved_examples
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Knock = tuple[Callable[..., Any], dict[str, Any]]
+
+SEEDS = st.integers(0, 2**32)
+AGAIN = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def knocks(
+    functions: tuple[Callable[..., Any], ...], *, of_classes: bool
+) -> st.SearchStrategy[Knock]:
+    """One of the functions, with arguments for it."""
+    return st.sampled_from(functions).flatmap(
+        lambda one: st.tuples(st.just(one), arguments(one, of_classes=of_classes))
+    )
+
+
+@settings(max_examples=250)
+@given(knocks(doors.OF_COLUMNS, of_classes=False))
+def test_columns(knock: Knock) -> None:
+    doors.call(*knock)
+
+
+@settings(max_examples=80)
+@given(knocks(doors.OF_CLASSES, of_classes=True))
+def test_classes(knock: Knock) -> None:
+    doors.call(*knock)
+
+
+def spoiled_bytes(good: bytes, seed: int) -> bytes:
+    """Change, lose, double or move a few bytes."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    data = bytearray(good)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        start = rng.randrange(len(data) + 1)
+        end = min(len(data), start + rng.choice((0, 1, 1, 4, 20)))
+        odd = rng.choice(
+            (b"", b"\xff", b"\0", b'"', b"\n", b"\r", b",", b"nan", b"1e999", b"null", b"-")
+        )
+        data[start:end] = rng.choice((odd, odd, bytes(data[start:end]) * 2, data[:3]))
+    return bytes(data)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".arrow"])
+@AGAIN
+@given(seed=SEEDS)
+def test_files(suffix: str, seed: int, tmp_path: Path) -> None:
+    good = saved_examples.files(suffix)
+    doors.rows_file(spoiled_bytes(good[seed % len(good)], seed), suffix, tmp_path)
+
+
+@settings(AGAIN, max_examples=15)
+@given(seed=SEEDS)
+def test_commands(seed: int, tmp_path: Path) -> None:
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    data = spoiled_bytes(rng.choice(saved_examples.files(".csv")), seed)
+    doors.scored_file(data, ".csv", tmp_path)
+    doors.applied_file(data, saved_examples.calibrators()[0], ".csv", tmp_path)
+    saved = saved_examples.spoiled(rng.choice(saved_examples.scores()), rng)
+    doors.merged_file(saved_examples.as_bytes(saved), tmp_path)
+    map_ = saved_examples.spoiled(rng.choice(saved_examples.calibrators()), rng)
+    doors.applied_calibrator(saved_examples.as_bytes(map_), tmp_path)
+
+
+@settings(max_examples=1000)
+@given(SEEDS)
+def test_saved_tables(seed: int) -> None:
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    doors.saved_table(saved_examples.spoiled(rng.choice(saved_examples.tables()), rng))
+
+
+@settings(max_examples=1000)
+@given(SEEDS)
+def test_saved_calibrators(seed: int) -> None:
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    doors.saved_calibrator(saved_examples.spoiled(rng.choice(saved_examples.calibrators()), rng))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".arrow"])
+def test_the_good_examples_are_good(suffix: str, tmp_path: Path) -> None:
+    """Else a fuzzer that starts from them would never get past the first check."""
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(saved_examples.files(suffix)[0])
+    assert doors.command(["score", str(path), "--label", "y", "--pred", "p"]) is not None
+
+
+def test_the_saved_examples_are_good(tmp_path: Path) -> None:
+    path = tmp_path / "saved.json"
+    for saved in saved_examples.scores():
+        path.write_bytes(saved_examples.as_bytes(saved))
+        assert doors.command(["merge", str(path)]) is not None
+    source = tmp_path / "rows.csv"
+    source.write_bytes(saved_examples.files(".csv")[0])
+    for saved in saved_examples.calibrators()[:6]:
+        path.write_bytes(saved_examples.as_bytes(saved))
+        to = ["-o", str(tmp_path / "out.csv")]
+        assert doors.command(["apply", str(path), str(source), "--pred", "p", *to]) is not None
