@@ -275,6 +275,7 @@ def _correlated(y_true: Any, first_prob: Any, second_prob: Any, bins: Any) -> fl
 MAY_BE_INFINITE = (
     sc.log_loss, sc.kl_divergence, sc.multiclass_log_loss, sc.multiclass_kl_divergence,
     sc.log_loss_decomposition, sc.compare, sc.compare_many, sc.compare_top_label,
+    sc.repair_preview,
 )  # fmt: skip
 """A log loss is infinite where a model rules out what happened."""
 

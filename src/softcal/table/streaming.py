@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from softcal.door import inputs
+from softcal.door import arrays, inputs
 from softcal.table import kernel
 from softcal.table.bins import Bins
 from softcal.table.reliability import Reliability
@@ -78,7 +76,7 @@ class StreamingReliability:
         InputError, InputTypeError
             As `reliability` does.
         """
-        if np.shape(y_true) == np.shape(y_prob) == (0,):
+        if _is_empty(y_true, "y_true") and _is_empty(y_prob, "y_prob"):
             return self
         rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
         sums = kernel.bin_sums(rows, self._reliability.bins)
@@ -118,3 +116,7 @@ class StreamingReliability:
 
     def __repr__(self) -> str:
         return f"Streaming{self._reliability!r}"
+
+
+def _is_empty(column: npt.ArrayLike, name: str) -> bool:
+    return arrays.to_array(column, name).shape == (0,)
