@@ -30,8 +30,8 @@ from scipy.stats import norm
 from softcal import Bins
 from softcal.inference.chance import calibration_pvalues
 from softcal.inference.intervals import interval_limits
-from softcal.sources.files import written_whole
 from softcal.table.kernel import Sums
+from softcal.writing import written_whole
 
 DOCS = Path(__file__).parent.parent / "docs"
 BINS = (5, 15, 50)

@@ -25,8 +25,8 @@ from rich.table import Table
 from scipy.special import ndtr, ndtri
 
 from softcal.inference.paired_interval import DifferenceIntervals
-from softcal.sources.files import written_whole
 from softcal.table.kernel import Sums
+from softcal.writing import written_whole
 
 DOCS = Path(__file__).parent.parent / "docs"
 KINDS = ("hard", "votes", "exact")

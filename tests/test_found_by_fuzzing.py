@@ -271,4 +271,4 @@ def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], message:
 
 def test_a_ragged_batch_is_refused() -> None:
     with pytest.raises(sc.InputTypeError, match="y_prob must be a column of numbers"):
-        sc.StreamingReliability().update([0.0, 0.5], [[], 0.5])  # type: ignore[list-item]
+        sc.StreamingReliability().update([0.0, 0.5], [[], 0.5])  # type: ignore[arg-type]

@@ -199,7 +199,7 @@ def test_classes_are_mapped_together(tmp_path: Path) -> None:
         ("in.csv", "", "p", "no column 'p'"),
         ("in.csv", "p,a\n0.5,1\nhigh,1\n", "p", "p must hold numbers: row 2 holds the text 'high'"),
         ("in.csv", "p,a\n0.5,1\n,1\n", "p", "row 2 holds the text ''"),
-        ("in.csv", "p,a\n0.5,1\n0.5\n", "p", "every row must have 2 cells, as the header has: row 2 has 1"),
+        ("in.csv", "p,a\n0.5,1\n0.5\n", "p", "every row must have 2 cells, as the header has: row 2 of in.csv has 1"),
         ("in.csv", "p,a\n0.5,1\n1.5,1\n", "p", "p, in the batch from row 1: y_prob must be in [0, 1]"),
         ("in.csv", 'p,a\n0.5,"1\n', "p", "cannot read"),
         ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),
@@ -233,7 +233,7 @@ def test_bad_files_are_refused_and_leave_nothing(
         ("[" * 100_000, "it is not JSON"),
         ('{"format": "softcal.calibrator", "schema": 9}', "Upgrade softcal"),
         ('{"format": "softcal.reliability"}', "not a saved calibrator"),
-        (None, "cannot read"),
+        (None, "no such file"),
     ],
 )
 def test_bad_calibrators_are_refused(

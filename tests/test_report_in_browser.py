@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hostile import NAMES
 from playwright.sync_api import sync_playwright
 
 import softcal as sc
@@ -195,6 +196,33 @@ def test_hostile_names_stay_text(
     assert opened.page.locator("img").count() == 0
     assert opened.troubles == []
     assert opened.requests == [opened.own]
+
+
+def test_no_name_does_anything_in_the_page(
+    browser: Browser, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """Every hostile name as a model and as a slice: shown as text, run never."""
+    by = [name or "empty" for name in NAMES] * 3
+    p = rng.random(len(by))
+    path = tmp_path / "hostile.html"
+    names = [name for name in NAMES if len(name) < 100]
+    for start in range(0, len(names), 8):  # a page takes eight
+        some = names[start : start + 8]
+        label = f"label {some[-1]}"
+        sc.write_report(path, p**2, dict.fromkeys(some, p), by=by, title=some[0], label=label)
+        opened = Opened(browser, path)
+        shown = opened.page.locator(".card h2 .name").all_text_contents()
+        assert shown == [
+            "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+            for name in some
+        ]
+        with opened.page.expect_download() as waiting:
+            opened.page.locator("#save-json").click()
+        assert set(json.loads(waiting.value.path().read_text(encoding="utf-8"))) == set(some)
+        assert opened.page.locator("img").count() == 0
+        assert opened.page.title() != "run"
+        assert opened.troubles == []
+        assert opened.requests == [opened.own]
 
 
 @pytest.mark.parametrize("width", [360, 1280])

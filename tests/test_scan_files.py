@@ -381,6 +381,6 @@ def test_an_interruption_leaves_what_was_saved_before(tmp_path: Path) -> None:
         time.sleep(4)  # well within the pass over three billion rows
         running.send_signal(signal.SIGINT)
         out, errors = running.communicate(timeout=60)
-    assert (running.returncode, out, errors) == (130, b"", b"")
+    assert (running.returncode, out, errors) == (130, b"", b"softcal: stopped by SIGINT\n")
     assert saved.read_text() == "yesterday"
     assert sorted(os.listdir(tmp_path)) == ["day.json", "part.parquet"]  # noqa: PTH208

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 from softcal.extras import MissingExtraError, naming_the_extra
+from softcal.writing import remove_unfinished
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_STOPPING = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)  # Windows has no SIGHUP
+]
 
 
 def main() -> None:
-    """Run the command line; exit code 0 when it worked, 2 when it was refused."""
+    """Run the command line; exit code 0 when it worked, 2 when it was refused, 128 + a signal."""
+    signals = [number for number in _STOPPING if signal.getsignal(number) != signal.SIG_IGN]
+    for number in signals:
+        signal.signal(number, _stop)
     for stream in (sys.stdout, sys.stderr):
         # A name the terminal's encoding lacks is shown escaped, not refused.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -22,7 +39,23 @@ def main() -> None:
         code = 2
     except KeyboardInterrupt:
         code = 130
+    for number in signals:  # the work is done, and Python is about to forget our handler
+        signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    """Stop at once, leaving no half-written file.
+
+    An exception would not do: where one may not be raised, as in the callbacks of an import, Python
+    prints it and goes on; and it waits for threads that are at work.
+    """
+    remove_unfinished()
+    with suppress(OSError):  # nobody may be listening any more
+        if os.isatty(2):
+            os.write(2, b"\r\x1b[K\x1b[?25h")  # the progress bar's line, and the cursor it hid
+        os.write(2, f"softcal: stopped by {signal.Signals(number).name}\n".encode())
+    os._exit(128 + number)
 
 
 if __name__ == "__main__":

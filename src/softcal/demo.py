@@ -10,6 +10,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal.datasets import lidc_malignancy
 from softcal.measures.metrics import harden
+from softcal.names import printable
 from softcal.report import write_report
 from softcal.table.reliability import Reliability, reliability
 
@@ -79,7 +80,7 @@ def _report(folder: Path, nodules: dict[str, Column]) -> str:
         )
     except ModuleNotFoundError as error:
         return f"A report to click through needs {error.name}: pip install 'softcal[report]'\n"
-    return f"The whole story, to click through: open {path} in a browser.\n"
+    return f"The whole story, to click through: open {printable(str(path))} in a browser.\n"
 
 
 def _scores(majority: dict[str, Reliability], readers: dict[str, Reliability]) -> Table:

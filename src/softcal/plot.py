@@ -15,6 +15,7 @@ from softcal.errors import InputError, InputTypeError
 from softcal.extras import naming_the_extra
 from softcal.inference.chance import consistency_band
 from softcal.inference.intervals import gap_intervals, smece_interval
+from softcal.names import printable
 from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ class ReliabilityDisplay:
         if self.name is None:
             return smece
         # A dollar would start a formula, and what starts with _ has no place in a legend.
-        name = self.name.replace("$", r"\$")
+        name = printable(self.name).replace("$", r"\$")
         name = f" {name}:" if name.startswith("_") else f"{name}:"
         if len(name) + len(smece) < _WIDEST:
             return f"{name} {smece}"

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from softcal.errors import InputError
+from softcal.reading import readable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +28,10 @@ def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
 
 def read_json(path: Path, made_by: str) -> Any:
     """Read a file of JSON, or say that it is none and what would have made one."""
+    with readable(path):
+        text = path.read_text(encoding="utf-8")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise InputError(message) from error
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         message = f"cannot read {path}: it is not JSON, as {made_by} makes it."
         raise InputError(message) from error

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from softcal.names import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -28,11 +30,6 @@ def table(first: str, *numbers: str) -> Table:
     return out
 
 
-def printable(name: str) -> str:
-    """Write a name from the data so that it is one line and moves no cursor."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
-
-
 def print_titled(console: Console, title: str, content: Table) -> None:
     """Print a table under a title, which may hold names from the data: it is not markup."""
     console.print(Text(printable(title), style="bold"))
@@ -41,10 +38,14 @@ def print_titled(console: Console, title: str, content: Table) -> None:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while work goes on, and give a function that moves it on."""
+    """Show a bar on stderr while work goes on, and give a function that moves it on.
+
+    Nothing is shown when stderr is not a terminal.
+    """
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    errors = Console(stderr=True)
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
 

@@ -18,6 +18,7 @@ from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.score import score
 from softcal.errors import SoftcalError
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +52,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments) or ["--help"], prog_name="softcal", standalone_mode=False)
         sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough: `softcal ... | head`
+        sys.stdout = None  # which Python would flush, in vain
+        return 1  # as typer and rich do
     except (SoftcalError, TyperException, OSError) as error:
         text = error.format_message() if isinstance(error, TyperException) else str(error)
-        sys.stderr.write(f"softcal: error: {' '.join(text.split())}\n")
+        sys.stderr.write(f"softcal: error: {printable(' '.join(text.split()))}\n")
         return 2
     return int(code or 0)  # typer gives 130 for an interruption, None when all went well

@@ -10,6 +10,7 @@ import typer
 from softcal import terminal
 from softcal.cli.columns import column_option
 from softcal.cli.options import DataFile, Format, Output, print_json
+from softcal.names import printable
 
 
 def apply(
@@ -39,4 +40,4 @@ def apply(
         print_json({"n": rows, "method": map_.method, "columns": added, "output": str(output)})
     else:
         text = f"{rows:,} rows, {', '.join(added)} by {map_.method}: {output}"
-        terminal.console().print(text, markup=False, soft_wrap=True)
+        terminal.console().print(printable(text), markup=False, soft_wrap=True)

@@ -11,6 +11,7 @@ from softcal import terminal
 from softcal.cli.columns import column_option
 from softcal.cli.options import Format, print_json
 from softcal.errors import InputError
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from softcal.door.inputs import Rows
@@ -54,9 +55,8 @@ def score_bounds(
     console = terminal.console()
     table = terminal.table("model", "smallest\nSMECE", "largest\nSMECE")
     for model in card["models"]:
-        table.add_row(
-            Text(model["pred"]), f"{model['smece_low']:.4f}", f"{model['smece_high']:.4f}"
-        )
+        name = Text(printable(model["pred"]))
+        table.add_row(name, f"{model['smece_low']:.4f}", f"{model['smece_high']:.4f}")
     weighted = f", weighted by {weight}" if weight else ""
     title = (
         f"{data.name}: {card['n']:,} rows, labels {low} to {high}, {card['bins']} bins{weighted}"

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.options import Format, chance, print_json
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ _HOW_TO_READ = (
 
 def save_scores(path: Path, scores: Scores) -> None:
     """Write scores as JSON, whole or not at all."""
-    from softcal.sources.files import written_whole
+    from softcal.writing import written_whole
 
     with written_whole(path) as beside:
         beside.write_text(json.dumps(scores.to_dict(), allow_nan=False) + "\n", encoding="utf-8")
@@ -67,7 +68,7 @@ def score_table(card: dict[str, Any]) -> Table:
 
 def _add(table: Table, name: str, numbers: dict[str, Any]) -> None:
     table.add_row(
-        Text(terminal.printable(name)),  # Text: a name is never read as markup
+        Text(printable(name)),  # Text: a name is never read as markup
         f"{numbers['smece']:.4f}",
         f"{numbers['low']:.3f}-{numbers['high']:.3f}",
         chance(numbers["pvalue"]),

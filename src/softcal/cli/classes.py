@@ -11,6 +11,7 @@ from rich.text import Text
 from softcal import terminal
 from softcal.cli.options import Format, chance, print_json, without_infinities
 from softcal.errors import InputError
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +103,7 @@ def compare_classes(
     console = terminal.console()
     terminal.print_titled(console, _title(card, data), _models_side_by_side(models))
     a, b = loaded.predictions
-    console.print(Text(_verdict(a, b, found)))
+    console.print(Text(printable(_verdict(a, b, found))))
 
 
 def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
@@ -189,7 +190,7 @@ _HOW_TO_READ = (
 
 
 def _models_side_by_side(models: list[dict[str, Any]]) -> Any:
-    table = terminal.table("", *(terminal.printable(model["pred"]) for model in models))
+    table = terminal.table("", *(printable(model["pred"]) for model in models))
     for name, (key, form) in _ROWS.items():
         values = [model[key] for model in models]
         if any(value is not None for value in values) or key == "kl_divergence":

@@ -30,6 +30,7 @@ from softcal.cli.options import (
     without_infinities,
 )
 from softcal.errors import InputError
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from softcal.inference.comparison import Comparison
@@ -120,7 +121,7 @@ def _compared(
 def _show_comparison(card: dict[str, Any]) -> None:
     console = terminal.console()
     table = terminal.table(
-        "", *map(terminal.printable, (card["a"], card["b"])), "difference", "interval", "p-value"
+        "", *map(printable, (card["a"], card["b"])), "difference", "interval", "p-value"
     )
     rows = {
         "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
@@ -134,7 +135,7 @@ def _show_comparison(card: dict[str, Any]) -> None:
         table.add_row(name, *each, f"{part['difference']:+.4f}", interval, by_chance)
     title = f"{card['n']:,} rows, label {card['label']}, {card['bins']} bins"
     terminal.print_titled(console, title, table)
-    console.print(Text(_verdict(card)))
+    console.print(Text(printable(_verdict(card))))
 
 
 def _verdict(card: dict[str, Any]) -> str:

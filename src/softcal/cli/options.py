@@ -66,7 +66,7 @@ def chance(pvalue: float | None) -> str:
 
 def given(value: T | None, otherwise: str) -> T:
     """Insist on an option that only some others can replace."""
-    if not value:
+    if value is None or value == []:  # a column may be named with an empty text
         raise InputError(otherwise)
     return value
 

@@ -23,6 +23,7 @@ from softcal.cli.options import (
     print_json,
 )
 from softcal.errors import InputError
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from softcal.repair.preview import RepairPreview
@@ -62,7 +63,8 @@ def recalibrate(
     from softcal.door import inputs
     from softcal.door.inputs import Names
     from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
-    from softcal.sources.files import read_columns, refuse_overwriting, written_whole
+    from softcal.sources.files import read_columns, refuse_overwriting
+    from softcal.writing import written_whole
 
     refuse_overwriting(output, data)
     if pred == label:
@@ -127,7 +129,8 @@ def _show(found: RepairPreview, title: str, output: Path) -> None:
     console.print(_HOW_TO_READ, style="dim")
     if not found.helps:
         console.print("None of it has a lower Brier score than the predictions as they are.")
-    console.print(f"Saved {found.best}, fitted on all rows: {output}", markup=False)
+    saved = f"Saved {found.best}, fitted on all rows: {output}"
+    console.print(printable(saved), markup=False)
 
 
 _HOW_TO_READ = (

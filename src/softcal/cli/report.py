@@ -22,6 +22,7 @@ from softcal.cli.options import (
     one_file,
     source_name,
 )
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from softcal.report.page import About
@@ -71,9 +72,9 @@ def report(
             found = write_page(output, parts, about, bins=bins, level=level)
     console = terminal.console()
     for name, verdict in found.items():
-        heading = f"{terminal.printable(name)}: {verdict.headline}. "
+        heading = f"{printable(name)}: {verdict.headline}. "
         console.print(Text.assemble((heading, "bold"), verdict.sentences[0]))
-    console.print(Text(f"The report is in {output}: open it in a browser."))
+    console.print(Text(printable(f"The report is in {output}: open it in a browser.")))
 
 
 def _of_classes(

@@ -75,7 +75,7 @@ def score(
         )
         return
     pred = given(pred, "Missing option '--pred'.")
-    if any(bounds.values()):
+    if any(end is not None for end in bounds.values()):
         others = {"--label": label, "--votes": votes, "--group": group, **streamed}
         score_bounds(
             one_file(data), label_low, label_high, pred,

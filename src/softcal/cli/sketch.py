@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from rich.text import Text
 
-from softcal import terminal
 from softcal.inference.intervals import gap_intervals
+from softcal.names import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def show(console: Console, models: Mapping[str, Reliability], level: float = 0.9
     for name, rel in joined.items():
         fine = len(models[name].bins)
         note = f", {fine} bins joined into {len(rel.bins)}" if len(rel.bins) < fine else ""
-        console.print(Text.assemble((terminal.printable(name), "bold"), note))
+        console.print(Text.assemble((printable(name), "bold"), note))
         for line in _lines(rel, level, scale, glyphs, console.width):
             console.print(line, no_wrap=True, overflow="crop", crop=True)
         console.print()

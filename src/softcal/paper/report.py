@@ -26,7 +26,7 @@ from softcal.paper.reproduction import (
     run_all,
 )
 from softcal.paper.scoring import silent
-from softcal.sources.files import written_whole
+from softcal.writing import written_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import csv
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from softcal.errors import InputError
-from softcal.sources.files import written_whole
+from softcal.reading import readable
+from softcal.sources.files import refuse_overwriting
+from softcal.writing import written_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +29,8 @@ _ROWS_AT_ONCE = 1 << 16
 _MARK = "\ufeff"  # with which spreadsheets start a file of UTF-8
 
 SUFFIX = "_calibrated"
+
+T = TypeVar("T")
 
 
 def write_calibrated(
@@ -47,8 +51,6 @@ def write_calibrated(
     InputError
         If a file cannot be read or written, a column is absent, or a new one is there already.
     """
-    import pyarrow as pa
-
     for path in (source, target):
         if path.suffix.lower() not in {*_SEPARATORS, *_PARQUET}:
             message = (
@@ -56,16 +58,21 @@ def write_calibrated(
                 ".parquet."
             )
             raise InputError(message)
-    if not source.is_file():
-        message = f"no such file: {source}"
-        raise InputError(message)
+    refuse_overwriting(target, source)
     same_text = source.suffix.lower() == target.suffix.lower() and _is_text(source)
     with written_whole(target) as beside:
+        return (_text if same_text else _arrow)(calibrator, source, columns, beside)
+
+
+def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
+    """Walk through what is read, so that its troubles are told from those of what is written."""
+    with readable(source) as unchanged:
         try:
-            return (_text if same_text else _arrow)(calibrator, source, columns, beside)
-        except (UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
-            message = f"cannot read {source}: {' '.join(str(error).split())}"
+            yield from rows
+        except csv.Error as error:
+            message = f"cannot read {source}: {error}"
             raise InputError(message) from error
+        unchanged()
 
 
 def _is_text(path: Path) -> bool:
@@ -106,15 +113,8 @@ def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) 
 
 def _text(calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path) -> int:
     separator = _SEPARATORS[source.suffix.lower()]
-    with (
-        source.open(encoding="utf-8", newline="") as lines,
-        target.open("w", encoding="utf-8", newline="") as out,
-    ):
-        if lines.read(1) == _MARK:
-            out.write(_MARK)
-        else:
-            lines.seek(0)
-        records = _records(lines, separator)
+    with target.open("w", encoding="utf-8", newline="") as out:
+        records = _reading(source, _records(source, separator))
         raw, header = next(records, ("", []))
         _refuse_columns(header, columns, source)
         wanted = [header.index(name) for name in columns]
@@ -123,7 +123,7 @@ def _text(calibrator: CalibrationMap, source: Path, columns: Sequence[str], targ
         done = 0
         while batch := list(islice(records, _ROWS_AT_ONCE)):
             rows = [cells for _, cells in batch if cells]
-            _refuse_ragged(rows, len(header), done)
+            _refuse_ragged(rows, len(header), done, source.name)
             parts = [_numbers(rows, k, header[k], done) for k in wanted]
             found = _calibrated(calibrator, columns, parts, done).tolist() if rows else []
             added = iter([separator + separator.join(map(repr, row)) for row in found])
@@ -132,7 +132,7 @@ def _text(calibrator: CalibrationMap, source: Path, columns: Sequence[str], targ
         return done
 
 
-def _records(lines: Iterator[str], separator: str) -> Iterator[tuple[str, list[str]]]:
+def _records(source: Path, separator: str) -> Iterator[tuple[str, list[str]]]:
     """Give each record as it stands in the file, quotes and line ends and all, and its cells."""
     taken: list[str] = []
 
@@ -141,9 +141,14 @@ def _records(lines: Iterator[str], separator: str) -> Iterator[tuple[str, list[s
             taken.append(line)
             yield line
 
-    for cells in csv.reader(remembered(), delimiter=separator, strict=True):
-        yield "".join(taken), cells
-        taken.clear()
+    with source.open(encoding="utf-8", newline="") as lines:
+        if lines.read(1) == _MARK:
+            taken.append(_MARK)
+        else:
+            lines.seek(0)
+        for cells in csv.reader(remembered(), delimiter=separator, strict=True):
+            yield "".join(taken), cells
+            taken.clear()
 
 
 def _with_cells(raw: str, added: str) -> str:
@@ -159,12 +164,12 @@ def _quoted(names: Sequence[str], separator: str) -> str:
     )
 
 
-def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int) -> None:
+def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int, file: str) -> None:
     for row, cells in enumerate(rows):
         if len(cells) != n_cells:
             message = (
-                f"every row must have {n_cells} cells, as the header has: row {done + row + 1} has "
-                f"{len(cells)}."
+                f"every row must have {n_cells} cells, as the header has: row {done + row + 1} of "
+                f"{file} has {len(cells)}."
             )
             raise InputError(message)
 
@@ -188,13 +193,14 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int) -> FloatArray:
 def _arrow(calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path) -> int:
     import pyarrow as pa
 
-    schema, batches = _opened(source)
+    with readable(source):
+        schema, batches = _opened(source)
     _refuse_columns(schema.names, columns, source)
     for name in columns:
         schema = schema.append(pa.field(name + SUFFIX, pa.float64()))
     done = 0
     with _writer(target, schema) as out:
-        for batch in batches:
+        for batch in _reading(source, batches):
             parts = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
             found = _calibrated(calibrator, columns, parts, done)
             arrays = [*batch.columns, *(pa.array(each) for each in found.T)]

@@ -12,13 +12,14 @@ from scipy.special import stdtrit
 
 from softcal.inference.comparison import compare_tables, holm
 from softcal.inference.intervals import smece_interval
+from softcal.names import printable
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
 from softcal.report.repairs import repair_panel
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
-from softcal.sources.files import written_whole
 from softcal.table.bins import Bins
+from softcal.writing import written_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,7 @@ def write_page(
     models = _models(tables, coarse, level, about)
     page = _page(tables, models, sample, about, coarse, level)
     with written_whole(path) as beside:
-        beside.write_text(page, encoding="utf-8")
+        beside.write_text(page, encoding="utf-8", errors="backslashreplace")
     return {model.name: model.verdict for model in models}
 
 
@@ -129,7 +130,9 @@ def _page(
         ],
     }
     own = files("softcal.report")
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
     return template.render(
@@ -160,6 +163,11 @@ def _page(
         vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
         script=Markup(script),  # noqa: S704
     )
+
+
+def _shown(value: object) -> object:
+    """Escape what text from the data may hold and must not show; ours is marked as such."""
+    return printable(value) if type(value) is str else value
 
 
 def _in_script(text: str) -> str:

@@ -6,6 +6,7 @@ import csv
 from typing import TYPE_CHECKING, NamedTuple
 
 from softcal.errors import InputError
+from softcal.reading import readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,25 +93,18 @@ def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[s
 def names_of_columns(path: Path) -> list[str]:
     """Read the names of a file's columns, and nothing else of it."""
     try:
-        if path.suffix.lower() in {".parquet", ".pq"}:
-            return _names_in_parquet(path)
-        mark = "\t" if path.suffix.lower() == ".tsv" else ","
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            return next(csv.reader(text, delimiter=mark), [])
-    except FileNotFoundError as error:
-        message = f"no such file: {path}"
-        raise InputError(message) from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        message = f"cannot read {path}: {' '.join(str(error).split())}"
+        with readable(path):
+            return _names(path)
+    except csv.Error as error:
+        message = f"cannot read {path}: {error}"
         raise InputError(message) from error
 
 
-def _names_in_parquet(path: Path) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _names(path: Path) -> list[str]:
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        import pyarrow.parquet as pq
 
-    try:
         return list(pq.read_schema(path).names)
-    except pa.ArrowException as error:
-        message = f"cannot read {path}: {' '.join(str(error).split())}"
-        raise InputError(message) from error
+    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        return next(csv.reader(text, delimiter=mark), [])

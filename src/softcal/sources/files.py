@@ -1,10 +1,7 @@
-"""Whole columns from files, by name; and files that are whole or not there."""
+"""Whole columns from files, by name."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +10,7 @@ from softcal.sources.batches import Paths, batches, files_of
 from softcal.sources.pieces import SLICES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 
 def read_columns(
@@ -49,42 +46,3 @@ def refuse_overwriting(output: Path, source: Paths) -> None:
         if path.exists() and output.exists() and path.samefile(output):
             message = f"{output} is the data itself: give another name for what is written."
             raise InputError(message)
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """Give a place beside the path to write to; rename it there when all went well.
-
-    Nobody ever sees half a file: an interruption or a full disk leaves what was there before.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent
-        )
-        os.close(handle)
-    except OSError as error:
-        message = f"cannot write {path}: {error.strerror}"
-        raise InputError(message) from error
-    beside = Path(name)
-    try:
-        yield beside
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(path)
-    except OSError as error:
-        message = f"cannot write {path}: {error.strerror}"
-        raise InputError(message) from error
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """Read the process's mask of permissions, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

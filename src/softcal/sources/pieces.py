@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 Batch: TypeAlias = dict[str, Any]
 """Columns of one length: NumPy arrays of numbers, and an Arrow array of the values of slices."""
 
-SLICES = "\0slices"
-"""Where a batch keeps the values of slices: the column may be one of the numbers as well."""
+SLICES: Any = ("slices",)
+"""Where a batch keeps the values of slices: the column may be one of the numbers as well.
+
+No text, so that no column can have this name.
+"""
 
 
 class Wanted(NamedTuple):

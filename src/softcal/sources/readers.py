@@ -7,12 +7,12 @@ can be handed to several threads, which decode them there.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
+from softcal.reading import readable
 from softcal.sources.lines import line_ends, whole_lines
 from softcal.sources.pieces import (
     Batch,
@@ -52,15 +52,19 @@ class _NotANumber(Exception):  # noqa: N818 - a finding on its way to a message,
 
 def pieces(path: Path, wanted: Wanted) -> Iterator[Piece]:
     """Cut a file into pieces, after a look at its columns."""
-    with _readable(path):
+    with readable(path) as unchanged:
         for number, part in enumerate(_READERS[kind(path)](path, wanted)):
-            yield Piece(str(path), part.size, partial(_batches, path, wanted, number, part))
+            batches = partial(_batches, path, wanted, number, part, unchanged)
+            yield Piece(str(path), part.size, batches)
 
 
-def _batches(path: Path, wanted: Wanted, number: int, part: _Part) -> Iterator[Batch]:
-    with _readable(path):
+def _batches(
+    path: Path, wanted: Wanted, number: int, part: _Part, unchanged: Callable[[], None]
+) -> Iterator[Batch]:
+    with readable(path):
         try:
             for table in part.decode():
+                unchanged()
                 if table.num_rows:
                     table.validate(full=True)  # else a damaged file leads Arrow out of bounds
                     yield columns_of(table, wanted)
@@ -82,21 +86,6 @@ def kind(path: Path) -> str:
         suffixes.pop()
         return suffixes[-1] if suffixes and suffixes[-1] in _TEXT else ""
     return suffixes[-1] if suffixes and suffixes[-1] in _READERS else ""
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn what may go wrong while a file is read into one line about that file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except FileNotFoundError as error:
-        message = f"no such file: {path}"
-        raise InputError(message) from error
-    except (OSError, UnicodeError, pa.ArrowException) as error:
-        message = f"cannot read {path}: {' '.join(str(error).split()):.300}"
-        raise InputError(message) from error
 
 
 def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:

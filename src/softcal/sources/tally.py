@@ -195,7 +195,8 @@ def _batch_sums(
 def _rows(batch: Batch, roles: Roles, pred: str) -> Rows:
     w, m = roles.sample_weight, roles.n_votes
     y, p = batch[roles.y_true], batch[pred]
-    votes = np.broadcast_to(np.float64(m), p.shape) if isinstance(m, int) else batch.get(m or "")
+    votes = np.broadcast_to(np.float64(m), p.shape) if isinstance(m, int) else None
+    votes = batch[m] if isinstance(m, str) else votes
     names = Names(roles.y_true, pred)
     return Rows(y, p, None if w is None else batch[w], votes, names)
 

@@ -1,0 +1,57 @@
+"""What may go wrong while a file is read becomes one line about that file."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from softcal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[Callable[[], None]]:
+    """Refuse what cannot be read, with the name of the file and the reason.
+
+    What it gives is to be called after rows were read: it refuses those of a file that something
+    else has written to meanwhile, for they may be neither of the old file nor of the new.
+    """
+
+    def unchanged() -> None:
+        if _stamp(path) != before:
+            message = (
+                f"cannot read {path}: it changed while it was being read. Try again when nothing "
+                "writes to it, or on a copy."
+            )
+            raise InputError(message)
+
+    try:
+        if path.exists() and not path.is_file():
+            message = f"cannot read {path}: it is not a file. Save what it gives as a file first."
+            raise InputError(message)
+        before = _stamp(path)
+        yield unchanged
+    except FileNotFoundError as error:
+        message = f"no such file: {path}"
+        raise InputError(message) from error
+    except UnicodeEncodeError as error:  # of the name, when it is handed to Arrow
+        message = f"cannot read {path}: its name is not UTF-8. Rename it first."
+        raise InputError(message) from error
+    except _troubles() as error:
+        message = f"cannot read {path}: {' '.join(str(error).split()):.300}"
+        raise InputError(message) from error
+
+
+def _troubles() -> tuple[type[Exception], ...]:
+    """Give what reading may raise; Arrow's errors only where somebody has loaded Arrow."""
+    arrow = sys.modules.get("pyarrow")
+    return (OSError, UnicodeError, *(() if arrow is None else (arrow.ArrowException,)))
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,455 @@
+"""The world fails: disks fill, files break, two write at once. What is left, and what is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import softcal as sc
+from softcal import cli
+from softcal.sources.batches import batches
+from softcal.writing import written_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Refused = Callable[..., str]
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX files, pipes and permissions")
+
+COLUMNS = ("--label", "y", "--pred", "p")
+EVERY_COMMAND = [
+    ("score", "DATA", *COLUMNS),
+    ("score", "DATA", "--label-low", "y", "--label-high", "y", "--pred", "p"),
+    ("score", "DATA", "--label-columns", "y,q", "--pred-columns", "p,r"),
+    ("compare", "DATA", *COLUMNS, "--pred", "q"),
+    ("report", "DATA", *COLUMNS, "-o", "FOLDER/report.html"),
+    ("recalibrate", "DATA", *COLUMNS, "-o", "FOLDER/calibrator.json"),
+    ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", "FOLDER/out.SUFFIX"),
+    ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", "FOLDER/out.tsv"),
+]
+THAT_WRITE = [
+    ("score", "DATA", *COLUMNS, "--bins", "2000", "--save", "FOLDER/old"),
+    ("merge", "SAVED", "-o", "FOLDER/old"),
+    ("report", "DATA", *COLUMNS, "-o", "FOLDER/old"),
+    ("recalibrate", "DATA", *COLUMNS, "--method", "isotonic", "-o", "FOLDER/old"),
+    ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", "FOLDER/old.csv"),
+    ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", "FOLDER/old.parquet"),
+]
+OLD = ("old", "old.csv", "old.parquet")
+
+
+class Bench:
+    """Files to read, a folder to write to, and commands that use them."""
+
+    def __init__(self, folder: Path) -> None:
+        rng = np.random.default_rng(0)
+        p = rng.random(3000)
+        self.table = pa.table(
+            {"y": np.minimum(p, 1 - p), "q": 1 - np.minimum(p, 1 - p), "p": p, "r": 1 - p}
+        )
+        self.folder = folder / "out"
+        self.folder.mkdir()
+        self.data = folder / "data.parquet"
+        pq.write_table(self.table, self.data, row_group_size=500)
+        self.calibrator = folder / "calibrator.json"
+        map_ = sc.Platt().fit(p, p)
+        self.calibrator.write_text(json.dumps(map_.to_dict()), encoding="utf-8")
+        self.saved = folder / "saved.json"
+        self.run("score", self.data, *COLUMNS, "--bins", "2000", "--save", self.saved)
+
+    def run(self, *arguments: object, data: Path | None = None) -> int:
+        """Run a command here, in which words in capitals stand for files."""
+        return cli.run(self.filled(*arguments, data=data))
+
+    def filled(
+        self, *arguments: object, data: Path | None = None, folder: Path | None = None
+    ) -> list[str]:
+        path = data or self.data
+        words = {
+            "DATA": str(path),
+            "SUFFIX": path.suffix[1:],
+            "FOLDER": str(folder or self.folder),
+            "CALIBRATOR": str(self.calibrator),
+            "SAVED": str(self.saved),
+        }
+        out = []
+        for argument in map(str, arguments):
+            for word, meaning in words.items():
+                argument = argument.replace(word, meaning)  # noqa: PLW2901
+            out.append(argument)
+        return out
+
+
+def let_anybody_reach(folder: Path) -> None:
+    """Open a folder of pytest's, and those of pytest's that it is in."""
+    for reached in (folder, *folder.parents):
+        if reached == folder or reached.name.startswith(("pytest-", "popen-")):
+            reached.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    folder = tmp_path_factory.mktemp("bench")
+    let_anybody_reach(folder)
+    return Bench(folder)
+
+
+@pytest.fixture
+def bench(prepared: Bench, capsys: pytest.CaptureFixture[str]) -> Iterator[Bench]:
+    capsys.readouterr()
+    yield prepared
+    for path in prepared.folder.iterdir():
+        path.unlink()
+
+
+@pytest.fixture
+def refused(bench: Bench, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Run a command that must be refused in one line, and leave nothing."""
+
+    def run(*arguments: object, data: Path | None = None) -> str:
+        assert bench.run(*arguments, data=data) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith("softcal: error: ")
+        assert shown.err.count("\n") == 1
+        assert list(bench.folder.iterdir()) == []
+        return shown.err
+
+    return run
+
+
+# What is read
+
+
+def spoilt(table: pa.Table, folder: Path) -> dict[str, Path]:
+    """Make files that are broken, each in its own way."""
+    paths = {name: folder / f"{name}.parquet" for name in ("cut", "torn", "empty")}
+    pq.write_table(table, paths["cut"])
+    whole = paths["cut"].read_bytes()
+    paths["cut"].write_bytes(whole[: len(whole) // 2])
+    pq.write_table(table, paths["torn"], compression="snappy", write_page_checksum=True)
+    torn = bytearray(paths["torn"].read_bytes())
+    for start in pq.ParquetFile(paths["torn"]).metadata.row_group(0).to_dict()["columns"]:
+        place = start["data_page_offset"]
+        torn[place + 40 : place + 400] = bytes(360)
+    paths["torn"].write_bytes(torn)
+    paths["empty"].write_bytes(b"")
+    lines = ["y,q,p,r", *(",".join(map(repr, row.values())) for row in table.to_pylist())]
+    paths["row cut"] = folder / "row cut.csv"
+    paths["row cut"].write_text("\n".join(lines)[:-30], encoding="utf-8")
+    paths["no header"] = folder / "no header.csv"
+    paths["no header"].write_bytes(b"")
+    paths["fifo"] = folder / "fifo.csv"
+    os.mkfifo(paths["fifo"])
+    paths["device"] = folder / "device.csv"
+    paths["device"].symlink_to("/dev/zero")
+    paths["absent"] = folder / "absent.csv"
+    paths["folder"] = folder / "folder.parquet"
+    paths["folder"].mkdir()
+    return paths
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND, ids=lambda c: f"{c[0]} {c[-1][-5:]}")
+def test_a_broken_file_is_named_and_nothing_is_written(
+    bench: Bench, refused: Refused, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    for path in spoilt(bench.table, tmp_path).values():
+        said = refused(*command, data=path)
+        assert path.stem in said, said
+        assert len(said) < 500
+
+
+def test_a_broken_saved_table_or_calibrator_is_named(
+    bench: Bench, refused: Refused, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    for path, whole in ((bench.saved, "merge"), (bench.calibrator, "apply")):
+        cut = tmp_path / f"cut {path.name}"
+        cut.write_bytes(path.read_bytes()[:-40])
+        for broken in (cut, tmp_path / "absent.json", tmp_path, pipe):
+            arguments = [whole, broken]
+            if whole == "apply":
+                arguments += ["DATA", "--pred", "p"]
+            assert str(broken) in refused(*arguments, "-o", "FOLDER/out.csv")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("how", ["grows", "vanishes", "is replaced"])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, suffix: str, how: str, rng: np.random.Generator
+) -> None:
+    path = tmp_path / f"data.{suffix}"
+    y = rng.random(400_000)
+    columns = pa.table({"y": y, "p": y})
+    if suffix == "parquet":
+        pq.write_table(columns, path, row_group_size=10_000)
+    else:
+        csv.write_csv(columns, path)
+
+    def change() -> None:
+        if how == "grows":
+            with path.open("ab") as more:
+                more.write(b"0.5,0.5\n")
+        elif how == "vanishes":
+            path.unlink()
+        else:
+            path.with_suffix(".new").write_bytes(path.read_bytes())
+            path.with_suffix(".new").replace(path)
+
+    found = batches(path, ["y", "p"])
+    next(found)
+    change()
+    with pytest.raises(sc.InputError, match=r"changed while it was being read|no such file"):
+        list(found)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Give up the rights of root for a while, if we have them."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Path:
+    """Give a folder that anybody can reach."""
+    let_anybody_reach(tmp_path)
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND, ids=lambda c: f"{c[0]} {c[-1][-5:]}")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_we_may_not_read_is_named(
+    bench: Bench, open_folder: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...],
+    suffix: str,
+) -> None:  # fmt: skip
+    path = open_folder / f"secret.{suffix}"
+    if suffix == "csv":
+        csv.write_csv(bench.table, path)
+    else:
+        pq.write_table(bench.table, path)
+    arguments = bench.filled(*command, data=path, folder=open_folder)
+    assert cli.run(arguments) == 0  # so that all is imported that nobody may not read
+    for written in set(open_folder.iterdir()) - {path}:
+        written.unlink()
+    path.chmod(0)
+    capsys.readouterr()
+    with as_nobody():
+        assert cli.run(arguments) == 2
+    said = capsys.readouterr().err
+    assert f"cannot read {path}: " in said
+    assert "Permission denied" in said
+    assert list(open_folder.iterdir()) == [path]
+
+
+# What is written
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    """Read every file in a folder and below, hidden ones too."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(params=["full", "read-only", "forbidden"])
+def bad_folder(request: pytest.FixtureRequest, open_folder: Path) -> Iterator[Path]:
+    """Give a folder with old files in it, to which nothing more can be written."""
+    folder = open_folder / request.param
+    folder.mkdir()
+    mounted = request.param != "forbidden"
+    if mounted:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=16k,mode=755", "none", str(folder)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:  # noqa: S603
+            pytest.skip("needs the right to mount a file system")
+    try:
+        for name in OLD:
+            (folder / name).write_bytes(b"old")
+        if request.param == "read-only":
+            subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)  # noqa: S603, S607
+        if not mounted:
+            folder.chmod(0o555)
+        with nullcontext() if mounted else as_nobody():
+            yield folder
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("command", THAT_WRITE, ids=lambda c: f"{c[0]} {c[-1][7:]}")
+def test_what_cannot_be_written_leaves_what_was_there(
+    bench: Bench, bad_folder: Path, capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+) -> None:  # fmt: skip
+    before = listing(bad_folder)
+    assert len(before) == len(OLD)
+    capsys.readouterr()
+    assert cli.run(bench.filled(*command, folder=bad_folder)) == 2
+    said = capsys.readouterr().err
+    assert f"cannot write {bad_folder}" in said
+    assert re.search("No space left|it is write-protected|Permission denied", said)
+    assert said.count("\n") == 1
+    assert listing(bad_folder) == before
+
+
+@pytest.mark.parametrize("bad_folder", ["full"], indirect=True)
+@pytest.mark.parametrize("command", ["paper", "demo"])
+def test_of_several_files_those_that_are_there_are_whole(
+    bad_folder: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    before = listing(bad_folder)
+    assert cli.run([command, "-o", str(bad_folder)]) == 2
+    said = capsys.readouterr().err
+    assert "No space left on device" in said
+    assert said.count("\n") == 1
+    after = listing(bad_folder)
+    assert {name: after.pop(name) for name in before} == before
+    assert [Path(name).name for name in after] == (
+        ["experiment_1.csv"] if command == "paper" else []
+    )
+    assert all(text.endswith(b"\n") for text in after.values())
+
+
+@pytest.fixture(scope="module")
+def warm(prepared: Bench, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Run everything once, so that all is imported that nobody may not read."""
+    folder = tmp_path_factory.mktemp("warm")
+    for command in THAT_WRITE:
+        assert cli.run(prepared.filled(*command, folder=folder)) == 0
+
+
+def test_an_output_that_is_no_file_is_refused_and_stays(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Most of all a device: a program with the rights of root could replace /dev/null."""
+    folder, pipe = bench.folder / "folder", bench.folder / "pipe"
+    device = bench.folder / "null"
+    for path in (folder, pipe, device):
+        if path is folder:
+            path.mkdir()
+        elif path is pipe:
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/null")
+        kind = stat.S_IFMT(path.stat().st_mode)
+        assert bench.run("score", "DATA", *COLUMNS, "--save", path) == 2
+        assert "it is not a file" in capsys.readouterr().err
+        assert stat.S_IFMT(path.stat().st_mode) == kind
+        assert os.listdir(bench.folder) == [path.name]  # noqa: PTH208
+        path.rmdir() if path is folder else path.unlink()
+
+
+def test_an_output_that_is_an_input_is_refused(bench: Bench, refused: Refused) -> None:
+    before = bench.data.read_bytes()
+    linked = bench.data.with_name("linked.parquet")
+    linked.symlink_to(bench.data)
+    for name in (bench.data, linked):
+        assert "is the data itself" in refused("score", "DATA", *COLUMNS, "--save", name)
+        assert "is the data itself" in refused("report", "DATA", *COLUMNS, "-o", name)
+        assert "is the data itself" in refused("recalibrate", "DATA", *COLUMNS, "-o", name)
+        apply = ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", name)
+        assert "is the data itself" in refused(*apply)
+    linked.unlink()
+    assert bench.data.read_bytes() == before
+
+
+def test_a_total_can_be_merged_into_itself(bench: Bench) -> None:
+    total = bench.folder / "total.json"
+    total.write_bytes(bench.saved.read_bytes())
+    assert bench.run("merge", total, "SAVED", "-o", total) == 0
+    n = sum(json.loads(total.read_text("utf-8"))["models"][0]["table"]["sums"]["count"])
+    assert n == 2 * bench.table.num_rows
+
+
+def test_a_link_stays_a_link_and_leads_to_the_new_file(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "target", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("made", "written anew"):  # at first it leads nowhere
+        with written_whole(link) as beside:
+            beside.write_text(text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["link", "target", "there"]
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text("old")
+    path.chmod(0o640)
+    with written_whole(path) as beside:
+        assert stat.S_IMODE(beside.stat().st_mode) & 0o007 == 0  # nor is it open meanwhile
+        beside.write_text("new")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o640)
+
+
+def test_a_protected_file_is_not_replaced(open_folder: Path) -> None:
+    path = open_folder / "protected"
+    path.write_text("old")
+    path.chmod(0o444)
+    with as_nobody(), pytest.raises(sc.InputError, match="write-protected"):  # noqa: SIM117
+        with written_whole(path) as beside:
+            beside.write_text("new")
+    assert path.read_text() == "old"
+
+
+def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 251 + ".csv")
+    with written_whole(path) as beside:
+        beside.write_text("whole")
+    assert path.read_text() == "whole"
+
+
+def test_two_that_write_at_once_both_succeed_and_one_wins(bench: Bench, tmp_path: Path) -> None:
+    output = tmp_path / "out.parquet"
+    other = tmp_path / "other.parquet"
+    pq.write_table(bench.table.slice(0, 2000), other, row_group_size=100)
+    command = [sys.executable, "-m", "softcal"]
+    started = [
+        subprocess.Popen(  # noqa: S603
+            [*command, *bench.filled("apply", "CALIBRATOR", data, "--pred", "p", "-o", output)]
+        )
+        for data in (bench.data, other) * 2
+    ]
+    assert [process.wait(timeout=300) for process in started] == [0] * 4
+    assert pq.read_table(output).num_rows in (2000, 3000)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"out.parquet", "other.parquet"}
+
+
+@pytest.mark.parametrize(
+    "options", [(*COLUMNS, "--format", "json"), (*COLUMNS, "--bins", "2000"), ("--help",)]
+)
+def test_a_reader_that_has_enough_ends_it_quietly(bench: Bench, options: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "softcal", "score", str(bench.data), *options]
+    with subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1

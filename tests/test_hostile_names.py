@@ -1,0 +1,209 @@
+"""Names from the data are text, whatever they hold: on the terminal, in JSON, files and pictures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hostile import NAMES
+from matplotlib.figure import Figure
+
+import softcal as sc
+from softcal import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy as np
+
+    Run = Callable[..., str]
+
+ROWS = 3 * len(NAMES)
+
+
+def escaped(name: str) -> str:
+    """Say, in other words than softcal's, how a name is to be shown: no line or cursor moves."""
+    return "".join(
+        c if c == " " or c.isprintable() else c.encode("unicode_escape").decode() for c in name
+    )
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no name be folded, so that it can be found."""
+    monkeypatch.setenv("COLUMNS", "9000")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command that must work; no control character may reach the terminal."""
+
+    def run(*arguments: object) -> str:
+        code = cli.run([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        assert code == 0, shown.err
+        assert shown.err == ""
+        assert all(c.isprintable() for c in shown.out.replace("\n", ""))
+        return shown.out
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path: Path, rng: np.random.Generator) -> Path:
+    """Give a file whose columns all have hostile names; the label is 'y', the slices are 's'."""
+    path = tmp_path / "data.parquet"
+    columns: dict[str, Any] = {name: rng.random(ROWS) for name in NAMES}
+    slices = [NAMES[k % len(NAMES)] for k in range(ROWS)]
+    pq.write_table(pa.table({"y": rng.random(ROWS), **columns, "s": slices}), path)
+    return path
+
+
+EACH = [f"--pred={name}" for name in NAMES]
+
+
+def test_score_shows_and_saves_them_all(data: Path, run: Run, tmp_path: Path) -> None:
+    shown = run("score", data, "--label=y", *EACH)
+    assert [escaped(name) for name in NAMES if escaped(name) not in shown] == []
+    saved = tmp_path / "saved.json"
+    card = json.loads(run("score", data, "--label=y", *EACH, "--save", saved, "--format=json"))
+    assert [model["pred"] for model in card["models"]] == list(NAMES)
+    table = pq.read_table(data)
+    for name, model in zip(NAMES, card["models"], strict=True):
+        y, p = table["y"].to_numpy(), table[name].to_numpy()
+        assert model["smece"] == pytest.approx(sc.smece(y, p), abs=1e-15)
+    merged = json.loads(run("merge", saved, "--format=json"))
+    assert {model["pred"] for model in merged["models"]} == set(NAMES)
+    shown = run("merge", saved)
+    assert [escaped(name) for name in NAMES if escaped(name) not in shown] == []
+    for name in NAMES:
+        run("plan", "--pilot", saved, f"--pred={name}", "--half-width", "0.1")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_can_play_every_part(data: Path, run: Run, name: str) -> None:
+    other = "count" if name != "count" else "p"
+    options = [f"--label={name}", f"--pred={other}", "--format=json"]
+    assert json.loads(run("score", data, *options))["label"] == name
+    for part in ("--weight", "--by", "--group"):
+        run("score", data, "--label=y", f"--pred={other}", f"{part}={name}")
+    run("score", data, f"--label-low={name}", f"--label-high={name}", f"--pred={other}")
+
+
+def test_values_of_slices_are_text(data: Path, run: Run) -> None:
+    shown = run("score", data, "--label=y", "--pred=p", "--by=s")
+    assert [escaped(name) for name in NAMES if f"s {escaped(name)}: 3" not in shown] == []
+    card = json.loads(run("score", data, "--label=y", "--pred=p", "--by=s", "--format=json"))
+    assert {one["value"] for one in card["models"][0]["slices"]} == set(NAMES)
+    assert all(one["n"] == 3 for one in card["models"][0]["slices"])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "p"])
+def test_compare_says_them(data: Path, run: Run, name: str) -> None:
+    shown = run("compare", data, "--label=y", "--pred=p", f"--pred={name}")
+    assert shown.count(escaped(name)) >= 2  # in the table, and in the sentence
+    found = run("compare", data, "--label=y", "--pred=p", f"--pred={name}", "--format=json")
+    assert json.loads(found)["b"] == name
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_calibrated_columns_keep_their_names(
+    data: Path, run: Run, tmp_path: Path, suffix: str
+) -> None:
+    calibrator, output = tmp_path / "\x1b[31mc.json", tmp_path / f"\u202eo.{suffix}"
+    fit = ("--label=y", "-o", calibrator, "--method=platt")
+    assert "x1b[31mc.json" in run("recalibrate", data, *fit, "--pred==cmd|' /C calc'!A0")
+    for name in NAMES:
+        shown = run("apply", calibrator, data, f"--pred={name}", "-o", output)
+        assert f"{escaped(name)}_calibrated" in shown
+        if suffix == "parquet":
+            present = pq.read_schema(output).names
+        else:
+            with output.open(encoding="utf-8", newline="") as lines:
+                present = next(csv.reader(lines))
+        assert f"{name}_calibrated" in present
+
+
+def test_patterns_of_classes_are_no_more_than_a_star(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "classes.csv"
+    odd = ("[ab]?", "(.*)+", "\x1b[31m")
+    with path.open("w", encoding="utf-8", newline="") as out:
+        lines = csv.writer(out)
+        lines.writerow([*(f"y_{name}" for name in odd), *(f"p_{name}" for name in odd)])
+        lines.writerows([[0.5, 0.25, 0.25, 0.125, 0.375, 0.5]] * 9)
+    columns = ("--label-columns=y_", "--pred-columns=p_*")
+    assert json.loads(run("score", path, *columns, "--format=json"))["classes"] == list(odd)
+    run("score", path, *columns)
+    hostile = ("--label-columns=y_", f"--pred-columns={','.join(f'p_{name}' for name in odd)}")
+    assert "p_\\x1b[31m" in run("score", path, *hostile)
+    assert "p_\\x1b[31m" in run("compare", path, *columns, hostile[1])
+
+
+def test_refusals_say_them_on_one_line(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = [f"absent {name}" for name in (*NAMES, "\udcff")]
+    for name in absent:
+        assert cli.run(["score", str(data), "--label=y", f"--pred={name}"]) == 2
+        assert cli.run(["score", f"{data}{name}", "--label=y", "--pred=p"]) == 2
+        assert cli.run(["report", str(data), "--label=s", f"--pred={name}"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 3 * len(absent)
+    assert all(c.isprintable() for c in said.replace("\n", ""))
+
+
+def test_values_that_are_refused_are_said_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.csv"
+    for name in NAMES:
+        if "\0" in name:
+            continue  # which text files do not have
+        with path.open("w", encoding="utf-8", newline="") as out:
+            csv.writer(out).writerows([["y", name], [0.5, name or "x"], [0.5, 2]])
+        assert cli.run(["score", str(path), "--label=y", f"--pred={name}"]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert all(c.isprintable() for c in said.replace("\n", ""))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file names of Windows are text")
+def test_file_names_that_are_no_text(
+    tmp_path: Path, data: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / os.fsdecode(b"\xfe.html")
+    assert "\\udcfe.html" in run("report", data, "--label=y", "--pred=p", "-o", page)
+    for suffix in ("csv", "parquet"):
+        path = tmp_path / os.fsdecode(b"\xff." + suffix.encode())
+        path.write_bytes(data.read_bytes())
+        assert cli.run(["score", str(path), "--label=y", "--pred=p"]) == 2
+        said = capsys.readouterr().err
+        assert "udcff" in said
+        assert said.endswith("its name is not UTF-8. Rename it first.\n")
+
+
+def test_a_report_takes_names_that_are_no_text_and_keeps_slices_apart(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    sc.write_report(path, [0.5, 0.25], {"\udcff": [0.25, 0.75]}, title="\udcfe", by=["a", "a\0"])
+    page = path.read_text(encoding="utf-8")
+    assert "\\udcfe" in page
+    assert "a\\x00" in page
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # the font has no such letter: a box is drawn
+def test_pictures_take_them(tmp_path: Path) -> None:
+    figure = Figure()
+    axes = figure.add_subplot()
+    rel = sc.reliability([0.5, 0.25], [0.25, 0.75])
+    for name in (*NAMES, "\udcff"):
+        rel.plot(axes, name=name, histogram=False)
+    figure.savefig(tmp_path / "picture.png", dpi=20)
+    legend = axes.get_legend()
+    assert legend is not None
+    drawn = [text.get_text() for text in legend.get_texts()]
+    assert all(c.isprintable() for text in drawn for c in text.replace("\n", ""))
+    assert len([text for text in drawn if "SMECE" in text]) == len(NAMES) + 1

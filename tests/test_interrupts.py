@@ -1,0 +1,142 @@
+"""Stopped at any moment: an exit code that says so, one line, and nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import softcal as sc
+from softcal.sources.batches import batches
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="sends POSIX signals")
+
+# Python tells its audit hooks of every import, file opened, renamed and removed. So "at the k-th of
+# these" is a moment that is the same in every run, however fast the machine is.
+AT_MOMENT = """
+import atexit, json, os, sys
+from softcal.__main__ import main
+moment, number = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+seen, writing = 0, []
+def strike(event, arguments):
+    global seen
+    seen += 1
+    if event.startswith(("open", "os.")) and ".softcal-" in str(arguments):
+        writing.append(seen)
+    if seen == moment:
+        os.kill(os.getpid(), number)
+sys.addaudithook(strike)
+if not moment:
+    atexit.register(lambda: print(json.dumps([seen, writing]), file=sys.stderr))
+main()
+"""
+COMMANDS = {
+    "score": ("score", "DATA", "--label", "y", "--pred", "p", "--save", "OUT/saved.json"),
+    "apply": ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", "OUT/out.parquet"),
+}
+MOMENTS = int(os.environ.get("SOFTCAL_MOMENTS", "3"))  # of each command, beside those of writing
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("interrupts")
+    p = np.random.default_rng(0).random(200_000)
+    pq.write_table(pa.table({"y": p**2, "p": p}), folder / "data.parquet", row_group_size=10_000)
+    calibrator = folder / "calibrator.json"
+    calibrator.write_text(json.dumps(sc.Platt().fit(p, p**2).to_dict()), encoding="utf-8")
+    return {"DATA": folder / "data.parquet", "CALIBRATOR": calibrator}
+
+
+def started(command: str, files: dict[str, Path], out: Path, moment: int, number: int) -> list[str]:
+    words = [
+        str(files[word]) if word in files else word.replace("OUT", str(out))
+        for word in COMMANDS[command]
+    ]
+    return [sys.executable, "-c", AT_MOMENT, str(moment), str(number), *words]
+
+
+def run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        arguments, capture_output=True, encoding="utf-8", check=False, timeout=300, **options
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_stopped_at_any_moment_nothing_is_left_half_written(
+    command: str, files: dict[str, Path], tmp_path: Path
+) -> None:
+    whole = run(started(command, files, tmp_path, 0, 0))
+    assert whole.returncode == 0
+    events, writing = json.loads(whole.stderr)
+    assert len(writing) >= 3  # made, written to, renamed
+    (path,) = tmp_path.iterdir()
+    new = path.read_bytes()
+    evenly = np.linspace(1, events, MOMENTS).astype(int).tolist()
+    for k, moment in enumerate(sorted({*evenly, *writing})):
+        number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[k % 3]
+        path.write_bytes(b"old")
+        result = run(started(command, files, tmp_path, moment, number))
+        late = result.returncode == 0  # all was done, and Python about to end
+        assert late or result.returncode == 128 + number, (moment, result.stderr)
+        assert result.stderr == ("" if late else f"softcal: stopped by {number.name}\n")
+        assert list(tmp_path.iterdir()) == [path], moment
+        assert path.read_bytes() in ([new] if late else [b"old", new])
+
+
+def test_a_signal_that_is_ignored_stays_ignored(files: dict[str, Path], tmp_path: Path) -> None:
+    """As nohup and a shell's background jobs want it."""
+    arguments = started("score", files, tmp_path, 100, signal.SIGINT)
+    ignoring = "import signal, subprocess, sys; signal.signal(2, signal.SIG_IGN); sys.exit(subprocess.call(sys.argv[1:]))"
+    assert run([sys.executable, "-c", ignoring, *arguments]).returncode == 0
+
+
+def test_the_terminal_gets_its_cursor_back(files: dict[str, Path], tmp_path: Path) -> None:
+    """The bar of progress hides it. The moment is the last before the result is written."""
+    whole = run(started("score", files, tmp_path, 0, 0))
+    _, (first, *_) = json.loads(whole.stderr)
+    ours, theirs = pty.openpty()
+    arguments = started("score", files, tmp_path, first - 20, signal.SIGINT)
+    with subprocess.Popen(  # noqa: S603
+        arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=os.environ | {"TERM": "xterm"}
+    ) as process:
+        assert process.wait(timeout=300) == 130
+    os.close(theirs)
+    shown = ""
+    with suppress(OSError):  # which is how a terminal ends that nobody writes to any more
+        while part := os.read(ours, 1 << 16):
+            shown += part.decode()
+    os.close(ours)
+    assert "\x1b[?25l" in shown
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+    assert shown.endswith("softcal: stopped by SIGINT\r\n")
+
+
+def test_in_python_an_interruption_is_raised_and_the_next_call_works(
+    files: dict[str, Path],
+) -> None:
+    threads = threading.active_count()
+
+    def interrupt(rows: int, _done: int, _total: int) -> None:
+        if rows > 50_000:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(batches(files["DATA"], ["y", "p"], progress=interrupt))
+    assert threading.active_count() == threads
+    rel = sc.scan(files["DATA"], y_true="y", y_prob="p")
+    assert rel.n == 200_000
+    assert threading.active_count() == threads
