@@ -233,7 +233,7 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
         (("score", *VOTES, "--pred-columns", "w,w"), "it stands for 'w', 'w'."),
         (("score", *VOTES, "--pred-columns", "prob_cat_a,prob_dog_a"), "as many columns as there are classes of the label, 3: it stands for 2."),
         (("score", *VOTES, "--pred-columns", "a,b,c"), "has no column 'a'"),
-        (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "If these are logits, pass scipy.special.softmax(y_true, axis=1); if counts of votes, softcal.Votes(counts)."),
+        (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "the first is votes_[0, 0] = "),
         (("score", "--vote-columns", "share_", "--pred-columns", "prob_*_a"), "counts must be whole numbers of 0 or more"),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "--label is for one probability per row: leave it out with many classes."),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--group", "item"), "--group is for one probability per row"),

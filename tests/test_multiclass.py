@@ -261,7 +261,7 @@ def with_value(array: FloatArray, value: float) -> FloatArray:
 
 
 BAD: list[tuple[Any, Any, str]] = [
-    (Y, with_value(P, 1.5), "y_prob must be in [0, 1]: 1 of 12 are not, the first is y_prob[2, 1] = 1.5. If these are logits, pass scipy.special.softmax(y_prob, axis=1)"),
+    (Y, with_value(P, 1.5), "y_prob must be in [0, 1]: 1 of 12 are not, the first is y_prob[2, 1] = 1.5. If these are logits, take the softmax of each row"),
     (with_value(Y, -0.1), P, "y_true must be in [0, 1]: 1 of 12 are not, the first is y_true[2, 1] = -0.1"),
     (with_value(Y, math.nan), P, "y_true must hold numbers in [0, 1]: 1 of 12 are not, the first is y_true[2, 1], which is missing"),
     (Y, P * 0.99, "rows of y_prob must sum to 1 within 1e-06: 4 of 4 do not, the first is y_prob[0], which sums to 0.99"),

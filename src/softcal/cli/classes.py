@@ -109,6 +109,8 @@ def compare_classes(
 def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     """Read the columns of many classes."""
     from softcal.door.arrays import column
+    from softcal.door.class_inputs import class_rows
+    from softcal.door.inputs import Names
     from softcal.door.votes import Votes
     from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
     from softcal.sources.files import read_columns
@@ -138,6 +140,8 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
         y_true = Votes(y_true, classes=classes)
     predictions: dict[str, npt.ArrayLike] = {spec: matrix(names) for spec, names in models.items()}
     w = None if weight is None else columns[weight]
+    for spec, y_prob in predictions.items():  # so that messages name the columns as the user does
+        class_rows(y_true, y_prob, w, names=Names(label, spec, weight or "")).check()
     return Loaded(y_true, predictions, w, label, classes, len(columns[wanted[0]]))
 
 

@@ -32,7 +32,6 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
-    from softcal.inference.comparison import Comparison
     from softcal.inference.joint import JointTable
     from softcal.sources.pieces import Batch
     from softcal.sources.tally import Roles
@@ -56,6 +55,9 @@ def compare(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two models on the same rows."""
+    from softcal.inference.comparison import compare_tables
+    from softcal.planning.difference_forecast import correlation_of
+    from softcal.planning.pilots import FEWEST_ITEMS
     from softcal.sources.tally import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
@@ -70,25 +72,25 @@ def compare(
     if len(pred) != 2 or pred[0] == pred[1]:
         message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
         raise InputError(message)
-    rows, found = _compared(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
+    rows, joint = _joined(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
     card = {"n": rows, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
-    card |= asdict(found)
+    card |= asdict(compare_tables(joint, level))
+    alone = weight is None and group is None and joint.n >= FEWEST_ITEMS
+    card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
     if format_ is Format.JSON:
         print_json(without_infinities(card))
     else:
         _show_comparison(card)
 
 
-def _compared(
+def _joined(
     data: list[str], roles: Roles, group: str | None, bins: int, level: float
-) -> tuple[int, Comparison]:
+) -> tuple[int, JointTable]:
     """Add up the joint tables of all batches; rows of a group must be seen together."""
-    from softcal.inference.comparison import compare_tables
     from softcal.inference.intervals import refuse_bad_level
     from softcal.inference.joint import joint_table
-    from softcal.sources.checked_batches import checked_batches
-    from softcal.sources.files import read_columns
-    from softcal.sources.pieces import rows_of
+    from softcal.sources.checked_batches import checked_batches, checked_columns
+    from softcal.sources.pieces import SLICES, rows_of
     from softcal.table.bins import Bins
 
     refuse_bad_level(level)
@@ -104,17 +106,17 @@ def _compared(
             bins=binned,
             sample_weight=None if weight is None else batch[weight],
             n_votes=batch[votes] if isinstance(votes, str) else None,
-            groups=None if group is None else batch[group],
+            groups=batch.get(SLICES),
         )
 
     with terminal.reading() as progress:
         batches = (
             checked_batches(data, roles, progress)
             if group is None
-            else [read_columns(data, [*roles.wanted.numbers, group], group)]
+            else [checked_columns(data, roles._replace(by=group), progress)]
         )
         joint = reduce(add, map(table_of, batches))  # there is at least one, or it was refused
-    return rows, compare_tables(joint, level)
+    return rows, joint
 
 
 def _show_comparison(card: dict[str, Any]) -> None:
@@ -135,6 +137,9 @@ def _show_comparison(card: dict[str, Any]) -> None:
     title = f"{card['n']:,} rows, label {card['label']}, {card['bins']} bins"
     terminal.print_titled(console, title, table)
     console.print(Text(_verdict(card)))
+    if card["residual_correlation"] is not None:
+        plans = f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."
+        console.print(Text(plans, style="dim"))
 
 
 def _verdict(card: dict[str, Any]) -> str:

@@ -21,7 +21,6 @@ from softcal.cli.options import (
     Weight,
     print_json,
 )
-from softcal.errors import InputError
 
 if TYPE_CHECKING:
     from softcal.repair.preview import RepairPreview
@@ -61,14 +60,15 @@ def recalibrate(
     from softcal.door import inputs
     from softcal.door.inputs import Names
     from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
-    from softcal.sources.files import read_columns, refuse_overwriting, written_whole
+    from softcal.sources.checked_batches import checked_columns
+    from softcal.sources.files import refuse_overwriting, written_whole
+    from softcal.sources.pieces import SLICES
+    from softcal.sources.tally import Roles
 
     refuse_overwriting(output, data)
-    if pred == label:
-        message = f"label and prediction must be different columns: both are {pred!r}."
-        raise InputError(message)
-    optional = [name for name in (weight, votes, group) if name is not None]
-    columns = read_columns(data, [label, pred, *optional], group)
+    roles = Roles(label, (pred,), weight, votes, group)
+    roles.refuse_impossible()
+    columns = checked_columns(data, roles)
 
     def given(name: str | None) -> Any:
         return None if name is None else columns[name]
@@ -78,7 +78,7 @@ def recalibrate(
     found = preview_of(
         rows,
         bins=bins,
-        groups=given(group),
+        groups=columns.get(SLICES),
         methods=BINARY_METHODS if method is Method.AUTO else (method.value,),
         folds=folds,
         level=level,

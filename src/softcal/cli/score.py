@@ -93,7 +93,7 @@ def score(
 def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: float) -> Scores:
     from softcal.cli.scorecard import grouped_scores
     from softcal.inference.intervals import refuse_bad_level
-    from softcal.sources.files import read_columns
+    from softcal.sources.checked_batches import checked_columns
     from softcal.table.bins import Bins
 
     refuse_bad_level(level)
@@ -103,8 +103,9 @@ def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: 
     if roles.by is not None:
         message = "--by and --group do not go together yet: leave one of them out."
         raise InputError(message)
-    columns = read_columns(data, [*roles.wanted.numbers, group], group)
-    return grouped_scores(columns, roles, group, Bins.of(bins))
+    with terminal.reading() as progress:
+        columns = checked_columns(data, roles._replace(by=group), progress)
+    return grouped_scores(columns, roles, Bins.of(bins))
 
 
 def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:

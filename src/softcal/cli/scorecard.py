@@ -9,6 +9,7 @@ from softcal.door.inputs import Names
 from softcal.inference.chance import calibration_test
 from softcal.inference.intervals import smece_interval
 from softcal.measures import metrics
+from softcal.sources.pieces import SLICES
 from softcal.sources.scores import Scored, Scores, plain
 from softcal.table.reliability import from_rows
 
@@ -45,8 +46,8 @@ def scorecard(scores: Scores, level: float = 0.95) -> dict[str, Any]:
     return card
 
 
-def grouped_scores(columns: Mapping[str, Any], roles: Roles, group: str, bins: Bins) -> Scores:
-    """Score columns held in memory whose rows belong together in groups."""
+def grouped_scores(columns: Mapping[str, Any], roles: Roles, bins: Bins) -> Scores:
+    """Score columns held in memory whose rows belong together in groups, under `SLICES`."""
     models = {}
     for pred in roles.y_prob:
         w, m = roles.sample_weight, roles.n_votes
@@ -57,7 +58,7 @@ def grouped_scores(columns: Mapping[str, Any], roles: Roles, group: str, bins: B
             columns[m] if isinstance(m, str) else m,
             Names(roles.y_true, pred, w or "", m if isinstance(m, str) else ""),
         )
-        soft = from_rows(rows, bins, inputs.group_numbers(columns[group], rows))
+        soft = from_rows(rows, bins, inputs.group_numbers(columns[SLICES], rows))
         hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), bins)
         models[pred] = Scored(soft, hard)
     votes = roles.n_votes if isinstance(roles.n_votes, str) else None

@@ -19,8 +19,8 @@ LARGEST_WEIGHT = 1e100
 
 LARGEST_VOTES = 2.0**53
 
-FROM_LOGITS = "scipy.special.expit({})"
-"""What makes a probability of a logit, unless the caller has something of its own for that."""
+FROM_LOGITS = "1 / (1 + exp(-{}))"
+"""What makes a probability of a logit, in any language, unless the caller has a name for that."""
 
 
 class Spread(NamedTuple):
@@ -92,16 +92,19 @@ def _negative(values: _Values) -> Marks:
 
 
 def _what_they_may_be(name: str, spread: Spread) -> str:
-    """Say what such values usually are. A hint only: softcal never converts by itself."""
+    """Say what such values usually are. A hint only: softcal never converts by itself.
+
+    The remedy is in plain words, for it may be read at the command line.
+    """
     low, high, signs = spread[:3]
     from_logits = spread.from_logits.format(name)
     if low >= -1e-6 and high <= 1 + 1e-6:
-        return f"If this is rounding noise, pass numpy.clip({name}, 0, 1)."
+        return f"If this is rounding noise, clip {name} to [0, 1]."
     if low == -1 and signs:
-        return f"If these are -1/+1 labels, pass ({name} + 1) / 2."
+        return f"If these are -1/+1 labels, use ({name} + 1) / 2."
     if low >= 0 and high <= 100:
-        return f"If these are percentages, pass {name} / 100; if logits, {from_logits}."
-    return f"If these are logits, pass {from_logits}."
+        return f"If these are percentages, use {name} / 100; if logits, {from_logits}."
+    return f"If these are logits, use {from_logits}."
 
 
 MISSING = Rule(

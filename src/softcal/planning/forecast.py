@@ -68,7 +68,7 @@ class Assumptions:
         if self.gap.size > _MOST_BINS:
             message = (
                 f"a plan takes at most {_MOST_BINS:,} bins: there are {self.gap.size:,}. "
-                "Coarsen the table."
+                "Use fewer."
             )
             raise InputError(message)
         for array in (self.share, self.gap, self.item_var, self.vote_var, self.prob_var):
@@ -90,7 +90,7 @@ class Assumptions:
 
         Examples
         --------
-        >>> from softcal.table import reliability
+        >>> from softcal import reliability
         >>> from softcal.datasets import lidc_malignancy
         >>> d = lidc_malignancy()
         >>> rel = reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
@@ -267,7 +267,7 @@ def allowed_votes(a: Assumptions, votes: int) -> int:
             "1: one vote per item, as in the pilot, does not show what a second would bring. "
             "Make a pilot with two votes or more on some items"
             if a.fixed_votes
-            else "0: the pilot's labels are not known to be votes. Build it with n_votes"
+            else "0: the pilot's labels are not known to be votes. Make a pilot with numbers of votes"
         )
         message = f"votes must be left out, or {why}, to plan for {votes}."
         raise InputError(message)

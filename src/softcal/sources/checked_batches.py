@@ -1,4 +1,4 @@
-"""Batches of rows whose values keep the rules, for what needs more of them than one table."""
+"""Rows whose values keep the rules, for what needs more of them than one table: some, or all."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from softcal.door.inputs import as_float64
 from softcal.sources.batches import all_pieces, batches, files_of
-from softcal.sources.census import Census
-from softcal.sources.pieces import rows_of
+from softcal.sources.census import Census, missing_values
+from softcal.sources.files import joined
+from softcal.sources.pieces import SLICES, rows_of
 from softcal.sources.tally import refuse_nothing
 
 if TYPE_CHECKING:
@@ -43,8 +44,19 @@ def checked_batches(
         refuse_nothing({}, rows, roles)
 
 
+def checked_columns(source: Paths, roles: Roles, progress: Progress | None = None) -> Batch:
+    """Read all rows at once, where none can be judged alone: those of a group, `roles.by`.
+
+    Every row must have its group. The groups are under `SLICES`.
+    """
+    found = list(checked_batches(source, roles, progress))
+    if roles.by is not None and any(missing_values(batch[SLICES]).any() for batch in found):
+        _refuse(source, roles)
+    return joined(found)
+
+
 def _refuse(source: Paths, roles: Roles) -> NoReturn:
-    census = Census(roles.rules, None)
+    census = Census(roles.rules, roles.by)
     rows: Counter[str] = Counter()  # of each file
     for piece in all_pieces(files_of(source), roles.wanted):
         census.add(piece, rows[piece.place])
