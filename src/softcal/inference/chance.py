@@ -61,7 +61,7 @@ def calibration_test(rel: Reliability) -> TestResult:
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> calibration_test(reliability([0.5, 0.25], [0.5, 0.25])).pvalue
     1.0
     """
@@ -103,7 +103,7 @@ def consistency_band(
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> hard = reliability([0, 1] * 50, [0.3] * 100, bins=1)
     >>> low, high = consistency_band(hard)  # 1.96 * sqrt(0.3 * 0.7 / 100)
     >>> low.round(2), high.round(2), hard.gap.round(2)

@@ -75,7 +75,7 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> from softcal.datasets import lidc_malignancy
     >>> d = lidc_malignancy()
     >>> rel = reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
@@ -117,7 +117,7 @@ def gap_intervals(
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> low, high = gap_intervals(reliability([0.4, 0.6, 0.5], [0.7, 0.8, 0.6], bins=1))
     >>> low.round(2), high.round(2)
     (array([-0.05]), array([0.45]))

@@ -124,7 +124,7 @@ def ecce_mad_from_table(rel: Reliability) -> CumulativeTest:
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
     >>> round(ecce_mad_from_table(rel).statistic, 4)
     0.0667
@@ -139,7 +139,7 @@ def ecce_range_from_table(rel: Reliability) -> CumulativeTest:
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
     >>> round(ecce_range_from_table(rel).statistic, 4)
     0.1333

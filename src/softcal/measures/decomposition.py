@@ -153,7 +153,7 @@ def corp_from_table(rel: Reliability) -> CorpCurve:
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> rel = reliability([0.0, 0.6, 0.4, 1.0], [0.1, 0.3, 0.6, 0.8], bins=100)
     >>> corp_from_table(rel).recalibrated
     array([0. , 0.5, 1. ])

@@ -111,7 +111,7 @@ def smooth_ece_from_table(rel: Reliability) -> float:
 
     Examples
     --------
-    >>> from softcal.table import reliability
+    >>> from softcal import reliability
     >>> fine = reliability([0.1, 0.3, 0.8], [0.2, 0.4, 0.9], bins=3600)
     >>> round(smooth_ece_from_table(fine), 6)
     0.1
