@@ -13,6 +13,8 @@ import numpy as np
 
 from softcal.errors import InputError
 from softcal.sources.files import written_whole
+from softcal.sources.foreign_text import refuse_encoding, refuse_utf_16, separator_hint
+from softcal.sources.pieces import Wanted, refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,10 +62,15 @@ def write_calibrated(
         message = f"no such file: {source}"
         raise InputError(message)
     same_text = source.suffix.lower() == target.suffix.lower() and _is_text(source)
+    if _is_text(source):
+        with source.open("rb") as start:
+            refuse_utf_16(start.read(1000), source)
     with written_whole(target) as beside:
         try:
             return (_text if same_text else _arrow)(calibrator, source, columns, beside)
-        except (UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+        except UnicodeDecodeError:
+            refuse_encoding(source)
+        except (csv.Error, pa.ArrowException) as error:
             message = f"cannot read {source}: {' '.join(str(error).split())}"
             raise InputError(message) from error
 
@@ -86,13 +93,9 @@ def _calibrated(
 
 
 def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) -> None:
+    hint = separator_hint(present, _SEPARATORS[path.suffix.lower()]) if _is_text(path) else ""
+    refuse_unknown(Wanted(tuple(columns)), list(present), path.name, hint)
     for name in columns:
-        if list(present).count(name) != 1:
-            problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
-            message = (
-                f"{path.name} has {problem}. Its columns are: {', '.join(map(repr, present))}."
-            )
-            raise InputError(message)
         if name + SUFFIX in present:
             message = (
                 f"{path.name} already has a column {name + SUFFIX!r}: rename or drop it first; "

@@ -6,6 +6,7 @@ import csv
 from typing import TYPE_CHECKING, NamedTuple
 
 from softcal.errors import InputError
+from softcal.sources.foreign_text import refuse_encoding, refuse_utf_16, separator_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,14 +96,25 @@ def names_of_columns(path: Path) -> list[str]:
         if path.suffix.lower() in {".parquet", ".pq"}:
             return _names_in_parquet(path)
         mark = "\t" if path.suffix.lower() == ".tsv" else ","
+        with path.open("rb") as start:
+            refuse_utf_16(start.read(1000), path)
         with path.open(encoding="utf-8-sig", newline="") as text:
-            return next(csv.reader(text, delimiter=mark), [])
+            names = next(csv.reader(text, delimiter=mark), [])
     except FileNotFoundError as error:
         message = f"no such file: {path}"
         raise InputError(message) from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        refuse_encoding(path)
+    except (OSError, csv.Error) as error:
         message = f"cannot read {path}: {' '.join(str(error).split())}"
         raise InputError(message) from error
+    if len(names) == 1:
+        message = (
+            f"{path.name} has one column, {names[0]!r:.200}, and classes need two or more."
+            f"{separator_hint(names, mark)}"
+        )
+        raise InputError(message)
+    return names
 
 
 def _names_in_parquet(path: Path) -> list[str]:

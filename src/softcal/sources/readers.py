@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
+from softcal.sources.foreign_text import (
+    decimal_hint,
+    refuse_encoding,
+    refuse_utf_16,
+    separator_hint,
+)
 from softcal.sources.lines import line_ends, whole_lines
 from softcal.sources.pieces import (
     Batch,
@@ -69,7 +75,7 @@ def _batches(path: Path, wanted: Wanted, number: int, part: _Part) -> Iterator[B
             row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
             message = (
                 f"{found.name} must hold numbers: row {row} of {path.name} holds the text "
-                f"{found.text!r:.60}."
+                f"{found.text!r:.60}.{decimal_hint(found.text)}"
             )
             raise InputError(message) from found
 
@@ -93,7 +99,11 @@ def _readable(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         message = f"no such file: {path}"
         raise InputError(message) from error
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+    except UnicodeDecodeError:
+        refuse_encoding(path)
+    except (OSError, pa.ArrowException) as error:
+        if "UTF8" in str(error):  # Arrow has no error of its own for it
+            refuse_encoding(path)
         message = f"cannot read {path}: {' '.join(str(error).split()):.300}"
         raise InputError(message) from error
 
@@ -161,6 +171,8 @@ def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
         stream = file if compression is None else pa.CompressedInputStream(file, compression)
         done = 0
         for block in whole_lines(partial(stream.read, _BLOCK_BYTES)):
+            if not done:
+                refuse_utf_16(block, path)
             yield block, file.tell() - done
             done = file.tell()
 
@@ -168,11 +180,12 @@ def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
 def _csv(path: Path, wanted: Wanted) -> Iterator[_Part]:
     from pyarrow import csv
 
-    parse = csv.ParseOptions(delimiter=_CSV_MARKS[kind(path)], newlines_in_values=True)
+    mark = _CSV_MARKS[kind(path)]
+    parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
     blocks = _text_blocks(path)
     first, size = next(blocks, (b"", 0))
     head, names = _csv_head(parse, first)
-    refuse_unknown(wanted, names, path.name)
+    refuse_unknown(wanted, names, path.name, separator_hint(names, mark))
     decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
     yield _Part(size, partial(decode, first[len(head) :]))
     for block, size in blocks:
@@ -186,11 +199,18 @@ def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
 
     for end in line_ends(first):
         try:
-            found = csv.read_csv(pa.BufferReader(first[:end]), parse_options=parse)
+            found = csv.read_csv(pa.BufferReader(first[:end]), _at_once(first), parse)
         except pa.ArrowInvalid:  # blank lines, or the middle of a quoted name
             continue
         return first[:end], found.schema.names
-    return first, csv.read_csv(pa.BufferReader(first), parse_options=parse).schema.names
+    return first, csv.read_csv(pa.BufferReader(first), _at_once(first), parse).schema.names
+
+
+def _at_once(block: bytes, **options: Any) -> Any:
+    """Let Arrow read text whole, here: cut in smaller blocks, a long line would be refused."""
+    from pyarrow import csv
+
+    return csv.ReadOptions(use_threads=False, block_size=len(block) + 1, **options)
 
 
 def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
@@ -203,7 +223,7 @@ def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
     from pyarrow import csv
 
     convert = csv.ConvertOptions(include_columns=wanted.names)
-    found = csv.read_csv(pa.BufferReader(first), parse_options=parse, convert_options=convert)
+    found = csv.read_csv(pa.BufferReader(first), _at_once(first), parse, convert)
     types = {
         name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
         for name in wanted.numbers
@@ -223,7 +243,7 @@ def _csv_block(
     def read(types: dict[str, Any]) -> Any:
         return csv.read_csv(
             pa.BufferReader(block),
-            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
+            _at_once(block, column_names=names),
             parse,
             csv.ConvertOptions(column_types=types, include_columns=wanted.names),
         )
@@ -258,7 +278,7 @@ def _json_lines(path: Path, wanted: Wanted) -> Iterator[_Part]:
 
     blocks = _text_blocks(path)
     first, size = next(blocks, (b"", 0))
-    found = json.read_json(pa.BufferReader(first)).schema
+    found = json.read_json(pa.BufferReader(first), _json_at_once(first)).schema
     refuse_unknown(wanted, found.names, path.name)
     refuse_other_types(wanted, found, path.name)
     types = {name: found.field(name).type for name in wanted.names}
@@ -266,9 +286,8 @@ def _json_lines(path: Path, wanted: Wanted) -> Iterator[_Part]:
     parse = json.ParseOptions(
         explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
     )
-    yield _Part(size, partial(_json_block, parse, first))
-    for block, size in blocks:
-        yield _Part(size, partial(_json_block, parse, block))
+    for block, size in chain([(first, size)], blocks):
+        yield _Part(size, partial(_json_block, parse, wanted.by, block))
 
 
 def _json_type(found: Any) -> Any:
@@ -278,13 +297,21 @@ def _json_type(found: Any) -> Any:
     return pa.float64() if pa.types.is_integer(found) or pa.types.is_null(found) else found
 
 
-def _json_block(parse: Any, block: bytes) -> Iterator[Any]:
+def _json_block(parse: Any, by: str | None, block: bytes) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import json
 
     if block.strip():
-        options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
-        yield json.read_json(pa.BufferReader(block), options, parse)
+        table = json.read_json(pa.BufferReader(block), _json_at_once(block), parse)
+        if by is not None:
+            table.column(by).validate(full=True)  # Arrow takes text as it comes, in any encoding
+        yield table
+
+
+def _json_at_once(block: bytes) -> Any:
+    from pyarrow import json
+
+    return json.ReadOptions(use_threads=False, block_size=len(block) + 1)
 
 
 _TEXT = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines}
