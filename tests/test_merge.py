@@ -130,13 +130,27 @@ def test_a_file_named_twice_is_refused(week: Path) -> None:
     assert "is named twice: its rows would be counted twice" in result.stderr
 
 
+def test_a_copy_is_refused_unless_allowed(week: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.json"
+    copy.write_bytes((week / "0.json").read_bytes())
+    both = (week / "0.json", copy)
+    result = softcal("merge", *both, "-o", tmp_path / "sum.json")
+    assert result.returncode == 2
+    assert f"{both[0]} and {copy} have the same content: rows would be counted twice" in (
+        result.stderr
+    )
+    assert not (tmp_path / "sum.json").exists()
+    one, two = scored("merge", both[0]), scored("merge", *both, "--allow-identical")
+    assert two["n"] == 2 * one["n"]
+
+
 def test_groups_are_saved_too(tmp_path: Path) -> None:
     for k in range(2):
         path = tmp_path / f"{k}.csv"
         path.write_text("y,p,g\n" + "".join(f"{i % 2},0.{i},{k}{i // 3}\n" for i in range(9)))
         options = ("--label", "y", "--pred", "p", "--group", "g")
         assert softcal("score", path, *options, "--save", tmp_path / f"{k}.json").returncode == 0
-    merged = scored("merge", tmp_path / "0.json", tmp_path / "1.json")
+    merged = scored("merge", tmp_path / "0.json", tmp_path / "1.json", "--allow-identical")
     whole = scored("score", tmp_path / "*.csv", *options)
     assert_close(merged, whole)
     assert merged["models"][0]["pvalue"] is not None

@@ -253,7 +253,17 @@ def _csv_block(
     except pa.ArrowInvalid:
         _refuse_text(read({name: pa.string() for name in wanted.names}), wanted)
         raise
-    yield table
+    yield table if wanted.by is None else _with_gaps(table, wanted.by)
+
+
+def _with_gaps(table: Any, by: str) -> Any:
+    """Take an empty cell for no value, which is how text files write one."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    names = table.column(by)
+    filled = pc.if_else(pc.equal(names, ""), pa.scalar(None, pa.string()), names)
+    return table.set_column(table.column_names.index(by), by, filled)
 
 
 def _refuse_text(table: Any, wanted: Wanted) -> None:
