@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from softcal import terminal
-from softcal.cli.options import Format, chance, print_json
+from softcal.cli.options import Format, chance, print_json, rows_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def show_scores(scores: Scores, name: str, level: float, format_: Format) -> Non
         return
     console = terminal.console()
     weighted = f", weighted by {scores.weight}" if scores.weight else ""
-    title = f"{name}: {card['n']:,} rows, label {scores.label}, {card['bins']} bins{weighted}"
+    title = f"{name}: {rows_text(card)}, label {scores.label}, {card['bins']} bins{weighted}"
     terminal.print_titled(console, title, score_table(card))
     console.print(f"{_HOW_TO_READ}\n", style="dim")
     sketch.show(console, {pred: one.soft for pred, one in scores.models.items()}, level)

@@ -27,7 +27,9 @@ from softcal.cli.options import (
     given,
     one_file,
     print_json,
+    rows_text,
     without_infinities,
+    without_weight,
 )
 from softcal.errors import InputError
 
@@ -73,7 +75,7 @@ def compare(
         message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
         raise InputError(message)
     rows, joint = _joined(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
-    card = {"n": rows, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
+    card = {"n": joint.n, **without_weight(rows - joint.n, weight), "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
     card |= asdict(compare_tables(joint, level))
     alone = weight is None and group is None and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
@@ -89,7 +91,7 @@ def _joined(
     """Add up the joint tables of all batches; rows of a group must be seen together."""
     from softcal.inference.intervals import refuse_bad_level
     from softcal.inference.joint import joint_table
-    from softcal.sources.checked_batches import checked_batches, checked_columns
+    from softcal.sources.checked_batches import checked_batches, checked_columns, has_weight
     from softcal.sources.pieces import SLICES, rows_of
     from softcal.table.bins import Bins
 
@@ -97,9 +99,12 @@ def _joined(
     binned, rows = Bins.of(bins), 0
     weight, votes = roles.sample_weight, roles.n_votes
 
-    def table_of(batch: Batch) -> JointTable:
+    def counted(batch: Batch) -> bool:
         nonlocal rows
         rows += rows_of(batch)
+        return has_weight(batch, roles)
+
+    def table_of(batch: Batch) -> JointTable:
         return joint_table(
             batch[roles.y_true],
             *(batch[name] for name in roles.y_prob),
@@ -115,7 +120,7 @@ def _joined(
             if group is None
             else [checked_columns(data, roles._replace(by=group), progress)]
         )
-        joint = reduce(add, map(table_of, batches))  # there is at least one, or it was refused
+        joint = reduce(add, map(table_of, filter(counted, batches)))  # there is at least one, or it was refused
     return rows, joint
 
 
@@ -134,7 +139,7 @@ def _show_comparison(card: dict[str, Any]) -> None:
         interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if finite else "-"
         by_chance = chance(part["pvalue"] if finite else None)
         table.add_row(name, *each, f"{part['difference']:+.4f}", interval, by_chance)
-    title = f"{card['n']:,} rows, label {card['label']}, {card['bins']} bins"
+    title = f"{rows_text(card)}, label {card['label']}, {card['bins']} bins"
     terminal.print_titled(console, title, table)
     console.print(Text(_verdict(card)))
     if card["residual_correlation"] is not None:

@@ -70,6 +70,17 @@ def given(value: T | None, otherwise: str) -> T:
     return value
 
 
+def without_weight(rows: int | None, weight: str | None) -> dict[str, int | None]:
+    """Say in a card how many rows have weight 0, and so do not count, where rows have weights."""
+    return {} if weight is None else {"rows_without_weight": rows}
+
+
+def rows_text(card: dict[str, Any]) -> str:
+    """Say how many rows count, and how many more there are that do not."""
+    none = card.get("rows_without_weight")
+    return f"{card['n']:,} rows" + (f" ({none:,} more have weight 0)" if none else "")
+
+
 def one_file(data: list[str]) -> Path:
     """Insist on one file, where all rows are needed at once."""
     if len(data) != 1:

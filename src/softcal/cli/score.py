@@ -28,6 +28,7 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
+    from softcal.sources.pieces import Piece
     from softcal.sources.scores import Scores
     from softcal.sources.tally import Roles
     from softcal.table.bins import Bins
@@ -114,8 +115,14 @@ def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
     from softcal.sources.scores import Scores
     from softcal.sources.tally import tally
 
-    paths = files_of(data)
+    paths, rows = files_of(data), 0
     with terminal.reading() as progress:
-        pieces = all_pieces(paths, roles.wanted)
-        tables = tally(pieces, roles, bins, report=reporter(paths, progress), harden=True)
-    return Scores.of(tables, roles)
+        tell = reporter(paths, progress)
+
+        def report(piece: Piece, more: int) -> None:
+            nonlocal rows
+            rows += more
+            tell(piece, more)
+
+        tables = tally(all_pieces(paths, roles.wanted), roles, bins, report=report, harden=True)
+    return Scores.of(tables, roles, rows)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softcal.cli.options import without_weight
 from softcal.door import inputs
 from softcal.door.inputs import Names
 from softcal.inference.chance import calibration_test
 from softcal.inference.intervals import smece_interval
 from softcal.measures import metrics
-from softcal.sources.pieces import SLICES
+from softcal.sources.pieces import SLICES, Batch, rows_of
 from softcal.sources.scores import Scored, Scores, plain
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from softcal.sources.tally import Roles
     from softcal.table.bins import Bins
     from softcal.table.reliability import Reliability
@@ -29,6 +28,7 @@ def scorecard(scores: Scores, level: float = 0.95) -> dict[str, Any]:
     tables = [scored.soft for scored in scores.models.values()]
     card: dict[str, Any] = {
         "n": max(table.n for table in tables),
+        **without_weight(scores.without_weight, scores.weight),
         "bins": len(tables[0].bins),
         "label": scores.label,
         "models": [
@@ -46,7 +46,7 @@ def scorecard(scores: Scores, level: float = 0.95) -> dict[str, Any]:
     return card
 
 
-def grouped_scores(columns: Mapping[str, Any], roles: Roles, bins: Bins) -> Scores:
+def grouped_scores(columns: Batch, roles: Roles, bins: Bins) -> Scores:
     """Score columns held in memory whose rows belong together in groups, under `SLICES`."""
     models = {}
     for pred in roles.y_prob:
@@ -61,8 +61,7 @@ def grouped_scores(columns: Mapping[str, Any], roles: Roles, bins: Bins) -> Scor
         soft = from_rows(rows, bins, inputs.group_numbers(columns[SLICES], rows))
         hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), bins)
         models[pred] = Scored(soft, hard)
-    votes = roles.n_votes if isinstance(roles.n_votes, str) else None
-    return Scores(roles.y_true, roles.sample_weight, votes, None, models)
+    return Scores.named(roles, models, rows_of(columns))
 
 
 def _numbers(scored: Scored, level: float) -> dict[str, Any]:

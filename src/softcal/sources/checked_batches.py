@@ -29,7 +29,6 @@ def checked_batches(
     column to slice by may have missing values.
     """
     rules = roles._replace(by=None).rules
-    weight = roles.sample_weight
     rows, some = 0, False
     for batch in batches(source, roles.wanted.numbers, by=roles.by, progress=progress):
         for name, of_column in rules:
@@ -37,11 +36,15 @@ def checked_batches(
             if any(rule.broken(values).any() for rule in of_column):
                 _refuse(source, roles._replace(by=None))
         rows += rows_of(batch)
-        if weight is None or batch[weight].any():  # without weight rows are as good as absent
-            some = True
-            yield batch
+        some = some or has_weight(batch, roles)
+        yield batch
     if not some:
         refuse_nothing({}, rows, roles)
+
+
+def has_weight(batch: Batch, roles: Roles) -> bool:
+    """Whether any of the rows counts: no table can be made of those that do not."""
+    return roles.sample_weight is None or bool(batch[roles.sample_weight].any())
 
 
 def checked_columns(source: Paths, roles: Roles, progress: Progress | None = None) -> Batch:
