@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -353,6 +354,23 @@ def test_numbers_stored_as_text_are_refused(tmp_path: Path) -> None:
     result = softcal("score", path, "--label", "y", "--pred", "p")
     assert result.returncode == 2
     assert "y must hold real numbers: in text.parquet it holds string." in result.stderr
+
+
+def test_a_value_above_its_interval_is_explained_where_it_happens(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    y = (rng.random(1000) < p).astype(float)
+    path, names = tmp_path / "a.csv", ("--label", "y", "--pred", "p")
+    rows = zip(y, p, 1 - y, 1 - p, strict=True)
+    path.write_text("y,p,ny,np\n" + "".join(f"{a:g},{b:.17g},{c:g},{d:.17g}\n" for a, b, c, d in rows))
+    classes = ("--label-columns", "ny,y", "--pred-columns", "np,p")
+    for options, bins in ((names, "100"), (classes, "200")):
+        few, many = (softcal("score", path, *options, "--bins", n) for n in ("10", bins))
+        assert "noise pushes SMECE up" not in " ".join(few.stdout.split())
+        assert "noise pushes SMECE up" in " ".join(many.stdout.split())
+    found = sc.smece_interval(sc.reliability(y, p, bins=100))
+    assert found.value > found.high
+    assert found.note.startswith("Where bins hold few rows, noise pushes SMECE up")
 
 
 def test_votes_and_groups_change_the_uncertainty_alone() -> None:

@@ -67,6 +67,8 @@ def score_classes(
     data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
 ) -> None:
     """Score models of many classes by all that can be asked of them."""
+    from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
+
     loaded = load(data, chosen, weight)
     models = _models(loaded, bins, level)
     card = {**_head(loaded, bins), "models": models}
@@ -75,7 +77,8 @@ def score_classes(
         return
     console = terminal.console()
     terminal.print_titled(console, _title(card, data), _models_side_by_side(models))
-    console.print(_HOW_TO_READ, style="dim")
+    above = any(is_above(model["top_label_smece"], model["high"]) for model in models)
+    console.print(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}", style="dim")
 
 
 def compare_classes(

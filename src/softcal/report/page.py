@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from softcal.inference.comparison import compare_tables, holm
-from softcal.inference.intervals import smece_interval
+from softcal.inference.intervals import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
 from softcal.report.repairs import repair_panel
@@ -142,6 +142,7 @@ def _page(
         level=f"{100 * level:g} %",
         models=models,
         choices=choices,
+        above=ABOVE_ITS_INTERVAL,
         start=choices.index(len(bins)),
         bins=len(bins),
         pairs=pairs,
