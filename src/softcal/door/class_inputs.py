@@ -14,6 +14,7 @@ import numpy.typing as npt
 from softcal.door import arrays, inputs
 from softcal.door.ballots import different_names
 from softcal.door.inputs import Names
+from softcal.door.rules import SUM_TOLERANCE
 from softcal.door.votes import Votes
 from softcal.errors import InputError
 from softcal.parallel import in_order
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from softcal.door.inputs import FloatArray, Rows
 
     Result = TypeVar("Result")
-
-SUM_TOLERANCE = 1e-6
-"""How far from 1 a row may sum: room for a softmax in float32, and for nothing else."""
 
 _DEFAULT_NAMES = Names()
 _ROWS_AT_ONCE = 1 << 16

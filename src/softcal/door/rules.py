@@ -19,6 +19,13 @@ LARGEST_WEIGHT = 1e100
 
 LARGEST_VOTES = 2.0**53
 
+SUM_TOLERANCE = 1e-3
+"""How far from 1 the classes of a row may sum: room for a softmax in half precision.
+
+The worst sums of 20,000 rows were off by 4e-4 in float16, whatever the number of classes, and in
+float32 by 4e-7 for 10 classes, 8e-7 for 1,000 and 5e-6 for 50,000.
+"""
+
 FROM_LOGITS = "1 / (1 + exp(-{}))"
 """What makes a probability of a logit, in any language, unless the caller has a name for that."""
 

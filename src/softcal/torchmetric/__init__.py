@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from softcal.door.rules import SUM_TOLERANCE
 from softcal.errors import InputError, InputTypeError
 from softcal.torchmetric.table_metric import TableMetric
 from softcal.torchmetric.tensors import are_probabilities, class_sums, column_sums
@@ -199,7 +200,7 @@ class ClasswiseSoftCalibrationError(TableMetric):
 def _refuse_other_sums(preds: Tensor) -> None:
     """Refuse rows that are no distribution over the classes, but for the rounding of their type."""
     off = (preds.detach().double().sum(dim=1) - 1).abs()
-    allowed = max(1e-6, preds.shape[1] * torch.finfo(preds.dtype).eps)
+    allowed = max(SUM_TOLERANCE, torch.finfo(preds.dtype).eps)  # which bfloat16 needs
     wrong = off > allowed
     if bool(wrong.any()):
         first = int(wrong.int().argmax())
