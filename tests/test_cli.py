@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,6 @@ import pytest
 import softcal as sc
 from softcal import cli
 from softcal.datasets import lidc_malignancy
-
-if TYPE_CHECKING:
-    import numpy as np
 
 DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 FOREST, REGRESSION = "prob_rf_all", "prob_lr_geometry"
@@ -362,7 +359,9 @@ def test_a_value_above_its_interval_is_explained_where_it_happens(tmp_path: Path
     y = (rng.random(1000) < p).astype(float)
     path, names = tmp_path / "a.csv", ("--label", "y", "--pred", "p")
     rows = zip(y, p, 1 - y, 1 - p, strict=True)
-    path.write_text("y,p,ny,np\n" + "".join(f"{a:g},{b:.17g},{c:g},{d:.17g}\n" for a, b, c, d in rows))
+    path.write_text(
+        "y,p,ny,np\n" + "".join(f"{a:g},{b:.17g},{c:g},{d:.17g}\n" for a, b, c, d in rows)
+    )
     classes = ("--label-columns", "ny,y", "--pred-columns", "np,p")
     for options, bins in ((names, "100"), (classes, "200")):
         few, many = (softcal("score", path, *options, "--bins", n) for n in ("10", bins))

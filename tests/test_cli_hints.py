@@ -22,7 +22,9 @@ y,p,q,percent,logit,signs,almost,group,w,m,a,b,va,vb,half
 0.2,0.3,0.2,30,-0.8,1,0.3,,-1,2.5,0.2,0.9,0,3,1.5
 """
 ONE = ("--label", "y", "--pred")
-PYTHON = re.compile(r"numpy|scipy|expit|[a-z]=|y_true|y_prob|sample_weight|n_votes|groups|Bins|\.\w+\(")
+PYTHON = re.compile(
+    r"numpy|scipy|expit|[a-z]=|y_true|y_prob|sample_weight|n_votes|groups|Bins|\.\w+\("
+)
 
 REFUSED = [
     (("score", *ONE, "percent"), "percent / 100"),

@@ -152,7 +152,7 @@ def test_the_page_explains_a_value_above_its_interval_where_it_happens(
     above = opened.page.locator("#above")
     assert not above.is_visible()
     opened.choose_bins(100)
-    low, high = map(float, str(opened.interval(0)).split("–"))
+    low, high = map(float, str(opened.interval(0)).split("–"))  # noqa: RUF001
     assert low < high < float(str(opened.smece(0)))
     assert above.is_visible()
     assert "noise pushes SMECE up" in str(above.text_content())

@@ -60,6 +60,7 @@ class Loaded(NamedTuple):
     sample_weight: npt.ArrayLike | None
     label: str
     classes: tuple[str, ...]
+    columns: dict[str, tuple[str, ...]]  # of each model, in the order of the classes
     n: int
 
 
@@ -145,7 +146,7 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     w = None if weight is None else columns[weight]
     for spec, y_prob in predictions.items():  # so that messages name the columns as the user does
         class_rows(y_true, y_prob, w, names=Names(label, spec, weight or "")).check()
-    return Loaded(y_true, predictions, w, label, classes, len(columns[wanted[0]]))
+    return Loaded(y_true, predictions, w, label, classes, models, len(columns[wanted[0]]))
 
 
 def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:

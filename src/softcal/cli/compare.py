@@ -29,7 +29,6 @@ from softcal.cli.options import (
     print_json,
     rows_text,
     without_infinities,
-    without_weight,
 )
 from softcal.errors import InputError
 
@@ -75,7 +74,9 @@ def compare(
         message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
         raise InputError(message)
     rows, joint = _joined(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
-    card = {"n": joint.n, **without_weight(rows - joint.n, weight), "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
+    card: dict[str, Any] = {"n": joint.n, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
+    if weight is not None:
+        card["rows_without_weight"] = rows - joint.n
     card |= asdict(compare_tables(joint, level))
     alone = weight is None and group is None and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
@@ -120,7 +121,9 @@ def _joined(
             if group is None
             else [checked_columns(data, roles._replace(by=group), progress)]
         )
-        joint = reduce(add, map(table_of, filter(counted, batches)))  # there is at least one, or it was refused
+        joint = reduce(
+            add, map(table_of, filter(counted, batches))
+        )  # there is at least one, or it was refused
     return rows, joint
 
 
@@ -143,7 +146,9 @@ def _show_comparison(card: dict[str, Any]) -> None:
     terminal.print_titled(console, title, table)
     console.print(Text(_verdict(card)))
     if card["residual_correlation"] is not None:
-        plans = f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."
+        plans = (
+            f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."
+        )
         console.print(Text(plans, style="dim"))
 
 

@@ -30,7 +30,6 @@ DataFiles = Annotated[
     ),
 ]
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
-Label = Annotated[str, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
 MaybeLabel = Annotated[str | None, typer.Option(help="Column of labels in [0, 1].", metavar="COL")]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 Weight = Annotated[str | None, typer.Option(help="Column of row weights.", metavar="COL")]
@@ -68,11 +67,6 @@ def given(value: T | None, otherwise: str) -> T:
     if not value:
         raise InputError(otherwise)
     return value
-
-
-def without_weight(rows: int | None, weight: str | None) -> dict[str, int | None]:
-    """Say in a card how many rows have weight 0, and so do not count, where rows have weights."""
-    return {} if weight is None else {"rows_without_weight": rows}
 
 
 def rows_text(card: dict[str, Any]) -> str:

@@ -47,7 +47,9 @@ def plan(
     ] = None,
     correlation: Annotated[
         float | None,
-        typer.Option(help="For a difference: of the residuals, as `softcal compare` prints it.", metavar="R"),
+        typer.Option(
+            help="For a difference: of the residuals, as `softcal compare` prints it.", metavar="R"
+        ),
     ] = None,
     power: Annotated[
         float, typer.Option(help="For a difference: how often to see it.", metavar="X")

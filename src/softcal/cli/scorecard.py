@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from softcal.cli.options import without_weight
 from softcal.door import inputs
 from softcal.door.inputs import Names
 from softcal.inference.chance import calibration_test
@@ -28,7 +27,7 @@ def scorecard(scores: Scores, level: float = 0.95) -> dict[str, Any]:
     tables = [scored.soft for scored in scores.models.values()]
     card: dict[str, Any] = {
         "n": max(table.n for table in tables),
-        **without_weight(scores.without_weight, scores.weight),
+        **({} if scores.weight is None else {"rows_without_weight": scores.without_weight}),
         "bins": len(tables[0].bins),
         "label": scores.label,
         "models": [

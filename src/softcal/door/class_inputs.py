@@ -89,9 +89,7 @@ def class_rows(
         raise InputError(message)
     inputs.refuse_misaligned(
         (inputs.index_of(values), name)
-        for values, name in zip(
-            (y_true, y_prob, sample_weight, n_votes), names[:4], strict=True
-        )
+        for values, name in zip((y_true, y_prob, sample_weight, n_votes), names[:4], strict=True)
     )
     if isinstance(y_true, Votes):
         inputs.refuse_votes_twice(n_votes, names)

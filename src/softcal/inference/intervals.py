@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 ABOVE_ITS_INTERVAL = (
-    "Where bins hold few rows, noise pushes SMECE up, here above its own interval, which is for the "
-    "SMECE of unlimited data: use fewer bins."
+    "Where bins hold few rows, noise pushes SMECE up, here above its own interval, which is for "
+    "the SMECE of unlimited data: use fewer bins."
 )
 
 

@@ -180,9 +180,7 @@ def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, Fl
     return posterior.mean(axis=0), rates
 
 
-def _posterior(
-    ballots: Ballots, prior: FloatArray, rates: FloatArray
-) -> tuple[FloatArray, float]:
+def _posterior(ballots: Ballots, prior: FloatArray, rates: FloatArray) -> tuple[FloatArray, float]:
     """Give each item's posterior, and the mean log-likelihood of a vote.
 
     Each item keeps a class of finite likelihood: the one it was thought to be of, since its own

@@ -98,5 +98,7 @@ def _refuse_bad_pilot(rel: Reliability) -> None:
 
 def refuse_small_pilot(n: int) -> NoReturn:
     """Refuse a pilot of so few items that it says nothing."""
-    message = f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State what you expect."
+    message = (
+        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State what you expect."
+    )
     raise InputError(message)

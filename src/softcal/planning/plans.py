@@ -311,7 +311,10 @@ def _cheapest_votes(
     if a.fixed_votes is not None:
         return a.fixed_votes
     if costs.vote == 0:
-        message = "votes that cost nothing have no best number: say how many, or let them cost more than 0."
+        message = (
+            "votes that cost nothing have no best number: say how many, or let them cost more than "
+            "0."
+        )
         raise InputError(message)
     price = cache(price)
     best = _formula_votes(a, costs)

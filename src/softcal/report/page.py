@@ -236,7 +236,10 @@ def _how(
 
     how = [
         ("source", about.source),
-        ("rows", f"{rel.n:,}" + (f"; {without_weight:,} more have weight 0" * bool(without_weight))),
+        (
+            "rows",
+            f"{rel.n:,}" + (f"; {without_weight:,} more have weight 0" * bool(without_weight)),
+        ),
         ("label", about.label),
         (about.kind, ", ".join(models)),
         ("weights", about.weight or "none: every row counts the same"),

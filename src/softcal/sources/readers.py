@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
@@ -296,8 +296,10 @@ def _json_lines(path: Path, wanted: Wanted) -> Iterator[_Part]:
     parse = json.ParseOptions(
         explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
     )
-    for block, size in chain([(first, size)], blocks):
-        yield _Part(size, partial(_json_block, parse, wanted.by, block))
+    decode = partial(_json_block, parse, wanted.by)
+    yield _Part(size, partial(decode, first))
+    for block, size in blocks:
+        yield _Part(size, partial(decode, block))
 
 
 def _json_type(found: Any) -> Any:

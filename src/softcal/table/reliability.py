@@ -212,8 +212,9 @@ class Reliability:
             return NotImplemented
         if self.bins != other.bins:
             message = (
-                f"cannot merge tables with different bins: left has "
-                f"{_described(self.bins)}, right has {_described(other.bins)}. Build both with the same bins, or coarsen the finer one."
+                f"cannot merge tables with different bins: left has {_described(self.bins)}, right "
+                f"has {_described(other.bins)}. Build both with the same bins, or coarsen the "
+                "finer one."
             )
             raise BinMismatchError(message)
         if not self.n or not other.n:
