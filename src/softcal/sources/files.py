@@ -51,7 +51,10 @@ def joined(batches: list[Batch]) -> Batch:
         if name != SLICES
     }
     if SLICES in batches[0]:
-        columns[SLICES] = pa.chunked_array([batch[SLICES] for batch in batches])
+        parts = [batch[SLICES] for batch in batches]
+        if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
+            parts = [part.cast(pa.string()) for part in parts]
+        columns[SLICES] = pa.chunked_array(parts)
     return columns
 
 
