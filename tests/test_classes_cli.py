@@ -257,11 +257,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     broken.write_bytes(b"PAR1 no")
     text = tmp_path / "latin.csv"
     text.write_bytes(b"v_\xe9,v_b\n1,2\n")
+    (tmp_path / "folder.csv").mkdir()
     for path, message in (
         (tmp_path / "none.csv", "no such file"),
         (tmp_path / "none.parquet", "no such file"),
         (broken, "cannot read"),
         (text, "cannot read"),
+        (tmp_path / "folder.csv", "cannot read"),
     ):
         result = softcal("score", path, *options)
         assert result.returncode == 2

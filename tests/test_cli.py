@@ -58,7 +58,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, columns: dict[str, Any]
 
 def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any]) -> None:
     found = card(file, "--label", "y", "--pred", "p", "--pred", "q", "--bins", 7, "--weight", "w")
-    assert list(found) == ["n", "bins", "label", "models"]
+    assert list(found) == ["n", "rows_without_weight", "bins", "label", "models"]
     assert (found["n"], found["bins"], found["label"]) == (300, 7, "y")
     assert [model["pred"] for model in found["models"]] == ["p", "q"]
     for model in found["models"]:
