@@ -188,7 +188,7 @@ def test_a_value_that_breaks_a_rule_is_refused_with_column_and_count(
 
 def test_signs_are_recognised(frame: Constructor) -> None:
     rows = {"y": [-1.0, 1.0, -1.0], "p": [0.5] * 3}
-    with pytest.raises(sc.InputError, match=r"2 of 3 .* pass \(y \+ 1\) / 2"):
+    with pytest.raises(sc.InputError, match=r"2 of 3 .* use \(y \+ 1\) / 2"):
         sc.scan(frame(rows), y_true="y", y_prob="p")
 
 

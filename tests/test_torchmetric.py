@@ -223,7 +223,7 @@ def test_classes_are_checked_too(kind: Any) -> None:
     good = torch.full((2, 3), 1 / 3)
     logits = torch.tensor([[0.5, 0.2, 0.3], [0.9, 0.1, -2.0]])
     for preds, target, message in (
-        (logits, good, r"preds\[:, 2\]\[1\] = -2.0. If these are logits, pass torch.softmax\(preds, dim=1\)"),
+        (logits, good, r"preds\[:, 2\]\[1\] = -2.0. If these are logits, use torch.softmax\(preds, dim=1\)"),
         (good, logits, r"target\[:, 2\] must be in"),
         (good[:, :2], good, r"preds must have shape \(n, 3\): it has \(2, 2\)"),
         (good[0], good, r"preds must have shape \(n, 3\): it has \(3,\)"),
