@@ -101,3 +101,40 @@ def test_report_reads_several_files(tmp_path: Path, columns: dict[str, Any]) -> 
     assert "(no value)" in text
     rel = sc.reliability(columns["y"], columns["p"], sample_weight=columns["w"])
     assert f"{rel.smece:.3f}" in text
+
+
+def test_groups_are_the_same_in_files_of_any_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows: dict[str, list[Any]] = {
+        "y": [0.5, 0.1, 0.9, 0.2],
+        "p": [0.4, 0.3, 0.7, 0.2],
+        "g": [1, 2, 2, 10],
+    }
+    for name in ("a", "b"):
+        pq.write_table(pa.table(rows), tmp_path / f"{name}.parquet")
+    lines = [",".join(map(str, row)) for row in zip(*rows.values(), strict=True)]
+    (tmp_path / "c.csv").write_text("\n".join(["y,p,g", *lines]))
+
+    def scored(*names: str) -> Any:
+        files = [str(tmp_path / name) for name in names]
+        options = ["--label", "y", "--pred", "p", "--group", "g", "--format", "json"]
+        assert cli.run(["score", *files, *options]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert scored("a.parquet", "c.csv") == scored("a.parquet", "b.parquet")
+
+
+def test_a_row_without_a_group_is_refused_by_its_name_and_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,p,q,who\n0.5,0.4,0.3,x\n0.2,0.1,0.3,\n")
+    for command in (["score"], ["compare", "--pred", "q"], ["recalibrate", "-o", "cal.json"]):
+        options = ["--label", "y", "--pred", "p", "--group", "who"]
+        assert cli.run([*command, str(path), *options]) == 2
+        said = capsys.readouterr().err
+        assert (
+            f"who must have no missing values: 1 of 2 are NaN or null, the first in {path}, row 2"
+            in said
+        )

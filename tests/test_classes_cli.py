@@ -233,7 +233,7 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
         (("score", *VOTES, "--pred-columns", "w,w"), "it stands for 'w', 'w'."),
         (("score", *VOTES, "--pred-columns", "prob_cat_a,prob_dog_a"), "as many columns as there are classes of the label, 3: it stands for 2."),
         (("score", *VOTES, "--pred-columns", "a,b,c"), "has no column 'a'"),
-        (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "If these are logits, pass scipy.special.softmax(y_true, axis=1); if counts of votes, softcal.Votes(counts)."),
+        (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "the first is votes_[0, 0] = "),
         (("score", "--vote-columns", "share_", "--pred-columns", "prob_*_a"), "counts must be whole numbers of 0 or more"),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "--label is for one probability per row: leave it out with many classes."),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--group", "item"), "--group is for one probability per row"),
@@ -257,11 +257,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     broken.write_bytes(b"PAR1 no")
     text = tmp_path / "latin.csv"
     text.write_bytes(b"v_\xe9,v_b\n1,2\n")
+    (tmp_path / "folder.csv").mkdir()
     for path, message in (
         (tmp_path / "none.csv", "no such file"),
         (tmp_path / "none.parquet", "no such file"),
         (broken, "cannot read"),
         (text, "cannot read"),
+        (tmp_path / "folder.csv", "cannot read"),
     ):
         result = softcal("score", path, *options)
         assert result.returncode == 2

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,9 +17,6 @@ import pytest
 import softcal as sc
 from softcal import cli
 from softcal.datasets import lidc_malignancy
-
-if TYPE_CHECKING:
-    import numpy as np
 
 DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 FOREST, REGRESSION = "prob_rf_all", "prob_lr_geometry"
@@ -60,7 +58,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, columns: dict[str, Any]
 
 def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any]) -> None:
     found = card(file, "--label", "y", "--pred", "p", "--pred", "q", "--bins", 7, "--weight", "w")
-    assert list(found) == ["n", "bins", "label", "models"]
+    assert list(found) == ["n", "rows_without_weight", "bins", "label", "models"]
     assert (found["n"], found["bins"], found["label"]) == (300, 7, "y")
     assert [model["pred"] for model in found["models"]] == ["p", "q"]
     for model in found["models"]:
@@ -363,6 +361,25 @@ def test_numbers_stored_as_text_are_refused(tmp_path: Path) -> None:
     result = softcal("score", path, "--label", "y", "--pred", "p")
     assert result.returncode == 2
     assert "y must hold real numbers: in text.parquet it holds string." in result.stderr
+
+
+def test_a_value_above_its_interval_is_explained_where_it_happens(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    y = (rng.random(1000) < p).astype(float)
+    path, names = tmp_path / "a.csv", ("--label", "y", "--pred", "p")
+    rows = zip(y, p, 1 - y, 1 - p, strict=True)
+    path.write_text(
+        "y,p,ny,np\n" + "".join(f"{a:g},{b:.17g},{c:g},{d:.17g}\n" for a, b, c, d in rows)
+    )
+    classes = ("--label-columns", "ny,y", "--pred-columns", "np,p")
+    for options, bins in ((names, "100"), (classes, "200")):
+        few, many = (softcal("score", path, *options, "--bins", n) for n in ("10", bins))
+        assert "noise pushes SMECE up" not in " ".join(few.stdout.split())
+        assert "noise pushes SMECE up" in " ".join(many.stdout.split())
+    found = sc.smece_interval(sc.reliability(y, p, bins=100))
+    assert found.value > found.high
+    assert found.note.startswith("Where bins hold few rows, noise pushes SMECE up")
 
 
 def test_votes_and_groups_change_the_uncertainty_alone() -> None:

@@ -70,7 +70,7 @@ def test_tables_with_groups_add_when_no_group_is_split() -> None:
 
 
 def test_tables_with_and_without_groups_do_not_add() -> None:
-    with pytest.raises(sc.InputError, match="built with groups= and one without"):
+    with pytest.raises(sc.InputError, match="built with groups and one without"):
         sc.reliability(Y, P) + sc.reliability(Y, P, groups=NAMES)
 
 

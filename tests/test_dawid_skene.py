@@ -99,6 +99,21 @@ def test_what_a_worker_never_met_is_even() -> None:
     assert found.posterior[0, 0] == pytest.approx(1)
 
 
+def test_what_nobody_contradicts_stays() -> None:
+    """Workers who share no item with others, and always say the same, are all there is to go by."""
+    columns = {
+        "task": [1, 1, 1, 2, 2, 2, 3, 3, 4],
+        "worker": ["a", "b", "c", "a", "b", "c", "d", "e", "f"],
+        "label": [0, 0, 1, 1, 1, 0, 0, 0, 1],
+    }
+    found = sc.dawid_skene(votes_of(columns))
+    assert found.posterior.argmax(axis=1).tolist() == [0, 1, 0, 1]
+    np.testing.assert_array_equal(found.posterior[2:], [[1, 0], [0, 1]])
+    alone = sc.dawid_skene(votes_of({"task": [1, 2], "worker": ["a", "b"], "label": [0, 1]}))
+    np.testing.assert_array_equal(alone.posterior, np.eye(2))
+    assert alone.confusion[0].tolist() == [[1, 0], [0.5, 0.5]]
+
+
 def test_binary_votes_keep_their_workers(votes: sc.Votes) -> None:
     found = sc.dawid_skene(votes.binary(2))
     assert found.classes == ("not 2", 2)

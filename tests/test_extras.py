@@ -13,7 +13,7 @@ from softcal.extras import EXTRAS
 
 COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
 CALLS = {
-    "sc.scan('absent.csv', y_true='y', y_prob='p')": "pyarrow",
+    "sc.scan(DATA, y_true='soft_malignant', y_prob='prob_rf_all')": "pyarrow",
     "sc.scan_by({'y': [1.0], 'p': [1.0]}, y_true='y', y_prob='p', by='b')": "narwhals",
     "sc.reliability([0.5], [0.4]).plot()": "matplotlib",
     "sc.ReliabilityDisplay.from_predictions([0.5], [0.4])": "matplotlib",
@@ -87,7 +87,9 @@ for command in sys.argv[1:]:
 def test_every_call_says_what_it_needs() -> None:
     code = """
 import json
+from importlib.resources import files
 import softcal as sc
+DATA = files(sc) / "data" / "lidc_malignancy" / "items.csv"
 found = {}
 for call in sys.argv[1:]:
     try:

@@ -165,6 +165,11 @@ def test_a_file_without_weight_is_as_good_as_absent(
     assert "w must have a positive value somewhere" in capsys.readouterr().err
 
 
+def test_a_report_on_rows_without_weight_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match="sample_weight must have a positive value somewhere"):
+        sc.write_report(tmp_path / "r.html", [0.5], {"m": [0.5]}, sample_weight=[0.0])
+
+
 def test_categories_are_their_values(tmp_path: Path) -> None:
     kinds = pd.Categorical(["a", "b", "a"], categories=["a", "b", "never"])
     frame = pd.DataFrame({"y": [0.1, 0.9, 0.5], "p": [0.1, 0.9, 0.5], "s": kinds})

@@ -160,9 +160,9 @@ FAULTS = [
     ("p", np.nan, "p must have no missing values: 1 of 4 are NaN or null"),
     ("p", None, "p must have no missing values: 1 of 4 are NaN or null"),
     ("q", 7.0, "q must be in [0, 1]: 1 of 4 values is not"),
-    ("y", 40.0, "If these are percentages, pass y / 100"),
-    ("y", 1 + 1e-9, "If this is rounding noise, pass numpy.clip(y, 0, 1)"),
-    ("y", -40.0, "If these are logits, pass scipy.special.expit(y)"),
+    ("y", 40.0, "If these are percentages, use y / 100"),
+    ("y", 1 + 1e-9, "If this is rounding noise, clip y to [0, 1]"),
+    ("y", -40.0, "If these are logits, use 1 / (1 + exp(-y))"),
     ("y", None, "y must have no missing values: 1 of 4 are NaN or null"),
     ("w", -1.0, "w must be 0 or more: 1 of 4 values is not"),
     ("w", 1e200, "w must be 0 or between 1e-100 and 1e+100: 1 of 4 values is not"),
@@ -188,7 +188,7 @@ def test_a_value_that_breaks_a_rule_is_refused_with_column_and_count(
 
 def test_signs_are_recognised(frame: Constructor) -> None:
     rows = {"y": [-1.0, 1.0, -1.0], "p": [0.5] * 3}
-    with pytest.raises(sc.InputError, match=r"2 of 3 .* pass \(y \+ 1\) / 2"):
+    with pytest.raises(sc.InputError, match=r"2 of 3 .* use \(y \+ 1\) / 2"):
         sc.scan(frame(rows), y_true="y", y_prob="p")
 
 

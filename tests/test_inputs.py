@@ -96,12 +96,12 @@ REFUSED = [
     (pa.chunked_array([[0.1], [None]]), "1 of 2 are NaN or null"),
     (np.ma.masked_array([0.1, 0.2], mask=[False, True]), "1 of 2 are NaN or null"),
     ([0.5, np.inf], "y_prob must be in [0, 1]: 1 of 2 values is not, the first is y_prob[1] = inf."),
-    ([0.5, -3.0], "1 of 2 values is not, the first is y_prob[1] = -3.0. If these are logits, pass "
-     "scipy.special.expit(y_prob)."),
+    ([0.5, -3.0], "1 of 2 values is not, the first is y_prob[1] = -3.0. If these are logits, use "
+     "1 / (1 + exp(-y_prob))."),
     ([7.0, 70.0], "2 of 2 values are not, the first is y_prob[0] = 7.0. If these are percentages, "
-     "pass y_prob / 100"),
-    ([0.5, 1 + 1e-7], "= 1.0000001. If this is rounding noise, pass numpy.clip(y_prob, 0, 1)."),
-    ([-1, 1], "If these are -1/+1 labels, pass (y_prob + 1) / 2."),
+     "use y_prob / 100"),
+    ([0.5, 1 + 1e-7], "= 1.0000001. If this is rounding noise, clip y_prob to [0, 1]."),
+    ([-1, 1], "If these are -1/+1 labels, use (y_prob + 1) / 2."),
     ([[0.1, 0.9], [0.2, 0.8]], "y_prob must be one column: it has shape (2, 2). Pass the column of "
      "one class (of an array, y_prob[:, 1])."),
     (np.zeros((2, 1)), "it has shape (2, 1). Pass that column itself (of an array, y_prob.ravel())."),

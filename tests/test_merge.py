@@ -101,6 +101,35 @@ def test_a_slice_without_weight_is_left_out_of_the_card(tmp_path: Path) -> None:
     assert [one["value"] for one in found["models"][0]["slices"]] == ["a"]
 
 
+def test_rows_without_weight_are_told_of(tmp_path: Path) -> None:
+    """Whole blocks of them, some of a block, by the scan and by what reads all rows at once."""
+    names = ("--label", "y", "--pred", "p", "--weight", "w")
+    for k, weights in enumerate(((0, 0), (1, 0), (2, 3))):
+        rows = "".join(f"0.5,0.{k + 3},0.2,{w},{i}\n" for i, w in enumerate(weights))
+        (tmp_path / f"{k}.csv").write_text(f"y,p,q,w,g\n{rows}")
+    found = scored("score", tmp_path, *names)
+    assert (found["n"], found["rows_without_weight"]) == (3, 3)
+    grouped = scored("score", tmp_path, *names, "--group", "g")
+    assert (grouped["n"], grouped["rows_without_weight"]) == (3, 3)
+    assert "3 rows (3 more have weight 0)" in softcal("score", tmp_path, *names).stdout
+    assert "rows_without_weight" not in scored("score", tmp_path, *names[:4])
+    for group in ((), ("--group", "g")):
+        compared = scored("compare", tmp_path, *names, "--pred", "q", *group)
+        assert (compared["n"], compared["rows_without_weight"]) == (3, 3)
+    page = tmp_path / "report.html"
+    assert softcal("report", tmp_path, *names, "-o", page).returncode == 0
+    assert "3; 3 more have weight 0" in page.read_text(encoding="utf-8")
+
+    saved = [tmp_path / f"{k}.json" for k in (1, 2)]
+    for k, path in enumerate(saved, 1):
+        assert softcal("score", tmp_path / f"{k}.csv", *names, "--save", path).returncode == 0
+    assert scored("merge", *saved)["rows_without_weight"] == 1
+    old = json.loads(saved[0].read_text())
+    del old["rows_without_weight"]  # as files were before they were counted
+    saved[0].write_text(json.dumps(old))
+    assert scored("merge", *saved)["rows_without_weight"] is None
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -130,13 +159,27 @@ def test_a_file_named_twice_is_refused(week: Path) -> None:
     assert "is named twice: its rows would be counted twice" in result.stderr
 
 
+def test_a_copy_is_refused_unless_allowed(week: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.json"
+    copy.write_bytes((week / "0.json").read_bytes())
+    both = (week / "0.json", copy)
+    result = softcal("merge", *both, "-o", tmp_path / "sum.json")
+    assert result.returncode == 2
+    assert f"{both[0]} and {copy} have the same content: rows would be counted twice" in (
+        result.stderr
+    )
+    assert not (tmp_path / "sum.json").exists()
+    one, two = scored("merge", both[0]), scored("merge", *both, "--allow-identical")
+    assert two["n"] == 2 * one["n"]
+
+
 def test_groups_are_saved_too(tmp_path: Path) -> None:
     for k in range(2):
         path = tmp_path / f"{k}.csv"
         path.write_text("y,p,g\n" + "".join(f"{i % 2},0.{i},{k}{i // 3}\n" for i in range(9)))
         options = ("--label", "y", "--pred", "p", "--group", "g")
         assert softcal("score", path, *options, "--save", tmp_path / f"{k}.json").returncode == 0
-    merged = scored("merge", tmp_path / "0.json", tmp_path / "1.json")
+    merged = scored("merge", tmp_path / "0.json", tmp_path / "1.json", "--allow-identical")
     whole = scored("score", tmp_path / "*.csv", *options)
     assert_close(merged, whole)
     assert merged["models"][0]["pvalue"] is not None
@@ -209,7 +252,7 @@ def test_slices_named_by_dates_are_saved_as_text() -> None:
     table = sc.reliability([1.0], [0.5])
     roles = Roles("y", ("p",), by="day")
     tables = {Key("p", date(2026, 1, 2), hard): table for hard in (False, True)}
-    saved = Scores.of(tables, roles).to_dict()
+    saved = Scores.of(tables, roles, 1).to_dict()
     assert saved["models"][0]["slices"][0]["value"] == "2026-01-02"
     read = Scores.from_dict(json.loads(json.dumps(saved)))
     assert read.slices["p"]["2026-01-02"] == Scored(table, table)

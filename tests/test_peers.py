@@ -174,7 +174,7 @@ def test_predictions_outside_the_range_are_not_clipped(bad: float) -> None:
 
 def test_minus_one_labels_are_refused() -> None:
     """16: six peers return 0.462 for labels -1 and 1."""
-    with pytest.raises(sc.InputError, match=r"-1/\+1 labels, pass \(y_true \+ 1\) / 2"):
+    with pytest.raises(sc.InputError, match=r"-1/\+1 labels, use \(y_true \+ 1\) / 2"):
         sc.ece([-1, 1], [0.2, 0.9])
 
 

@@ -317,12 +317,12 @@ def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: plan(STATED, half_width=0.1, vote_cost=math.inf), "vote_cost must be at least 0: "
          "got inf."),
         (lambda: plan(STATED, half_width=0.1, vote_cost=0), "votes that cost nothing have no best "
-         "number: give votes, or vote_cost above 0."),
+         "number: say how many, or let them cost more than 0."),
         (lambda: plan_budget(STATED, budget=math.inf), "budget must be above 0: got inf."),
         (lambda: plan_budget(STATED, budget=49), "budget = 49 buys 49 items, votes per item 1: a plan "
          "needs at least 50 items, which cost 50."),
-        (lambda: plan_budget(STATED, budget=9, votes=2, vote_cost=0), "a budget needs a price: give "
-         "item_cost, or vote_cost, above 0."),
+        (lambda: plan_budget(STATED, budget=9, votes=2, vote_cost=0), "a budget needs a price: let "
+         "an item or a vote cost more than 0."),
         (lambda: plan_difference(STATED, difference=0, correlation=0), "difference must be above 0 and "
          "below 1: got 0."),
         (lambda: plan_difference(STATED, difference=0.1, correlation=1), "correlation must be above -1 "
@@ -339,9 +339,9 @@ def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: Assumptions.stated(smece=0, label_spread=-1), "label_spread must be at least 0 and at "
          "most 0.5: got -1."),
         (lambda: Assumptions.stated(smece=0, label_spread=0, bins=10_001), "a plan takes at most "
-         "10,000 bins: there are 10,001. Coarsen the table."),
+         "10,000 bins: there are 10,001. Use fewer."),
         (lambda: pilot_correlation([0.5], [0.5], [0.5]), "a pilot needs at least 50 items: this one "
-         "has 1. State assumptions."),
+         "has 1. State what you expect."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_planned_is_refused(call: Any, message: str) -> None:

@@ -16,7 +16,7 @@ from pyarrow import csv
 import softcal as sc
 from softcal.cli import run
 from softcal.repair.calibrated_files import write_calibrated
-from softcal.repair.preview import BINARY_METHODS, fit_map
+from softcal.repair.preview import BINARY_METHODS, CLASS_METHODS, fit_map
 
 DATA = Path(__file__).parent.parent / "src/softcal/data/lidc_malignancy/items.csv"
 NODULES = ("--label", "soft_malignant", "--pred", "prob_rf_all")
@@ -257,3 +257,77 @@ def test_recalibrate_then_apply_then_score(
     d = csv.read_csv(out)
     before = sc.smece(d["soft_malignant"], d["prob_rf_all"])
     assert sc.smece(d["soft_malignant"], d["prob_rf_all_calibrated"]) < before / 3
+
+
+# Many classes
+
+
+@pytest.fixture
+def classes(tmp_path: Path) -> Path:
+    """Three classes, in another order for labels and predictions, which are too sure of them."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(600, 3))
+    label, sure = (np.exp(k * z) / np.exp(k * z).sum(axis=1, keepdims=True) for k in (1, 2.5))
+    votes = rng.multinomial(5, label)
+    columns = {"who": np.arange(600) // 3, "w": np.arange(600) % 4}
+    columns |= {f"y_{c}": label[:, k] for k, c in enumerate("abc")}
+    columns |= {f"n_{c}": votes[:, k] for k, c in enumerate("abc")}
+    columns |= {f"p_{c}": sure[:, "abc".index(c)] for c in "cab"}
+    path = tmp_path / "classes.csv"
+    csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def test_classes_are_recalibrated_applied_and_scored(
+    capsys: pytest.CaptureFixture[str], classes: Path, tmp_path: Path
+) -> None:
+    cal, out = tmp_path / "cal.json", tmp_path / "out.csv"
+    names = ("--label-columns", "y_*", "--pred-columns", "p_*")
+    json_ = ("--format", "json")
+    card = json.loads(softcal(capsys, "recalibrate", classes, *names, "-o", cal, *json_))
+    assert (card["method"], card["helps"], card["n"]) == ("temperature", True, 600)
+    assert card["columns"] == ["p_a", "p_b", "p_c"]
+    assert card["calibrator"]["parameters"]["temperature"] == pytest.approx(2.5, abs=1e-3)
+    assert [one["method"] for one in card["held_out"]] == ["none", *CLASS_METHODS]
+    before = json.loads(softcal(capsys, "score", classes, *names, *json_))["models"][0]
+    assert card["held_out"][0]["brier"] == pytest.approx(before["brier"])
+    assert card["held_out"][0]["log_loss"] == pytest.approx(before["log_loss"])
+    assert card["held_out"][0]["smece_value"] == pytest.approx(before["top_label_smece"])
+    order = [option for name in card["columns"] for option in ("--pred", name)]
+    softcal(capsys, "apply", cal, classes, *order, "-o", out)
+    after = ("--label-columns", "y_*", "--pred-columns", "p_*_calibrated")
+    scored = json.loads(softcal(capsys, "score", out, *after, *json_))["models"][0]
+    assert scored["top_label_smece"] < 0.001 < before["top_label_smece"]
+
+
+def test_votes_weights_and_groups_of_classes_count(
+    capsys: pytest.CaptureFixture[str], classes: Path, tmp_path: Path
+) -> None:
+    cal = tmp_path / "cal.json"
+    names = ("--vote-columns", "n_*", "--pred-columns", "p_*", "--method", "vector", "-o", cal)
+    shown = softcal(capsys, "recalibrate", classes, *names, "--weight", "w", "--group", "who")
+    assert "450 rows" in shown  # every fourth has weight 0
+    assert "top-label" in shown
+    assert "takes the classes in this order: --pred p_a --pred p_b --pred p_c" in shown
+    data = csv.read_csv(classes).to_pydict()
+    y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
+    p = np.column_stack([data[f"p_{c}"] for c in "abc"])
+    expected = sc.VectorScaling().fit(p, y, sample_weight=np.array(data["w"], dtype=float))
+    assert json.loads(cal.read_text()) == expected.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "platt"), "methods must be some of temperature, vector, dirichlet: got 'platt'."),
+        (("--label-columns", "y_*", "--pred-columns", "p_*", "--pred", "p_a"), "--pred is for one probability per row"),
+        (("--label-columns", "y_*"), "Missing option '--pred-columns'."),
+        (("--label", "y_a", "--pred", "p_a", "--method", "vector"), "methods must be some of temperature, platt, beta, histogram, isotonic: got 'vector'."),
+        (("--label", "y_a"), "Missing option '--pred'."),
+        (("--pred", "p_a"), "Missing option '--label'."),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_refused(
+    capsys: pytest.CaptureFixture[str], classes: Path, options: tuple[str, ...], message: str
+) -> None:
+    assert message in refused(capsys, "recalibrate", classes, *options, "-o", classes.parent / "x")

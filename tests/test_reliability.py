@@ -207,7 +207,7 @@ def test_votes_change_no_number_but_their_own() -> None:
 def test_merging_other_bins_is_refused() -> None:
     a, b = sc.Reliability.empty(10), sc.Reliability.empty(15)
     with pytest.raises(
-        sc.BinMismatchError, match=r"left has Bins.uniform\(10\), right has Bins.uniform\(15\)"
+        sc.BinMismatchError, match="left has 10 of equal width, right has 15 of equal"
     ):
         a + b
 

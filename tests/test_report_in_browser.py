@@ -144,6 +144,23 @@ def test_the_bars_in_the_browser_are_pythons(browser: Browser, lidc_report: Path
     assert len(shown) == 2 + len(opened.page.evaluate("views.diagram.data('bins')"))
 
 
+def test_the_page_explains_a_value_above_its_interval_where_it_happens(
+    browser: Browser, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.random(1000)
+    sc.write_report(tmp_path / "r.html", (rng.random(1000) < p).astype(float), {"model": p})
+    opened = Opened(browser, tmp_path / "r.html")
+    above = opened.page.locator("#above")
+    assert not above.is_visible()
+    opened.choose_bins(100)
+    low, high = map(float, str(opened.interval(0)).split("–"))  # noqa: RUF001
+    assert low < high < float(str(opened.smece(0)))
+    assert above.is_visible()
+    assert "noise pushes SMECE up" in str(above.text_content())
+    opened.choose_bins(10)
+    assert not above.is_visible()
+
+
 def test_a_model_can_be_hidden_by_keyboard(browser: Browser, lidc_report: Path) -> None:
     opened = Opened(browser, lidc_report)
     opened.page.locator("#model-0").focus()

@@ -104,6 +104,23 @@ def test_what_breaks_a_rule_is_refused(data: Data) -> None:
         model.fit(x, y[1:])
 
 
+def test_rows_of_one_class_are_told_of() -> None:
+    """A tree can live with them, and a logistic regression cannot."""
+    x, y = np.arange(10.0)[:, None], np.zeros(10)
+    with pytest.raises(sc.InputError, match=r"of these rows they are \[0\]. Add rows of another"):
+        sc.SoftLabelClassifier(LogisticRegression()).fit(x, y)
+    with pytest.raises(sc.InputError, match=r"of these rows they are \[\]"):
+        sc.SoftLabelClassifier(LogisticRegression()).fit(x, y, sample_weight=y)
+    y[3] = 1.0  # one row, and so one fold whose others lack it
+    words = r"of the rows outside fold \d of 2 they are \[0\]. .* try another cv or random_state"
+    with pytest.raises(sc.InputError, match=words):
+        sc.SoftCalibratedClassifier(LogisticRegression(), cv=2).fit(x, y)
+    found = sc.SoftCalibratedClassifier(DecisionTreeClassifier(), cv=2).fit(x, y)
+    assert found.predict_proba(x).shape == (10, 2)
+    with pytest.raises(ValueError, match="NaN"):  # what else scikit-learn refuses stays its own
+        sc.SoftLabelClassifier(LogisticRegression()).fit(np.full((10, 1), np.nan), y)
+
+
 @pytest.mark.parametrize("metric", [sc.smece, sc.brier, sc.log_loss])
 def test_cross_val_score_takes_soft_labels(data: Data, metric: Callable[..., float]) -> None:
     x, y = data

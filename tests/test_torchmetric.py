@@ -190,8 +190,8 @@ def test_classwise_is_the_mean_over_classes(batch: tuple[Tensor, Tensor]) -> Non
     ("preds", "target", "weights", "message"),
     [
         ([0.5, 3.5], [0, 1], None, r"preds must be in \[0, 1\]: 1 of 2 values is not, the first is "
-         r"preds\[1\] = 3.5. If these are percentages, pass preds / 100; if logits, torch.sigmoid\(preds\)"),
-        ([0.5, -3.5], [0, 1], None, r"If these are logits, pass torch.sigmoid\(preds\)\.$"),
+         r"preds\[1\] = 3.5. If these are percentages, use preds / 100; if logits, torch.sigmoid\(preds\)"),
+        ([0.5, -3.5], [0, 1], None, r"If these are logits, use torch.sigmoid\(preds\)\.$"),
         ([0.5, float("nan")], [0, 1], None, "preds must have no missing values"),
         ([0.5, 0.5], [0, float("nan")], None, "target must have no missing values"),
         ([0.5, 0.5], [0, 2], None, r"target must be in \[0, 1\]"),
@@ -223,7 +223,7 @@ def test_classes_are_checked_too(kind: Any) -> None:
     good = torch.full((2, 3), 1 / 3)
     logits = torch.tensor([[0.5, 0.2, 0.3], [0.9, 0.1, -2.0]])
     for preds, target, message in (
-        (logits, good, r"preds\[:, 2\]\[1\] = -2.0. If these are logits, pass torch.softmax\(preds, dim=1\)"),
+        (logits, good, r"preds\[:, 2\]\[1\] = -2.0. If these are logits, use torch.softmax\(preds, dim=1\)"),
         (good, logits, r"target\[:, 2\] must be in"),
         (good[:, :2], good, r"preds must have shape \(n, 3\): it has \(2, 2\)"),
         (good[0], good, r"preds must have shape \(n, 3\): it has \(3,\)"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from softcal import terminal
-from softcal.cli.options import Format, chance, print_json
+from softcal.cli.options import Format, chance, print_json, rows_text
 from softcal.names import printable
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def show_scores(scores: Scores, name: str, level: float, format_: Format) -> Non
     """Print scores as a table or as JSON."""
     from softcal.cli import sketch
     from softcal.cli.scorecard import scorecard
+    from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
 
     card = scorecard(scores, level)
     if format_ is Format.JSON:
@@ -45,9 +46,11 @@ def show_scores(scores: Scores, name: str, level: float, format_: Format) -> Non
         return
     console = terminal.console()
     weighted = f", weighted by {scores.weight}" if scores.weight else ""
-    title = f"{name}: {card['n']:,} rows, label {scores.label}, {card['bins']} bins{weighted}"
+    title = f"{name}: {rows_text(card)}, label {scores.label}, {card['bins']} bins{weighted}"
     terminal.print_titled(console, title, score_table(card))
-    console.print(f"{_HOW_TO_READ}\n", style="dim")
+    scored = [one for model in card["models"] for one in (model, *model.get("slices", ()))]
+    above = any(is_above(one["smece"], one["high"]) for one in scored)
+    console.print(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}\n", style="dim")
     sketch.show(console, {pred: one.soft for pred, one in scores.models.items()}, level)
 
 

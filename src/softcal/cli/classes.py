@@ -60,6 +60,7 @@ class Loaded(NamedTuple):
     sample_weight: npt.ArrayLike | None
     label: str
     classes: tuple[str, ...]
+    columns: dict[str, tuple[str, ...]]  # of each model, in the order of the classes
     n: int
 
 
@@ -67,6 +68,8 @@ def score_classes(
     data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
 ) -> None:
     """Score models of many classes by all that can be asked of them."""
+    from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
+
     loaded = load(data, chosen, weight)
     models = _models(loaded, bins, level)
     card = {**_head(loaded, bins), "models": models}
@@ -75,7 +78,8 @@ def score_classes(
         return
     console = terminal.console()
     terminal.print_titled(console, _title(card, data), _models_side_by_side(models))
-    console.print(_HOW_TO_READ, style="dim")
+    above = any(is_above(model["top_label_smece"], model["high"]) for model in models)
+    console.print(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}", style="dim")
 
 
 def compare_classes(
@@ -111,6 +115,8 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     import numpy as np
 
     from softcal.door.arrays import column
+    from softcal.door.class_inputs import class_rows
+    from softcal.door.inputs import Names
     from softcal.door.votes import Votes
     from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
     from softcal.sources.files import read_columns
@@ -140,7 +146,9 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
         y_true = Votes(y_true, classes=classes)
     predictions: dict[str, npt.ArrayLike] = {spec: matrix(names) for spec, names in models.items()}
     w = None if weight is None else columns[weight]
-    return Loaded(y_true, predictions, w, label, classes, len(columns[wanted[0]]))
+    for spec, y_prob in predictions.items():  # so that messages name the columns as the user does
+        class_rows(y_true, y_prob, w, names=Names(label, spec, weight or "")).check()
+    return Loaded(y_true, predictions, w, label, classes, models, len(columns[wanted[0]]))
 
 
 def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:

@@ -27,13 +27,13 @@ from softcal.cli.options import (
     given,
     one_file,
     print_json,
+    rows_text,
     without_infinities,
 )
 from softcal.errors import InputError
 from softcal.names import printable
 
 if TYPE_CHECKING:
-    from softcal.inference.comparison import Comparison
     from softcal.inference.joint import JointTable
     from softcal.sources.pieces import Batch
     from softcal.sources.tally import Roles
@@ -57,6 +57,9 @@ def compare(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two models on the same rows."""
+    from softcal.inference.comparison import compare_tables
+    from softcal.planning.difference_forecast import correlation_of
+    from softcal.planning.pilots import FEWEST_ITEMS
     from softcal.sources.tally import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
@@ -71,51 +74,58 @@ def compare(
     if len(pred) != 2 or pred[0] == pred[1]:
         message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
         raise InputError(message)
-    rows, found = _compared(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
-    card = {"n": rows, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
-    card |= asdict(found)
+    rows, joint = _joined(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
+    card: dict[str, Any] = {"n": joint.n, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
+    if weight is not None:
+        card["rows_without_weight"] = rows - joint.n
+    card |= asdict(compare_tables(joint, level))
+    alone = weight is None and group is None and joint.n >= FEWEST_ITEMS
+    card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
     if format_ is Format.JSON:
         print_json(without_infinities(card))
     else:
         _show_comparison(card)
 
 
-def _compared(
+def _joined(
     data: list[str], roles: Roles, group: str | None, bins: int, level: float
-) -> tuple[int, Comparison]:
+) -> tuple[int, JointTable]:
     """Add up the joint tables of all batches; rows of a group must be seen together."""
-    from softcal.inference.comparison import compare_tables
     from softcal.inference.intervals import refuse_bad_level
     from softcal.inference.joint import joint_table
-    from softcal.sources.checked_batches import checked_batches
-    from softcal.sources.files import read_columns
-    from softcal.sources.pieces import rows_of
+    from softcal.sources.checked_batches import checked_batches, checked_columns, has_weight
+    from softcal.sources.pieces import SLICES, rows_of
     from softcal.table.bins import Bins
 
     refuse_bad_level(level)
     binned, rows = Bins.of(bins), 0
     weight, votes = roles.sample_weight, roles.n_votes
 
-    def table_of(batch: Batch) -> JointTable:
+    def counted(batch: Batch) -> bool:
         nonlocal rows
         rows += rows_of(batch)
+        return has_weight(batch, roles)
+
+    def table_of(batch: Batch) -> JointTable:
         return joint_table(
             batch[roles.y_true],
             *(batch[name] for name in roles.y_prob),
             bins=binned,
             sample_weight=None if weight is None else batch[weight],
             n_votes=batch[votes] if isinstance(votes, str) else None,
-            groups=None if group is None else batch[group],
+            groups=batch.get(SLICES),
         )
 
     with terminal.reading() as progress:
         batches = (
             checked_batches(data, roles, progress)
             if group is None
-            else [read_columns(data, [*roles.wanted.numbers, group], group)]
+            else [checked_columns(data, roles._replace(by=group), progress)]
         )
-        joint = reduce(add, map(table_of, batches))  # there is at least one, or it was refused
-    return rows, compare_tables(joint, level)
+        joint = reduce(
+            add, map(table_of, filter(counted, batches))
+        )  # there is at least one, or it was refused
+    return rows, joint
 
 
 def _show_comparison(card: dict[str, Any]) -> None:
@@ -133,9 +143,14 @@ def _show_comparison(card: dict[str, Any]) -> None:
         interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if finite else "-"
         by_chance = chance(part["pvalue"] if finite else None)
         table.add_row(name, *each, f"{part['difference']:+.4f}", interval, by_chance)
-    title = f"{card['n']:,} rows, label {card['label']}, {card['bins']} bins"
+    title = f"{rows_text(card)}, label {card['label']}, {card['bins']} bins"
     terminal.print_titled(console, title, table)
     console.print(Text(printable(_verdict(card))))
+    if card["residual_correlation"] is not None:
+        plans = (
+            f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."
+        )
+        console.print(Text(plans, style="dim"))
 
 
 def _verdict(card: dict[str, Any]) -> str:

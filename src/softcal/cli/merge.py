@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,9 @@ def merge(
         Path | None,
         typer.Option("--output", "-o", help="Keep their sum here (JSON).", metavar="FILE"),
     ] = None,
+    allow_identical: Annotated[  # noqa: FBT002 - an option of the command line
+        bool, typer.Option("--allow-identical", help="Add files of the same content, too.")
+    ] = False,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
@@ -32,8 +36,23 @@ def merge(
             message = f"{path} is named twice: its rows would be counted twice. Name it once."
             raise InputError(message)
     total, *rest = (read_saved(path) for path in saved)
+    if not allow_identical:
+        _refuse_copies(saved)
     for part in rest:
         total = total.plus(part)
     if output is not None:
         save_scores(output, total)
     show_scores(total, f"{len(saved)} saved", level, format_)
+
+
+def _refuse_copies(saved: list[Path]) -> None:
+    """Refuse the same sums twice: other rows hardly ever have them, to the last digit."""
+    seen: dict[bytes, Path] = {}
+    for path in saved:
+        first = seen.setdefault(sha256(path.read_bytes()).digest(), path)
+        if first is not path:
+            message = (
+                f"{first} and {path} have the same content: rows would be counted twice. Name one "
+                "of them, or, if they are of different rows, say --allow-identical."
+            )
+            raise InputError(message)

@@ -31,7 +31,6 @@ DataFiles = Annotated[
     ),
 ]
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
-Label = Annotated[str, column_option("Column of labels in [0, 1].")]
 MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 Weight = Annotated[str | None, column_option("Column of row weights.")]
@@ -69,6 +68,12 @@ def given(value: T | None, otherwise: str) -> T:
     if value is None or value == []:  # a column may be named with an empty text
         raise InputError(otherwise)
     return value
+
+
+def rows_text(card: dict[str, Any]) -> str:
+    """Say how many rows count, and how many more there are that do not."""
+    none = card.get("rows_without_weight")
+    return f"{card['n']:,} rows" + (f" ({none:,} more have weight 0)" if none else "")
 
 
 def one_file(data: list[str]) -> Path:

@@ -47,7 +47,9 @@ def plan(
     ] = None,
     correlation: Annotated[
         float | None,
-        typer.Option(help="For a difference: of the models' signed residuals.", metavar="R"),
+        typer.Option(
+            help="For a difference: of the residuals, as `softcal compare` prints it.", metavar="R"
+        ),
     ] = None,
     power: Annotated[
         float, typer.Option(help="For a difference: how often to see it.", metavar="X")
@@ -80,7 +82,7 @@ def plan(
             a, difference=difference, correlation=correlation, power=power, **costs
         )
     else:
-        message = "--difference needs --correlation; pilot_correlation estimates it in Python."
+        message = "--difference needs --correlation: `softcal compare` on a first sample prints it."
         raise InputError(message)
     if format_ is Format.JSON:
         print_json({**asdict(found), "assumed_smece": a.smece})

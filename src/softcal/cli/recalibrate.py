@@ -5,28 +5,31 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 import typer
 
 from softcal import terminal
+from softcal.cli.classes import Chosen, LabelColumns, VoteColumns, load
 from softcal.cli.columns import column_option
 from softcal.cli.options import (
     DataFile,
     Format,
-    Label,
     Level,
+    MaybeLabel,
     NumberOfBins,
     Output,
     Votes,
     Weight,
+    given,
     print_json,
 )
-from softcal.errors import InputError
 from softcal.names import printable
 
 if TYPE_CHECKING:
+    from softcal.repair.maps.base import CalibrationMap
     from softcal.repair.preview import RepairPreview
+    from softcal.sources.tally import Roles
 
 
 class Method(StrEnum):
@@ -38,15 +41,32 @@ class Method(StrEnum):
     BETA = "beta"
     HISTOGRAM = "histogram"
     ISOTONIC = "isotonic"
+    VECTOR = "vector"
+    DIRICHLET = "dirichlet"
+
+
+class _Fitted(NamedTuple):
+    """A calibrator, what it does on held-out rows, and whose predictions it is for."""
+
+    found: RepairPreview
+    map_: CalibrationMap
+    label: str
+    pred: str
+    columns: tuple[str, ...]
 
 
 def recalibrate(
     data: DataFile,
-    label: Label,
-    pred: Annotated[str, column_option("Column of predictions in [0, 1].")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where to save it (JSON).", metavar="FILE")
     ],
+    label: MaybeLabel = None,
+    pred: Annotated[str | None, column_option("Column of predictions in [0, 1].")] = None,
+    label_columns: LabelColumns = None,
+    vote_columns: VoteColumns = None,
+    pred_columns: Annotated[
+        str | None, typer.Option(help="Many classes: columns of predictions.", metavar="COLS")
+    ] = None,
     method: Annotated[Method, typer.Option(help="auto: the best on held-out rows.")] = Method.AUTO,
     bins: NumberOfBins = 10,
     weight: Weight = None,
@@ -60,62 +80,109 @@ def recalibrate(
     format_: Output = Format.TABLE,
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
-    from softcal.door import inputs
-    from softcal.door.inputs import Names
-    from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
-    from softcal.sources.files import read_columns, refuse_overwriting
+    from softcal.sources.files import refuse_overwriting
+    from softcal.sources.tally import Roles
     from softcal.writing import written_whole
 
     refuse_overwriting(output, data)
-    if pred == label:
-        message = f"label and prediction must be different columns: both are {pred!r}."
-        raise InputError(message)
-    optional = [name for name in (weight, votes, group) if name is not None]
-    columns = read_columns(data, [label, pred, *optional], group)
+    how = _How(bins=bins, folds=folds, level=level)
+    chosen = Chosen(label_columns, vote_columns, None if pred_columns is None else [pred_columns])
+    if chosen.is_asked_for:
+        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})
+        fitted = _of_classes(data, chosen, weight, group, method, how)
+    else:
+        label, pred = (
+            given(label, "Missing option '--label'."),
+            given(pred, "Missing option '--pred'."),
+        )
+        fitted = _of_one(data, Roles(label, (pred,), weight, votes, group), method, how)
+    with written_whole(output) as beside:
+        text = json.dumps(fitted.map_.to_dict(), allow_nan=False)
+        beside.write_text(text + "\n", encoding="utf-8")
+    if format_ is Format.JSON:
+        print_json(_card(fitted))
+    else:
+        _show(fitted, data, output)
 
-    def given(name: str | None) -> Any:
-        return None if name is None else columns[name]
 
-    names = Names(label, pred, weight or "sample_weight", votes or "n_votes")
-    rows = inputs.rows(columns[label], columns[pred], given(weight), given(votes), names)
-    found = preview_of(
-        rows,
-        bins=bins,
-        groups=given(group),
-        methods=BINARY_METHODS if method is Method.AUTO else (method.value,),
-        folds=folds,
-        level=level,
-    )
-    fitted = fit_map(
+class _How(TypedDict):
+    """What both kinds of predictions are judged by."""
+
+    bins: int
+    folds: int
+    level: float
+
+
+def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
+    """Fit a map of one probability per row."""
+    from softcal.door import inputs
+    from softcal.door.inputs import Names
+    from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
+    from softcal.sources.checked_batches import checked_columns
+    from softcal.sources.pieces import SLICES
+
+    roles.refuse_impossible()
+    columns = checked_columns(data, roles)
+    label, (pred,), weight, votes, _ = roles
+    names = Names(label, pred, weight or "", str(votes))
+    w = None if weight is None else columns[weight]
+    m = columns[votes] if isinstance(votes, str) else None
+    rows = inputs.rows(columns[label], columns[pred], w, m, names)
+    methods = BINARY_METHODS if method is Method.AUTO else (method.value,)
+    found = preview_of(rows, groups=columns.get(SLICES), methods=methods, **how)
+    map_ = fit_map(
         found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=names
     )
-    with written_whole(output) as beside:
-        beside.write_text(json.dumps(fitted.to_dict(), allow_nan=False) + "\n", encoding="utf-8")
-    if format_ is Format.JSON:
-        print_json(
-            {
-                "n": found.before.table.n,
-                "folds": folds,
-                "label": label,
-                "pred": pred,
-                "method": found.best,
-                "helps": found.helps,
-                "held_out": found.as_rows(),
-                "calibrator": fitted.to_dict(),
-            }
-        )
-    else:
-        title = (
-            f"{data.name}: {found.before.table.n:,} rows, label {label}, {pred}, "
-            f"{folds} folds, {len(found.before.table.bins)} bins"
-        )
-        _show(found, title, output)
+    return _Fitted(found, map_, label, pred, (pred,))
 
 
-def _show(found: RepairPreview, title: str, output: Path) -> None:
+def _of_classes(
+    data: Path, chosen: Chosen, weight: str | None, group: str | None, method: Method, how: _How
+) -> _Fitted:
+    """Fit a map of the probabilities of all classes together."""
+    from softcal.door.arrays import numbered
+    from softcal.door.class_inputs import class_rows
+    from softcal.repair.preview import CLASS_METHODS, class_preview_of, fit_map
+    from softcal.sources.files import read_columns
+
+    loaded = load(data, chosen, weight)
+    ((spec, y_prob),) = loaded.predictions.items()
+    groups = None
+    if group is not None:
+        groups = numbered(read_columns(data, [group], group)[group], group)[1]
+    rows = class_rows(loaded.y_true, y_prob, loaded.sample_weight)
+    methods = CLASS_METHODS if method is Method.AUTO else (method.value,)
+    found = class_preview_of(rows, groups=groups, methods=methods, **how)
+    map_ = fit_map(found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight)
+    return _Fitted(found, map_, loaded.label, spec, loaded.columns[spec])
+
+
+def _card(fitted: _Fitted) -> dict[str, Any]:
+    found = fitted.found
+    return {
+        "n": found.before.table.n,
+        "folds": found.folds,
+        "label": fitted.label,
+        "pred": fitted.pred,
+        "columns": fitted.columns,
+        "method": found.best,
+        "helps": found.helps,
+        "held_out": found.as_rows(),
+        "calibrator": fitted.map_.to_dict(),
+    }
+
+
+def _show(fitted: _Fitted, data: Path, output: Path) -> None:
+    found = fitted.found
+    title = (
+        f"{data.name}: {found.before.table.n:,} rows, label {fitted.label}, {fitted.pred}, "
+        f"{found.folds} folds, {len(found.before.table.bins)} bins"
+    )
+    several = len(fitted.columns) > 1
     console = terminal.console()
     level = found.before.smece.level
-    table = terminal.table("method", "Brier", "log loss", "SMECE", f"{100 * level:g} % interval")
+    smece = "top-label\nSMECE" if several else "SMECE"
+    table = terminal.table("method", "Brier", "log loss", smece, f"{100 * level:g} % interval")
     for trial in (found.before, *found.after):
         table.add_row(
             "as they are" if trial is found.before else trial.method,
@@ -131,6 +198,13 @@ def _show(found: RepairPreview, title: str, output: Path) -> None:
         console.print("None of it has a lower Brier score than the predictions as they are.")
     saved = f"Saved {found.best}, fitted on all rows: {output}"
     console.print(printable(saved), markup=False)
+    if several:
+        order = " ".join(f"--pred {name}" for name in fitted.columns)
+        console.print(
+            printable(f"`softcal apply` takes the classes in this order: {order}"),
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 _HOW_TO_READ = (

@@ -29,6 +29,7 @@ from softcal.cli.options import (
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
+    from softcal.sources.pieces import Piece
     from softcal.sources.scores import Scores
     from softcal.sources.tally import Roles
     from softcal.table.bins import Bins
@@ -92,7 +93,7 @@ def score(
 def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: float) -> Scores:
     from softcal.cli.scorecard import grouped_scores
     from softcal.inference.intervals import refuse_bad_level
-    from softcal.sources.files import read_columns
+    from softcal.sources.checked_batches import checked_columns
     from softcal.table.bins import Bins
 
     refuse_bad_level(level)
@@ -102,8 +103,9 @@ def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: 
     if roles.by is not None:
         message = "--by and --group do not go together yet: leave one of them out."
         raise InputError(message)
-    columns = read_columns(data, [*roles.wanted.numbers, group], group)
-    return grouped_scores(columns, roles, group, Bins.of(bins))
+    with terminal.reading() as progress:
+        columns = checked_columns(data, roles._replace(by=group), progress)
+    return grouped_scores(columns, roles, Bins.of(bins))
 
 
 def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
@@ -112,8 +114,14 @@ def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
     from softcal.sources.scores import Scores
     from softcal.sources.tally import tally
 
-    paths = files_of(data)
+    paths, rows = files_of(data), 0
     with terminal.reading() as progress:
-        pieces = all_pieces(paths, roles.wanted)
-        tables = tally(pieces, roles, bins, report=reporter(paths, progress), harden=True)
-    return Scores.of(tables, roles)
+        tell = reporter(paths, progress)
+
+        def report(piece: Piece, more: int) -> None:
+            nonlocal rows
+            rows += more
+            tell(piece, more)
+
+        tables = tally(all_pieces(paths, roles.wanted), roles, bins, report=report, harden=True)
+    return Scores.of(tables, roles, rows)

@@ -9,12 +9,11 @@ from softcal.door.inputs import Names
 from softcal.inference.chance import calibration_test
 from softcal.inference.intervals import smece_interval
 from softcal.measures import metrics
+from softcal.sources.pieces import SLICES, Batch, rows_of
 from softcal.sources.scores import Scored, Scores, plain
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from softcal.sources.tally import Roles
     from softcal.table.bins import Bins
     from softcal.table.reliability import Reliability
@@ -28,6 +27,7 @@ def scorecard(scores: Scores, level: float = 0.95) -> dict[str, Any]:
     tables = [scored.soft for scored in scores.models.values()]
     card: dict[str, Any] = {
         "n": max(table.n for table in tables),
+        **({} if scores.weight is None else {"rows_without_weight": scores.without_weight}),
         "bins": len(tables[0].bins),
         "label": scores.label,
         "models": [
@@ -45,8 +45,8 @@ def scorecard(scores: Scores, level: float = 0.95) -> dict[str, Any]:
     return card
 
 
-def grouped_scores(columns: Mapping[str, Any], roles: Roles, group: str, bins: Bins) -> Scores:
-    """Score columns held in memory whose rows belong together in groups."""
+def grouped_scores(columns: Batch, roles: Roles, bins: Bins) -> Scores:
+    """Score columns held in memory whose rows belong together in groups, under `SLICES`."""
     models = {}
     for pred in roles.y_prob:
         w, m = roles.sample_weight, roles.n_votes
@@ -57,11 +57,10 @@ def grouped_scores(columns: Mapping[str, Any], roles: Roles, group: str, bins: B
             columns[m] if isinstance(m, str) else m,
             Names(roles.y_true, pred, w or "", m if isinstance(m, str) else ""),
         )
-        soft = from_rows(rows, bins, inputs.group_numbers(columns[group], rows))
+        soft = from_rows(rows, bins, inputs.group_numbers(columns[SLICES], rows))
         hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), bins)
         models[pred] = Scored(soft, hard)
-    votes = roles.n_votes if isinstance(roles.n_votes, str) else None
-    return Scores(roles.y_true, roles.sample_weight, votes, None, models)
+    return Scores.named(roles, models, rows_of(columns))
 
 
 def _numbers(scored: Scored, level: float) -> dict[str, Any]:

@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from softcal.door import arrays, inputs
 from softcal.door.ballots import different_names
+from softcal.door.inputs import Names
+from softcal.door.rules import SUM_TOLERANCE
 from softcal.door.votes import Votes
 from softcal.errors import InputError
 from softcal.parallel import in_order
@@ -25,9 +27,7 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-SUM_TOLERANCE = 1e-6
-"""How far from 1 a row may sum: room for a softmax in float32, and for nothing else."""
-
+_DEFAULT_NAMES = Names()
 _ROWS_AT_ONCE = 1 << 16
 _NUMBERS_AT_ONCE = 1 << 17  # which the cache of a core holds
 
@@ -43,11 +43,12 @@ class ClassRows(NamedTuple):
     sample_weight: Column | None
     n_votes: Column | None
     classes: tuple[Any, ...]
+    names: Names
 
     def column(self, c: int) -> Rows:
         """Give the rows of one class."""
         y, p = self.y_true[:, c], self.y_prob[:, c]
-        return inputs.Rows(y, p, self.sample_weight, self.n_votes, inputs.Names())
+        return inputs.Rows(y, p, self.sample_weight, self.n_votes, self.names)
 
     def check(self) -> None:
         """Refuse values that break the rules."""
@@ -76,27 +77,27 @@ def class_rows(
     y_prob: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    names: Names = _DEFAULT_NAMES,
 ) -> ClassRows:
     """Check the kind and shape of labels and predictions of many classes."""
-    y, p = _matrix(y_true, "y_true"), _matrix(y_prob, "y_prob")
+    y, p = _matrix(y_true, names.y_true), _matrix(y_prob, names.y_prob)
     if y.shape[1] != p.shape[1]:
         message = (
-            f"y_true and y_prob must have the same classes: y_true has {y.shape[1]} columns, "
-            f"y_prob has {p.shape[1]}."
+            f"{names.y_true} and {names.y_prob} must have the same classes: {names.y_true} has "
+            f"{y.shape[1]} columns, {names.y_prob} has {p.shape[1]}."
         )
         raise InputError(message)
     inputs.refuse_misaligned(
         (inputs.index_of(values), name)
-        for values, name in zip(
-            (y_true, y_prob, sample_weight, n_votes), inputs.Names()[:4], strict=True
-        )
+        for values, name in zip((y_true, y_prob, sample_weight, n_votes), names[:4], strict=True)
     )
     if isinstance(y_true, Votes):
-        inputs.refuse_votes_twice(n_votes)
+        inputs.refuse_votes_twice(n_votes, names)
         n_votes = y_true.totals
-    one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes)  # do the lengths fit?
+    one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # do the lengths fit?
     inputs.check_weights_and_votes(one)
-    return ClassRows(y, p, one.sample_weight, one.n_votes, _classes(y_true, y_prob, p.shape[1]))
+    classes = _classes(y_true, y_prob, p.shape[1])
+    return ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
 
 
 def _matrix(values: Any, name: str) -> Column:
@@ -136,7 +137,7 @@ def is_valid(block: FloatArray) -> bool:
 
 def refuse(data: ClassRows) -> NoReturn:
     """Raise for the first value that breaks a rule. The caller knows there is one."""
-    for array, name in ((data.y_true, "y_true"), (data.y_prob, "y_prob")):
+    for array, name in ((data.y_true, data.names.y_true), (data.y_prob, data.names.y_prob)):
         _refuse_values(array, name)
         _refuse_sums(array, name)
     inputs.refuse(data.column(0))
@@ -160,8 +161,8 @@ def _refuse_values(array: Column, name: str) -> None:
         )
     else:
         message = f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. " + (
-            f"If these are logits, pass scipy.special.softmax({name}, axis=1); if counts of "
-            "votes, softcal.Votes(counts)."
+            "If these are logits, take the softmax of each row; if counts of votes, give them as "
+            "such (softcal.Votes, --vote-columns)."
         )
     raise InputError(message)
 
@@ -178,7 +179,7 @@ def _refuse_sums(array: Column, name: str) -> None:
         message = (
             f"rows of {name} must sum to 1 within {SUM_TOLERANCE:g}: {off.sum()} of {off.size} do "
             f"not, the first is {name}[{row}], which sums to {sums[row]:.7g}. If this is "
-            f"rounding, pass {name} / {name}.sum(axis=1, keepdims=True); if the classes do not "
-            "exclude each other, score each on its own."
+            "rounding, divide each row by its sum; if the classes do not exclude each other, score "
+            "each on its own."
         )
         raise InputError(message)

@@ -19,8 +19,15 @@ LARGEST_WEIGHT = 1e100
 
 LARGEST_VOTES = 2.0**53
 
-FROM_LOGITS = "scipy.special.expit({})"
-"""What makes a probability of a logit, unless the caller has something of its own for that."""
+SUM_TOLERANCE = 1e-3
+"""How far from 1 the classes of a row may sum: room for a softmax in half precision.
+
+The worst sums of 20,000 rows were off by 4e-4 in float16, whatever the number of classes, and in
+float32 by 4e-7 for 10 classes, 8e-7 for 1,000 and 5e-6 for 50,000.
+"""
+
+FROM_LOGITS = "1 / (1 + exp(-{}))"
+"""What makes a probability of a logit, in any language, unless the caller has a name for that."""
 
 
 class Spread(NamedTuple):
@@ -97,16 +104,19 @@ def _negative(values: _Values) -> Marks:
 
 
 def _what_they_may_be(name: str, spread: Spread) -> str:
-    """Say what such values usually are. A hint only: softcal never converts by itself."""
+    """Say what such values usually are. A hint only: softcal never converts by itself.
+
+    The remedy is in plain words, for it may be read at the command line.
+    """
     low, high, signs = spread[:3]
     from_logits = spread.from_logits.format(name)
     if low >= -1e-6 and high <= 1 + 1e-6:
-        return f"If this is rounding noise, pass numpy.clip({name}, 0, 1)."
+        return f"If this is rounding noise, clip {name} to [0, 1]."
     if low == -1 and signs:
-        return f"If these are -1/+1 labels, pass ({name} + 1) / 2."
+        return f"If these are -1/+1 labels, use ({name} + 1) / 2."
     if low >= 0 and high <= 100:
-        return f"If these are percentages, pass {name} / 100; if logits, {from_logits}."
-    return f"If these are logits, pass {from_logits}."
+        return f"If these are percentages, use {name} / 100; if logits, {from_logits}."
+    return f"If these are logits, use {from_logits}."
 
 
 MISSING = Rule(

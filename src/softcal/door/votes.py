@@ -274,7 +274,7 @@ def _checked(counts: arrays.Column) -> IntArray:
         message = (
             f"counts must be whole numbers of 0 or more: {bad.sum()} of {bad.size} are not, the "
             f"first is counts[{row}, {column}] = {float(numbers[row, column])!r}. If these are "
-            "shares of votes, pass them as y_true, with n_votes=."
+            "shares of votes, give them as such (y_true, --label-columns)."
         )
         raise InputError(message)
     none = ~counts.any(axis=1)

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from softcal.table.kernel import Sums
 
 
+ABOVE_ITS_INTERVAL = (
+    "Where bins hold few rows, noise pushes SMECE up, here above its own interval, which is for "
+    "the SMECE of unlimited data: use fewer bins."
+)
+
+
+def is_above(value: float, high: float) -> bool:
+    """Whether SMECE lies above its interval by more than rounding, and needs the words for it."""
+    return value > high + 1e-9
+
+
 @dataclass(frozen=True)
 class Interval:
     """SMECE with what the data allow it to be.
@@ -94,7 +105,9 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
     less_noise, low, high = (float(x) for x in interval_limits(rel.sums, level, rel.clusters))
     unseen = 3 / independent
     note = ""
-    if high - value < unseen:
+    if is_above(value, high):
+        note = ABOVE_ITS_INTERVAL
+    elif high - value < unseen:
         note = (
             f"A kind of row too rare to be among these {independent} could add up to {unseen:.2g} "
             "(rule of three)."

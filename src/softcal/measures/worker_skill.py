@@ -66,7 +66,9 @@ def dawid_skene(votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} , \]
 
-    computed by logarithms. Nothing is smoothed or floored, so the likelihood never falls.
+    computed by logarithms. Nothing is smoothed or floored, so the likelihood never falls. Votes
+    nobody contradicts stand; but of a worker who says the same whatever others say, a vote alone
+    tells nothing, and the item gets the prior.
 
     The model supposes that there **is** one true class, and that workers err independently.
     Where people disagree for good reasons, the posterior argues that away: it is nearly always
@@ -124,8 +126,8 @@ def dawid_skene(votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 
     while iterations < max_iterations and not converged:
         iterations += 1
         before = likelihood
-        prior, confusion = _parameters(ballots, posterior)
-        posterior, likelihood = _posterior(ballots, prior, confusion)
+        prior, rates = _parameters(ballots, posterior)
+        posterior, likelihood = _posterior(ballots, prior, rates)
         converged = likelihood - before <= tolerance
     if not converged:
         message = (
@@ -133,9 +135,10 @@ def dawid_skene(votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 
             f"still rises by more than {tolerance:g}. Raise max_iterations."
         )
         warnings.warn(message, RuntimeWarning, stacklevel=2)
+    unmet = ~rates.any(axis=2, keepdims=True)
     return DawidSkene(
         posterior,
-        confusion,
+        np.where(unmet, 1 / prior.size, rates),
         prior,
         ballots.workers,
         ballots.classes,
@@ -159,7 +162,11 @@ def _ballots(votes: Votes) -> Ballots:
 
 
 def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give the prior and each worker's confusion that make the posterior most likely."""
+    """Give the prior and each worker's confusion that make the posterior most likely.
+
+    Rates are 0 for a class that none of the worker's items may be of: what was ruled out stays so.
+    Any others would do as well here, but let votes nobody contradicts be explained away.
+    """
     n_workers, n_classes = len(ballots.workers), posterior.shape[1]
     said = ballots.worker * n_classes + ballots.label
     counts = np.stack(
@@ -171,14 +178,11 @@ def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, Fl
     )
     confusion = counts.reshape(n_workers, n_classes, n_classes).swapaxes(1, 2)
     total = confusion.sum(axis=2, keepdims=True)
-    rates = np.full(confusion.shape, 1 / n_classes)
-    np.divide(confusion, total, out=rates, where=total > 0)
+    rates = np.divide(confusion, total, out=np.zeros_like(confusion), where=total > 0)
     return posterior.mean(axis=0), rates
 
 
-def _posterior(
-    ballots: Ballots, prior: FloatArray, confusion: FloatArray
-) -> tuple[FloatArray, float]:
+def _posterior(ballots: Ballots, prior: FloatArray, rates: FloatArray) -> tuple[FloatArray, float]:
     """Give each item's posterior, and the mean log-likelihood of a vote.
 
     Each item keeps a class of finite likelihood: the one it was thought to be of, since its own
@@ -186,10 +190,11 @@ def _posterior(
     """
     n_items, n_classes = len(ballots.items), prior.size
     with np.errstate(divide="ignore"):
-        rates, logs = np.log(confusion), np.log(prior)
+        log_rates, log_prior = np.log(rates), np.log(prior)
     joint = np.stack(
         [
-            np.bincount(ballots.item, rates[ballots.worker, t, ballots.label], n_items) + logs[t]
+            np.bincount(ballots.item, log_rates[ballots.worker, t, ballots.label], n_items)
+            + log_prior[t]
             for t in range(n_classes)
         ],
         axis=1,

@@ -12,24 +12,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr
 
-from softcal.door import inputs
 from softcal.inference.folded import soft_sign
 from softcal.inference.gaps import SHARPNESS, Gaps
+from softcal.inference.joint import joint_table
 from softcal.inference.paired_interval import DifferenceIntervals
 from softcal.planning.forecast import correlated, fixed_draws, future_sums, residual_var
 from softcal.planning.pilots import FEWEST_ITEMS, refuse_small_pilot
-from softcal.table.bins import Bins, BinsLike
-from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal.door.inputs import FloatArray
+    from softcal.inference.joint import JointTable
     from softcal.planning.forecast import Assumptions
+    from softcal.table.bins import BinsLike
+    from softcal.table.reliability import Reliability
 
 # How far the predictions of two models of correlation 0 are apart, for the share of items in
 # another bin: fitted to simulated pairs of correlations .36 to .87 (benchmarks/planning.py).
 _APART = 0.084
+_ROUNDING = 1e-15  # of a mean of numbers below 1
 
 
 def pilot_correlation(
@@ -58,22 +60,28 @@ def pilot_correlation(
     >>> round(r, 2)
     0.75
     """
-    binned = Bins.of(bins)
-    first, second = (_signed_residuals(y_true, p, binned) for p in (first_prob, second_prob))
-    if first.size < FEWEST_ITEMS:
-        refuse_small_pilot(first.size)
-    scale = float(first.std() * second.std())
-    return (
-        float(np.mean((first - first.mean()) * (second - second.mean()))) / scale if scale else 0.0
-    )
+    joint = joint_table(y_true, first_prob, second_prob, bins=bins)
+    if joint.n < FEWEST_ITEMS:
+        refuse_small_pilot(joint.n)
+    return correlation_of(joint)
 
 
-def _signed_residuals(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, bins: Bins) -> FloatArray:
-    rows = inputs.rows(y_true, y_prob)
-    t, _ = Gaps.of(from_rows(rows, bins).sums).in_errors()
-    p, y = inputs.as_float64(rows.y_prob), inputs.as_float64(rows.y_true)
-    out: FloatArray = soft_sign(t, SHARPNESS)[bins.locate(p)] * (p - y)
-    return out
+def correlation_of(joint: JointTable) -> float:
+    """Give the correlation of `pilot_correlation` from the joint table of rows without weights."""
+    (sign_a, mean_a, var_a), (sign_b, mean_b, var_b) = (_signed(x) for x in (joint.a, joint.b))
+    together = float(sign_a @ joint.cross @ sign_b) / joint.n - mean_a * mean_b
+    # What is left of equal numbers after rounding is no spread.
+    if min(var_a, var_b) <= _ROUNDING:
+        return 0.0
+    return min(max(together / math.sqrt(var_a * var_b), -1.0), 1.0)
+
+
+def _signed(rel: Reliability) -> tuple[FloatArray, float, float]:
+    """Give the signs of the bins' gaps, and mean and variance of the residuals times these."""
+    t, _ = Gaps.of(rel.sums).in_errors()
+    sign: FloatArray = soft_sign(t, SHARPNESS)
+    mean = float(sign @ rel.sums.residual) / rel.n
+    return sign, mean, float(sign**2 @ rel.sums.residual_var) / rel.n - mean**2
 
 
 def power_of_difference(

@@ -69,8 +69,7 @@ class Assumptions:
     def __post_init__(self) -> None:
         if self.gap.size > _MOST_BINS:
             message = (
-                f"a plan takes at most {_MOST_BINS:,} bins: there are {self.gap.size:,}. "
-                "Coarsen the table."
+                f"a plan takes at most {_MOST_BINS:,} bins: there are {self.gap.size:,}. Use fewer."
             )
             raise InputError(message)
         for array in (self.share, self.gap, self.item_var, self.vote_var, self.prob_var):
@@ -269,7 +268,7 @@ def allowed_votes(a: Assumptions, votes: int) -> int:
             "1: one vote per item, as in the pilot, does not show what a second would bring. "
             "Make a pilot with two votes or more on some items"
             if a.fixed_votes
-            else "0: the pilot's labels are not known to be votes. Build it with n_votes"
+            else "0: the pilot's labels are not known to be votes. Make one with numbers of votes"
         )
         message = f"votes must be left out, or {why}, to plan for {votes}."
         raise InputError(message)

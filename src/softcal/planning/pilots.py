@@ -85,18 +85,20 @@ def _refuse_bad_pilot(rel: Reliability) -> None:
     if rel.n < FEWEST_ITEMS:
         refuse_small_pilot(rel.n)
     if (s.weight != s.count).any():
-        message = "a pilot must have no weights: build the table without sample_weight."
+        message = "a pilot must have no weights: make it without them."
         raise InputError(message)
     silent = int((s.votes < s.count).sum())
     if s.votes.any() and silent:
         message = (
             f"a pilot must say the votes of every item, or of none: in {silent} of {s.count.size} "
-            "bins some are missing. Build all parts of the table with n_votes."
+            "bins some are missing. Make all parts of it with numbers of votes."
         )
         raise InputError(message)
 
 
 def refuse_small_pilot(n: int) -> NoReturn:
     """Refuse a pilot of so few items that it says nothing."""
-    message = f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State assumptions."
+    message = (
+        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State what you expect."
+    )
     raise InputError(message)

@@ -284,7 +284,7 @@ class _Costs:
         """Give how many items a budget buys; never one too many by rounding."""
         each = self.item + votes * self.vote
         if each <= 0:
-            message = "a budget needs a price: give item_cost, or vote_cost, above 0."
+            message = "a budget needs a price: let an item or a vote cost more than 0."
             raise InputError(message)
         n = int(min(budget / each, MOST_ITEMS))
         return n - 1 if self.total(n, votes) > budget else n
@@ -323,7 +323,10 @@ def _cheapest_votes(
     if a.fixed_votes is not None:
         return a.fixed_votes
     if costs.vote == 0:
-        message = "votes that cost nothing have no best number: give votes, or vote_cost above 0."
+        message = (
+            "votes that cost nothing have no best number: say how many, or let them cost more than "
+            "0."
+        )
         raise InputError(message)
     price = cache(price)
     best = _formula_votes(a, costs)

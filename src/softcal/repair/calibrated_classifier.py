@@ -134,8 +134,15 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     def _out_of_fold(self, X: Any, shares: FloatArray) -> FloatArray:  # noqa: N803
         n, n_classes = shares.shape
         found = np.empty((n, n_classes) if self._labels_are_classes else n)
-        for fit_on, held_out in folds(n, self.cv, self.random_state):
-            model = trained_on_shares(self.estimator, take_rows(X, fit_on), shares[fit_on])
+        dealt = folds(n, self.cv, self.random_state)
+        for number, (fit_on, held_out) in enumerate(dealt, 1):
+            model = trained_on_shares(
+                self.estimator,
+                take_rows(X, fit_on),
+                shares[fit_on],
+                f"the rows outside fold {number} of {self.cv}",
+                "Add rows of another, or try another cv or random_state.",
+            )
             found[held_out] = self._uncalibrated(model, take_rows(X, held_out))
         return found
 

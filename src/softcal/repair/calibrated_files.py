@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from softcal.errors import InputError
-from softcal.reading import readable
+from softcal.reading import readable, refuse_utf_16
 from softcal.sources.files import refuse_overwriting
+from softcal.sources.foreign_text import separator_hint
+from softcal.sources.pieces import Wanted, refuse_unknown
 from softcal.writing import written_whole
 
 if TYPE_CHECKING:
@@ -60,6 +62,9 @@ def write_calibrated(
             raise InputError(message)
     refuse_overwriting(target, source)
     same_text = source.suffix.lower() == target.suffix.lower() and _is_text(source)
+    if _is_text(source):
+        with readable(source), source.open("rb") as start:
+            refuse_utf_16(start.read(1000), source)
     with written_whole(target) as beside:
         return (_text if same_text else _arrow)(calibrator, source, columns, beside)
 
@@ -93,13 +98,9 @@ def _calibrated(
 
 
 def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) -> None:
+    hint = separator_hint(present, _SEPARATORS[path.suffix.lower()]) if _is_text(path) else ""
+    refuse_unknown(Wanted(tuple(columns)), list(present), path.name, hint)
     for name in columns:
-        if list(present).count(name) != 1:
-            problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
-            message = (
-                f"{path.name} has {problem}. Its columns are: {', '.join(map(repr, present))}."
-            )
-            raise InputError(message)
         if name + SUFFIX in present:
             message = (
                 f"{path.name} already has a column {name + SUFFIX!r}: rename or drop it first; "

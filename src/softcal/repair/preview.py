@@ -10,23 +10,29 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.door import inputs
+from softcal.door.class_inputs import class_rows
 from softcal.door.inputs import Names, Rows
 from softcal.errors import InputError, InputTypeError
 from softcal.inference.intervals import Interval, smece_interval
 from softcal.measures import metrics
+from softcal.measures.class_scores import multiclass_brier, multiclass_log_loss
+from softcal.measures.multiclass import top_label_rows
 from softcal.repair.folds import folds as dealt
 from softcal.repair.maps.data import Data, fitting_data
 from softcal.repair.maps.saved import MAPS
-from softcal.table.reliability import Reliability, reliability
+from softcal.table.bins import Bins
+from softcal.table.reliability import Reliability, from_rows, reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from softcal.door.class_inputs import ClassRows
     from softcal.door.inputs import FloatArray
     from softcal.repair.maps.base import CalibrationMap
     from softcal.table.bins import BinsLike
 
 BINARY_METHODS = tuple(name for name, map_ in MAPS.items() if 1 in map_.dimensions)
+CLASS_METHODS = tuple(name for name, map_ in MAPS.items() if 2 in map_.dimensions)
 
 _NAMES = Names()
 
@@ -155,26 +161,72 @@ def preview_of(
     level: float,
 ) -> RepairPreview:
     """Do it for columns that came through the door, whose names the messages use."""
-    _refuse_unknown(methods)
+    _refuse_unknown(methods, BINARY_METHODS)
     data = fitting_data(rows.y_prob, rows.y_true, rows.sample_weight, rows.names)
-    weights = rows.sample_weight
-    present = np.ones(rows.y_prob.size, dtype=bool) if weights is None else weights > 0
-    group = None if groups is None else _by_appearance(inputs.group_numbers(groups, rows)[present])
-    mapped = {method: np.empty_like(data.p) for method in methods}
-    for fit_on, held_out in dealt(data.p.size, folds, seed, group):
-        w = data.w[fit_on]
-        part = Data(data.p[fit_on], data.y[fit_on], w / w.sum())
-        for method, found in mapped.items():
-            found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
-
-    votes = None if rows.n_votes is None else rows.n_votes[present]
-    own = None if weights is None else weights[present]
+    own, votes, group = _present(rows, groups)
 
     def trial(method: str, p: FloatArray) -> Trial:
         table = reliability(data.y, p, bins=bins, sample_weight=own, n_votes=votes, groups=group)
         loss = metrics.log_loss(data.y, p, sample_weight=own)
         return Trial(method, table.brier, loss, smece_interval(table, level), table)
 
+    return _judged(data, group, trial, methods=methods, folds=folds, seed=seed)
+
+
+def class_preview_of(
+    rows: ClassRows,
+    *,
+    bins: BinsLike,
+    groups: npt.ArrayLike | None,
+    methods: Sequence[str],
+    folds: int,
+    level: float,
+) -> RepairPreview:
+    """Do it for predictions of classes; SMECE and tables are those of the predicted class."""
+    _refuse_unknown(methods, CLASS_METHODS)
+    data = fitting_data(rows.y_prob, rows.y_true, rows.sample_weight, rows.names)
+    own, votes, group = _present(rows.column(0), groups)
+
+    def trial(method: str, p: FloatArray) -> Trial:
+        table = from_rows(top_label_rows(class_rows(data.y, p, own, votes)), Bins.of(bins), group)
+        return Trial(
+            method,
+            multiclass_brier(data.y, p, sample_weight=own),
+            multiclass_log_loss(data.y, p, sample_weight=own),
+            smece_interval(table, level),
+            table,
+        )
+
+    return _judged(data, group, trial, methods=methods, folds=folds, seed=0)
+
+
+def _present(rows: Rows, groups: npt.ArrayLike | None) -> tuple[Any, Any, Any]:
+    """Give weights, votes and groups, where there are any, of the rows that have weight."""
+    weights, votes = rows.sample_weight, rows.n_votes
+    present = np.ones(rows.y_prob.size, dtype=bool) if weights is None else weights > 0
+    return (
+        None if weights is None else weights[present],
+        None if votes is None else votes[present],
+        None if groups is None else _by_appearance(inputs.group_numbers(groups, rows)[present]),
+    )
+
+
+def _judged(
+    data: Data,
+    group: npt.NDArray[np.intp] | None,
+    trial: Callable[[str, FloatArray], Trial],
+    *,
+    methods: Sequence[str],
+    folds: int,
+    seed: int,
+) -> RepairPreview:
+    """Map each row by maps fitted on the other folds, and put the methods to trial on that."""
+    mapped = {method: np.empty_like(data.p) for method in methods}
+    for fit_on, held_out in dealt(data.w.size, folds, seed, group):
+        w = data.w[fit_on]
+        part = Data(data.p[fit_on], data.y[fit_on], w / w.sum())
+        for method, found in mapped.items():
+            found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
     before = trial("none", data.p)
     after = tuple(trial(method, p) for method, p in mapped.items())
     best = min(after, key=lambda each: each.brier)
@@ -202,14 +254,14 @@ def _by_appearance(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     return first.argsort().argsort()[number]
 
 
-def _refuse_unknown(methods: Sequence[str]) -> None:
+def _refuse_unknown(methods: Sequence[str], known: Sequence[str]) -> None:
     if isinstance(methods, str) or not isinstance(methods, Collection):
         message = f"methods must be a list of names: got {methods!r:.60}."
         raise InputTypeError(message)
-    unknown = [method for method in methods if method not in BINARY_METHODS]
+    unknown = [method for method in methods if method not in known]
     if unknown or not methods:
         message = (
-            f"methods must be some of {', '.join(BINARY_METHODS)}: got "
+            f"methods must be some of {', '.join(known)}: got "
             f"{', '.join(map(repr, unknown)) or 'none'}."
         )
         raise InputError(message)

@@ -101,13 +101,22 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         return self.estimator_.predict(X)
 
 
-def trained_on_shares(estimator: Any, X: Any, shares: inputs.FloatArray) -> Any:  # noqa: N803
+def trained_on_shares(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    shares: inputs.FloatArray,
+    which: str = "these rows",
+    remedy: str = "Add rows of another.",
+) -> Any:
     """Fit a copy of a classifier to rows that enter once per class, weighted by its share of them.
+
+    Which rows they are, and what to do when all are of one class, is for the message.
 
     Raises
     ------
     InputError
-        If the classifier takes no weights, and they are not all 1.
+        If the classifier takes no weights, and they are not all 1; or if it refuses labels of one
+        class only, and there are no others.
     """
     row, class_ = np.nonzero(shares)
     weight = shares[row, class_]
@@ -119,7 +128,17 @@ def trained_on_shares(estimator: Any, X: Any, shares: inputs.FloatArray) -> Any:
         )
         raise InputError(message)
     weights = {} if name is None else {name: weight}
-    return clone(estimator).fit(take_rows(X, row), class_, **weights)
+    try:
+        return clone(estimator).fit(take_rows(X, row), class_, **weights)
+    except ValueError as error:
+        seen = np.unique(class_).tolist()
+        if len(seen) > 1:
+            raise
+        message = (
+            f"{type(estimator).__name__} must be trained on labels of two classes or more: of "
+            f"{which} they are {seen}. {remedy}"
+        )
+        raise InputError(message) from error
 
 
 def _weight_name(estimator: Any) -> str | None:

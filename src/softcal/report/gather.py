@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcal.door import inputs
 from softcal.door.arrays import to_array
 from softcal.errors import InputError
 from softcal.inference.joint import JointTable, joined_rows
@@ -81,9 +82,13 @@ def gather(parts: Iterable[Part], fine: Bins, bins: Bins, sample: Sample) -> Tab
     """Read the rows part by part and keep their tables, and a sample of the rows."""
     found: Tables | None = None
     for part in parts:
-        tables = _tables(part, fine, bins)
         sample.add(part.soft)
-        found = tables if found is None else found.plus(tables)
+        rows = next(iter(part.soft.values()))
+        if rows.sample_weight is None or rows.sample_weight.any():
+            tables = _tables(part, fine, bins)
+            found = tables if found is None else found.plus(tables)
+    if found is None and sample.seen:
+        inputs.refuse_no_weight(rows)
     if found is None:
         message = "there are no rows to report on."
         raise InputError(message)

@@ -43,12 +43,13 @@ function recompute() {
   const choice = chosen();
   byId("bins-shown").textContent = choice.bins;
   byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
-  let rows = [];
+  let rows = [], above = false;
   report.models.forEach((model, i) => {
     const bins = softcal.coarsen(model[choice.labels], choice.bins);
     const found = softcal.interval(bins, report.level);
     byId(`smece-${i}`).textContent = digits(found.smece);
     byId(`interval-${i}`).textContent = range(found.low, found.high);
+    above = above || found.smece > found.high + 1e-9;
     const position = choice.shown.indexOf(model.name);
     if (position >= 0) rows = rows.concat(binRows(model, bins, choice.shown.length, position));
   });
@@ -58,6 +59,7 @@ function recompute() {
       const interval = range(found.low, found.high, 4);
       return { model: model.name, bins, interval, ...found };
     }));
+  byId("above").hidden = !above;
   fillTable(rows);
   describe(rows, choice);
   return { bins: rows, sweep, chosen: [{ bins: choice.bins }] };

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from softcal.inference.comparison import compare_tables, holm
-from softcal.inference.intervals import smece_interval
+from softcal.inference.intervals import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.names import printable
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
@@ -145,6 +145,7 @@ def _page(
         level=f"{100 * level:g} %",
         models=models,
         choices=choices,
+        above=ABOVE_ITS_INTERVAL,
         start=choices.index(len(bins)),
         bins=len(bins),
         pairs=pairs,
@@ -155,7 +156,7 @@ def _page(
         slices=slices,
         n_slice_intervals=len(tables.slices) * len(tables.soft),
         slice_reach=max((r["high"] for s in slices for r in s["rows"]), default=1) or 1,
-        how=_how(first, list(tables.soft), about, bins),
+        how=_how(first, list(tables.soft), about, bins, sample.seen - first.n),
         # Not escaped, for they are ours; but no text from the data may end the script they are in.
         data=Markup(_in_script(json.dumps(data, allow_nan=False))),  # noqa: S704
         charts=Markup(_in_script(json.dumps(charts(list(tables.soft))))),  # noqa: S704
@@ -236,12 +237,17 @@ def _slices(tables: Tables, bins: Bins, level: float) -> list[dict[str, Any]]:
     return out
 
 
-def _how(rel: Reliability, models: list[str], about: About, bins: Bins) -> list[tuple[str, str]]:
+def _how(
+    rel: Reliability, models: list[str], about: About, bins: Bins, without_weight: int
+) -> list[tuple[str, str]]:
     from softcal import __version__
 
     how = [
         ("source", about.source),
-        ("rows", f"{rel.n:,}"),
+        (
+            "rows",
+            f"{rel.n:,}" + (f"; {without_weight:,} more have weight 0" * bool(without_weight)),
+        ),
         ("label", about.label),
         (about.kind, ", ".join(models)),
         ("weights", about.weight or "none: every row counts the same"),

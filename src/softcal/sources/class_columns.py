@@ -6,7 +6,8 @@ import csv
 from typing import TYPE_CHECKING, NamedTuple
 
 from softcal.errors import InputError
-from softcal.reading import readable
+from softcal.reading import readable, refuse_utf_16
+from softcal.sources.foreign_text import separator_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,19 +93,28 @@ def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[s
 
 def names_of_columns(path: Path) -> list[str]:
     """Read the names of a file's columns, and nothing else of it."""
+    mark = "\t" if path.suffix.lower() == ".tsv" else ","
     try:
         with readable(path):
-            return _names(path)
+            names = _names(path, mark)
     except csv.Error as error:
         message = f"cannot read {path}: {error}"
         raise InputError(message) from error
+    if len(names) == 1:
+        message = (
+            f"{path.name} has one column, {names[0]!r:.200}, and classes need two or more."
+            f"{separator_hint(names, mark)}"
+        )
+        raise InputError(message)
+    return names
 
 
-def _names(path: Path) -> list[str]:
+def _names(path: Path, mark: str) -> list[str]:
     if path.suffix.lower() in {".parquet", ".pq"}:
         import pyarrow.parquet as pq
 
         return list(pq.read_schema(path).names)
-    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open("rb") as start:
+        refuse_utf_16(start.read(1000), path)
     with path.open(encoding="utf-8-sig", newline="") as text:
         return next(csv.reader(text, delimiter=mark), [])

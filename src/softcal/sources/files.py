@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal.errors import InputError
 from softcal.sources.batches import Paths, batches, files_of
-from softcal.sources.pieces import SLICES
+from softcal.sources.pieces import SLICES, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,17 +26,32 @@ def read_columns(
     InputError
         If a file cannot be read, or has no such column; the message lists those it has.
     """
-    import numpy as np
-    import pyarrow as pa
-
     wanted = [name for name in dict.fromkeys(names) if name != may_be_text]
     found = list(batches(source, wanted, by=may_be_text))
     if not found:
         message = "the source has no rows: there is nothing to measure."
         raise InputError(message)
-    columns = {name: np.concatenate([batch[name] for batch in found]) for name in wanted}
+    columns = joined(found)
     if may_be_text is not None:
-        columns[may_be_text] = pa.chunked_array([batch[SLICES] for batch in found])
+        columns[may_be_text] = columns.pop(SLICES)
+    return columns
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """Put batches of the same columns below each other."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns: Batch = {
+        name: np.concatenate([batch[name] for batch in batches])
+        for name in batches[0]
+        if name != SLICES
+    }
+    if SLICES in batches[0]:
+        parts = [batch[SLICES] for batch in batches]
+        if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
+            parts = [part.cast(pa.string()) for part in parts]
+        columns[SLICES] = pa.chunked_array(parts)
     return columns
 
 

@@ -106,11 +106,11 @@ def refuse_type(name: str, found: Any, place: str) -> None:
     raise InputTypeError(message)
 
 
-def refuse_unknown(wanted: Wanted, present: list[str], place: str) -> None:
-    """Refuse a name that no column has, or several have."""
+def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "") -> None:
+    """Refuse a name that no column has, or several have; the hint may say why."""
     for name in wanted.names:
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
             names = ", ".join(map(repr, present))
-            message = f"{place} has {problem}. Its columns are: {names}."
+            message = f"{place} has {problem}. Its columns are: {names}.{hint}"
             raise InputError(message)

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
-from softcal.reading import readable
+from softcal.reading import readable, refuse_utf_16
+from softcal.sources.foreign_text import decimal_hint, separator_hint
 from softcal.sources.lines import line_ends, whole_lines
 from softcal.sources.pieces import (
     Batch,
@@ -74,7 +75,7 @@ def _batches(
             row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
             message = (
                 f"{found.name} must hold numbers: row {row} of {path.name} holds the text "
-                f"{found.text!r:.60}."
+                f"{found.text!r:.60}.{decimal_hint(found.text)}"
             )
             raise InputError(message) from found
 
@@ -151,6 +152,8 @@ def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
         stream = file if compression is None else pa.CompressedInputStream(file, compression)
         done = 0
         for block in whole_lines(partial(stream.read, _BLOCK_BYTES)):
+            if not done:
+                refuse_utf_16(block, path)
             yield block, file.tell() - done
             done = file.tell()
 
@@ -158,11 +161,12 @@ def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
 def _csv(path: Path, wanted: Wanted) -> Iterator[_Part]:
     from pyarrow import csv
 
-    parse = csv.ParseOptions(delimiter=_CSV_MARKS[kind(path)], newlines_in_values=True)
+    mark = _CSV_MARKS[kind(path)]
+    parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
     blocks = _text_blocks(path)
     first, size = next(blocks, (b"", 0))
     head, names = _csv_head(parse, first)
-    refuse_unknown(wanted, names, path.name)
+    refuse_unknown(wanted, names, path.name, separator_hint(names, mark))
     decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
     yield _Part(size, partial(decode, first[len(head) :]))
     for block, size in blocks:
@@ -176,11 +180,18 @@ def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
 
     for end in line_ends(first):
         try:
-            found = csv.read_csv(pa.BufferReader(first[:end]), parse_options=parse)
+            found = csv.read_csv(pa.BufferReader(first[:end]), _at_once(first), parse)
         except pa.ArrowInvalid:  # blank lines, or the middle of a quoted name
             continue
         return first[:end], found.schema.names
-    return first, csv.read_csv(pa.BufferReader(first), parse_options=parse).schema.names
+    return first, csv.read_csv(pa.BufferReader(first), _at_once(first), parse).schema.names
+
+
+def _at_once(block: bytes, **options: Any) -> Any:
+    """Let Arrow read text whole, here: cut in smaller blocks, a long line would be refused."""
+    from pyarrow import csv
+
+    return csv.ReadOptions(use_threads=False, block_size=len(block) + 1, **options)
 
 
 def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
@@ -193,7 +204,7 @@ def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
     from pyarrow import csv
 
     convert = csv.ConvertOptions(include_columns=wanted.names)
-    found = csv.read_csv(pa.BufferReader(first), parse_options=parse, convert_options=convert)
+    found = csv.read_csv(pa.BufferReader(first), _at_once(first), parse, convert)
     types = {
         name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
         for name in wanted.numbers
@@ -213,7 +224,7 @@ def _csv_block(
     def read(types: dict[str, Any]) -> Any:
         return csv.read_csv(
             pa.BufferReader(block),
-            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
+            _at_once(block, column_names=names),
             parse,
             csv.ConvertOptions(column_types=types, include_columns=wanted.names),
         )
@@ -223,7 +234,17 @@ def _csv_block(
     except pa.ArrowInvalid:
         _refuse_text(read({name: pa.string() for name in wanted.names}), wanted)
         raise
-    yield table
+    yield table if wanted.by is None else _with_gaps(table, wanted.by)
+
+
+def _with_gaps(table: Any, by: str) -> Any:
+    """Take an empty cell for no value, which is how text files write one."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    names = table.column(by)
+    filled = pc.if_else(pc.equal(names, ""), pa.scalar(None, pa.string()), names)
+    return table.set_column(table.column_names.index(by), by, filled)
 
 
 def _refuse_text(table: Any, wanted: Wanted) -> None:
@@ -256,9 +277,10 @@ def _json_lines(path: Path, wanted: Wanted) -> Iterator[_Part]:
     parse = json.ParseOptions(
         explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
     )
-    yield _Part(size, partial(_json_block, parse, first))
+    decode = partial(_json_block, parse)
+    yield _Part(size, partial(decode, first))
     for block, size in blocks:
-        yield _Part(size, partial(_json_block, parse, block))
+        yield _Part(size, partial(decode, block))
 
 
 def _json_type(found: Any) -> Any:

@@ -113,7 +113,7 @@ def scan_by(
         As in `scan`.
     by : str
         The column whose values slice the rows, 10,000 different ones at most and none missing. In
-        CSV files they are text; elsewhere they are what they are.
+        CSV files they are text, and an empty cell is missing; elsewhere they are what they are.
 
     Returns
     -------

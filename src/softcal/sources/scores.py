@@ -46,6 +46,8 @@ class Scores:
         The tables of all rows, for each model.
     slices : dict of str to dict of value to Scored
         The tables of each value of `by`, for each model.
+    without_weight : int or None
+        How many rows more have weight 0; None where nobody counted them.
     """
 
     label: str
@@ -54,12 +56,20 @@ class Scores:
     by: str | None
     models: dict[str, Scored]
     slices: dict[str, dict[Any, Scored]] = field(default_factory=dict)
+    without_weight: int | None = None
 
     @staticmethod
-    def of(tables: Tables, roles: Roles) -> Scores:
-        """Arrange the tables of one pass with hardened labels."""
+    def named(roles: Roles, models: dict[str, Scored], rows: int) -> Scores:
+        """Say whose scores these are, of so many rows with weight or without."""
         votes = roles.n_votes if isinstance(roles.n_votes, str) else None
-        named = Scores(roles.y_true, roles.sample_weight, votes, roles.by, {})
+        none = rows - next(iter(models.values())).soft.n
+        return Scores(
+            roles.y_true, roles.sample_weight, votes, roles.by, models, without_weight=none
+        )
+
+    @staticmethod
+    def of(tables: Tables, roles: Roles, rows: int) -> Scores:
+        """Arrange the tables of one pass over so many rows, with hardened labels."""
         found: dict[str, dict[Any, Scored]] = {pred: {} for pred in roles.y_prob}
         for key in sorted((key for key in tables if not key.hardened), key=_by_number_or_name):
             scored = Scored(tables[key], tables[key._replace(hardened=True)])
@@ -67,7 +77,8 @@ class Scores:
             of_model, value = found[key.y_prob], str(key.value)
             of_model[value] = of_model[value].plus(scored) if value in of_model else scored
         whole = {pred: _sum(scored.values()) for pred, scored in found.items()}
-        return replace(named, models=whole, slices={} if roles.by is None else found)
+        named = Scores.named(roles, whole, rows)
+        return named if roles.by is None else replace(named, slices=found)
 
     def plus(self, other: Scores) -> Scores:
         """Add the scores of other rows; a slice that only one of them has stays as it is.
@@ -84,7 +95,10 @@ class Scores:
         _refuse_other("models", sorted(self.models), sorted(other.models))
         models = {pred: one.plus(other.models[pred]) for pred, one in self.models.items()}
         slices = {pred: _union(one, other.slices[pred]) for pred, one in self.slices.items()}
-        return replace(self, models=models, slices=slices)
+        none = None
+        if self.without_weight is not None and other.without_weight is not None:
+            none = self.without_weight + other.without_weight
+        return replace(self, models=models, slices=slices, without_weight=none)
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain numbers, lists and names, to be saved as JSON."""
@@ -95,6 +109,7 @@ class Scores:
             "weight": self.weight,
             "votes": self.votes,
             "by": self.by,
+            "rows_without_weight": self.without_weight,
             "models": [
                 {"pred": pred, **_saved(scored), "slices": _saved_slices(self.slices.get(pred))}
                 for pred, scored in self.models.items()
@@ -119,13 +134,15 @@ class Scores:
                 _name(saved["weight"]),
                 _name(saved["votes"]),
             )
+            none = saved.get("rows_without_weight")  # which the first files of this schema lack
+            none = none if isinstance(none, int) else None
         except (KeyError, TypeError, AttributeError) as error:
             message = f"saved scores lack a part or have a wrong one: {error}. The file is damaged."
             raise InputError(message) from error
         if not whole:
             message = "saved scores must have at least one model: the file is damaged."
             raise InputError(message)
-        return Scores(label, weight, votes, by, whole, slices)
+        return Scores(label, weight, votes, by, whole, slices, none)
 
 
 def _name(value: Any) -> str | None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import config, njit
 
-from softcal.door.class_inputs import SUM_TOLERANCE
-from softcal.door.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from softcal.door.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT, SUM_TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -210,15 +210,16 @@ class Reliability:
             return NotImplemented
         if self.bins != other.bins:
             message = (
-                f"cannot merge tables with different bins: left has {self.bins!r}, right has "
-                f"{other.bins!r}. Build both with the same bins, or coarsen the finer one."
+                f"cannot merge tables with different bins: left has {_described(self.bins)}, right "
+                f"has {_described(other.bins)}. Build both with the same bins, or coarsen the "
+                "finer one."
             )
             raise BinMismatchError(message)
         if not self.n or not other.n:
             return other if not self.n else self
         if (self.clusters is None) != (other.clusters is None):
             message = (
-                "cannot merge a table built with groups= and one without: what rows of a group "
+                "cannot merge a table built with groups and one without: what rows of a group "
                 "have in common would be lost. Build both with groups."
             )
             raise InputError(message)
@@ -402,6 +403,11 @@ def refuse_no_table(rel: object, name: str) -> None:
             f"{name}(reliability(y_true, y_prob))."
         )
         raise InputTypeError(message)
+
+
+def _described(bins: Bins) -> str:
+    """Say bins in words, where there are any: whoever merges files may not know Python."""
+    return f"{len(bins)} of equal width" if bins.is_uniform else repr(bins)
 
 
 def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:

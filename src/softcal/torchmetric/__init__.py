@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softcal.door.rules import SUM_TOLERANCE
 from softcal.errors import InputError, InputTypeError
 from softcal.extras import naming_the_extra
 
@@ -203,7 +204,7 @@ class ClasswiseSoftCalibrationError(TableMetric):
 def _refuse_other_sums(preds: Tensor) -> None:
     """Refuse rows that are no distribution over the classes, but for the rounding of their type."""
     off = (preds.detach().double().sum(dim=1) - 1).abs()
-    allowed = max(1e-6, preds.shape[1] * torch.finfo(preds.dtype).eps)
+    allowed = max(SUM_TOLERANCE, torch.finfo(preds.dtype).eps)  # which bfloat16 needs
     wrong = off > allowed
     if bool(wrong.any()):
         first = int(wrong.int().argmax())

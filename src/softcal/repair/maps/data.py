@@ -10,9 +10,8 @@ import numpy.typing as npt
 from softcal.door import inputs
 from softcal.door.arrays import column, to_array
 from softcal.door.inputs import FloatArray, Names
+from softcal.door.rules import SUM_TOLERANCE
 from softcal.errors import InputError
-
-_ROW_SUM_TOLERANCE = 1e-4  # a row of float16 or of shares to four digits still passes
 
 _NAMES = Names()
 
@@ -59,7 +58,7 @@ def predictions(y_prob: npt.ArrayLike, name: str = "y_prob") -> FloatArray:
         raise InputError(message)
     flat = inputs.as_float64(inputs.probabilities(matrix.ravel(), name))
     classes: FloatArray = flat.reshape(matrix.shape)
-    off = np.abs(classes.sum(axis=1) - 1) > _ROW_SUM_TOLERANCE
+    off = np.abs(classes.sum(axis=1) - 1) > SUM_TOLERANCE
     if off.any():
         first = int(off.argmax())
         message = (

@@ -1,0 +1,29 @@
+"""Text with other marks than ours: a guess for the message, never for the reading."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+_SUFFIXES = {",": ".csv", "\t": ".tsv"}
+
+
+def separator_hint(names: Sequence[str], mark: str) -> str:
+    """Say, where names of columns look separated by another mark, by which; else nothing."""
+    line = mark.join(names)
+    often = max((other for other in _NAMED if other != mark), key=line.count)
+    if line.count(often) <= line.count(mark):
+        return ""
+    remedy = f"Save it with {_NAMED[mark]}, and decimals with a point."
+    if often in _SUFFIXES:
+        remedy = f"Let its name end in {_SUFFIXES[often]}."
+    return f" They look separated by {_NAMED[often]}, not {_NAMED[mark]}. {remedy}"
+
+
+def decimal_hint(text: str) -> str:
+    """Say what is wrong with 0,5."""
+    return " Write decimals with a point." if re.fullmatch(r"[+-]?\d*,\d+", text) else ""

@@ -1,0 +1,100 @@
+"""What a refused command is told to do, it can do: remedies at the command line name no Python."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import softcal as sc
+from softcal import cli
+from softcal.datasets import lidc_malignancy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA = """\
+y,p,q,percent,logit,signs,almost,group,w,m,a,b,va,vb,half
+0.5,0.4,0.3,40,-0.4,-1,1.0000001,x,1,2,0.5,0.5,2,1,0.5
+0.2,0.3,0.2,30,-0.8,1,0.3,,-1,2.5,0.2,0.9,0,3,1.5
+"""
+ONE = ("--label", "y", "--pred")
+PYTHON = re.compile(
+    r"numpy|scipy|expit|[a-z]=|y_true|y_prob|sample_weight|n_votes|groups|Bins|\.\w+\("
+)
+
+REFUSED = [
+    (("score", *ONE, "percent"), "percent / 100"),
+    (("score", *ONE, "logit"), "1 / (1 + exp(-logit))"),
+    (("score", *ONE, "almost"), "clip almost to [0, 1]"),
+    (("score", "--label", "signs", "--pred", "p"), "(signs + 1) / 2"),
+    (("score", *ONE, "p", "--weight", "w"), "A weight of 0 leaves a row out"),
+    (("score", *ONE, "p", "--votes", "m"), "how many votes"),
+    (("score", *ONE, "percent", "--group", "group"), "row 1"),
+    (("compare", *ONE, "percent", "--pred", "q", "--group", "group"), "percent / 100"),
+    (("compare", *ONE, "p", "--pred", "q", "--weight", "w", "--group", "group"), "w must be"),
+    (("report", *ONE, "logit"), "1 / (1 + exp(-logit))"),
+    (("recalibrate", *ONE, "logit", "-o", "out.json"), "1 / (1 + exp(-logit))"),
+    (("score", "--label-low", "y", "--label-high", "percent", "--pred", "p"), "percent / 100"),
+    (("score", "--label-columns", "a,b", "--pred-columns", "a,b"), "divide each row by its sum"),
+    (("score", "--label-columns", "va,vb", "--pred-columns", "a,b"), "--vote-columns"),
+    (("score", "--vote-columns", "va,half", "--pred-columns", "a,b"), "--label-columns"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "remedy"), REFUSED)
+def test_the_remedy_is_one_for_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], remedy: str
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(DATA)
+    command, *options = arguments
+    assert cli.run([command, str(path), *options]) == 2
+    said = capsys.readouterr().err
+    assert remedy in said
+    # The bracket is how the door tells a Python user of the same thing.
+    assert not PYTHON.search(said.replace("(softcal.Votes, ", "(").replace("(y_true, ", "("))
+
+
+PLANS = [
+    (("--difference", "0.1"), "--correlation: `softcal compare`"),
+    (("--budget", "100", "--vote-cost", "0"), "say how many"),
+    (("--budget", "100", "--vote-cost", "0", "--votes", "1"), "cost more than 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("aim", "remedy"), PLANS)
+def test_so_are_those_of_plans(
+    capsys: pytest.CaptureFixture[str], aim: tuple[str, ...], remedy: str
+) -> None:
+    assert cli.run(["plan", "--smece", "0.05", "--label-spread", "0.1", *aim]) == 2
+    said = capsys.readouterr().err
+    assert remedy in said
+    assert not PYTHON.search(said)
+
+
+def test_compare_gives_the_correlation_a_plan_asks_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = lidc_malignancy()
+    names = ["soft_malignant", "prob_rf_all", "prob_lr_geometry"]
+    path = tmp_path / "pilot.csv"
+    rows = np.column_stack([data[name] for name in names]).tolist()
+    path.write_text("\n".join([",".join(names), *(",".join(map(repr, row)) for row in rows)]))
+    models = [option for name in names[1:] for option in ("--pred", name)]
+    call = ["compare", str(path), "--label", names[0], *models]
+    expected = sc.pilot_correlation(*(data[name] for name in names))
+
+    def correlation(*options: str) -> float | None:
+        assert cli.run([*call, *options, "--format", "json"]) == 0
+        found: float | None = json.loads(capsys.readouterr().out)["residual_correlation"]
+        return found
+
+    assert correlation() == pytest.approx(expected, abs=1e-12)
+    assert correlation("--weight", names[0]) is None  # a plan takes no weights, and no groups
+    assert correlation("--group", names[0]) is None
+    assert cli.run(call) == 0
+    assert f"--correlation {expected:.2f}" in capsys.readouterr().out
