@@ -69,7 +69,12 @@ def ours(source: Any) -> Call:
 
 
 def of_files(path: str, repeat: int = 1) -> Call:
-    return ours([path] * repeat)
+    """Scan a file, or as many names of it: links that the file system takes for other files."""
+    links = [Path(f"{path}.{k}.parquet") for k in range(1, repeat)]
+    for link in links:
+        if not link.exists():
+            link.hardlink_to(path)
+    return ours([path, *links])
 
 
 def duckdb(path: str) -> Call:

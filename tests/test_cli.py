@@ -63,7 +63,7 @@ def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any])
     assert [model["pred"] for model in found["models"]] == ["p", "q"]
     for model in found["models"]:
         assert list(model) == [
-            "pred", "smece", "debiased", "low", "high", "level", "pvalue", "ece_hardened", "max_gap", "rms_gap", "bias", "brier", "table",
+            "pred", "smece", "debiased", "low", "high", "level", "note", "pvalue", "ece_hardened", "max_gap", "rms_gap", "bias", "brier", "table",
         ]  # fmt: skip
         y, p, w = columns["y"], columns[model["pred"]], columns["w"]
         rel = sc.reliability(y, p, bins=7, sample_weight=w)

@@ -379,7 +379,7 @@ def test_an_output_that_is_an_input_is_refused(bench: Bench, refused: Refused) -
 def test_a_total_can_be_merged_into_itself(bench: Bench) -> None:
     total = bench.folder / "total.json"
     total.write_bytes(bench.saved.read_bytes())
-    assert bench.run("merge", total, "SAVED", "-o", total) == 0
+    assert bench.run("merge", total, "SAVED", "-o", total, "--allow-identical") == 0
     n = sum(json.loads(total.read_text("utf-8"))["models"][0]["table"]["sums"]["count"])
     assert n == 2 * bench.table.num_rows
 
@@ -441,12 +441,20 @@ def test_two_that_write_at_once_both_succeed_and_one_wins(bench: Bench, tmp_path
 
 
 @pytest.mark.parametrize(
-    "options", [(*COLUMNS, "--format", "json"), (*COLUMNS, "--bins", "2000"), ("--help",)]
+    "arguments",
+    [
+        ("score", "DATA", *COLUMNS, "--format", "json"),
+        ("score", "DATA", *COLUMNS, "--bins", "2000"),
+        ("score", "--help"),
+        ("--version",),  # so short that it is written at the very end
+    ],
 )
-def test_a_reader_that_has_enough_ends_it_quietly(bench: Bench, options: tuple[str, ...]) -> None:
-    command = [sys.executable, "-m", "softcal", "score", str(bench.data), *options]
+def test_a_reader_that_has_enough_ends_it_quietly(bench: Bench, arguments: tuple[str, ...]) -> None:
+    words = [str(bench.data) if word == "DATA" else word for word in arguments]
+    command = [sys.executable, "-m", "softcal", *words]
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
     with subprocess.Popen(  # noqa: S603
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

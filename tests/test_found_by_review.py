@@ -15,6 +15,7 @@ import torch
 
 import softcal as sc
 from softcal import cli
+from softcal.sources.class_columns import names_of_columns
 from softcal.torchmetric import TopLabelSoftCalibrationError
 
 if TYPE_CHECKING:
@@ -255,3 +256,24 @@ def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
     path.write_text("y,p")
     with pytest.raises(sc.InputError, match=r"cannot read .*Empty CSV file"):
         sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_a_file_named_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n0.5,0.4\n")
+    (tmp_path / "link.csv").symlink_to(path)
+    for twice in (
+        [path, path],
+        [tmp_path],
+        [tmp_path / "*.csv", path],
+        [path, f"{tmp_path}/./a.csv"],
+    ):
+        with pytest.raises(sc.InputError, match="named twice, so its rows would count twice"):
+            sc.scan(twice, y_true="y", y_prob="p")
+
+
+def test_a_header_too_long_for_csv_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x" * 200_000 + ",y_a,y_b\n")
+    with pytest.raises(sc.InputError, match=r"cannot read .*a\.csv: field larger than"):
+        names_of_columns(path)

@@ -459,3 +459,39 @@ def test_groups_widen_the_band_and_an_empty_table_has_none(rng: np.random.Genera
         sc.consistency_band(sc.Reliability.empty())
     with pytest.raises(sc.InputError, match="level must be"):
         sc.consistency_band(plain, 95)
+
+
+@pytest.mark.parametrize(("n", "p", "rate"), [(60, 0.999, 0.98), (1000, 0.9999, 0.999)])
+def test_sure_predictions_are_not_taken_at_their_word(
+    n: int, p: float, rate: float, rng: np.random.Generator
+) -> None:
+    """So few labels contradict them that their spread says nothing."""
+    held = 0
+    for _ in range(300):
+        y = (rng.random(n) < rate).astype(float)
+        found = sc.smece_interval(sc.reliability(y, np.full(n, p)))
+        held += found.low <= abs(p - rate) <= found.high
+    assert held >= 285  # of 300: 216 and 186 in expectation before
+
+
+def test_the_limit_of_few_events_has_no_jump_at_certainty() -> None:
+    at, near = (sc.smece_interval(sc.reliability([1.0] * 60, [p] * 60)) for p in (1.0, 1 - 1e-9))
+    assert near.high == pytest.approx(at.high, rel=0.01)
+
+
+def test_weights_of_one_size_change_no_limit_of_few_events(rng: np.random.Generator) -> None:
+    y = (rng.random(60) < 0.98).astype(float)
+    plain, heavy = (
+        sc.smece_interval(sc.reliability(y, np.full(60, 0.999), sample_weight=w))
+        for w in (None, np.full(60, 7.0))
+    )
+    assert heavy.high == pytest.approx(plain.high)
+
+
+def test_notes_speak_of_groups() -> None:
+    y, p = [0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4]
+    found = sc.smece_interval(sc.reliability(y, p, groups=[1, 1, 2, 2]))
+    assert found.note == "The interval rests on 2 groups; with fewer than 50 it may be too narrow."
+    many = np.linspace(0.1, 0.9, 200)
+    found = sc.smece_interval(sc.reliability(many - 0.05, many, groups=np.arange(200) // 2))
+    assert found.note.startswith("A kind of group too rare to be among these 100 could add up to")

@@ -26,22 +26,25 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sends POSIX signals")
 
 # Python tells its audit hooks of every import, file opened, renamed and removed. So "at the k-th of
-# these" is a moment that is the same in every run, however fast the machine is.
+# these" is a moment that hardly depends on the machine; those of the file being written, which
+# threads do not shift, are counted apart.
 AT_MOMENT = """
 import atexit, json, os, sys
 from softcal.__main__ import main
-moment, number = int(sys.argv.pop(1)), int(sys.argv.pop(1))
-seen, writing = 0, []
+moment, number = sys.argv.pop(1), int(sys.argv.pop(1))
+seen = {"any": 0, "writing": 0, "before": 0}
 def strike(event, arguments):
-    global seen
-    seen += 1
-    if event.startswith(("open", "os.")) and ".softcal-" in str(arguments):
-        writing.append(seen)
-    if seen == moment:
-        os.kill(os.getpid(), number)
+    writing = event.startswith(("open", "os.")) and ".softcal-" in str(arguments)
+    if writing and not seen["before"]:
+        seen["before"] = seen["any"]
+    for kind in ("any", "writing") if writing else ("any",):
+        seen[kind] += 1
+        if moment == f"{kind} {seen[kind]}":
+            os.kill(os.getpid(), number)
+strike.__cantrace__ = True  # or what the signal starts would not be covered
 sys.addaudithook(strike)
-if not moment:
-    atexit.register(lambda: print(json.dumps([seen, writing]), file=sys.stderr))
+if moment == "none":
+    atexit.register(lambda: print(json.dumps(seen), file=sys.stderr))
 main()
 """
 COMMANDS = {
@@ -61,12 +64,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"DATA": folder / "data.parquet", "CALIBRATOR": calibrator}
 
 
-def started(command: str, files: dict[str, Path], out: Path, moment: int, number: int) -> list[str]:
+def started(
+    command: str, files: dict[str, Path], out: Path, moment: str, number: int = 0
+) -> list[str]:
     words = [
         str(files[word]) if word in files else word.replace("OUT", str(out))
         for word in COMMANDS[command]
     ]
-    return [sys.executable, "-c", AT_MOMENT, str(moment), str(number), *words]
+    return [sys.executable, "-c", AT_MOMENT, moment, str(number), *words]
 
 
 def run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -79,14 +84,15 @@ def run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str
 def test_stopped_at_any_moment_nothing_is_left_half_written(
     command: str, files: dict[str, Path], tmp_path: Path
 ) -> None:
-    whole = run(started(command, files, tmp_path, 0, 0))
+    whole = run(started(command, files, tmp_path, "none"))
     assert whole.returncode == 0
-    events, writing = json.loads(whole.stderr)
-    assert len(writing) >= 3  # made, written to, renamed
+    seen = json.loads(whole.stderr)
+    assert seen["writing"] >= 3  # made, written to, renamed
     (path,) = tmp_path.iterdir()
     new = path.read_bytes()
-    evenly = np.linspace(1, events, MOMENTS).astype(int).tolist()
-    for k, moment in enumerate(sorted({*evenly, *writing})):
+    evenly = [f"any {k}" for k in np.linspace(1, seen["any"], MOMENTS).astype(int)]
+    writing = [f"writing {k}" for k in range(1, seen["writing"] + 1)]
+    for k, moment in enumerate([*evenly, *writing]):
         number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[k % 3]
         path.write_bytes(b"old")
         result = run(started(command, files, tmp_path, moment, number))
@@ -99,17 +105,16 @@ def test_stopped_at_any_moment_nothing_is_left_half_written(
 
 def test_a_signal_that_is_ignored_stays_ignored(files: dict[str, Path], tmp_path: Path) -> None:
     """As nohup and a shell's background jobs want it."""
-    arguments = started("score", files, tmp_path, 100, signal.SIGINT)
+    arguments = started("score", files, tmp_path, "any 100", signal.SIGINT)
     ignoring = "import signal, subprocess, sys; signal.signal(2, signal.SIG_IGN); sys.exit(subprocess.call(sys.argv[1:]))"
     assert run([sys.executable, "-c", ignoring, *arguments]).returncode == 0
 
 
 def test_the_terminal_gets_its_cursor_back(files: dict[str, Path], tmp_path: Path) -> None:
-    """The bar of progress hides it. The moment is the last before the result is written."""
-    whole = run(started("score", files, tmp_path, 0, 0))
-    _, (first, *_) = json.loads(whole.stderr)
+    """The bar of progress hides it. The moment is shortly before the result is written."""
+    before = json.loads(run(started("score", files, tmp_path, "none")).stderr)["before"]
     ours, theirs = pty.openpty()
-    arguments = started("score", files, tmp_path, first - 20, signal.SIGINT)
+    arguments = started("score", files, tmp_path, f"any {before - 20}", signal.SIGINT)
     with subprocess.Popen(  # noqa: S603
         arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=os.environ | {"TERM": "xterm"}
     ) as process:

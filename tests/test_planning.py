@@ -457,7 +457,7 @@ def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFi
         ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "give one aim"),
         (("--half-width", "0.1"), "say what to expect: --pilot FILE, or --smece X"),
         (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
-        (("--half-width", "0.1", "--pilot", "absent.json"), "cannot read absent.json: No such file"),
+        (("--half-width", "0.1", "--pilot", "absent.json"), "no such file: absent.json"),
         (("--half-width", "0.1", "--pilot", __file__), "it is not JSON"),
         ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
         ((*STATED_OPTIONS, "--half-width", "2"), "half_width must be above 0 and below 1: got 2.0."),

@@ -63,7 +63,7 @@ def test_auto_chooses_by_the_table_it_shows(
     assert card["method"] == min(BINARY_METHODS, key=lambda method: rows[method]["brier"])
     assert card["helps"]
     assert card["n"] == 1377
-    assert json.loads(cal.read_text()) == card["calibrator"]
+    assert json.loads(cal.read_text()) == {**card["calibrator"], "columns": card["columns"]}
     assert rows["none"]["log_loss"] is None  # the forest says 0 where a reader says malignant
     shown = softcal(capsys, "recalibrate", DATA, *NODULES, *options)
     assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
@@ -81,7 +81,8 @@ def test_one_method_is_fitted_on_all_rows_with_weights(
             "-o", cal)  # fmt: skip
     d = csv.read_csv(DATA)
     expected = fit_map("platt", d["soft_malignant"], d["prob_rf_all"], sample_weight=d["n_readers"])
-    assert json.loads(cal.read_text()) == expected.to_dict()
+    saved = json.loads(cal.read_text())
+    assert saved == {**expected.to_dict(), "columns": saved["columns"]}
 
 
 def test_it_says_when_nothing_helps(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -294,6 +295,8 @@ def test_classes_are_recalibrated_applied_and_scored(
     assert card["held_out"][0]["log_loss"] == pytest.approx(before["log_loss"])
     assert card["held_out"][0]["smece_value"] == pytest.approx(before["top_label_smece"])
     order = [option for name in card["columns"] for option in ("--pred", name)]
+    assert run(["apply", str(cal), str(classes), *order[2:], *order[:2], "-o", str(out)]) == 2
+    assert "in the order they were fitted in: --pred p_a --pred p_b" in capsys.readouterr().err
     softcal(capsys, "apply", cal, classes, *order, "-o", out)
     after = ("--label-columns", "y_*", "--pred-columns", "p_*_calibrated")
     scored = json.loads(softcal(capsys, "score", out, *after, *json_))["models"][0]
@@ -313,7 +316,8 @@ def test_votes_weights_and_groups_of_classes_count(
     y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
     p = np.column_stack([data[f"p_{c}"] for c in "abc"])
     expected = sc.VectorScaling().fit(p, y, sample_weight=np.array(data["w"], dtype=float))
-    assert json.loads(cal.read_text()) == expected.to_dict()
+    saved = json.loads(cal.read_text())
+    assert saved == {**expected.to_dict(), "columns": saved["columns"]}
 
 
 @pytest.mark.parametrize(

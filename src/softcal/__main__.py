@@ -52,9 +52,11 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
     """
     remove_unfinished()
     with suppress(OSError):  # nobody may be listening any more
-        if os.isatty(2):
-            os.write(2, b"\r\x1b[K\x1b[?25h")  # the progress bar's line, and the cursor it hid
-        os.write(2, f"softcal: stopped by {signal.Signals(number).name}\n".encode())
+        terminal = os.dup(2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the thread that draws the bar still runs
+        if os.isatty(terminal):
+            os.write(terminal, b"\r\x1b[K\x1b[?25h")  # the bar's line, and the cursor it hid
+        os.write(terminal, f"softcal: stopped by {signal.Signals(number).name}\n".encode())
     os._exit(128 + number)
 
 

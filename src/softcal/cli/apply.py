@@ -10,6 +10,7 @@ import typer
 from softcal import terminal
 from softcal.cli.columns import column_option
 from softcal.cli.options import DataFile, Format, Output, print_json
+from softcal.errors import InputError
 from softcal.names import printable
 
 
@@ -33,7 +34,9 @@ def apply(
     from softcal.repair.maps.saved import load_calibrator
     from softcal.saved_format import read_json
 
-    map_ = load_calibrator(read_json(calibrator, "`softcal recalibrate`"))
+    saved = read_json(calibrator, "`softcal recalibrate`")
+    map_ = load_calibrator(saved)
+    _refuse_other_order(saved.get("columns"), pred)
     rows = write_calibrated(map_, data, pred, output)
     added = [name + SUFFIX for name in pred]
     if format_ is Format.JSON:
@@ -41,3 +44,13 @@ def apply(
     else:
         text = f"{rows:,} rows, {', '.join(added)} by {map_.method}: {output}"
         terminal.console().print(printable(text), markup=False, soft_wrap=True)
+
+
+def _refuse_other_order(fitted: object, pred: list[str]) -> None:
+    """Refuse the columns the calibrator was fitted on in another order than there."""
+    if isinstance(fitted, list) and fitted != pred and sorted(map(str, fitted)) == sorted(pred):
+        message = (
+            f"the classes must come in the order they were fitted in: "
+            f"{' '.join(f'--pred {name}' for name in fitted)}."
+        )
+        raise InputError(message)

@@ -38,7 +38,6 @@ def show_scores(scores: Scores, name: str, level: float, format_: Format) -> Non
     """Print scores as a table or as JSON."""
     from softcal.cli import sketch
     from softcal.cli.scorecard import scorecard
-    from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
 
     card = scorecard(scores, level)
     if format_ is Format.JSON:
@@ -48,9 +47,8 @@ def show_scores(scores: Scores, name: str, level: float, format_: Format) -> Non
     weighted = f", weighted by {scores.weight}" if scores.weight else ""
     title = f"{name}: {rows_text(card)}, label {scores.label}, {card['bins']} bins{weighted}"
     terminal.print_titled(console, title, score_table(card))
-    scored = [one for model in card["models"] for one in (model, *model.get("slices", ()))]
-    above = any(is_above(one["smece"], one["high"]) for one in scored)
-    console.print(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}\n", style="dim")
+    notes = dict.fromkeys(model["note"] for model in card["models"])
+    console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
     sketch.show(console, {pred: one.soft for pred, one in scores.models.items()}, level)
 
 

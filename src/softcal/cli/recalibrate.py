@@ -97,7 +97,9 @@ def recalibrate(
         )
         fitted = _of_one(data, Roles(label, (pred,), weight, votes, group), method, how)
     with written_whole(output) as beside:
-        text = json.dumps(fitted.map_.to_dict(), allow_nan=False)
+        # The columns, so that `apply` can tell when the classes come in another order.
+        saved = {**fitted.map_.to_dict(), "columns": fitted.columns}
+        text = json.dumps(saved, allow_nan=False)
         beside.write_text(text + "\n", encoding="utf-8")
     if format_ is Format.JSON:
         print_json(_card(fitted))

@@ -72,6 +72,7 @@ def _numbers(scored: Scored, level: float) -> dict[str, Any]:
         "low": interval.low,
         "high": interval.high,
         "level": level,
+        "note": interval.note,
         "pvalue": calibration_test(soft).pvalue,
         "ece_hardened": None if scored.hard is None else scored.hard.smece,
         "max_gap": soft.max_gap,

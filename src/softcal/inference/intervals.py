@@ -35,6 +35,9 @@ def is_above(value: float, high: float) -> bool:
     return value > high + 1e-9
 
 
+_ENOUGH_GROUPS = 50  # from which on intervals with groups were simulated
+
+
 @dataclass(frozen=True)
 class Interval:
     """SMECE with what the data allow it to be.
@@ -103,16 +106,24 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
         note = f"One {kind} says nothing about the others."
         return Interval(value, value, 0.0, 1.0, level, note)
     less_noise, low, high = (float(x) for x in interval_limits(rel.sums, level, rel.clusters))
-    unseen = 3 / independent
-    note = ""
+    return Interval(value, less_noise, low, high, level, _note(value, high, kind, independent))
+
+
+def _note(value: float, high: float, kind: str, independent: int) -> str:
     if is_above(value, high):
-        note = ABOVE_ITS_INTERVAL
-    elif high - value < unseen:
-        note = (
-            f"A kind of row too rare to be among these {independent} could add up to {unseen:.2g} "
-            "(rule of three)."
+        return ABOVE_ITS_INTERVAL
+    if kind == "group" and independent < _ENOUGH_GROUPS:
+        return (
+            f"The interval rests on {independent} groups; with fewer than {_ENOUGH_GROUPS} it may "
+            "be too narrow."
         )
-    return Interval(value, less_noise, low, high, level, note)
+    unseen = min(3 / independent, 1.0)
+    if high - value < unseen:
+        return (
+            f"A kind of {kind} too rare to be among these {independent} could add up to "
+            f"{unseen:.2g} (rule of three)."
+        )
+    return ""
 
 
 def gap_intervals(
@@ -162,7 +173,27 @@ def interval_limits(
     # missed in all of these may make up this share of the rest (the rule of three).
     unseen = np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0)
     high = np.where(gaps.variance.any(axis=-1), high, unseen)
+    if clusters is None:
+        high = np.maximum(high, _most_of_few_events(sums, alpha))
     return _less_noise(gaps), low, high
+
+
+def _most_of_few_events(sums: Sums, alpha: float) -> FloatArray:
+    r"""Give the SMECE that surprises among 0/1 labels leave possible; 0 where labels are soft.
+
+    Of predictions near 0 and 1 few labels contradict, by chance none, and no spread is seen. With
+    \(k = \sum (p - y)^2\) surprises where \(E = \sum p(1 - p)\) are expected, up to \(u\) may be
+    true, Poisson's upper limit by Wilson and Hilferty: an error of \((u - E)/n\).
+    """
+    total = sums.weight.sum(axis=-1)
+    unit = sums.weight_sq.sum(axis=-1) / total  # the weight of a row
+    surprises, expected = (
+        values.sum(axis=-1) / unit**2 for values in (sums.residual_var, sums.prob_var)
+    )
+    k = surprises + 1
+    most = k * (1 - 1 / (9 * k) - ndtri(alpha / 2) / (3 * np.sqrt(k))) ** 3
+    hard = ~sums.label_var.any(axis=-1)
+    return np.where(hard, np.clip((most - expected) * unit / total, 0.0, 1.0), 0.0)
 
 
 def debiased(rel: Reliability) -> float:

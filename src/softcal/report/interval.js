@@ -1,9 +1,9 @@
-// SMECE and its interval from the sums of a table: softcal/inference.py, said again for the
+// SMECE and its interval from the sums of a table: softcal/inference, said again for the
 // browser. The tests hold the two against each other.
 "use strict";
 
 const softcal = (() => {
-  const FAR = 3, ENOUGH_ROWS = 5, SHARPNESS = 0.8; // as in inference.py
+  const FAR = 3, ENOUGH_ROWS = 5, SHARPNESS = 0.8; // as in gaps.py
   const MEAN_AT_0 = Math.sqrt(2 / Math.PI);
   const sum = (values) => values.reduce((a, b) => a + b, 0);
   const density = (x) => Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
@@ -58,7 +58,7 @@ const softcal = (() => {
     const floor = sums.label_var ? sums.vote_floor : sums.prob_var; // no label_var: all 0 or 1
     const out = Array.from({ length: bins }, (_, k) => ({
       left: k / bins, right: (k + 1) / bins, count: 0, weight: 0, weightSq: 0, label: 0,
-      residual: 0, own: 0, floor: 0,
+      residual: 0, own: 0, floor: 0, hard: !sums.label_var,
     }));
     const add = (bin, field, name, k) => { if (sums[name]) bin[field] += sums[name][k]; };
     for (let k = 0; k < fine; k++) {
@@ -144,7 +144,17 @@ const softcal = (() => {
     const high = bins.some((bin) => bin.variance > 0)
       ? upperLimit(bins, alpha, total, rows)
       : Math.min(-Math.log(alpha / 2) / rows, 1);
-    return { smece, low, high };
+    return { smece, low, high: Math.max(high, mostOfFewEvents(bins, alpha, total)) };
+  }
+
+  // What surprises among 0/1 labels leave possible: as in intervals.py.
+  function mostOfFewEvents(bins, alpha, total) {
+    if (!bins.some((bin) => bin.hard)) return 0;
+    const unit = sum(bins.map((bin) => bin.weightSq)) / total;
+    const k = 1 + sum(bins.map((bin) => bin.own)) / unit ** 2;
+    const expected = sum(bins.map((bin) => bin.floor)) / unit ** 2;
+    const most = k * (1 - 1 / (9 * k) - quantile(alpha / 2) / (3 * Math.sqrt(k))) ** 3;
+    return Math.min(Math.max(((most - expected) * unit) / total, 0), 1);
   }
 
   // Half the width of one bin's own interval; t is Student's quantile by 1 / degrees of freedom.

@@ -77,10 +77,23 @@ def files_of(source: Paths) -> list[Path]:
     """List the files that a path, a pattern, a folder or several of these stand for."""
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
     try:
-        return [path for one in several for path in _files_of_one(Path(one))]
+        found = [path for one in several for path in _files_of_one(Path(one))]
+        _refuse_twice(found)
     except (OSError, UnicodeEncodeError) as error:
         message = f"cannot read {str(source)!r:.100}: {error!s:.100}"
         raise InputError(message) from error
+    return found
+
+
+def _refuse_twice(paths: list[Path]) -> None:
+    """Refuse a file named twice: its rows would count twice, and look surer than they are."""
+    seen: set[Path] = set()
+    for path in paths:
+        real = path.resolve()
+        if real in seen:
+            message = f"{path} is named twice, so its rows would count twice. Name each file once."
+            raise InputError(message)
+        seen.add(real)
 
 
 def _files_of_one(path: Path) -> list[Path]:
