@@ -223,8 +223,8 @@ def test_the_compiled_residuals_mean_what_they_say_in_python(rng: np.random.Gene
     p = rng.choice([0.0, 0.25, 0.6, 1.0], (3, 50))
     soft, hard = rng.random((3, 50)), rng.integers(0, 2, (3, 50)).astype(float)
     fast, plain = np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
-    residual_scores(p, soft, hard, bins.edges, bins._guide, fast)
-    residual_scores.py_func(p, soft, hard, bins.edges, bins._guide, plain)  # type: ignore[attr-defined]
+    residual_scores(p, soft, hard, bins.edges, bins.guide.starts, fast)
+    residual_scores.py_func(p, soft, hard, bins.edges, bins.guide.starts, plain)  # type: ignore[attr-defined]
     np.testing.assert_allclose(fast, plain, rtol=1e-14)
 
 

@@ -50,7 +50,7 @@ def _compiled_class_sums(data: ClassRows, bins: Bins) -> list[Sums | None]:
         for start in range(block.start, stop, size):
             part = slice(start, min(start + size, stop))
             rows = [None if column is None else readable(column[part]) for column in columns]
-            if not add_class_block(*rows, bins.edges, bins._guide, run, totals):  # noqa: SLF001
+            if not add_class_block(*rows, bins.edges, bins.guide.starts, run, totals):
                 return None
         return totals
 

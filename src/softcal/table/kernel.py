@@ -109,7 +109,7 @@ def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
     if not all_valid(p, y, w, m):
         return None
     n_bins = len(bins)
-    cell = bins._locate(p)  # noqa: SLF001
+    cell = bins.guide.locate(p)
     run = rows_per_partial_sum(n_bins)
     n_runs = -(-p.size // run)
     if n_runs == 1:
@@ -152,7 +152,7 @@ def _compiled_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
 
     def block_sums(part: slice) -> FloatArray | None:
         totals = np.zeros(shape)
-        valid = add_block(*_block(rows, part), bins.edges, bins._guide, run, totals)  # noqa: SLF001
+        valid = add_block(*_block(rows, part), bins.edges, bins.guide.starts, run, totals)
         return totals if valid else None
 
     compile_for(*_block(rows, slice(0)))  # before the threads start
