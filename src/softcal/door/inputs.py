@@ -1,4 +1,4 @@
-"""The one door: array-likes become checked columns, and every message about bad data.
+"""The door for labels, predictions, weights and votes, a column of each.
 
 The check has two halves. `rows` looks at what costs nothing: kind, shape, length. The
 values themselves are checked by whoever reads them anyway (the kernel, in its one pass

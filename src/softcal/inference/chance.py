@@ -36,7 +36,7 @@ class TestResult:
         The two questions it combines: is any bin off (a chi-square over bins), and are the
         predictions too high or low overall, or too extreme (two directions only)?
     statistic : float
-        The chi-square over bins.
+        The chi-square over bins; infinite where predictions of 0 or 1 are contradicted by labels.
     share : ndarray
         How much of the statistic each bin brings, adding up to 1 (0 everywhere if it is 0).
     """

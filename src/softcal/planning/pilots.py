@@ -1,7 +1,6 @@
-r"""What a first table says of later ones: gaps without the noise, and whose noise it is.
+"""What a first table says of later ones: gaps without the noise, and whose noise it is.
 
-The label of an item is the share of \(m\) votes, each cast with the item's own probability
-\(y^*\). Then \(E(p - k/m)^2 = E(p - y^*)^2 + E\,y^*(1 - y^*)/m\), an item's part and a vote's part.
+A squared residual has an item's part and a vote's part; `softcal.planning.forecast` says which.
 """
 
 from __future__ import annotations

@@ -132,6 +132,7 @@ def repair_preview(
     Returns
     -------
     RepairPreview
+        The predictions as they are, each method on held-out rows, and which does best.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-// SMECE and its interval from the sums of a table: softcal/inference.py, said again for the
-// browser. The tests hold the two against each other.
+// SMECE and its interval from the sums of a table: folded.py, gaps.py and intervals.py of
+// softcal/inference, said again for the browser. The tests hold the two against each other.
 "use strict";
 
 const softcal = (() => {
-  const FAR = 3, ENOUGH_ROWS = 5, SHARPNESS = 0.8; // as in inference.py
+  const FAR = 3, ENOUGH_ROWS = 5, SHARPNESS = 0.8; // as in gaps.py
   const MEAN_AT_0 = Math.sqrt(2 / Math.PI);
   const sum = (values) => values.reduce((a, b) => a + b, 0);
   const density = (x) => Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
