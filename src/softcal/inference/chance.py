@@ -12,7 +12,7 @@ from scipy.special import chdtrc, gammaincc, ndtri
 from softcal.inference.intervals import GapIntervals, refuse_bad_level
 from softcal.table.clusters import Clusters, joined_square
 from softcal.table.kernel import Sums
-from softcal.table.reliability import Reliability, refuse_no_table
+from softcal.table.reliability import Reliability, refuse_no_rows, refuse_no_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ def calibration_test(rel: Reliability) -> TestResult:
     1.0
     """
     refuse_no_table(rel, "calibration_test")
-    rel.smece  # noqa: B018  refuses an empty table
+    refuse_no_rows(rel)
     one = _tests(Sums(*(values[None, :] for values in rel.sums)), rel.clusters)
     return TestResult(
         float(one.pvalue[0]),
@@ -110,8 +110,8 @@ def consistency_band(
     (array([-0.09]), array([0.09]), array([-0.2]))
     """
     refuse_bad_level(level)
+    refuse_no_rows(rel)
     s = rel.sums
-    rel.smece  # noqa: B018  refuses an empty table
     scale = s.count.sum() / s.weight_sq.sum()
     hard = np.asarray(rel.has_hard_labels)
     variance = _calibrated_variance(s.prob_var * scale, s.residual_var * scale, hard) / scale
