@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from softcal.door import arrays
 from softcal.door.ballots import Ballots, different_names, listed, read_ballots
+from softcal.door.rules import LARGEST_VOTES
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-_MOST_VOTES = 2**53  # beyond, a float64 cannot count
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -252,7 +251,7 @@ class Votes:
         array([[0.667, 0.333],
                [0.25 , 0.75 ]])
         """
-        if not isinstance(pseudo_votes, Real) or not 0 < pseudo_votes < _MOST_VOTES:
+        if not isinstance(pseudo_votes, Real) or not 0 < pseudo_votes < LARGEST_VOTES:
             message = f"pseudo_votes must be above 0 and finite: got {pseudo_votes!r:.60}."
             raise InputError(message)
         more = self.counts + np.float64(pseudo_votes)
@@ -268,7 +267,7 @@ def _keep(votes: Votes, **fields: Any) -> None:
 
 def _checked(counts: arrays.Column) -> IntArray:
     numbers = counts.astype(np.float64)
-    bad = ~((numbers >= 0) & (numbers < _MOST_VOTES) & (numbers == np.floor(numbers)))
+    bad = ~((numbers >= 0) & (numbers < LARGEST_VOTES) & (numbers == np.floor(numbers)))
     if bad.any():
         row, column = divmod(int(bad.argmax()), bad.shape[1])
         message = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal import parallel
-from softcal.door.inputs import Names, Rows
+from softcal.door.inputs import Names, Rows, refuse_zeros
 from softcal.door.rules import LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
 from softcal.errors import InputError
 from softcal.sources.census import Census, missing_values
@@ -117,7 +117,7 @@ def tally(
         if found is None or census.started:
             census.add(piece, rows[piece.place])
         else:
-            merge_into(tables, found, roles)
+            _merge_into(tables, found, roles)
         rows[piece.place] += here
         if report is not None:
             report(piece, here)
@@ -146,7 +146,7 @@ def _piece_tables(
     return rows, None if broken.is_set() else tables
 
 
-def merge_into(tables: Tables, found: Tables, roles: Roles) -> None:
+def _merge_into(tables: Tables, found: Tables, roles: Roles) -> None:
     """Add tables to those there are."""
     for key, table in found.items():
         tables[key] = tables[key] + table if key in tables else table
@@ -170,11 +170,7 @@ def refuse_nothing(tables: Tables, rows: int, roles: Roles) -> None:
         message = "the source has no rows: there is nothing to measure."
         raise InputError(message)
     if not any(table.n for table in tables.values()):
-        message = (
-            f"{roles.sample_weight} must have a positive value somewhere: all {rows} are 0, which "
-            f"leaves no row. Leave {roles.sample_weight} out to count every row once."
-        )
-        raise InputError(message)
+        refuse_zeros(str(roles.sample_weight), rows)
 
 
 def _batch_sums(
