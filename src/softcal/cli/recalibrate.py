@@ -115,25 +115,20 @@ class _How(TypedDict):
 
 def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     """Fit a map of one probability per row."""
-    from softcal.door import inputs
-    from softcal.door.inputs import Names
     from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
     from softcal.sources.checked_batches import checked_columns
     from softcal.sources.pieces import SLICES
 
     roles.refuse_impossible()
     columns = checked_columns(data, roles)
-    label, (pred,), weight, votes, _ = roles
-    names = Names(label, pred, weight or "", str(votes))
-    w = None if weight is None else columns[weight]
-    m = columns[votes] if isinstance(votes, str) else None
-    rows = inputs.rows(columns[label], columns[pred], w, m, names)
+    (pred,) = roles.y_prob
+    rows = roles.rows(columns, pred)
     methods = BINARY_METHODS if method is Method.AUTO else (method.value,)
     found = preview_of(rows, groups=columns.get(SLICES), methods=methods, **how)
     map_ = fit_map(
-        found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=names
+        found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names
     )
-    return _Fitted(found, map_, label, pred, (pred,))
+    return _Fitted(found, map_, roles.y_true, pred, (pred,))
 
 
 def _of_classes(

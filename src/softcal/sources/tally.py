@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal import parallel
+from softcal.door import inputs
 from softcal.door.inputs import Names, Rows, refuse_zeros
 from softcal.door.rules import LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
 from softcal.errors import InputError
@@ -18,7 +19,9 @@ from softcal.table import kernel
 from softcal.table.reliability import Reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import numpy.typing as npt
 
     from softcal.table.bins import Bins
 
@@ -57,6 +60,17 @@ class Roles(NamedTuple):
         if isinstance(self.n_votes, str):
             found.append((self.n_votes, VOTES))
         return found if self.by is None else [(self.by, (MISSING,)), *found]
+
+    def rows(self, columns: Mapping[str, npt.ArrayLike], pred: str) -> Rows:
+        """Bring the columns of one prediction through the door, by the names they have there."""
+        w, m = self.sample_weight, self.n_votes
+        return inputs.rows(
+            columns[self.y_true],
+            columns[pred],
+            None if w is None else columns[w],
+            columns[m] if isinstance(m, str) else m,
+            Names(self.y_true, pred, w or "", str(m)),
+        )
 
     def refuse_impossible(self) -> None:
         """Refuse parts no column can play: both label and prediction, or one model twice."""
