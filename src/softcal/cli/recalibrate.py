@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
@@ -80,9 +79,9 @@ def recalibrate(
     format_: Output = Format.TABLE,
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
+    from softcal.saved_format import write_json
     from softcal.sources.files import refuse_overwriting
     from softcal.sources.tally import Roles
-    from softcal.writing import written_whole
 
     refuse_overwriting(output, data)
     how = _How(bins=bins, folds=folds, level=level)
@@ -96,9 +95,7 @@ def recalibrate(
             given(pred, "Missing option '--pred'."),
         )
         fitted = _of_one(data, Roles(label, (pred,), weight, votes, group), method, how)
-    with written_whole(output) as beside:
-        text = json.dumps(fitted.map_.to_dict(), allow_nan=False)
-        beside.write_text(text + "\n", encoding="utf-8")
+    write_json(output, fitted.map_.to_dict())
     if format_ is Format.JSON:
         print_json(_card(fitted))
     else:

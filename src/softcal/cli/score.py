@@ -9,7 +9,7 @@ import typer
 
 from softcal import terminal
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
-from softcal.cli.cards import save_scores, show_scores
+from softcal.cli.cards import show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
 from softcal.cli.columns import column_option
 from softcal.cli.options import (
@@ -27,6 +27,7 @@ from softcal.cli.options import (
     source_name,
 )
 from softcal.errors import InputError
+from softcal.saved_format import write_json
 
 if TYPE_CHECKING:
     from softcal.sources.pieces import Piece
@@ -86,7 +87,7 @@ def score(
     label = given(label, "give --label COL, or --label-low COL and --label-high COL.")
     scores = _scores(data, Roles(label, tuple(pred), weight, votes, by), group, bins, level)
     if save is not None:
-        save_scores(save, scores)
+        write_json(save, scores.to_dict())
     show_scores(scores, source_name(data), level, format_)
 
 
