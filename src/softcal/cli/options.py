@@ -32,6 +32,9 @@ DataFiles = Annotated[
 ]
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
 MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
+MaybePreds = Annotated[
+    list[str] | None, column_option("Column of predictions in [0, 1]; once per model.")
+]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 Weight = Annotated[str | None, column_option("Column of row weights.")]
 Votes = Annotated[

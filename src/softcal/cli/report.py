@@ -15,6 +15,7 @@ from softcal.cli.options import (
     DataFiles,
     Level,
     MaybeLabel,
+    MaybePreds,
     NumberOfBins,
     Votes,
     Weight,
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
 def report(
     data: DataFiles,
     label: MaybeLabel = None,
-    pred: Annotated[
-        list[str] | None,
-        column_option("Column of predictions in [0, 1]; once per model."),
-    ] = None,
+    pred: MaybePreds = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The HTML file to write.", metavar="FILE")
     ] = Path("report.html"),

@@ -18,6 +18,7 @@ from softcal.cli.options import (
     Group,
     Level,
     MaybeLabel,
+    MaybePreds,
     NumberOfBins,
     Output,
     Votes,
@@ -39,10 +40,7 @@ if TYPE_CHECKING:
 def score(
     data: DataFiles,
     label: MaybeLabel = None,
-    pred: Annotated[
-        list[str] | None,
-        column_option("Column of predictions in [0, 1]; once per model."),
-    ] = None,
+    pred: MaybePreds = None,
     label_low: LabelLow = None,
     label_high: LabelHigh = None,
     label_columns: LabelColumns = None,
