@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, FAINT, GREEN, INK, VERMILLION
+from pictures.ink import FAINT, INK
+from softcal.plot import BLUE, GREEN, VERMILLION
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, GREEN, VERMILLION
+from softcal.plot import BLUE, GREEN, VERMILLION
 
 
 def vote_noise() -> Figure:
