@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
-from softcal.sources.scores import Scored, Scores, read_saved
+from softcal.cli.saved_scores import Scored, Scores, read_saved
 from softcal.sources.tally import Key, Roles
 from test_cli import softcal
 

@@ -13,7 +13,7 @@ from softcal.names import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from softcal.sources.scores import Scores
+    from softcal.cli.saved_scores import Scores
 
 _HOW_TO_READ = (
     "SMECE compares predictions with the labels as they are; with unlimited data it would most "

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,

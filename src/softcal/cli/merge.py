@@ -30,7 +30,7 @@ def merge(
     format_: Output = Format.TABLE,
 ) -> None:
     """Add up saved scores of different rows: seven days give the week."""
-    from softcal.sources.scores import read_saved
+    from softcal.cli.saved_scores import read_saved
 
     for path in saved:
         if sum(path.resolve() == other.resolve() for other in saved) > 1:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.errors import InputError
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import typer
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, VoteColumns, load
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFile,
     Format,

@@ -11,7 +11,7 @@ from softcal import terminal
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
 from softcal.cli.cards import show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
@@ -31,8 +31,8 @@ from softcal.errors import InputError
 from softcal.saved_format import write_json
 
 if TYPE_CHECKING:
+    from softcal.cli.saved_scores import Scores
     from softcal.sources.pieces import Piece
-    from softcal.sources.scores import Scores
     from softcal.sources.tally import Roles
     from softcal.table.bins import Bins
 
@@ -109,8 +109,8 @@ def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: 
 
 def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
     """Read the files once, in bounded memory, against both kinds of label."""
+    from softcal.cli.saved_scores import Scores
     from softcal.sources.batches import all_pieces, files_of, reporter
-    from softcal.sources.scores import Scores
     from softcal.sources.tally import tally
 
     paths, rows = files_of(data), 0

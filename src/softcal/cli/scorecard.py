@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softcal.cli.saved_scores import Scored, Scores, plain
 from softcal.door import inputs
 from softcal.inference.chance import calibration_test
 from softcal.inference.intervals import smece_interval
 from softcal.measures import metrics
 from softcal.sources.pieces import SLICES, Batch, rows_of
-from softcal.sources.scores import Scored, Scores, plain
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The tables behind a score: several models on the same rows, whole and by slice. They add."""
+"""What `softcal score --save` keeps: the tables of several models, whole and by slice. They add."""
 
 from __future__ import annotations
 
