@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.door import arrays, inputs
-from softcal.door.ballots import different_names
 from softcal.door.inputs import DEFAULT_NAMES
 from softcal.door.rules import DROP_OR_IMPUTE, SUM_TOLERANCE
 from softcal.door.votes import Votes
@@ -112,14 +111,14 @@ def _classes(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
     labels = y_true.classes if isinstance(y_true, Votes) else arrays.column_names(y_true)
     predictions = arrays.column_names(y_prob)
     if labels is None or predictions is None:
-        return different_names(labels or predictions or range(size), size, "classes")
+        return arrays.different_names(labels or predictions or range(size), size, "classes")
     if set(labels) == set(predictions) and list(labels) != list(predictions):
         message = (
             "y_true and y_prob must have their classes in the same order: y_true starts with "
             f"{labels[0]!r:.60}, y_prob with {predictions[0]!r:.60}. Reorder the columns."
         )
         raise InputError(message)
-    return different_names(labels, size, "classes")
+    return arrays.different_names(labels, size, "classes")
 
 
 def by_class(block: Column) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.door import arrays
-from softcal.door.ballots import Ballots, different_names, listed, read_ballots
+from softcal.door.ballots import Ballots, read_ballots
 from softcal.door.rules import LARGEST_VOTES
 from softcal.errors import InputError
 
@@ -78,8 +78,8 @@ class Votes:
         _keep(
             self,
             counts=own,
-            classes=different_names(classes, own.shape[1], "classes"),
-            items=None if items is None else different_names(items, own.shape[0], "items"),
+            classes=arrays.different_names(classes, own.shape[1], "classes"),
+            items=None if items is None else arrays.different_names(items, own.shape[0], "items"),
             ballots=None,
             index=getattr(counts, "index", None) if hasattr(counts, "iloc") else None,
         )
@@ -175,7 +175,8 @@ class Votes:
         [[2, 1], [4, 0]]
         """
         if positive not in self.classes:
-            message = f"there is no class {positive!r:.60}: the classes are {listed(self.classes)}."
+            known = arrays.listed(self.classes)
+            message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
         k = self.classes.index(positive)
         own = self.counts[:, k]
@@ -276,11 +277,11 @@ def _checked(counts: arrays.Column) -> IntArray:
             "shares of votes, give them as such (y_true, --label-columns)."
         )
         raise InputError(message)
-    none = ~counts.any(axis=1)
-    if none.any():
+    without = ~counts.any(axis=1)
+    if without.any():
         message = (
-            f"every item must have a vote: {none.sum()} of {none.size} have none, the first is "
-            f"counts[{none.argmax()}]. Leave those items out, here and in the predictions."
+            f"every item must have a vote: {without.sum()} of {without.size} have none, the first "
+            f"is counts[{without.argmax()}]. Leave those items out, here and in the predictions."
         )
         raise InputError(message)
     return counts.astype(np.int64)
