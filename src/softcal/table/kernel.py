@@ -181,10 +181,10 @@ def joined_blocks(
 def _block(rows: Rows, part: slice) -> list[npt.NDArray[Any] | None]:
     """Cut out some rows as the loop can read them: contiguous float64 or float32."""
     columns = (rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes)
-    return [None if column is None else readable(column[part]) for column in columns]
+    return [None if column is None else loop_ready(column[part]) for column in columns]
 
 
-def readable(part: Column) -> Column:
+def loop_ready(part: Column) -> Column:
     """Give a block of any shape as the loop reads it: contiguous, float64 or float32."""
     native = part.dtype in (np.float32, np.float64)
     block = np.ascontiguousarray(part) if native else as_float64(part)
