@@ -122,9 +122,8 @@ def _joined(
             if group is None
             else [checked_columns(data, roles._replace(by=group), progress)]
         )
-        joint = reduce(
-            add, map(table_of, filter(counted, batches))
-        )  # there is at least one, or it was refused
+        # There is at least one, or it was refused.
+        joint = reduce(add, map(table_of, filter(counted, batches)))
     return rows, joint
 
 

@@ -75,8 +75,8 @@ def given(value: T | None, otherwise: str) -> T:
 
 def rows_text(card: dict[str, Any]) -> str:
     """Say how many rows count, and how many more there are that do not."""
-    none = card.get("rows_without_weight")
-    return f"{card['n']:,} rows" + (f" ({none:,} more have weight 0)" if none else "")
+    weightless = card.get("rows_without_weight")
+    return f"{card['n']:,} rows" + (f" ({weightless:,} more have weight 0)" if weightless else "")
 
 
 def one_file(data: list[str]) -> Path:
