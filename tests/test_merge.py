@@ -17,7 +17,8 @@ from command_line import softcal
 
 import softcal as sc
 from softcal.cli.saved_scores import Scored, Scores, read_saved
-from softcal.sources.tally import Key, Roles
+from softcal.sources.roles import Roles
+from softcal.sources.tally import Key
 
 NAMES = ("--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes", "m")
 

@@ -36,7 +36,7 @@ from softcal.names import printable
 if TYPE_CHECKING:
     from softcal.inference.joint import JointTable
     from softcal.sources.pieces import Batch
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
 
 def compare(
@@ -60,7 +60,7 @@ def compare(
     from softcal.inference.comparison import compare_tables
     from softcal.planning.difference_forecast import correlation_of
     from softcal.planning.pilots import FEWEST_ITEMS
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:

@@ -28,7 +28,7 @@ from softcal.names import printable
 if TYPE_CHECKING:
     from softcal.repair.maps.base import CalibrationMap
     from softcal.repair.preview import RepairPreview
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
 
 class Method(StrEnum):
@@ -81,7 +81,7 @@ def recalibrate(
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
     from softcal.saved_format import write_json
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
     refuse_overwriting(output, data)
     how = _How(bins=bins, folds=folds, level=level)

@@ -51,7 +51,7 @@ def report(
     from softcal.report.parts import parts_of_columns
     from softcal.sources.checked_batches import checked_batches
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
     refuse_overwriting(output, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)

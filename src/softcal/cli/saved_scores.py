@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from softcal.sources.tally import Key, Roles, Tables
+    from softcal.sources.roles import Roles
+    from softcal.sources.tally import Key, Tables
 
 FORMAT = "softcal.scores"
 SCHEMA = 1

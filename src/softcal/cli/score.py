@@ -33,7 +33,7 @@ from softcal.saved_format import write_json
 if TYPE_CHECKING:
     from softcal.cli.saved_scores import Scores
     from softcal.sources.pieces import Piece
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
 
 
@@ -60,7 +60,7 @@ def score(
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
     if save is not None:
         refuse_overwriting(save, data)

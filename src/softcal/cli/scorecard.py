@@ -13,7 +13,7 @@ from softcal.sources.pieces import SLICES, Batch, rows_of
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
     from softcal.table.reliability import Reliability
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal.door.inputs import Rows
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
 MAX_MODELS = 8
 

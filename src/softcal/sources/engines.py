@@ -26,11 +26,12 @@ from softcal.door.rules import (
 )
 from softcal.errors import InputError, InputTypeError
 from softcal.sources.pieces import refuse_type, refuse_unknown
-from softcal.sources.tally import Key, Roles, Tables, refuse_many_slices, refuse_nothing
+from softcal.sources.tally import Key, Tables, refuse_many_slices, refuse_nothing
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
 
 if TYPE_CHECKING:
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
 
 MAX_EDGES = 256
