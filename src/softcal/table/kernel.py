@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from softcal.table.bins import Bins
 
 LARGE = 1 << 16
-_BLOCK = 1 << 17
+"""Above so many rows it is worth loading Numba, which takes a quarter of a second."""
+
+BLOCK = 1 << 17
+"""How many rows a thread adds up at a time: a matter of digits, so the same on every machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +167,7 @@ def joined_blocks(
     block_sums: Callable[[slice], FloatArray | None], n_rows: int, n_bins: int
 ) -> FloatArray | None:
     """Add up what all blocks of the rows give, on all cores; None if some block gives that."""
-    size = max(_BLOCK, rows_per_partial_sum(n_bins))
+    size = max(BLOCK, rows_per_partial_sum(n_bins))
     parts = [slice(start, start + size) for start in range(0, n_rows, size)]
     total = lost = np.zeros(())
     for block in in_order(block_sums, parts, at_most=len(parts)):
