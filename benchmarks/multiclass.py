@@ -7,10 +7,8 @@ CPU time what all threads together spend, which other work on the machine distur
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,8 +93,6 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--runs", type=int, default=7)
     options = parser.parse_args()
-    # Python puts this folder first, and Numba would take coverage.py here for the package.
-    sys.path.remove(str(Path(__file__).resolve().parent))
     warnings.simplefilter("ignore")
     truth, y, p = data(options.rows, options.classes)
     console = Console()

@@ -8,10 +8,8 @@ computed. Least of three runs each (the slow scripts run on a part and are scale
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,8 +86,6 @@ def ours() -> float:
 
 
 def main() -> None:
-    # Python puts this folder first, and Numba would take coverage.py here for the package.
-    sys.path.remove(str(Path(__file__).resolve().parent))
     ours()  # loads the compiler
     cases: dict[str, Callable[[], float]] = {
         "softcal run_all": ours,

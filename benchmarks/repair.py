@@ -1,10 +1,9 @@
 """How long calibrators take to fit, against scikit-learn.
 
-    .venv/bin/python -P benchmarks/repair.py [--rows 1000000] [--runs 5]
+    .venv/bin/python benchmarks/repair.py [--rows 1000000] [--runs 5]
 
 Prints a table; the ratio is scikit-learn's time over ours, each the least of several runs taken in
-turns. Above 1, softcal is faster. 0/1 labels, since scikit-learn takes no others. (-P keeps Numba
-from taking the `coverage.py` beside this file for the module of that name.)
+turns. Above 1, softcal is faster. 0/1 labels, since scikit-learn takes no others.
 """
 
 from __future__ import annotations

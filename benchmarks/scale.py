@@ -187,8 +187,7 @@ class Child:
     """A process that runs one case when told to."""
 
     def __init__(self, case: str, *arguments: Any) -> None:
-        # -P: beside this file lies a coverage.py, which is not the one that Numba looks for.
-        command = [sys.executable, "-P", __file__, "--serve", case, json.dumps(arguments)]
+        command = [sys.executable, __file__, "--serve", case, json.dumps(arguments)]
         self._process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

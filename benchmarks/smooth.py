@@ -1,8 +1,7 @@
 """How fast is calibration without bins? softcal against relplot, probcal and scikit-learn.
 
-    python -P benchmarks/smooth.py [--rows 10000 1000000]
+    python benchmarks/smooth.py [--rows 10000 1000000]
 
-(-P, or `coverage.py` beside this file is taken for the package of that name, which Numba imports.)
 Each figure is the least of several runs on the same arrays; compare ratios, the machine is shared.
 probcal smooths on the logit scale and takes 0/1 labels only, so its number is another one;
 relplot's is the same up to its grid.

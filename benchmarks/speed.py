@@ -255,8 +255,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10**3, 10**5, 10**7])
     rows = parser.parse_args().rows
-    # Python puts this folder first, and Numba would take coverage.py here for the package.
-    sys.path.remove(str(Path(__file__).resolve().parent))
     warnings.simplefilter("ignore")
     console = Console()
     console.print(

@@ -1,13 +1,12 @@
 """SoftCalibrationError against torchmetrics' BinaryCalibrationError: time a batch, and memory.
 
-    OMP_NUM_THREADS=1 python -P benchmarks/torchmetric.py [--rows 1000 100000] [--batches 1000]
+    OMP_NUM_THREADS=1 python benchmarks/torchmetric.py [--rows 1000 100000] [--batches 1000]
 
 float32 predictions, 0/1 labels (theirs takes no others), 10 bins, on the CPU. Both metrics see the
 same batches in turn, and each figure is the least of several: compare ratios, not seconds, since
 the machine is shared. Theirs is timed with its checks (its default; ours cannot be switched off)
 and without. On a busy machine torch's threads wait for each other, hence one. Memory is what the
-process grew by over the batches, each metric in a process of its own. (-P, since a file beside
-this one is named like the coverage package, which Numba imports.)
+process grew by over the batches, each metric in a process of its own.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import softcal as sc
 from softcal import cli
 from softcal.sources.checked_batches import checked_batches
 from softcal.sources.pieces import SLICES
-from softcal.sources.tally import Roles
+from softcal.sources.roles import Roles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import softcal
 
 import softcal as sc
 from softcal import cli
@@ -20,13 +21,6 @@ from softcal.datasets import lidc_malignancy
 
 DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 FOREST, REGRESSION = "prob_rf_all", "prob_lr_geometry"
-
-
-def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "softcal", *map(str, arguments)]
-    return subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, check=False, encoding="utf-8"
-    )
 
 
 def card(path: Path, *arguments: object) -> dict[str, Any]:

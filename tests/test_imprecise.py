@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from command_line import softcal
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import N_BINS, UNIT, WEIGHT
@@ -187,13 +186,6 @@ def test_columns_of_different_index_are_refused() -> None:
 # The command line
 
 
-def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "softcal", "score", *map(str, arguments)]
-    return subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, check=False, encoding="utf-8"
-    )
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "intervals.csv"
@@ -203,7 +195,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_score_gives_the_bounds_as_json(file: Path) -> None:
     result = softcal(
-        file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--pred", "q",
+        "score", file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--pred", "q",
         "--weight", "w", "--format", "json",
     )  # fmt: skip
     assert json.loads(result.stdout) == {
@@ -219,12 +211,12 @@ def test_score_gives_the_bounds_as_json(file: Path) -> None:
 
 
 def test_score_gives_the_bounds_as_a_table(file: Path) -> None:
-    result = softcal(file, "--label-low", "lo", "--label-high", "hi", "--pred", "p")
+    result = softcal("score", file, "--label-low", "lo", "--label-high", "hi", "--pred", "p")
     assert result.returncode == 0
     assert "3 rows, labels lo to hi, 10 bins" in result.stdout
     assert ["p", "0.1000", "0.2000"] in [line.split() for line in result.stdout.splitlines()]
     weighted = softcal(
-        file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--weight", "w"
+        "score", file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--weight", "w"
     )
     assert "10 bins, weighted by w" in weighted.stdout
 
@@ -244,7 +236,7 @@ def test_score_gives_the_bounds_as_a_table(file: Path) -> None:
     ],
 )
 def test_score_refuses_in_one_line(file: Path, arguments: str, rule: str) -> None:
-    result = softcal(file, "--pred", "p", *arguments.split())
+    result = softcal("score", file, "--pred", "p", *arguments.split())
     assert result.returncode == 2
     assert result.stdout == ""
     assert rule in result.stderr

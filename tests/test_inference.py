@@ -323,7 +323,7 @@ def test_simultaneous_intervals_are_wider(rng: np.random.Generator) -> None:
     assert (high_all > high).all()
 
 
-# Coverage in small; benchmarks/coverage.py is the whole
+# Coverage in small; benchmarks/interval_coverage.py is the whole
 
 
 def simulated(

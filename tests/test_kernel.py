@@ -194,17 +194,17 @@ def test_the_compiled_loop_means_what_it_says_in_python(
     for weights, votes in ((None, None), (w, None), (None, m), (w, m)):
         width = 6 + 3 * (weights is not None) + 4 * (votes is not None)
         plain, fast = np.zeros((len(bins), width)), np.zeros((len(bins), width))
-        arguments = (p, y, weights, votes, bins.edges, bins._guide)
+        arguments = (p, y, weights, votes, bins.edges, bins.guide.starts)
         assert compiled.add_rows.py_func(*arguments, plain)  # type: ignore[attr-defined]
         assert compiled.add_block.py_func(*arguments, 1024, fast)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(plain, fast)
-    found = [compiled.bin_of.py_func(value, bins.edges, bins._guide) for value in p]  # type: ignore[attr-defined]
+    found = [compiled.bin_of.py_func(value, bins.edges, bins.guide.starts) for value in p]  # type: ignore[attr-defined]
     assert found == bins.locate(p).tolist()
 
 
 def test_the_search_inside_a_cell_means_what_it_says_in_python() -> None:
     bins = sc.Bins([0.0, *(np.arange(1, 50) * 1e-9).tolist(), 1.0])
-    found = [compiled.bin_of.py_func(edge, bins.edges, bins._guide) for edge in bins.edges]  # type: ignore[attr-defined]
+    found = [compiled.bin_of.py_func(edge, bins.edges, bins.guide.starts) for edge in bins.edges]  # type: ignore[attr-defined]
     assert found == [*range(50), 49]
 
 
@@ -216,7 +216,7 @@ def test_the_loop_refuses_in_python_too(column: str, value: float) -> None:
     columns = {name: np.ones(3) for name in "pywm"}
     columns[column][1] = value
     bins = sc.Bins.uniform(2)
-    arguments = (*columns.values(), bins.edges, bins._guide)
+    arguments = (*columns.values(), bins.edges, bins.guide.starts)
     assert not compiled.add_rows.py_func(*arguments, np.zeros((2, 13)))  # type: ignore[attr-defined]
     assert not compiled.add_block.py_func(*arguments, 1024, np.zeros((2, 13)))  # type: ignore[attr-defined]
 

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import softcal
 
 import softcal as sc
-from softcal.sources.scores import Scored, Scores, read_saved
-from softcal.sources.tally import Key, Roles
-from test_cli import softcal
+from softcal.cli.saved_scores import Scored, Scores, read_saved
+from softcal.sources.roles import Roles
+from softcal.sources.tally import Key
 
 NAMES = ("--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes", "m")
 

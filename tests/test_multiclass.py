@@ -352,7 +352,7 @@ def test_the_compiled_loops_are_what_they_say(kind: str) -> None:
     more = (None, None) if kind == "plain" else (np.ones(50), np.full(50, 2.0))
     bins = sc.Bins.uniform(4)
     slow, fast = np.zeros((3, 4, 13)), np.zeros((3, 4, 13))
-    arguments = (p, y, *more, bins.edges, bins._guide, 20)
+    arguments = (p, y, *more, bins.edges, bins.guide.starts, 20)
     assert compiled.add_class_block.py_func(*arguments, slow)  # type: ignore[attr-defined]
     assert compiled.add_class_block(*arguments, fast)
     np.testing.assert_array_equal(slow, fast)

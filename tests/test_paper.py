@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import math
-import subprocess
-import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from command_line import softcal
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -223,8 +222,8 @@ def test_the_compiled_residuals_mean_what_they_say_in_python(rng: np.random.Gene
     p = rng.choice([0.0, 0.25, 0.6, 1.0], (3, 50))
     soft, hard = rng.random((3, 50)), rng.integers(0, 2, (3, 50)).astype(float)
     fast, plain = np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
-    residual_scores(p, soft, hard, bins.edges, bins._guide, fast)
-    residual_scores.py_func(p, soft, hard, bins.edges, bins._guide, plain)  # type: ignore[attr-defined]
+    residual_scores(p, soft, hard, bins.edges, bins.guide.starts, fast)
+    residual_scores.py_func(p, soft, hard, bins.edges, bins.guide.starts, plain)  # type: ignore[attr-defined]
     np.testing.assert_allclose(fast, plain, rtol=1e-14)
 
 
@@ -314,15 +313,8 @@ def test_equal_covariances_make_the_log_odds_linear(rng: np.random.Generator) ->
 # The command
 
 
-def run_paper(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "softcal", "paper", *map(str, arguments)],
-        capture_output=True, text=True, check=False, encoding="utf-8",
-    )  # fmt: skip
-
-
 def test_the_command_prints_tables_tally_and_errata() -> None:
-    shown = run_paper()
+    shown = softcal("paper")
     assert shown.returncode == 0
     assert "211 of 212 printed figures reproduced digit for digit." in shown.stdout
     for words in ("1,743 of 5,000", "0.468", "2.9 times", "36.6%", "D is the", "n^-0.50"):
@@ -333,7 +325,7 @@ def test_the_command_prints_tables_tally_and_errata() -> None:
 
 def test_the_command_gives_json_and_writes_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    result = run_paper("--format", "json", "-o", folder)
+    result = softcal("paper", "--format", "json", "-o", folder)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert (found["printed"], found["reproduced"]) == (212, 211)
@@ -352,7 +344,7 @@ def test_the_command_gives_json_and_writes_a_folder(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    result = run_paper("-o", tmp_path / "file" / "folder")
+    result = softcal("paper", "-o", tmp_path / "file" / "folder")
     assert result.returncode == 2
     assert result.stderr.splitlines()[-1].startswith("softcal: error: cannot write ")
 

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
+from command_line import softcal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
@@ -383,18 +382,11 @@ def test_pilots_that_say_too_little_are_refused() -> None:
 # The command line
 
 
-def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "softcal", "plan", *map(str, arguments)],
-        capture_output=True, text=True, check=False, encoding="utf-8",
-    )  # fmt: skip
-
-
 STATED_OPTIONS = ("--smece", "0.05", "--label-spread", "0.15")
 
 
 def test_the_command_says_the_plan_in_words() -> None:
-    shown = softcal(*STATED_OPTIONS, "--half-width", 0.02, "--votes", 3)
+    shown = softcal("plan", *STATED_OPTIONS, "--half-width", 0.02, "--votes", 3)
     assert shown.stderr == ""
     assert shown.stdout == (
         "Collect 1,020 items with 3 votes each, 3,060 in all. Cost: 3,060.\n"
@@ -474,7 +466,7 @@ def test_refusals_are_one_line_and_exit_2(
 
 
 def test_the_command_is_refused_as_a_person_sees_it() -> None:
-    result = softcal("--budget", 100)
+    result = softcal("plan", "--budget", 100)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
 

@@ -17,7 +17,7 @@ from softcal.report.parts import parts_of_columns
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
 from softcal.sources.pieces import SLICES
-from softcal.sources.tally import Roles
+from softcal.sources.roles import Roles
 from softcal.table.bins import Bins
 
 if TYPE_CHECKING:

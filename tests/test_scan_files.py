@@ -24,6 +24,7 @@ from softcal.sources import lines, readers, tally
 from softcal.sources.batches import batches
 from softcal.sources.files import read_columns
 from softcal.sources.pieces import Piece
+from softcal.sources.roles import Roles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -302,7 +303,7 @@ def test_data_that_change_while_they_are_read_are_refused() -> None:
         yield {"y": np.array([0.5]), "p": np.array([next(asked)])}
 
     with pytest.raises(sc.InputError, match="changed while it was being read"):
-        tally.tally([Piece("", 0, once_bad)], tally.Roles("y", ("p",)), sc.Bins.uniform(2))
+        tally.tally([Piece("", 0, once_bad)], Roles("y", ("p",)), sc.Bins.uniform(2))
 
 
 def test_empty_parts_of_a_stream_are_no_rows() -> None:

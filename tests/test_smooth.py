@@ -140,7 +140,7 @@ def test_both_roads_give_the_same(
     p, y = rng.choice([0.0, 0.3, 1.0, 0.123456], n), rng.random(n)
     w = rng.random(n) if weighted else None
     fast = sc.smooth_ece(y, p, sample_weight=w)
-    monkeypatch.setattr(lattice, "_LARGE", n)
+    monkeypatch.setattr(lattice, "LARGE", n)
     assert sc.smooth_ece(y, p, sample_weight=w) == pytest.approx(fast, abs=2e-9)
 
 

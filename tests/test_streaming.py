@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from same_tables import assert_same_table
 from strategies import N_BINS, weighted_rows
 
 import softcal as sc
-
-
-def assert_same_table(ours: sc.Reliability, whole: sc.Reliability) -> None:
-    assert ours.bins == whole.bins
-    np.testing.assert_array_equal(ours.count, whole.count)
-    for a, b in zip(ours.sums, whole.sums, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * float(whole.sums.weight.max()))
 
 
 @given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)))

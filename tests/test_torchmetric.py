@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from same_tables import assert_same_table
 from strategies import N_BINS, weighted_rows
 
 import softcal as sc
@@ -39,13 +40,6 @@ ALL_KINDS = [
     TopLabelSoftCalibrationError(num_classes=3),
     ClasswiseSoftCalibrationError(num_classes=3),
 ]
-
-
-def assert_same_table(ours: sc.Reliability, whole: sc.Reliability) -> None:
-    assert ours.bins == whole.bins
-    np.testing.assert_array_equal(ours.count, whole.count)
-    for a, b in zip(ours.sums, whole.sums, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * float(whole.sums.weight.max()))
 
 
 def as_table(sums: Tensor, bins: sc.Bins) -> sc.Reliability:

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import softcal as sc
 from pictures import draw_all
 from pictures.ink import nodules
+from softcal.demo import write_nodule_report
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
@@ -26,7 +26,7 @@ _FETCHED = re.compile(r"<(?:script|img|link)[^>]+(?:src|href)=.(https?://[^\"' >
 def main() -> None:
     """Draw, build strictly; fail on a warning, and on anything a page would fetch."""
     draw_all(MADE)
-    write_report(MADE / "report.html")
+    write_nodule_report(MADE / "report.html", nodules())
     tool = Path(sys.executable).with_name("zensical")
     command = [str(tool), "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
     # The formulas' extension lives beside this file.
@@ -40,20 +40,6 @@ def main() -> None:
         fetched |= {(page.name, address) for address in _FETCHED.findall(text)}
     if fetched:
         sys.exit(f"the site would fetch from elsewhere: {sorted(fetched)}")
-
-
-def write_report(path: Path) -> None:
-    """Write the report that docs/report.md shows."""
-    d = nodules()
-    sc.write_report(
-        path,
-        d["soft_malignant"],
-        {"random forest": d["prob_rf_all"], "logistic regression": d["prob_lr_geometry"]},
-        n_votes=d["n_readers"],
-        by=[f"{count} radiologists" for count in d["n_readers"]],
-        title="Two models of lung nodules, against their radiologists",
-        label="the share of radiologists who call the nodule malignant",
-    )
 
 
 if __name__ == "__main__":

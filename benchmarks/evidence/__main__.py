@@ -40,10 +40,10 @@ def answers_of(peer: Peer, folder: Path) -> dict[str, Any]:
     path = os.pathsep.join([str(peer.folder), os.environ.get("PYTHONPATH", "")])
     with suppress(subprocess.TimeoutExpired):
         subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "benchmarks.evidence.asking", peer.name, str(to)],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, timeout=LONGEST, check=False,
-    )  # fmt: skip
+            [sys.executable, "-m", "benchmarks.evidence.asking", peer.name, str(to)],
+            cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, timeout=LONGEST, check=False,
+        )  # fmt: skip
     if not to.exists():
         return {"version": "", "missing": "its process gave no answer"}
     found: dict[str, Any] = json.loads(to.read_text(encoding="utf-8"))

@@ -7,8 +7,8 @@ import math
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.coverage import Cell, bootstrap, simulate
 from benchmarks.evidence.markdown import table
+from benchmarks.interval_coverage import Cell, bootstrap, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +62,6 @@ def section(rows: list[dict[str, Any]]) -> str:
         "for the bootstraps; ± one standard error). Exact soft labels of a calibrated model have "
         "no noise, and every interval of the bootstrap is the point 0. The whole grid, 1,350 "
         "cells of 2,000 data sets each, is in [coverage.csv](coverage.csv), from "
-        "`benchmarks/coverage.py`.\n",
+        "`benchmarks/interval_coverage.py`.\n",
         table(head, lines, numbers_from=1),
     ])  # fmt: skip

@@ -64,20 +64,25 @@ def show(console: Console, folder: Path) -> None:
     console.print("                softcal report FILE --label COL --pred COL -o report.html")
 
 
+def write_nodule_report(path: Path, nodules: dict[str, Column]) -> None:
+    """Write the report on both models, by the number of radiologists."""
+    readers = nodules["n_readers"]
+    write_report(
+        path,
+        nodules["soft_malignant"],
+        {name: nodules[column] for column, name in MODELS.items()},
+        n_votes=readers,
+        by=[f"{count} radiologists" for count in readers],
+        title="Two models of lung nodules, against their radiologists",
+        label="the share of radiologists who call the nodule malignant",
+    )
+
+
 def _report(folder: Path, nodules: dict[str, Column]) -> str:
     """Write the report where its extra is installed, and say where it is."""
     path = folder / "report.html"
-    readers = nodules["n_readers"]
     try:
-        write_report(
-            path,
-            nodules["soft_malignant"],
-            {name: nodules[column] for column, name in MODELS.items()},
-            n_votes=readers,
-            by=[f"{count} radiologists" for count in readers],
-            title="Two models of lung nodules, against their radiologists",
-            label="the share of radiologists who call the nodule malignant",
-        )
+        write_nodule_report(path, nodules)
     except ModuleNotFoundError as error:
         return f"A report to click through needs {error.name}: pip install 'softcal[report]'\n"
     return f"The whole story, to click through: open {printable(str(path))} in a browser.\n"

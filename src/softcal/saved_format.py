@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcal.errors import InputError
 from softcal.reading import readable
+from softcal.writing import written_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,12 @@ def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
             "Upgrade softcal."
         )
         raise InputError(message)
+
+
+def write_json(path: Path, saved: dict[str, Any]) -> None:
+    """Write a file of JSON, whole or not at all."""
+    with written_whole(path) as beside:
+        beside.write_text(json.dumps(saved, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path, made_by: str) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, FAINT, INK, nodules
+from pictures.ink import FAINT, INK, nodules
+from softcal.plot import BLUE
 
 
 def label_intervals() -> Figure:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.ink import nodules
+from softcal.plot import VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ def two_labels() -> Figure:
     figure = Figure(figsize=(6.8, 3.7), layout="constrained")
     hard, soft = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.1})
     majority = sc.reliability(sc.harden(share), forest)
-    majority.plot(hard, histogram=False, legend=False, color="#D55E00", marker="s")
+    majority.plot(hard, histogram=False, legend=False, color=VERMILLION, marker="s")
     shares = sc.reliability(share, forest, n_votes=readers)
     shares.plot(soft, histogram=False, legend=False)
     _titled(hard, f"The usual way: majority label\nerror {majority.smece:.3f}, looks calibrated")

@@ -7,7 +7,8 @@ import torch
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, INK, VERMILLION, nodules
+from pictures.ink import INK, nodules
+from softcal.plot import BLUE, VERMILLION
 from softcal.torchmetric import SoftCalibrationError
 
 _EPOCHS = 15

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-# Okabe and Ito's, as in softcal's own diagrams.
-BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 INK, FAINT = "#222222", "#777777"
 
 LOOK: dict[Any, Any] = {

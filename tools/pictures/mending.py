@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, FAINT, INK, VERMILLION, nodules
+from pictures.ink import FAINT, INK, nodules
+from softcal.plot import BLUE, VERMILLION
 
 
 @cache

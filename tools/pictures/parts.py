@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, VERMILLION
+from softcal.plot import BLUE, VERMILLION
 
 _DAYS = 14
 

@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, FAINT, GREEN, INK, VERMILLION
+from pictures.ink import FAINT, INK
+from softcal.plot import BLUE, GREEN, VERMILLION
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -80,7 +81,7 @@ def _bootstrap(y: FloatArray, p: FloatArray, rng: np.random.Generator) -> tuple[
 
 
 def coverage() -> Figure:
-    """Draw the coverage of every cell that `benchmarks/coverage.py` simulated."""
+    """Draw the coverage of every cell that `benchmarks/interval_coverage.py` simulated."""
     cells: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with _COVERAGE.open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import BLUE, GREEN, VERMILLION
+from pictures.ink import FAINT
+from softcal.plot import BLUE, GREEN, VERMILLION
 
 
 def vote_noise() -> Figure:
@@ -35,7 +36,7 @@ def vote_noise() -> Figure:
            ylim=(-0.008, None))  # fmt: skip
     ax.set_xticks(numbers, [str(m) for m in numbers])
     ax.minorticks_off()
-    ax.axhline(0, color="#777777", linewidth=1)
+    ax.axhline(0, color=FAINT, linewidth=1)
     ax.legend()
     ax.set_title("A model that knows every rate exactly (20,000 items)")
     return figure

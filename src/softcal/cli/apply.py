@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from softcal import terminal
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import DataFile, Format, Output, print_json
 from softcal.errors import InputError
 from softcal.names import printable

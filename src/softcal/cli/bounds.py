@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.text import Text
 
 from softcal import terminal
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import Format, print_json
 from softcal.errors import InputError
 from softcal.names import printable

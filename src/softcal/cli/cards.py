@@ -1,8 +1,7 @@
-"""How scores are shown and saved, whichever command made them."""
+"""How scores are shown, whichever command made them."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -12,11 +11,9 @@ from softcal.cli.options import Format, chance, print_json, rows_text
 from softcal.names import printable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.table import Table
 
-    from softcal.sources.scores import Scores
+    from softcal.cli.saved_scores import Scores
 
 _HOW_TO_READ = (
     "SMECE compares predictions with the labels as they are; with unlimited data it would most "
@@ -24,14 +21,6 @@ _HOW_TO_READ = (
     "odd by chance. The hardened ECE is what is left when every label above 0.5 is made 1 and "
     "every other 0."
 )
-
-
-def save_scores(path: Path, scores: Scores) -> None:
-    """Write scores as JSON, whole or not at all."""
-    from softcal.writing import written_whole
-
-    with written_whole(path) as beside:
-        beside.write_text(json.dumps(scores.to_dict(), allow_nan=False) + "\n", encoding="utf-8")
 
 
 def show_scores(scores: Scores, name: str, level: float, format_: Format) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
@@ -36,7 +36,7 @@ from softcal.names import printable
 if TYPE_CHECKING:
     from softcal.inference.joint import JointTable
     from softcal.sources.pieces import Batch
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
 
 def compare(
@@ -60,7 +60,7 @@ def compare(
     from softcal.inference.comparison import compare_tables
     from softcal.planning.difference_forecast import correlation_of
     from softcal.planning.pilots import FEWEST_ITEMS
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
@@ -122,9 +122,8 @@ def _joined(
             if group is None
             else [checked_columns(data, roles._replace(by=group), progress)]
         )
-        joint = reduce(
-            add, map(table_of, filter(counted, batches))
-        )  # there is at least one, or it was refused
+        # There is at least one, or it was refused.
+        joint = reduce(add, map(table_of, filter(counted, batches)))
     return rows, joint
 
 

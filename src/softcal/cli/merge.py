@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from softcal.cli.cards import save_scores, show_scores
+from softcal.cli.cards import show_scores
 from softcal.cli.options import Format, Level, Output
 from softcal.errors import InputError
+from softcal.saved_format import write_json
 
 
 def merge(
@@ -29,7 +30,7 @@ def merge(
     format_: Output = Format.TABLE,
 ) -> None:
     """Add up saved scores of different rows: seven days give the week."""
-    from softcal.sources.scores import read_saved
+    from softcal.cli.saved_scores import read_saved
 
     for path in saved:
         if sum(path.resolve() == other.resolve() for other in saved) > 1:
@@ -41,7 +42,7 @@ def merge(
     for part in rest:
         total = total.plus(part)
     if output is not None:
-        save_scores(output, total)
+        write_json(output, total.to_dict())
     show_scores(total, f"{len(saved)} saved", level, format_)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.errors import InputError
 
 T = TypeVar("T")
@@ -32,6 +32,9 @@ DataFiles = Annotated[
 ]
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
 MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
+MaybePreds = Annotated[
+    list[str] | None, column_option("Column of predictions in [0, 1]; once per model.")
+]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 Weight = Annotated[str | None, column_option("Column of row weights.")]
 Votes = Annotated[
@@ -72,8 +75,8 @@ def given(value: T | None, otherwise: str) -> T:
 
 def rows_text(card: dict[str, Any]) -> str:
     """Say how many rows count, and how many more there are that do not."""
-    none = card.get("rows_without_weight")
-    return f"{card['n']:,} rows" + (f" ({none:,} more have weight 0)" if none else "")
+    weightless = card.get("rows_without_weight")
+    return f"{card['n']:,} rows" + (f" ({weightless:,} more have weight 0)" if weightless else "")
 
 
 def one_file(data: list[str]) -> Path:

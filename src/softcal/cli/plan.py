@@ -124,7 +124,7 @@ def _assumptions(
 
 def _read_table(path: Path, pred: str | None) -> Reliability:
     """Read the table of one model from what was saved."""
-    from softcal.sources.scores import read_saved
+    from softcal.cli.saved_scores import read_saved
 
     models = read_saved(path).models
     name = next(iter(models)) if pred is None and len(models) == 1 else pred

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
@@ -11,7 +10,7 @@ import typer
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, VoteColumns, load
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFile,
     Format,
@@ -29,7 +28,7 @@ from softcal.names import printable
 if TYPE_CHECKING:
     from softcal.repair.maps.base import CalibrationMap
     from softcal.repair.preview import RepairPreview
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
 
 class Method(StrEnum):
@@ -80,9 +79,9 @@ def recalibrate(
     format_: Output = Format.TABLE,
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
+    from softcal.saved_format import write_json
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.tally import Roles
-    from softcal.writing import written_whole
+    from softcal.sources.roles import Roles
 
     refuse_overwriting(output, data)
     how = _How(bins=bins, folds=folds, level=level)
@@ -96,11 +95,8 @@ def recalibrate(
             given(pred, "Missing option '--pred'."),
         )
         fitted = _of_one(data, Roles(label, (pred,), weight, votes, group), method, how)
-    with written_whole(output) as beside:
-        # The columns, so that `apply` can tell when the classes come in another order.
-        saved = {**fitted.map_.to_dict(), "columns": fitted.columns}
-        text = json.dumps(saved, allow_nan=False)
-        beside.write_text(text + "\n", encoding="utf-8")
+    # The columns, so that `apply` can tell when the classes come in another order.
+    write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
     if format_ is Format.JSON:
         print_json(_card(fitted))
     else:
@@ -117,25 +113,20 @@ class _How(TypedDict):
 
 def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     """Fit a map of one probability per row."""
-    from softcal.door import inputs
-    from softcal.door.inputs import Names
     from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
     from softcal.sources.checked_batches import checked_columns
     from softcal.sources.pieces import SLICES
 
     roles.refuse_impossible()
     columns = checked_columns(data, roles)
-    label, (pred,), weight, votes, _ = roles
-    names = Names(label, pred, weight or "", str(votes))
-    w = None if weight is None else columns[weight]
-    m = columns[votes] if isinstance(votes, str) else None
-    rows = inputs.rows(columns[label], columns[pred], w, m, names)
+    (pred,) = roles.y_prob
+    rows = roles.rows(columns, pred)
     methods = BINARY_METHODS if method is Method.AUTO else (method.value,)
     found = preview_of(rows, groups=columns.get(SLICES), methods=methods, **how)
     map_ = fit_map(
-        found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=names
+        found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names
     )
-    return _Fitted(found, map_, label, pred, (pred,))
+    return _Fitted(found, map_, roles.y_true, pred, (pred,))
 
 
 def _of_classes(

@@ -10,11 +10,12 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, load
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFiles,
     Level,
     MaybeLabel,
+    MaybePreds,
     NumberOfBins,
     Votes,
     Weight,
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
 def report(
     data: DataFiles,
     label: MaybeLabel = None,
-    pred: Annotated[
-        list[str] | None,
-        column_option("Column of predictions in [0, 1]; once per model."),
-    ] = None,
+    pred: MaybePreds = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The HTML file to write.", metavar="FILE")
     ] = Path("report.html"),
@@ -53,7 +51,7 @@ def report(
     from softcal.report.parts import parts_of_columns
     from softcal.sources.checked_batches import checked_batches
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
     refuse_overwriting(output, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)

@@ -9,15 +9,16 @@ import typer
 
 from softcal import terminal
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
-from softcal.cli.cards import save_scores, show_scores
+from softcal.cli.cards import show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
-from softcal.cli.columns import column_option
+from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
     Group,
     Level,
     MaybeLabel,
+    MaybePreds,
     NumberOfBins,
     Output,
     Votes,
@@ -27,21 +28,19 @@ from softcal.cli.options import (
     source_name,
 )
 from softcal.errors import InputError
+from softcal.saved_format import write_json
 
 if TYPE_CHECKING:
+    from softcal.cli.saved_scores import Scores
     from softcal.sources.pieces import Piece
-    from softcal.sources.scores import Scores
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
 
 
 def score(
     data: DataFiles,
     label: MaybeLabel = None,
-    pred: Annotated[
-        list[str] | None,
-        column_option("Column of predictions in [0, 1]; once per model."),
-    ] = None,
+    pred: MaybePreds = None,
     label_low: LabelLow = None,
     label_high: LabelHigh = None,
     label_columns: LabelColumns = None,
@@ -61,7 +60,7 @@ def score(
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
     if save is not None:
         refuse_overwriting(save, data)
@@ -86,7 +85,7 @@ def score(
     label = given(label, "give --label COL, or --label-low COL and --label-high COL.")
     scores = _scores(data, Roles(label, tuple(pred), weight, votes, by), group, bins, level)
     if save is not None:
-        save_scores(save, scores)
+        write_json(save, scores.to_dict())
     show_scores(scores, source_name(data), level, format_)
 
 
@@ -110,8 +109,8 @@ def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: 
 
 def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
     """Read the files once, in bounded memory, against both kinds of label."""
+    from softcal.cli.saved_scores import Scores
     from softcal.sources.batches import all_pieces, files_of, reporter
-    from softcal.sources.scores import Scores
     from softcal.sources.tally import tally
 
     paths, rows = files_of(data), 0

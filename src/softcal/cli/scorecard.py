@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softcal.cli.saved_scores import Scored, Scores, plain
 from softcal.door import inputs
-from softcal.door.inputs import Names
 from softcal.inference.chance import calibration_test
 from softcal.inference.intervals import smece_interval
 from softcal.measures import metrics
 from softcal.sources.pieces import SLICES, Batch, rows_of
-from softcal.sources.scores import Scored, Scores, plain
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
     from softcal.table.reliability import Reliability
 
@@ -49,14 +48,7 @@ def grouped_scores(columns: Batch, roles: Roles, bins: Bins) -> Scores:
     """Score columns held in memory whose rows belong together in groups, under `SLICES`."""
     models = {}
     for pred in roles.y_prob:
-        w, m = roles.sample_weight, roles.n_votes
-        rows = inputs.rows(
-            columns[roles.y_true],
-            columns[pred],
-            None if w is None else columns[w],
-            columns[m] if isinstance(m, str) else m,
-            Names(roles.y_true, pred, w or "", m if isinstance(m, str) else ""),
-        )
+        rows = roles.rows(columns, pred)
         soft = from_rows(rows, bins, inputs.group_numbers(columns[SLICES], rows))
         hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), bins)
         models[pred] = Scored(soft, hard)

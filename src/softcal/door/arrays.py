@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from softcal.door.rules import MISSING, Spread
 from softcal.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Column: TypeAlias = npt.NDArray[Any]
 """One-dimensional array of any real dtype, as the caller holds it where NumPy can read that."""
@@ -69,6 +72,29 @@ def numbered(values: Any, name: str) -> tuple[list[Any], npt.NDArray[np.intp]]:
     rank = np.empty(len(place), dtype=np.intp)
     rank[[place[key] for key in ordered]] = np.arange(len(place))
     return ordered, rank[numbers]
+
+
+def listed(names: Sequence[Any]) -> str:
+    """List names in a message, the first twenty of them."""
+    shown = ", ".join(f"{name!r:.60}" for name in names[:20])
+    return shown if len(names) <= 20 else f"{shown}, ... ({len(names)} in all)"
+
+
+def different_names(names: Sequence[Any], size: int, what: str) -> tuple[Any, ...]:
+    """Check names the caller gave: as many as asked for, no two alike."""
+    try:
+        given = tuple(names)
+        set(given)
+    except TypeError as error:
+        message = f"{what} must be a list of names, such as text or numbers: {error}."
+        raise InputTypeError(message) from error
+    if len(given) != size or len(set(given)) != size:
+        message = (
+            f"{what} must be {size} different names, one for each of them: got {len(given)}, of "
+            f"which {len(set(given))} are different."
+        )
+        raise InputError(message)
+    return given
 
 
 def _refuse_missing_names(array: Column, name: str) -> None:

@@ -61,7 +61,7 @@ def _taken(frame: Any, name: str) -> Any:
         )
         raise InputTypeError(message)
     if name not in names:
-        message = f"frame has no column {name!r:.60}. Its columns are: {listed(names)}."
+        message = f"frame has no column {name!r:.60}. Its columns are: {arrays.listed(names)}."
         raise InputError(message)
     return frame[name]
 
@@ -83,13 +83,13 @@ def _in_order(
     """Give the classes in the caller's order, and the rows' numbers in it."""
     if classes is None:
         return tuple(found), numbers
-    wanted = different_names(classes, len(classes), "classes")
+    wanted = arrays.different_names(classes, len(classes), "classes")
     place = {key: k for k, key in enumerate(wanted)}
     unknown = [key for key in found if key not in place]
     if unknown:
         message = (
             f"{name} must be one of classes: {len(unknown)} names are not, the first is "
-            f"{unknown[0]!r:.60}. The classes are {listed(wanted)}."
+            f"{unknown[0]!r:.60}. The classes are {arrays.listed(wanted)}."
         )
         raise InputError(message)
     return wanted, np.array([place[key] for key in found], dtype=np.intp)[numbers]
@@ -112,26 +112,3 @@ def _refuse_second_votes(
             "repeats, or leave worker out to count them all."
         )
         raise InputError(message)
-
-
-def listed(names: Sequence[Any]) -> str:
-    """List names in a message, the first twenty of them."""
-    shown = ", ".join(f"{name!r:.60}" for name in names[:20])
-    return shown if len(names) <= 20 else f"{shown}, ... ({len(names)} in all)"
-
-
-def different_names(names: Sequence[Any], size: int, what: str) -> tuple[Any, ...]:
-    """Check names the caller gave: as many as asked for, no two alike."""
-    try:
-        given = tuple(names)
-        set(given)
-    except TypeError as error:
-        message = f"{what} must be a list of names, such as text or numbers: {error}."
-        raise InputTypeError(message) from error
-    if len(given) != size or len(set(given)) != size:
-        message = (
-            f"{what} must be {size} different names, one for each of them: got {len(given)}, of "
-            f"which {len(set(given))} are different."
-        )
-        raise InputError(message)
-    return given

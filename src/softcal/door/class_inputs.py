@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.door import arrays, inputs
-from softcal.door.ballots import different_names
-from softcal.door.inputs import Names
-from softcal.door.rules import SUM_TOLERANCE
+from softcal.door.inputs import DEFAULT_NAMES
+from softcal.door.rules import DROP_OR_IMPUTE, SUM_TOLERANCE
 from softcal.door.votes import Votes
 from softcal.errors import InputError
 from softcal.parallel import in_order
@@ -23,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from softcal.door.arrays import Column
-    from softcal.door.inputs import FloatArray, Rows
+    from softcal.door.inputs import FloatArray, Names, Rows
 
     Result = TypeVar("Result")
 
-_DEFAULT_NAMES = Names()
 _ROWS_AT_ONCE = 1 << 16
 _NUMBERS_AT_ONCE = 1 << 17  # which the cache of a core holds
 
@@ -77,7 +75,7 @@ def class_rows(
     y_prob: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
-    names: Names = _DEFAULT_NAMES,
+    names: Names = DEFAULT_NAMES,
 ) -> ClassRows:
     """Check the kind and shape of labels and predictions of many classes."""
     y, p = _matrix(y_true, names.y_true), _matrix(y_prob, names.y_prob)
@@ -113,14 +111,14 @@ def _classes(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
     labels = y_true.classes if isinstance(y_true, Votes) else arrays.column_names(y_true)
     predictions = arrays.column_names(y_prob)
     if labels is None or predictions is None:
-        return different_names(labels or predictions or range(size), size, "classes")
+        return arrays.different_names(labels or predictions or range(size), size, "classes")
     if set(labels) == set(predictions) and list(labels) != list(predictions):
         message = (
             "y_true and y_prob must have their classes in the same order: y_true starts with "
             f"{labels[0]!r:.60}, y_prob with {predictions[0]!r:.60}. Reorder the columns."
         )
         raise InputError(message)
-    return different_names(labels, size, "classes")
+    return arrays.different_names(labels, size, "classes")
 
 
 def by_class(block: Column) -> FloatArray:
@@ -156,13 +154,12 @@ def _refuse_values(array: Column, name: str) -> None:
         return
     found = f"{bad} of {array.size} are not, the first is {name}[{first[0]}, {first[1]}]"
     if missing:
-        message = f"{name} must hold numbers in [0, 1]: {found}, which is missing. " + (
-            "Drop or impute those rows first; softcal never drops rows itself."
-        )
+        message = f"{name} must hold numbers in [0, 1]: {found}, which is missing. {DROP_OR_IMPUTE}"
     else:
-        message = f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. " + (
-            "If these are logits, take the softmax of each row; if counts of votes, give them as "
-            "such (softcal.Votes, --vote-columns)."
+        message = (
+            f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. If these are logits, "
+            "take the softmax of each row; if counts of votes, give them as such (softcal.Votes, "
+            "--vote-columns)."
         )
     raise InputError(message)
 

@@ -1,4 +1,4 @@
-"""The one door: array-likes become checked columns, and every message about bad data.
+"""The door for labels, predictions, weights and votes, a column of each.
 
 The check has two halves. `rows` looks at what costs nothing: kind, shape, length. The
 values themselves are checked by whoever reads them anyway (the kernel, in its one pass
@@ -47,7 +47,8 @@ class Names(NamedTuple):
     from_logits: str = FROM_LOGITS  # what makes a probability of a logit there
 
 
-_DEFAULT_NAMES = Names()
+DEFAULT_NAMES = Names()
+"""Those of the parameters, for whoever calls from Python."""
 
 
 class Rows(NamedTuple):
@@ -78,7 +79,7 @@ def rows(
     y_prob: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
-    names: Names = _DEFAULT_NAMES,
+    names: Names = DEFAULT_NAMES,
 ) -> Rows:
     """Check the kind, shape and length of the columns; leave the values unread.
 
@@ -102,7 +103,7 @@ def rows(
 
 
 def labels_of_votes(
-    y_true: npt.ArrayLike, n_votes: npt.ArrayLike | None = None, names: Names = _DEFAULT_NAMES
+    y_true: npt.ArrayLike, n_votes: npt.ArrayLike | None = None, names: Names = DEFAULT_NAMES
 ) -> tuple[npt.ArrayLike, npt.ArrayLike | None]:
     """Take votes apart into labels and numbers of votes; leave other labels as they are."""
     if not isinstance(y_true, Votes):
@@ -118,7 +119,7 @@ def labels_of_votes(
     return y_true.counts[:, 1] / y_true.totals, y_true.totals
 
 
-def refuse_votes_twice(n_votes: npt.ArrayLike | None, names: Names = _DEFAULT_NAMES) -> None:
+def refuse_votes_twice(n_votes: npt.ArrayLike | None, names: Names = DEFAULT_NAMES) -> None:
     """Refuse a number of votes beside votes, which have one."""
     if n_votes is not None:
         message = f"leave {names.n_votes} out: {names.y_true} are votes, which know their number."
@@ -150,6 +151,11 @@ def refuse(data: Rows) -> NoReturn:
     _refuse_broken(data.y_true, data.names.y_true, UNIT, data.names.from_logits)
     _refuse_broken(data.y_prob, data.names.y_prob, UNIT, data.names.from_logits)
     check_weights_and_votes(data)
+    refuse_changed()
+
+
+def refuse_changed() -> NoReturn:
+    """Raise because a value that broke a rule is not there any more."""
     message = "the data changed while it was being read; try again on a copy of it."
     raise InputError(message)
 
@@ -164,10 +170,14 @@ def check_weights_and_votes(data: Rows) -> None:
 
 def refuse_no_weight(data: Rows) -> NoReturn:
     """Raise because every weight is zero, which leaves no row to measure."""
-    name = data.names.sample_weight
+    refuse_zeros(data.names.sample_weight, data.y_prob.size)
+
+
+def refuse_zeros(name: str, rows: int) -> NoReturn:
+    """Raise because all weights of that name are zero."""
     message = (
-        f"{name} must have a positive value somewhere: all {data.y_prob.size} are 0, which "
-        f"leaves no row. Leave {name} out to count every row once."
+        f"{name} must have a positive value somewhere: all {rows} are 0, which leaves no row. "
+        f"Leave {name} out to count every row once."
     )
     raise InputError(message)
 
@@ -236,7 +246,7 @@ def _refuse_broken(
     array: Column,
     name: str,
     rules: tuple[Rule, ...],
-    from_logits: str = _DEFAULT_NAMES.from_logits,
+    from_logits: str = DEFAULT_NAMES.from_logits,
 ) -> None:
     for rule in rules:
         broken = _where(array, rule.broken)

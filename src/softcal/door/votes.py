@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.door import arrays
-from softcal.door.ballots import Ballots, different_names, listed, read_ballots
+from softcal.door.ballots import Ballots, read_ballots
+from softcal.door.rules import LARGEST_VOTES
 from softcal.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-_MOST_VOTES = 2**53  # beyond, a float64 cannot count
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -79,8 +78,8 @@ class Votes:
         _keep(
             self,
             counts=own,
-            classes=different_names(classes, own.shape[1], "classes"),
-            items=None if items is None else different_names(items, own.shape[0], "items"),
+            classes=arrays.different_names(classes, own.shape[1], "classes"),
+            items=None if items is None else arrays.different_names(items, own.shape[0], "items"),
             ballots=None,
             index=getattr(counts, "index", None) if hasattr(counts, "iloc") else None,
         )
@@ -176,7 +175,8 @@ class Votes:
         [[2, 1], [4, 0]]
         """
         if positive not in self.classes:
-            message = f"there is no class {positive!r:.60}: the classes are {listed(self.classes)}."
+            known = arrays.listed(self.classes)
+            message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
         k = self.classes.index(positive)
         own = self.counts[:, k]
@@ -252,7 +252,7 @@ class Votes:
         array([[0.667, 0.333],
                [0.25 , 0.75 ]])
         """
-        if not isinstance(pseudo_votes, Real) or not 0 < pseudo_votes < _MOST_VOTES:
+        if not isinstance(pseudo_votes, Real) or not 0 < pseudo_votes < LARGEST_VOTES:
             message = f"pseudo_votes must be above 0 and finite: got {pseudo_votes!r:.60}."
             raise InputError(message)
         more = self.counts + np.float64(pseudo_votes)
@@ -268,7 +268,7 @@ def _keep(votes: Votes, **fields: Any) -> None:
 
 def _checked(counts: arrays.Column) -> IntArray:
     numbers = counts.astype(np.float64)
-    bad = ~((numbers >= 0) & (numbers < _MOST_VOTES) & (numbers == np.floor(numbers)))
+    bad = ~((numbers >= 0) & (numbers < LARGEST_VOTES) & (numbers == np.floor(numbers)))
     if bad.any():
         row, column = divmod(int(bad.argmax()), bad.shape[1])
         message = (
@@ -277,11 +277,11 @@ def _checked(counts: arrays.Column) -> IntArray:
             "shares of votes, give them as such (y_true, --label-columns)."
         )
         raise InputError(message)
-    none = ~counts.any(axis=1)
-    if none.any():
+    without = ~counts.any(axis=1)
+    if without.any():
         message = (
-            f"every item must have a vote: {none.sum()} of {none.size} have none, the first is "
-            f"counts[{none.argmax()}]. Leave those items out, here and in the predictions."
+            f"every item must have a vote: {without.sum()} of {without.size} have none, the first "
+            f"is counts[{without.argmax()}]. Leave those items out, here and in the predictions."
         )
         raise InputError(message)
     return counts.astype(np.int64)

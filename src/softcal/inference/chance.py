@@ -12,7 +12,7 @@ from scipy.special import chdtrc, gammaincc, ndtri
 from softcal.inference.intervals import GapIntervals, refuse_bad_level
 from softcal.table.clusters import Clusters, joined_square
 from softcal.table.kernel import Sums
-from softcal.table.reliability import Reliability, refuse_no_table
+from softcal.table.reliability import Reliability, refuse_no_rows, refuse_no_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ class TestResult:
         The two questions it combines: is any bin off (a chi-square over bins), and are the
         predictions too high or low overall, or too extreme (two directions only)?
     statistic : float
-        The chi-square over bins.
+        The chi-square over bins; infinite where predictions of 0 or 1 are contradicted by labels.
     share : ndarray
         How much of the statistic each bin brings, adding up to 1 (0 everywhere if it is 0).
     """
@@ -66,7 +66,7 @@ def calibration_test(rel: Reliability) -> TestResult:
     1.0
     """
     refuse_no_table(rel, "calibration_test")
-    rel.smece  # noqa: B018  refuses an empty table
+    refuse_no_rows(rel)
     one = _tests(Sums(*(values[None, :] for values in rel.sums)), rel.clusters)
     return TestResult(
         float(one.pvalue[0]),
@@ -110,8 +110,8 @@ def consistency_band(
     (array([-0.09]), array([0.09]), array([-0.2]))
     """
     refuse_bad_level(level)
+    refuse_no_rows(rel)
     s = rel.sums
-    rel.smece  # noqa: B018  refuses an empty table
     scale = s.count.sum() / s.weight_sq.sum()
     hard = np.asarray(rel.has_hard_labels)
     variance = _calibrated_variance(s.prob_var * scale, s.residual_var * scale, hard) / scale
@@ -144,15 +144,15 @@ def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
     expected = s.prob_var * scale
     if clusters is not None:  # rows of a group are worth less than as many on their own
         expected = expected * s.weight_sq.sum() / clusters.weight.sum()
-    group = _groups_with_an_event(expected, s.count)
-    joined = _joiner(group)
+    pool = _pools_with_an_event(expected, s.count)
+    joined = _joiner(pool)
     residual = joined(s.residual * np.sqrt(scale))
     weight = joined(s.weight)
     mean_prob = joined(s.label + s.residual) / np.maximum(weight, 1e-300)
     noise = (
         _independent_noise(s, scale, joined)
         if clusters is None
-        else _grouped_noise(s, clusters, float(scale[0, 0]), group[0], joined(expected))
+        else _grouped_noise(s, clusters, float(scale[0, 0]), pool[0], joined(expected))
     )
     known = noise.variance > _NO_VARIANCE
     safe = np.where(known, noise.variance, 1.0)
@@ -161,10 +161,10 @@ def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
 
     p_bins = _chance_of_bins(statistic, known, noise, safe)
     p_trend = _chance_of_trend(residual, noise, mean_prob, weight)
-    alone = group.max(axis=1) == 0
+    alone = pool.max(axis=1) == 0
     if alone.any():
         p_trend = np.where(alone, _trend_of_bins(s, clusters, scale, expected), p_trend)
-    # One group has nothing to add to its trend; a p of 1 would only outweigh it.
+    # One pool has nothing to add to its trend; a p of 1 would only outweigh it.
     pvalue = np.where(alone, p_trend, _combined(p_bins, p_trend))
     # p is 0 or 1, and a label contradicts it: no calibrated model could have done that
     contradicted = (~known & (np.abs(residual) > _NO_VARIANCE)) | (joined(_contradicted(s)) > 0)
@@ -176,7 +176,7 @@ def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
     for array in (p_bins, p_trend, pvalue):
         array[impossible], array[perfect] = 0.0, 1.0
     terms = np.where(impossible[:, None], contradicted, terms)
-    share = _by_bin(terms, np.abs(s.residual), group, joined)
+    share = _by_bin(terms, np.abs(s.residual), pool, joined)
     return _Tests(pvalue, p_bins, p_trend, np.where(impossible, np.inf, statistic), share)
 
 
@@ -189,9 +189,9 @@ def _contradicted(s: Sums) -> FloatArray:
 def _trend_of_bins(
     s: Sums, clusters: Clusters | None, scale: FloatArray, expected: FloatArray
 ) -> FloatArray:
-    """Test the trend over the bins themselves, where too few events made one group of them all.
+    """Test the trend over the bins themselves, where too few events made one pool of them all.
 
-    In one group errors of both signs would cancel, however large they are.
+    In one pool errors of both signs would cancel, however large they are.
     """
     noise = (
         _independent_noise(s, scale, lambda values: values)
@@ -226,11 +226,11 @@ def _grouped_noise(
     s: Sums,
     clusters: Clusters,
     scale: float,
-    group: npt.NDArray[np.intp],
+    pool: npt.NDArray[np.intp],
     events: FloatArray,
 ) -> _Noise:
     """Take the variance from the groups' sums, whatever the labels; one table only."""
-    starts = np.unique(group, return_index=True)[1]
+    starts = np.unique(pool, return_index=True)[1]
 
     def joined(square: FloatArray) -> FloatArray:
         out = np.zeros_like(square)
@@ -269,40 +269,40 @@ def _calibrated_variance(
     return np.where(hard, events, _shrunk(own, pooled, events))
 
 
-def _groups_with_an_event(events: FloatArray, count: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Join neighbouring bins, left to right, until each group expects at least one event."""
+def _pools_with_an_event(events: FloatArray, count: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Join neighbouring bins, left to right, until each pool expects at least one event."""
     return np.array(
         [
-            _groups_of_one(*both)
+            _pools_of_one(*both)
             for both in zip(events.tolist(), count.astype(bool).tolist(), strict=True)
         ],
         dtype=np.intp,
     )
 
 
-def _groups_of_one(events: list[float], filled: list[bool]) -> list[int]:
+def _pools_of_one(events: list[float], filled: list[bool]) -> list[int]:
     # Plain numbers: for the few bins of one table that is quicker than arrays.
     last = max(b for b, has_rows in enumerate(filled) if has_rows)
-    group, current, expected = [], 0, 0.0
+    pool, current, expected = [], 0, 0.0
     for b, more in enumerate(events):
-        group.append(current)
+        pool.append(current)
         expected += more
         if expected >= 1 and b < last:
             current, expected = current + 1, 0.0
     if expected < 1 and current > 0:  # what is left joins its neighbour
-        group = [min(number, current - 1) for number in group]
-    return group
+        pool = [min(number, current - 1) for number in pool]
+    return pool
 
 
-def _joiner(group: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
-    """Give a function that adds up the bins of each group; places beyond the last group are 0."""
-    if (group == np.arange(group.shape[1])).all():  # with many rows nothing is joined
+def _joiner(pool: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
+    """Give a function that adds up the bins of each pool; places beyond the last pool are 0."""
+    if (pool == np.arange(pool.shape[1])).all():  # with many rows nothing is joined
         return lambda values: values
-    place = (group + np.arange(len(group))[:, None] * group.shape[1]).ravel()
+    place = (pool + np.arange(len(pool))[:, None] * pool.shape[1]).ravel()
 
     def joined(values: FloatArray) -> FloatArray:
-        out = np.bincount(place, values.ravel(), group.size).astype(np.float64)
-        return out.reshape(group.shape)
+        out = np.bincount(place, values.ravel(), pool.size).astype(np.float64)
+        return out.reshape(pool.shape)
 
     return joined
 
@@ -310,7 +310,7 @@ def _joiner(group: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
 def _chance_of_bins(
     statistic: FloatArray, known: npt.NDArray[np.bool_], noise: _Noise, safe: FloatArray
 ) -> FloatArray:
-    """Match a chi-square to the mean and variance of the statistic over groups."""
+    """Match a chi-square to the mean and variance of the statistic over pools."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         sparse = noise.dispersion * (1 / noise.events - 6 / noise.size)
         spread = np.maximum(2 + sparse, 2 * (1 - 1 / noise.size))
@@ -337,7 +337,7 @@ def _chance_of_trend(
         d = d + c[0] @ shared[:, 1]
     a = np.maximum(a, 1e-300)
     determinant = a * d - b**2
-    flat = determinant <= 1e-12 * a**2  # one group, or all alike: only the level can be tested
+    flat = determinant <= 1e-12 * a**2  # one pool, or all alike: only the level can be tested
     both = (d * level**2 - 2 * b * level * tilt + a * tilt**2) / np.where(flat, 1.0, determinant)
     out: FloatArray = np.where(flat, chdtrc(1, level**2 / a), chdtrc(2, np.maximum(both, 0.0)))
     return out
@@ -356,11 +356,11 @@ def _combined(first: FloatArray, second: FloatArray) -> FloatArray:
 def _by_bin(
     terms: FloatArray,
     weight: FloatArray,
-    group: npt.NDArray[np.intp],
+    pool: npt.NDArray[np.intp],
     joined: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Share out what each group brings over its bins, by the size of their residuals."""
+    """Share out what each pool brings over its bins, by the size of their residuals."""
     total = np.maximum(terms.sum(axis=1, keepdims=True), 1e-300)
-    mass = np.maximum(np.take_along_axis(joined(weight), group, axis=1), 1e-300)
-    out: FloatArray = np.take_along_axis(terms / total, group, axis=1) * weight / mass
+    mass = np.maximum(np.take_along_axis(joined(weight), pool, axis=1), 1e-300)
+    out: FloatArray = np.take_along_axis(terms / total, pool, axis=1) * weight / mass
     return out

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from softcal.table.clusters import Clusters
     from softcal.table.kernel import Sums
 
-
 ABOVE_ITS_INTERVAL = (
     "Where bins hold few rows, noise pushes SMECE up, here above its own interval, which is for "
     "the SMECE of unlimited data: use fewer bins."
@@ -87,6 +86,7 @@ def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
     Returns
     -------
     Interval
+        From 0 to 1, with a note that says so, where the table has one row or one group only.
 
     Examples
     --------

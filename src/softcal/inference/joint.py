@@ -195,7 +195,7 @@ def _cross_sums(rows_a: Rows, rows_b: Rows, bins: Bins) -> FloatArray:
     cross = np.zeros(n_bins * n_bins)
     for (p_a, y_a, w), (p_b, y_b, _) in zip(rows_a.blocks(), rows_b.blocks(), strict=True):
         product = (p_a - y_a) * (p_b - y_b)
-        cell = bins._locate(p_a) * n_bins + bins._locate(p_b)  # noqa: SLF001
+        cell = bins.guide.locate(p_a) * n_bins + bins.guide.locate(p_b)
         cross += np.bincount(cell, product if w is None else w * w * product, n_bins * n_bins)
     return cross.reshape(n_bins, n_bins)
 

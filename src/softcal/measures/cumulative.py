@@ -19,6 +19,7 @@ from scipy.special import ndtr
 from softcal.door import inputs
 from softcal.errors import InputError
 from softcal.table.distinct import distinct
+from softcal.table.reliability import refuse_no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,7 +158,7 @@ def _walk(
 
 
 def _walk_over(rel: Reliability) -> tuple[FloatArray, float]:
-    rel.smece  # noqa: B018  refuses an empty table
+    refuse_no_rows(rel)
     if rel.clusters is not None:
         message = (
             "the test takes rows as independent, and this table was built with groups. Look "

@@ -13,7 +13,7 @@ from softcal.door import inputs
 from softcal.door.inputs import Names
 from softcal.errors import BinMismatchError, InputError
 from softcal.table.bins import Bins, BinsLike
-from softcal.table.reliability import Reliability, from_rows
+from softcal.table.reliability import Reliability, from_rows, refuse_no_rows
 
 if TYPE_CHECKING:
     from softcal.door.inputs import Rows
@@ -85,7 +85,7 @@ class ReliabilityBounds:
         \[ \frac1n \sum_b \max(0, a_b, -c_b) \le \mathrm{SMECE}
            \le \frac1n \sum_b \max(|a_b|, |c_b|) \]
         """
-        self.low.smece  # noqa: B018  refuses an empty table
+        refuse_no_rows(self.low)
         least, most = self.high.sums.residual, self.low.sums.residual
         nearest = np.maximum(np.maximum(least, -most), 0.0)
         furthest = np.maximum(np.abs(least), np.abs(most))

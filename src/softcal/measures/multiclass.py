@@ -17,7 +17,7 @@ from softcal.door.class_inputs import ClassRows, class_rows, refuse
 from softcal.parallel import in_order
 from softcal.table.bins import Bins
 from softcal.table.class_kernel import class_sums
-from softcal.table.kernel import LARGE, readable
+from softcal.table.kernel import LARGE, loop_ready
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def classwise_reliability(
         votes then go into every interval. Numbers of classes are refused; pass
         `numpy.eye(n_classes)[numbers]`.
     y_prob : array-like of shape (items, classes)
-        Predictions that sum to 1 for each item, to 1e-6.
+        Predictions that sum to 1 for each item, to 1e-3: room for half precision.
     bins, sample_weight, n_votes
         As in `reliability`; the same for every class.
 
@@ -175,7 +175,7 @@ def _compiled_top(data: ClassRows, probability: FloatArray, mass: FloatArray) ->
     from softcal.table.compiled import top_of_rows
 
     def work(part: slice) -> bool:
-        p, y = readable(data.y_prob[part]), readable(data.y_true[part])
+        p, y = loop_ready(data.y_prob[part]), loop_ready(data.y_true[part])
         return bool(top_of_rows(p, y, probability[part], mass[part]))
 
     work(slice(0))  # compile before the threads start

@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 from softcal.door import inputs
 from softcal.errors import InputError
 from softcal.table.lattice import CELLS, residual_lattice, spread
+from softcal.table.reliability import refuse_no_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -116,7 +117,7 @@ def smooth_ece_from_table(rel: Reliability) -> float:
     >>> round(smooth_ece_from_table(fine), 6)
     0.1
     """
-    rel.smece  # noqa: B018  refuses an empty table
+    refuse_no_rows(rel)
     filled = rel.count > 0
     width = np.diff(rel.bins.edges)[filled]
     wide = width > _WIDEST_BIN * (1 + 1e-9)  # more than the rounding of edges

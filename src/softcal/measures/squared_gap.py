@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softcal.table.reliability import Reliability, reliability
+from softcal.table.reliability import Reliability, refuse_no_rows, reliability
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -67,7 +67,7 @@ def squared_gap_debiased_from_table(rel: Reliability) -> float:
     >>> round(squared_gap_debiased_from_table(rel), 4)
     -0.0133
     """
-    rel.smece  # noqa: B018  refuses an empty table
+    refuse_no_rows(rel)
     s = rel.sums
     pairs = s.weight**2 - s.weight_sq
     several = pairs > _ROUNDING * s.weight**2

@@ -78,5 +78,5 @@ def _score(x: FloatArray, e: FloatArray, k: float, bins: Bins) -> FloatArray:
     hard = (x >= 0).astype(np.float64)
     out = np.empty((len(models), len(READINGS), len(METRICS), len(x)))
     for p, scored in zip(models.values(), out, strict=True):
-        residual_scores(p, models["A"], hard, bins.edges, bins._guide, scored)  # noqa: SLF001
+        residual_scores(p, models["A"], hard, bins.edges, bins.guide.starts, scored)
     return out.transpose(1, 2, 0, 3)

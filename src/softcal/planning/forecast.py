@@ -213,21 +213,21 @@ def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) ->
         return np.broadcast_to(items * per_item, residual.shape)
 
     soft = votes == 0 or (votes > 1 and bool(a.vote_var.any()))
-    none = np.zeros(residual.shape)
+    zeros = np.zeros(residual.shape)
     return Sums(
         count=each(a.share),  # type: ignore[arg-type]  # expected, so not whole
         weight=each(a.share),
         weight_sq=each(a.share),
-        label=none,
+        label=zeros,
         residual=residual,
         residual_sq=each(square),
         residual_var=each(square),
         prob_var=each(a.prob_var),
-        label_var=none + soft,  # only whether there are soft labels matters
-        votes=none,
-        repeated=none,
-        vote_floor=each(a.prob_var / votes) if votes else none,
-        vote_noise=none,
+        label_var=zeros + soft,  # only whether there are soft labels matters
+        votes=zeros,
+        repeated=zeros,
+        vote_floor=each(a.prob_var / votes) if votes else zeros,
+        vote_noise=zeros,
     )
 
 

@@ -1,7 +1,6 @@
-r"""What a first table says of later ones: gaps without the noise, and whose noise it is.
+"""What a first table says of later ones: gaps without the noise, and whose noise it is.
 
-The label of an item is the share of \(m\) votes, each cast with the item's own probability
-\(y^*\). Then \(E(p - k/m)^2 = E(p - y^*)^2 + E\,y^*(1 - y^*)/m\), an item's part and a vote's part.
+A squared residual has an item's part and a vote's part; `softcal.planning.forecast` says which.
 """
 
 from __future__ import annotations
@@ -66,11 +65,11 @@ def _shrinkage(s: Sums) -> float:
 
 def _split_by_votes(s: Sums) -> tuple[FloatArray, FloatArray, int | None]:
     """Tell the items' part of the squared residuals from the votes'; sums over rows, per bin."""
-    squares, none = s.residual_var, np.zeros_like(s.residual_var)
+    squares, zeros = s.residual_var, np.zeros_like(s.residual_var)
     if not s.votes.any():
-        return squares, none, 0 if s.label_var.any() else 1
+        return squares, zeros, 0 if s.label_var.any() else 1
     if not s.repeated.any():
-        return squares, none, 1
+        return squares, zeros, 1
     # y(1-y) m/(m-1) is unbiased for y*(1-y*); a row of one vote says nothing of it, and bins
     # that have only such rows borrow the others' mean.
     seen = s.label_var + s.vote_noise

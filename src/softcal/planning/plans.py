@@ -161,6 +161,7 @@ def plan_budget(
     Returns
     -------
     Plan
+        At least 50 items, and as many as the budget buys with that number of votes.
 
     Examples
     --------
@@ -223,6 +224,7 @@ def plan_difference(
     Returns
     -------
     DifferencePlan
+        At least 50 items, and the power they have.
 
     Examples
     --------

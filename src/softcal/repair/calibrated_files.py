@@ -14,7 +14,7 @@ import numpy as np
 from softcal.errors import InputError
 from softcal.reading import readable, refuse_utf_16
 from softcal.sources.files import refuse_overwriting
-from softcal.sources.foreign_text import separator_hint
+from softcal.sources.foreign_text import MARKS, separator_hint
 from softcal.sources.pieces import Wanted, refuse_unknown
 from softcal.writing import written_whole
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from softcal.door.inputs import FloatArray
     from softcal.repair.maps.base import CalibrationMap
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = {".parquet", ".pq"}
 _ROWS_AT_ONCE = 1 << 16
-_MARK = "\ufeff"  # with which spreadsheets start a file of UTF-8
+_BYTE_ORDER_MARK = "\ufeff"  # with which spreadsheets start a file of UTF-8
 
 SUFFIX = "_calibrated"
 
@@ -54,7 +53,7 @@ def write_calibrated(
         If a file cannot be read or written, a column is absent, or a new one is there already.
     """
     for path in (source, target):
-        if path.suffix.lower() not in {*_SEPARATORS, *_PARQUET}:
+        if path.suffix.lower() not in {*MARKS, *_PARQUET}:
             message = (
                 f"cannot tell the format of {path.name!r}: the name must end in .csv, .tsv or "
                 ".parquet."
@@ -81,7 +80,7 @@ def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
 
 
 def _is_text(path: Path) -> bool:
-    return path.suffix.lower() in _SEPARATORS
+    return path.suffix.lower() in MARKS
 
 
 def _calibrated(
@@ -98,7 +97,7 @@ def _calibrated(
 
 
 def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) -> None:
-    hint = separator_hint(present, _SEPARATORS[path.suffix.lower()]) if _is_text(path) else ""
+    hint = separator_hint(present, MARKS[path.suffix.lower()]) if _is_text(path) else ""
     refuse_unknown(Wanted(tuple(columns)), list(present), path.name, hint)
     for name in columns:
         if name + SUFFIX in present:
@@ -113,7 +112,7 @@ def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) 
 
 
 def _text(calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path) -> int:
-    separator = _SEPARATORS[source.suffix.lower()]
+    separator = MARKS[source.suffix.lower()]
     with target.open("w", encoding="utf-8", newline="") as out:
         records = _reading(source, _records(source, separator))
         raw, header = next(records, ("", []))
@@ -143,8 +142,8 @@ def _records(source: Path, separator: str) -> Iterator[tuple[str, list[str]]]:
             yield line
 
     with source.open(encoding="utf-8", newline="") as lines:
-        if lines.read(1) == _MARK:
-            taken.append(_MARK)
+        if lines.read(1) == _BYTE_ORDER_MARK:
+            taken.append(_BYTE_ORDER_MARK)
         else:
             lines.seek(0)
         for cells in csv.reader(remembered(), delimiter=separator, strict=True):
@@ -216,7 +215,7 @@ def _opened(source: Path) -> tuple[Any, Iterator[Any]]:
         from pyarrow import csv as arrow_csv
 
         parse = arrow_csv.ParseOptions(
-            delimiter=_SEPARATORS[source.suffix.lower()], newlines_in_values=True
+            delimiter=MARKS[source.suffix.lower()], newlines_in_values=True
         )
         reader = arrow_csv.open_csv(source, parse_options=parse)
         return reader.schema, iter(reader)
@@ -230,7 +229,7 @@ def _writer(target: Path, schema: Any) -> Any:
     if _is_text(target):
         from pyarrow import csv as arrow_csv
 
-        options = arrow_csv.WriteOptions(delimiter=_SEPARATORS[target.suffix.lower()])
+        options = arrow_csv.WriteOptions(delimiter=MARKS[target.suffix.lower()])
         return arrow_csv.CSVWriter(target, schema, write_options=options)
     import pyarrow.parquet as pq
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from softcal.door import inputs
 from softcal.door.class_inputs import class_rows
-from softcal.door.inputs import Names, Rows
+from softcal.door.inputs import DEFAULT_NAMES
 from softcal.errors import InputError, InputTypeError
 from softcal.inference.intervals import Interval, smece_interval
 from softcal.measures import metrics
@@ -27,14 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from softcal.door.class_inputs import ClassRows
-    from softcal.door.inputs import FloatArray
+    from softcal.door.inputs import FloatArray, Names, Rows
     from softcal.repair.maps.base import CalibrationMap
     from softcal.table.bins import BinsLike
 
 BINARY_METHODS = tuple(name for name, map_ in MAPS.items() if 1 in map_.dimensions)
 CLASS_METHODS = tuple(name for name, map_ in MAPS.items() if 2 in map_.dimensions)
-
-_NAMES = Names()
 
 
 @dataclass(frozen=True)
@@ -132,6 +130,7 @@ def repair_preview(
     Returns
     -------
     RepairPreview
+        The predictions as they are, each method on held-out rows, and which does best.
 
     Examples
     --------
@@ -239,7 +238,7 @@ def fit_map(
     y_prob: npt.ArrayLike,
     *,
     sample_weight: npt.ArrayLike | None = None,
-    names: Names = _NAMES,
+    names: Names = DEFAULT_NAMES,
 ) -> CalibrationMap:
     """Fit one method of those in `softcal.repair.maps` to all rows."""
     data = fitting_data(y_prob, y_true, sample_weight, names)

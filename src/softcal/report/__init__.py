@@ -10,7 +10,7 @@ from softcal.errors import InputTypeError
 from softcal.extras import naming_the_extra
 from softcal.report.parts import part_of_classes, parts_of_columns
 from softcal.sources.pieces import SLICES
-from softcal.sources.tally import Roles
+from softcal.sources.roles import Roles
 
 if TYPE_CHECKING:
     import os

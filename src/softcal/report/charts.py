@@ -9,10 +9,10 @@ from typing import Any
 
 import altair as alt
 
-COLOURS = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F6000", "#882255",
-)  # fmt: skip
-"""Okabe and Ito's colours, which the colour-blind can tell apart, and two more."""
+from softcal.plot import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+
+COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, "#7F6000", "#882255")
+"""Those of our other diagrams, but for black, which a dark page would hide; and two more."""
 
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "stroke", "wedge")
 

@@ -84,7 +84,7 @@ def gather(parts: Iterable[Part], fine: Bins, bins: Bins, sample: Sample) -> Tab
     for part in parts:
         sample.add(part.soft)
         rows = next(iter(part.soft.values()))
-        if rows.sample_weight is None or rows.sample_weight.any():
+        if _have_weight(rows):
             tables = _tables(part, fine, bins)
             found = tables if found is None else found.plus(tables)
     if found is None and sample.seen:
@@ -117,10 +117,14 @@ def _tables(part: Part, fine: Bins, bins: Bins) -> Tables:
     if part.by is not None:
         for value, at in _slices(part.by, next(iter(rows.values())).y_true.size):
             some = {name: _some(columns, at) for name, columns in rows.items()}
-            first = next(iter(some.values()))
-            if first.sample_weight is None or first.sample_weight.any():
+            if _have_weight(next(iter(some.values()))):
                 slices[value] = {name: from_rows(r, bins) for name, r in some.items()}
     return Tables(soft, hard, joint, slices)
+
+
+def _have_weight(rows: Rows) -> bool:
+    """Whether any of the rows counts: no table can be made of those that do not."""
+    return rows.sample_weight is None or bool(rows.sample_weight.any())
 
 
 def _some(rows: Rows, at: npt.NDArray[np.intp]) -> Rows:

@@ -1,5 +1,5 @@
-// SMECE and its interval from the sums of a table: softcal/inference, said again for the
-// browser. The tests hold the two against each other.
+// SMECE and its interval from the sums of a table: folded.py, gaps.py and intervals.py of
+// softcal/inference, said again for the browser. The tests hold the two against each other.
 "use strict";
 
 const softcal = (() => {

@@ -102,68 +102,83 @@ def _models(tables: Tables, bins: Bins, level: float, about: About) -> list[_Mod
 def _page(
     tables: Tables, models: list[_Model], sample: Sample, about: About, bins: Bins, level: float
 ) -> str:
+    """Fill the template with words and numbers, tables for the script, and the script itself."""
     import jinja2
     import vl_convert
     from markupsafe import Markup
 
+    own = files("softcal.report")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
+    template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
+    choices = _choices(len(next(iter(tables.soft.values())).bins), len(bins))
+    script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
+    return template.render(
+        **_said(tables, models, sample, about, bins, level),
+        choices=choices,
+        start=choices.index(len(bins)),
+        # Not escaped, for they are ours; but no text from the data may end the script they are in.
+        data=Markup(_in_script(json.dumps(_drawn(tables, choices, level), allow_nan=False))),  # noqa: S704
+        charts=Markup(_in_script(json.dumps(charts(list(tables.soft))))),  # noqa: S704
+        css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
+        vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+    )
+
+
+def _said(
+    tables: Tables, models: list[_Model], sample: Sample, about: About, bins: Bins, level: float
+) -> dict[str, Any]:
+    """Give the words and numbers of the page that do not change when its reader chooses."""
     from softcal import __version__
 
     first = next(iter(tables.soft.values()))
-    choices = _choices(len(first.bins), len(bins))
     pairs = _pairs(tables, level)
     slices = _slices(tables, bins, level)
     # A map of the predicted class's probability alone would not give probabilities of classes.
     repairs = (
         [] if about.kind == TOP_LABEL else repair_panel(sample, list(tables.soft), bins, level)
     )
-    data = {
+    return {
+        "title": about.title,
+        "kind": about.kind,
+        "version": __version__,
+        "n": first.n,
+        "label": about.label,
+        "soft_labels": not first.has_hard_labels,
+        "level": f"{100 * level:g} %",
+        "models": models,
+        "above": ABOVE_ITS_INTERVAL,
+        "bins": len(bins),
+        "pairs": pairs,
+        "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
+        "repairs": repairs,
+        "repair_reach": _reach(repairs),
+        "by": about.by,
+        "slices": slices,
+        "n_slice_intervals": len(tables.slices) * len(tables.soft),
+        "slice_reach": _reach(slices),
+        "how": _how(first, list(tables.soft), about, bins, sample.seen - first.n),
+    }
+
+
+def _reach(parts: list[dict[str, Any]]) -> float:
+    """Give the end of the scale on which the intervals of all rows are drawn."""
+    return max((row["high"] for part in parts for row in part["rows"]), default=1) or 1
+
+
+def _drawn(tables: Tables, choices: list[int], level: float) -> dict[str, Any]:
+    """Give what the script computes the pictures from."""
+    return {
         "level": level,
         "choices": choices,
         "student": _student(level),
         "models": [
-            {
-                "name": name,
-                "soft": tables.soft[name].to_dict(),
-                "hard": tables.hard[name].to_dict(),
-            }
-            for name in tables.soft
+            {"name": name, "soft": soft.to_dict(), "hard": tables.hard[name].to_dict()}
+            for name, soft in tables.soft.items()
         ],
     }
-    own = files("softcal.report")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
-    )
-    template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
-    script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
-    return template.render(
-        title=about.title,
-        kind=about.kind,
-        version=__version__,
-        n=first.n,
-        label=about.label,
-        soft_labels=not first.has_hard_labels,
-        level=f"{100 * level:g} %",
-        models=models,
-        choices=choices,
-        above=ABOVE_ITS_INTERVAL,
-        start=choices.index(len(bins)),
-        bins=len(bins),
-        pairs=pairs,
-        pair_reach=max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
-        repairs=repairs,
-        repair_reach=max((r["high"] for part in repairs for r in part["rows"]), default=1) or 1,
-        by=about.by,
-        slices=slices,
-        n_slice_intervals=len(tables.slices) * len(tables.soft),
-        slice_reach=max((r["high"] for s in slices for r in s["rows"]), default=1) or 1,
-        how=_how(first, list(tables.soft), about, bins, sample.seen - first.n),
-        # Not escaped, for they are ours; but no text from the data may end the script they are in.
-        data=Markup(_in_script(json.dumps(data, allow_nan=False))),  # noqa: S704
-        charts=Markup(_in_script(json.dumps(charts(list(tables.soft))))),  # noqa: S704
-        css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-        vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-    )
 
 
 def _shown(value: object) -> object:

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from softcal.door import inputs
 from softcal.door.class_inputs import class_rows
-from softcal.door.inputs import Names
 from softcal.errors import InputError
 from softcal.measures import metrics
 from softcal.measures.multiclass import top_label_rows
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal.door.inputs import Rows
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
 MAX_MODELS = 8
 
@@ -43,7 +41,7 @@ def parts_of_columns(
     roles.refuse_impossible()
     _refuse_many(len(roles.y_prob))
     for batch in batches:
-        soft = {name: _rows(batch, roles, name) for name in roles.y_prob}
+        soft = {name: roles.rows(batch, name) for name in roles.y_prob}
         hard = {
             name: rows._replace(y_true=metrics.harden(rows.y_true)) for name, rows in soft.items()
         }
@@ -65,18 +63,6 @@ def part_of_classes(
         agree = data.y_true.argmax(axis=1) == data.y_prob.argmax(axis=1)
         hard[name] = rows._replace(y_true=agree.astype(np.float64))
     return Part(soft, hard, by)
-
-
-def _rows(batch: Mapping[str, npt.ArrayLike], roles: Roles, pred: str) -> Rows:
-    weight, votes = roles.sample_weight, roles.n_votes
-    names = Names(roles.y_true, pred, weight or "", str(votes))
-    return inputs.rows(
-        batch[roles.y_true],
-        batch[pred],
-        None if weight is None else batch[weight],
-        batch[votes] if isinstance(votes, str) else votes,
-        names,
-    )
 
 
 def _refuse_many(models: int) -> None:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcal.door import inputs
+from softcal.door.inputs import as_float64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softcal.door.arrays import Column
     from softcal.door.inputs import FloatArray, Rows
 
 MOST_ROWS = 200_000
@@ -35,11 +34,12 @@ class Sample:
         # The rows of least key are kept, so every row has the same chance.
         columns = {"key": self._rng.random(first.y_true.size)}
         for name, each in rows.items():
-            columns[f"y {name}"], columns[f"p {name}"] = _float(each.y_true), _float(each.y_prob)
+            columns[f"y {name}"] = as_float64(each.y_true)
+            columns[f"p {name}"] = as_float64(each.y_prob)
         if first.sample_weight is not None:
-            columns["w"] = _float(first.sample_weight)
+            columns["w"] = as_float64(first.sample_weight)
         if first.n_votes is not None:
-            columns["m"] = _float(first.n_votes)
+            columns["m"] = as_float64(first.n_votes)
         if self._kept:
             columns = {k: np.concatenate((self._kept[k], v)) for k, v in columns.items()}
         if columns["key"].size > self._most:
@@ -56,7 +56,3 @@ class Sample:
             sample_weight=kept.get("w"),
             n_votes=kept.get("m"),
         )
-
-
-def _float(values: Column) -> FloatArray:
-    return inputs.as_float64(values)

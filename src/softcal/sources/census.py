@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from softcal.door.inputs import as_float64
+from softcal.door.inputs import as_float64, refuse_changed
 from softcal.door.rules import MISSING, Rule, Spread
 from softcal.errors import InputError
 from softcal.sources.pieces import SLICES, Piece, rows_of
@@ -66,8 +66,7 @@ class Census:
                 count, first = self._broken[name, rule.must]
                 if count:
                     raise InputError(rule.message(name, count, rows, first, self._spread[name]))
-        message = "the data changed while it was being read; try again on a copy of it."
-        raise InputError(message)
+        refuse_changed()
 
 
 def _first(value: float, row: int, place: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from softcal.sources.batches import Paths, Progress
     from softcal.sources.pieces import Batch
-    from softcal.sources.tally import Roles
+    from softcal.sources.roles import Roles
 
 
 def checked_batches(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softcal.errors import InputError
 from softcal.reading import readable, refuse_utf_16
-from softcal.sources.foreign_text import separator_hint
+from softcal.sources.foreign_text import MARKS, separator_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +93,7 @@ def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[s
 
 def names_of_columns(path: Path) -> list[str]:
     """Read the names of a file's columns, and nothing else of it."""
-    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    mark = MARKS.get(path.suffix.lower(), ",")
     try:
         with readable(path):
             names = _names(path, mark)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal.door.rules import (
+    DROP_OR_IMPUTE,
     LARGEST_VOTES,
     LARGEST_WEIGHT,
     MISSING,
@@ -25,11 +26,12 @@ from softcal.door.rules import (
 )
 from softcal.errors import InputError, InputTypeError
 from softcal.sources.pieces import refuse_type, refuse_unknown
-from softcal.sources.tally import Key, Roles, Tables, refuse_many_slices, refuse_nothing
+from softcal.sources.tally import Key, Tables, refuse_many_slices, refuse_nothing
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
 
 if TYPE_CHECKING:
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
 
 MAX_EDGES = 256
@@ -262,8 +264,7 @@ def _tables(found: list[dict[str, Any]], roles: Roles, bins: Bins) -> Tables:
     nameless = sum(row["rows"] for row in found if row.get(_BY) != row.get(_BY))
     if nameless:  # NaN, which engines take for a value
         message = (
-            f"{roles.by} must have no missing values: {int(nameless)} are NaN. Drop or impute "
-            "those rows first; softcal never drops rows itself."
+            f"{roles.by} must have no missing values: {int(nameless)} are NaN. {DROP_OR_IMPUTE}"
         )
         raise InputError(message)
     sums: dict[Key, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Text with other marks than ours: a guess for the message, never for the reading."""
+"""The marks between cells, and text with others: a guess for the message, never for the reading."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MARKS = {".csv": ",", ".tsv": "\t"}
+"""What separates the cells of a text file, by the end of its name."""
+
 _NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-_SUFFIXES = {",": ".csv", "\t": ".tsv"}
+_SUFFIXES = {mark: suffix for suffix, mark in MARKS.items()}
 
 
 def separator_hint(names: Sequence[str], mark: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
 from softcal.reading import readable, refuse_utf_16
-from softcal.sources.foreign_text import decimal_hint, separator_hint
+from softcal.sources.foreign_text import MARKS, decimal_hint, separator_hint
 from softcal.sources.lines import line_ends, whole_lines
 from softcal.sources.pieces import (
     Batch,
@@ -32,7 +32,6 @@ _BLOCK_BYTES = 1 << 22
 _GROUP_VALUES = 1 << 23
 _BATCH_VALUES = 1 << 21
 _STREAM_BYTES = 1 << 18
-_CSV_MARKS = {".csv": ",", ".tsv": "\t"}
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
@@ -161,7 +160,7 @@ def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
 def _csv(path: Path, wanted: Wanted) -> Iterator[_Part]:
     from pyarrow import csv
 
-    mark = _CSV_MARKS[kind(path)]
+    mark = MARKS[kind(path)]
     parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
     blocks = _text_blocks(path)
     first, size = next(blocks, (b"", 0))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, overload
 from softcal.errors import InputError, InputTypeError
 from softcal.extras import naming_the_extra
 from softcal.sources.batches import all_pieces, files_of
-from softcal.sources.tally import Roles, Tables, sorting_key, tally
+from softcal.sources.roles import Roles
+from softcal.sources.tally import Tables, sorting_key, tally
 from softcal.table.bins import Bins, BinsLike
 
 if TYPE_CHECKING:

@@ -9,70 +9,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal import parallel
-from softcal.door.inputs import Names, Rows
-from softcal.door.rules import LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
+from softcal.door.inputs import Names, Rows, refuse_zeros
 from softcal.errors import InputError
 from softcal.sources.census import Census, missing_values
-from softcal.sources.pieces import SLICES, Batch, Piece, Wanted, rows_of
+from softcal.sources.pieces import SLICES, Batch, Piece, rows_of
 from softcal.table import kernel
 from softcal.table.reliability import Reliability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
 
 MAX_SLICES = 10_000
 """How many values the column of slices may have: each has a table of its own in memory."""
 
-
 HALF = 0.5
 """Labels above it are hardened to 1, for the usual ECE beside the SMECE."""
-
-
-class Roles(NamedTuple):
-    """Which column plays which part."""
-
-    y_true: str
-    y_prob: tuple[str, ...]
-    sample_weight: str | None = None
-    n_votes: str | int | None = None
-    by: str | None = None
-
-    @property
-    def wanted(self) -> Wanted:
-        """The columns to read."""
-        optional = (self.sample_weight, self.n_votes)
-        named = [name for name in optional if isinstance(name, str)]
-        return Wanted((self.y_true, *self.y_prob, *named), self.by)
-
-    @property
-    def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
-        """What the values of each column must be, in the order in which they are looked at."""
-        found: list[tuple[str, tuple[Rule, ...]]] = [
-            (name, UNIT) for name in (self.y_true, *self.y_prob)
-        ]
-        if self.sample_weight is not None:
-            found.append((self.sample_weight, WEIGHT))
-        if isinstance(self.n_votes, str):
-            found.append((self.n_votes, VOTES))
-        return found if self.by is None else [(self.by, (MISSING,)), *found]
-
-    def refuse_impossible(self) -> None:
-        """Refuse parts no column can play: both label and prediction, or one model twice."""
-        if not self.y_prob:
-            message = "y_prob must name at least one column."
-            raise InputError(message)
-        for pred in self.y_prob:
-            if pred == self.y_true:
-                message = f"label and prediction must be different columns: both are {pred!r}."
-                raise InputError(message)
-            if self.y_prob.count(pred) > 1:
-                message = f"each prediction must be named once: {pred!r} is named more often."
-                raise InputError(message)
-        if isinstance(self.n_votes, int) and not 1 <= self.n_votes < LARGEST_VOTES:
-            message = f"n_votes must be 1 or more: got {self.n_votes}."
-            raise InputError(message)
 
 
 class Key(NamedTuple):
@@ -117,7 +71,7 @@ def tally(
         if found is None or census.started:
             census.add(piece, rows[piece.place])
         else:
-            merge_into(tables, found, roles)
+            _merge_into(tables, found, roles)
         rows[piece.place] += here
         if report is not None:
             report(piece, here)
@@ -146,7 +100,7 @@ def _piece_tables(
     return rows, None if broken.is_set() else tables
 
 
-def merge_into(tables: Tables, found: Tables, roles: Roles) -> None:
+def _merge_into(tables: Tables, found: Tables, roles: Roles) -> None:
     """Add tables to those there are."""
     for key, table in found.items():
         tables[key] = tables[key] + table if key in tables else table
@@ -170,11 +124,7 @@ def refuse_nothing(tables: Tables, rows: int, roles: Roles) -> None:
         message = "the source has no rows: there is nothing to measure."
         raise InputError(message)
     if not any(table.n for table in tables.values()):
-        message = (
-            f"{roles.sample_weight} must have a positive value somewhere: all {rows} are 0, which "
-            f"leaves no row. Leave {roles.sample_weight} out to count every row once."
-        )
-        raise InputError(message)
+        refuse_zeros(str(roles.sample_weight), rows)
 
 
 def _batch_sums(

@@ -12,6 +12,7 @@ from softcal.door.arrays import Column, column
 from softcal.door.inputs import FloatArray, as_float64, probabilities
 from softcal.door.rules import is_whole
 from softcal.errors import InputError, InputTypeError
+from softcal.table.guide import Guide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +21,6 @@ BinsLike: TypeAlias = "int | np.integer[Any] | Bins | Sequence[float] | FloatArr
 """What every `bins=` takes: a number of equal-width bins, a `Bins`, or edges."""
 
 MAX_BINS = 1_000_000
-
-_CELLS_PER_BIN = 32
-_MAX_CELLS = 1 << 17
 
 
 class Bins:
@@ -42,25 +40,18 @@ class Bins:
     array([1, 1, 2])
     """
 
-    __slots__ = ("_guide", "_steps", "_upper", "edges")
+    __slots__ = ("edges", "guide")
 
     edges: FloatArray
-    _upper: FloatArray
-    _guide: npt.NDArray[np.intp]
-    _steps: int
+    guide: Guide
 
     def __init__(self, edges: Sequence[float] | FloatArray) -> None:
         # A copy, since the caller keeps theirs; plus 0, which turns an edge of -0 into 0.
         own = column(edges, "edges").astype(np.float64) + 0.0
         _refuse_bad_edges(own)
-        upper = np.append(own[1:-1], np.inf)  # the last bin is closed: nothing lies above it
-        guide = _guide(own)
-        for array in (own, upper, guide):
-            array.setflags(write=False)
+        own.setflags(write=False)
         object.__setattr__(self, "edges", own.view())  # of which nobody can unlock the base
-        object.__setattr__(self, "_upper", upper)
-        object.__setattr__(self, "_guide", guide)
-        object.__setattr__(self, "_steps", int(np.diff(guide).max()))
+        object.__setattr__(self, "guide", Guide.of(self.edges))
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse: bins are shared between tables, so they never change."""
@@ -139,14 +130,7 @@ class Bins:
         >>> Bins.uniform(10).locate([0.0, 0.29, 0.3, 1.0])
         array([0, 2, 3, 9])
         """
-        return self._locate(as_float64(probabilities(y_prob, "y_prob")))
-
-    def _locate(self, p: FloatArray) -> npt.NDArray[np.intp]:
-        if self._steps > 1:
-            return self.edges[1:-1].searchsorted(p, side="right")
-        bin_ = self._guide.take((p * (self._guide.size - 2)).astype(np.intp))
-        bin_ += p >= self._upper.take(bin_)
-        return bin_
+        return self.guide.locate(as_float64(probabilities(y_prob, "y_prob")))
 
     @property
     def is_uniform(self) -> bool:
@@ -211,16 +195,3 @@ def _refuse_bad_edges(edges: Column) -> None:
             "Sort the edges and drop duplicates."
         )
         raise InputError(message)
-
-
-def _guide(edges: FloatArray) -> npt.NDArray[np.intp]:
-    """Tabulate, for a grid finer than the bins, the bin in which each cell starts.
-
-    The number of cells is a power of two, so p * cells is exact and the cell of p is known
-    without rounding: all that is left is to compare p with the few edges inside its cell.
-    The last entry stands twice, so that p = 1 has a next cell too.
-    """
-    n = edges.size - 1
-    cells = min(1 << (_CELLS_PER_BIN * n - 1).bit_length(), _MAX_CELLS)
-    starts = edges[1:-1].searchsorted(np.arange(cells + 1) / cells, side="right")
-    return np.append(starts, starts[-1]).astype(np.intp)

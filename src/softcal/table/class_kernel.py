@@ -12,7 +12,7 @@ import numpy as np
 
 from softcal.door.class_inputs import refuse
 from softcal.table import kernel
-from softcal.table.kernel import Sums, readable
+from softcal.table.kernel import Sums, loop_ready
 
 if TYPE_CHECKING:
     from softcal.door.class_inputs import ClassRows
@@ -49,12 +49,12 @@ def _compiled_class_sums(data: ClassRows, bins: Bins) -> list[Sums | None]:
         stop = min(block.stop, n)
         for start in range(block.start, stop, size):
             part = slice(start, min(start + size, stop))
-            rows = [None if column is None else readable(column[part]) for column in columns]
-            if not add_class_block(*rows, bins.edges, bins._guide, run, totals):  # noqa: SLF001
+            rows = [None if column is None else loop_ready(column[part]) for column in columns]
+            if not add_class_block(*rows, bins.edges, bins.guide.starts, run, totals):
                 return None
         return totals
 
-    compile_for(*(None if column is None else readable(column[:0]) for column in columns))
+    compile_for(*(None if column is None else loop_ready(column[:0]) for column in columns))
     total = kernel.joined_blocks(block_sums, n, len(bins))
     if total is None:
         return []

@@ -89,7 +89,7 @@ def _per_group(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> tuple[Any
         raise InputError(message)
     p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
     w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
-    place = (group, bins._locate(p))  # noqa: SLF001
+    place = (group, bins.guide.locate(p))
     shape = (int(group.max()) + 1, n_bins)
     # Entries of the same group and bin are added up when the matrix is made.
     residual, weight = (csr_array((v, place), shape=shape) for v in (w * (p - y), w))

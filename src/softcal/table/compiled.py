@@ -33,7 +33,7 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compile
 def bin_of(p, edges, guide):  # type: ignore[no-untyped-def]
-    """Find the bin of one prediction in [0, 1], by the guide of `softcal.table.bins`."""
+    """Find the bin of one prediction in [0, 1], by the `starts` of `softcal.table.guide`."""
     # Exact, since the number of cells is a power of two. Unsigned, so that Numba need not look
     # for an index below 0.
     cell = np.uint64(p * (guide.size - 2))
@@ -211,7 +211,7 @@ def _call_without_rows(columns: tuple[Column | None, ...]) -> None:
     none = [None if column is None else column[:0] for column in columns]
     many = none[0] is not None and none[0].ndim == 2
     loop, shape = (add_class_block, (1, 1, 13)) if many else (add_block, (1, 13))
-    arguments = (*none, bins.edges, bins._guide, 1, np.zeros(shape))  # noqa: SLF001
+    arguments = (*none, bins.edges, bins.guide.starts, 1, np.zeros(shape))
     call_until_compiled(loop, *arguments)
 
 

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from softcal.table.bins import Bins
 
 LARGE = 1 << 16
-_BLOCK = 1 << 17
+"""Above so many rows it is worth loading Numba, which takes a quarter of a second."""
+
+BLOCK = 1 << 17
+"""How many rows a thread adds up at a time: a matter of digits, so the same on every machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +112,7 @@ def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
     if not all_valid(p, y, w, m):
         return None
     n_bins = len(bins)
-    cell = bins._locate(p)  # noqa: SLF001
+    cell = bins.guide.locate(p)
     run = rows_per_partial_sum(n_bins)
     n_runs = -(-p.size // run)
     if n_runs == 1:
@@ -152,7 +155,7 @@ def _compiled_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
 
     def block_sums(part: slice) -> FloatArray | None:
         totals = np.zeros(shape)
-        valid = add_block(*_block(rows, part), bins.edges, bins._guide, run, totals)  # noqa: SLF001
+        valid = add_block(*_block(rows, part), bins.edges, bins.guide.starts, run, totals)
         return totals if valid else None
 
     compile_for(*_block(rows, slice(0)))  # before the threads start
@@ -164,7 +167,7 @@ def joined_blocks(
     block_sums: Callable[[slice], FloatArray | None], n_rows: int, n_bins: int
 ) -> FloatArray | None:
     """Add up what all blocks of the rows give, on all cores; None if some block gives that."""
-    size = max(_BLOCK, rows_per_partial_sum(n_bins))
+    size = max(BLOCK, rows_per_partial_sum(n_bins))
     parts = [slice(start, start + size) for start in range(0, n_rows, size)]
     total = lost = np.zeros(())
     for block in in_order(block_sums, parts, at_most=len(parts)):
@@ -181,10 +184,10 @@ def joined_blocks(
 def _block(rows: Rows, part: slice) -> list[npt.NDArray[Any] | None]:
     """Cut out some rows as the loop can read them: contiguous float64 or float32."""
     columns = (rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes)
-    return [None if column is None else readable(column[part]) for column in columns]
+    return [None if column is None else loop_ready(column[part]) for column in columns]
 
 
-def readable(part: Column) -> Column:
+def loop_ready(part: Column) -> Column:
     """Give a block of any shape as the loop reads it: contiguous, float64 or float32."""
     native = part.dtype in (np.float32, np.float64)
     block = np.ascontiguousarray(part) if native else as_float64(part)

@@ -13,15 +13,13 @@ import numpy as np
 
 from softcal.door.inputs import FloatArray, Rows, all_valid
 from softcal.parallel import in_order
+from softcal.table.kernel import BLOCK, LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CELLS = 1 << 14
 """Nodes lie at 0, 1/CELLS, ..., 1. A power of two, so that the place of a p is exact."""
-
-_LARGE = 1 << 16
-_BLOCK = 1 << 17
 
 _Block = tuple[FloatArray, FloatArray, FloatArray | None]
 
@@ -36,8 +34,8 @@ class Lattice(NamedTuple):
 def residual_lattice(rows: Rows) -> Lattice | None:
     """Put the residuals of the rows on the lattice, or give None when a value breaks the rules."""
     n = rows.y_prob.size
-    nodes_of = _numpy_nodes if n <= _LARGE else _compiled_nodes(rows)
-    parts = in_order(nodes_of, rows.blocks(_BLOCK), at_most=-(-n // _BLOCK))
+    nodes_of = _numpy_nodes if n <= LARGE else _compiled_nodes(rows)
+    parts = in_order(nodes_of, rows.blocks(BLOCK), at_most=-(-n // BLOCK))
     total, weight = np.zeros(CELLS + 1), 0.0
     for part in parts:
         if part is None:

@@ -148,7 +148,7 @@ class Reliability:
     @property
     def max_gap(self) -> float:
         """The largest absolute gap of any bin (MCE), however few rows it has."""
-        self._refuse_if_empty()
+        refuse_no_rows(self)
         return float(np.nanmax(np.abs(self.gap)))
 
     @property
@@ -178,13 +178,8 @@ class Reliability:
 
     @property
     def _total_weight(self) -> float:
-        self._refuse_if_empty()
+        refuse_no_rows(self)
         return float(self.sums.weight.sum())
-
-    def _refuse_if_empty(self) -> None:
-        if not self.sums.count.any():
-            message = "the table has no rows, so it has no calibration error: add some first."
-            raise InputError(message)
 
     # Tables from tables
 
@@ -403,6 +398,13 @@ def refuse_no_table(rel: object, name: str) -> None:
             f"{name}(reliability(y_true, y_prob))."
         )
         raise InputTypeError(message)
+
+
+def refuse_no_rows(rel: Reliability) -> None:
+    """Refuse an empty table, of which nothing can be said."""
+    if not rel.sums.count.any():
+        message = "the table has no rows, so it has no calibration error: add some first."
+        raise InputError(message)
 
 
 def _described(bins: Bins) -> str:

@@ -130,7 +130,8 @@ class TopLabelSoftCalibrationError(TableMetric):
         target = _label_of_each_class(preds, target, self.num_classes)
         if not len(preds):
             return
-        if not are_probabilities(preds, target):  # in any class, not the predicted one alone
+        if not are_probabilities(preds, target):
+            # Which refuses them: in any class, not the predicted one alone.
             class_sums(preds, target, None, self.bins)
         _refuse_other_sums(preds)
         top, predicted = preds.max(dim=1)

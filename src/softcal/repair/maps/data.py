@@ -9,11 +9,9 @@ import numpy.typing as npt
 
 from softcal.door import inputs
 from softcal.door.arrays import column, to_array
-from softcal.door.inputs import FloatArray, Names
+from softcal.door.inputs import DEFAULT_NAMES, FloatArray, Names
 from softcal.door.rules import SUM_TOLERANCE
 from softcal.errors import InputError
-
-_NAMES = Names()
 
 
 class Data(NamedTuple):
@@ -28,7 +26,7 @@ def fitting_data(
     y_prob: npt.ArrayLike,
     y_true: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
-    names: Names = _NAMES,
+    names: Names = DEFAULT_NAMES,
 ) -> Data:
     """Check what a map is to be fitted on; two dimensions are classes."""
     if _matrix(y_prob) is not None:

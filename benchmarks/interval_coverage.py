@@ -1,6 +1,6 @@
 """How often is the interval right, and the test wrong? Coverage, width, size and power.
 
-    .venv/bin/python benchmarks/coverage.py [--replications 2000] [--quick]
+    .venv/bin/python -m benchmarks.interval_coverage [--replications 2000] [--quick]
 
 Writes docs/coverage.csv (a row per cell; `make docs` draws it) and docs/coverage_bootstrap.csv (the
 bootstraps on some of them). A cell is a kind of label, a distribution of predictions, a kind of
@@ -12,10 +12,8 @@ by the inverse of their distribution function, votes one by one. A quarter of an
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import os
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,11 +25,11 @@ from rich.table import Table
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from benchmarks.paired import write_csv
 from softcal import Bins
 from softcal.inference.chance import calibration_pvalues
 from softcal.inference.intervals import interval_limits
 from softcal.table.kernel import Sums
-from softcal.writing import written_whole
 
 DOCS = Path(__file__).parent.parent / "docs"
 BINS = (5, 15, 50)
@@ -246,13 +244,6 @@ def bca(again: Any, value: float, place: Any, d: Any, bins: int, tail: float) ->
     return list(norm.cdf(bias + shifted_ / (1 - acceleration * shifted_)))
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    with written_whole(path) as beside, beside.open("w", newline="") as lines:
-        writer = csv.DictWriter(lines, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def report(console: Console, rows: list[dict[str, Any]]) -> None:
     table_ = Table(title="Coverage of the 95 % interval", title_justify="left")
     for name in (
@@ -285,8 +276,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="n up to 1000, nothing written")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    # Python puts this folder first, and Numba would take this file for the package coverage.
-    sys.path.remove(str(Path(__file__).resolve().parent))
     sizes = [n for n in SIZES if n <= 1000 or not options.quick]
     cells = [Cell(*x) for x in itertools.product(PREDICTIONS, CURVES, sizes)]
     some = [
@@ -317,8 +306,8 @@ def main() -> None:
     )
     report(console, rows)
     if not options.quick:
-        write(DOCS / "coverage.csv", rows)
-        write(DOCS / "coverage_bootstrap.csv", boots)
+        write_csv(DOCS / "coverage.csv", rows)
+        write_csv(DOCS / "coverage_bootstrap.csv", boots)
     low = [row for row in rows if row["coverage"] < 0.945]
     for row in sorted(low, key=lambda row: row["coverage"])[:25]:
         console.print(*(f"{row[k]}" for k in ("label", "prediction", "curve", "n", "bins", "theta",

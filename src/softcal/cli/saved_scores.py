@@ -1,4 +1,4 @@
-"""The tables behind a score: several models on the same rows, whole and by slice. They add."""
+"""What `softcal score --save` keeps: the tables of several models, whole and by slice. They add."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from softcal.sources.tally import Key, Roles, Tables
+    from softcal.sources.roles import Roles
+    from softcal.sources.tally import Key, Tables
 
 FORMAT = "softcal.scores"
 SCHEMA = 1
@@ -62,9 +63,9 @@ class Scores:
     def named(roles: Roles, models: dict[str, Scored], rows: int) -> Scores:
         """Say whose scores these are, of so many rows with weight or without."""
         votes = roles.n_votes if isinstance(roles.n_votes, str) else None
-        none = rows - next(iter(models.values())).soft.n
+        weightless = rows - next(iter(models.values())).soft.n
         return Scores(
-            roles.y_true, roles.sample_weight, votes, roles.by, models, without_weight=none
+            roles.y_true, roles.sample_weight, votes, roles.by, models, without_weight=weightless
         )
 
     @staticmethod
@@ -95,10 +96,10 @@ class Scores:
         _refuse_other("models", sorted(self.models), sorted(other.models))
         models = {pred: one.plus(other.models[pred]) for pred, one in self.models.items()}
         slices = {pred: _union(one, other.slices[pred]) for pred, one in self.slices.items()}
-        none = None
+        weightless = None
         if self.without_weight is not None and other.without_weight is not None:
-            none = self.without_weight + other.without_weight
-        return replace(self, models=models, slices=slices, without_weight=none)
+            weightless = self.without_weight + other.without_weight
+        return replace(self, models=models, slices=slices, without_weight=weightless)
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain numbers, lists and names, to be saved as JSON."""
@@ -134,15 +135,17 @@ class Scores:
                 _name(saved["weight"]),
                 _name(saved["votes"]),
             )
-            none = saved.get("rows_without_weight")  # which the first files of this schema lack
-            none = none if isinstance(none, int) else None
+            weightless = saved.get(
+                "rows_without_weight"
+            )  # which the first files of this schema lack
+            weightless = weightless if isinstance(weightless, int) else None
         except (KeyError, TypeError, AttributeError) as error:
             message = f"saved scores lack a part or have a wrong one: {error}. The file is damaged."
             raise InputError(message) from error
         if not whole:
             message = "saved scores must have at least one model: the file is damaged."
             raise InputError(message)
-        return Scores(label, weight, votes, by, whole, slices, none)
+        return Scores(label, weight, votes, by, whole, slices, weightless)
 
 
 def _name(value: Any) -> str | None:
