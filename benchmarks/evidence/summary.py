@@ -73,8 +73,9 @@ def of_coverage(rows: list[dict[str, Any]]) -> str:
     boots = [row["percentile_coverage"] for row in noisy]
     wider = sum(row["width"] > row["percentile_width"] for row in noisy)
     return (
-        f"- **The interval.** In {len(noisy)} settings of {DATA_SETS:,} data sets the 95 % "
-        f"interval covers the truth {min(ours):.1%} to {max(ours):.1%} of the time, the percentile "
+        f"- **The interval.** In the {len(noisy)} of {len(rows)} settings whose labels have "
+        f"noise or whose model is off, each of {DATA_SETS:,} data sets, the 95 % interval covers "
+        f"the truth {min(ours):.1%} to {max(ours):.1%} of the time, the percentile "
         f"bootstrap {min(boots):.1%} to {max(boots):.1%}. Ours is the wider one in {wider} of them."
     )
 
