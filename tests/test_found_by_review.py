@@ -255,3 +255,38 @@ def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
     path.write_text("y,p")
     with pytest.raises(sc.InputError, match=r"cannot read .*Empty CSV file"):
         sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_several_models_of_a_duckdb_connection_of_ones_own() -> None:
+    """narwhals unpivots in the default connection, where such a relation cannot be read."""
+    data = pa.table({"y": [0.1, 0.2, 0.9], "p": [0.1, 0.5, 0.8], "q": [0.3, 0.3, 0.3]})
+    with duckdb.connect() as connection:
+        connection.register("rows", data)
+        found = sc.scan(connection.table("rows"), y_true="y", y_prob=["p", "q"])
+        for name, table in found.items():
+            assert table.smece == pytest.approx(sc.smece(data["y"], data[name]), abs=1e-15)
+        connection.register("rows", data.set_column(1, "p", pa.array([0.1, None, 0.8])))
+        with pytest.raises(sc.InputError, match=r"p must have no missing values: 1 of 3 are"):
+            sc.scan(connection.table("rows"), y_true="y", y_prob=["q", "p"])
+
+
+_CLASSES = "y_a,y_b,p_a,p_b\n0.5,0.5,0.25,0.75\n1,0,0.75,0.25\n"
+_CLASS_OPTIONS = ["--label-columns", "y_*", "--pred-columns", "p_*", "--format", "json"]
+
+
+@pytest.mark.parametrize("name", ["c.csv.gz", "c.jsonl", "c.arrow"])
+def test_classes_in_another_kind_of_file_are_not_taken_for_bad_text(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(b"ARROW1\0\0")
+    assert cli.run(["score", str(tmp_path / name), *_CLASS_OPTIONS]) == 2
+    expected = f"classes are read from a .csv, .tsv or .parquet file: got {name!r}."
+    assert capsys.readouterr().err == f"softcal: error: {expected}\n"
+
+
+def test_blank_lines_above_the_names_are_skipped_for_classes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.csv").write_text("\n\n" + _CLASSES)
+    assert cli.run(["score", str(tmp_path / "c.csv"), *_CLASS_OPTIONS]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 2

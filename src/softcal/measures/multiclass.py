@@ -44,7 +44,7 @@ def classwise_reliability(
         votes then go into every interval. Numbers of classes are refused; pass
         `numpy.eye(n_classes)[numbers]`.
     y_prob : array-like of shape (items, classes)
-        Predictions that sum to 1 for each item, to 1e-6.
+        Predictions that sum to 1 for each item, to 1e-3: room for half precision.
     bins, sample_weight, n_votes
         As in `reliability`; the same for every class.
 
