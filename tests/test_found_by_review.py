@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -290,3 +292,47 @@ def test_blank_lines_above_the_names_are_skipped_for_classes_too(
     (tmp_path / "c.csv").write_text("\n\n" + _CLASSES)
     assert cli.run(["score", str(tmp_path / "c.csv"), *_CLASS_OPTIONS]) == 0
     assert json.loads(capsys.readouterr().out)["n"] == 2
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_stream_the_caller_closed_is_no_trouble(closed: int) -> None:
+    command = f'exec "$0" -m softcal --version {closed}>&-'
+    found = subprocess.run(  # noqa: S603
+        ["/bin/sh", "-c", command, sys.executable], capture_output=True, text=True, check=False
+    )
+    printed = "" if closed == 1 else f"softcal {sc.__version__}\n"
+    assert (found.returncode, found.stdout, found.stderr) == (0, printed, "")
+
+
+def test_of_several_saved_scores_the_damaged_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = sc.reliability([0.5], [0.4]).to_dict()
+    (tmp_path / "good.json").write_text(json.dumps(table))
+    (tmp_path / "bad.json").write_text(json.dumps({**table, "sums": {"count": [1] * 10}}))
+    assert cli.run(["merge", str(tmp_path / "good.json"), str(tmp_path / "bad.json")]) == 2
+    expected = f"softcal: error: cannot read {tmp_path / 'bad.json'}: a saved table's sums contra"
+    assert capsys.readouterr().err.startswith(expected)
+
+
+def test_a_slice_named_nan_leaves_the_others_in_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"0.5,0.4,{name}\n" for name in ("10", "nan", "9", "2", "b", "1"))
+    (tmp_path / "s.csv").write_text(f"y,p,s\n{rows}")
+    options = [str(tmp_path / "s.csv"), "--label", "y", "--pred", "p", "--by", "s"]
+    assert cli.run(["score", *options, "--save", str(tmp_path / "s.json")]) == 0
+    (model,) = json.loads((tmp_path / "s.json").read_text())["models"]
+    assert [part["value"] for part in model["slices"]] == ["1", "2", "9", "10", "b", "nan"]
+
+
+def test_text_to_apply_a_calibrator_to_is_named_by_its_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calibrator = sc.Platt().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
+    pl.DataFrame({"risk": ["high", "low"]}).write_parquet(tmp_path / "t.parquet")
+    saved, out = tmp_path / "c.json", tmp_path / "o.parquet"
+    saved.write_text(json.dumps(calibrator.to_dict()))
+    options = [str(saved), str(tmp_path / "t.parquet"), "--pred", "risk", "-o", str(out)]
+    assert cli.run(["apply", *options]) == 2
+    assert "risk, in the batch from row 1: " in capsys.readouterr().err
