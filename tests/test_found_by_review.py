@@ -315,9 +315,7 @@ def test_of_several_saved_scores_the_damaged_one_is_named(
     assert capsys.readouterr().err.startswith(expected)
 
 
-def test_a_slice_named_nan_leaves_the_others_in_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_slice_named_nan_leaves_the_others_in_order(tmp_path: Path) -> None:
     rows = "".join(f"0.5,0.4,{name}\n" for name in ("10", "nan", "9", "2", "b", "1"))
     (tmp_path / "s.csv").write_text(f"y,p,s\n{rows}")
     options = [str(tmp_path / "s.csv"), "--label", "y", "--pred", "p", "--by", "s"]
@@ -336,3 +334,17 @@ def test_text_to_apply_a_calibrator_to_is_named_by_its_column(
     options = [str(saved), str(tmp_path / "t.parquet"), "--pred", "risk", "-o", str(out)]
     assert cli.run(["apply", *options]) == 2
     assert "risk, in the batch from row 1: " in capsys.readouterr().err
+
+
+def test_rows_of_weight_0_are_told_of_with_classes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, *rows = _CLASSES.splitlines()
+    lines = [f"{names},w", *(f"{row},{w}" for row in rows for w in (0, 1, 2))]
+    (tmp_path / "c.csv").write_text("\n".join(lines))
+    options = [str(tmp_path / "c.csv"), *_CLASS_OPTIONS, "--weight", "w"]
+    assert cli.run(["score", *options]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert (card["n"], card["rows_without_weight"]) == (4, 2)
+    assert cli.run(["score", *options[:-4], "--weight", "w"]) == 0
+    assert "c.csv: 4 rows (2 more have weight 0), label y_*" in capsys.readouterr().out
