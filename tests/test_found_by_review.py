@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -277,3 +279,94 @@ def test_a_header_too_long_for_csv_is_refused(tmp_path: Path) -> None:
     path.write_text("x" * 200_000 + ",y_a,y_b\n")
     with pytest.raises(sc.InputError, match=r"cannot read .*a\.csv: field larger than"):
         names_of_columns(path)
+
+
+def test_several_models_of_a_duckdb_connection_of_ones_own() -> None:
+    """narwhals unpivots in the default connection, where such a relation cannot be read."""
+    data = pa.table({"y": [0.1, 0.2, 0.9], "p": [0.1, 0.5, 0.8], "q": [0.3, 0.3, 0.3]})
+    with duckdb.connect() as connection:
+        connection.register("rows", data)
+        found = sc.scan(connection.table("rows"), y_true="y", y_prob=["p", "q"])
+        for name, table in found.items():
+            assert table.smece == pytest.approx(sc.smece(data["y"], data[name]), abs=1e-15)
+        connection.register("rows", data.set_column(1, "p", pa.array([0.1, None, 0.8])))
+        with pytest.raises(sc.InputError, match=r"p must have no missing values: 1 of 3 are"):
+            sc.scan(connection.table("rows"), y_true="y", y_prob=["q", "p"])
+
+
+_CLASSES = "y_a,y_b,p_a,p_b\n0.5,0.5,0.25,0.75\n1,0,0.75,0.25\n"
+_CLASS_OPTIONS = ["--label-columns", "y_*", "--pred-columns", "p_*", "--format", "json"]
+
+
+@pytest.mark.parametrize("name", ["c.csv.gz", "c.jsonl", "c.arrow"])
+def test_classes_in_another_kind_of_file_are_not_taken_for_bad_text(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(b"ARROW1\0\0")
+    assert cli.run(["score", str(tmp_path / name), *_CLASS_OPTIONS]) == 2
+    expected = f"classes are read from a .csv, .tsv or .parquet file: got {name!r}."
+    assert capsys.readouterr().err == f"softcal: error: {expected}\n"
+
+
+def test_blank_lines_above_the_names_are_skipped_for_classes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.csv").write_text("\n\n" + _CLASSES)
+    assert cli.run(["score", str(tmp_path / "c.csv"), *_CLASS_OPTIONS]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 2
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_stream_the_caller_closed_is_no_trouble(closed: int) -> None:
+    command = f'exec "$0" -m softcal --version {closed}>&-'
+    found = subprocess.run(  # noqa: S603
+        ["/bin/sh", "-c", command, sys.executable], capture_output=True, text=True, check=False
+    )
+    printed = "" if closed == 1 else f"softcal {sc.__version__}\n"
+    assert (found.returncode, found.stdout, found.stderr) == (0, printed, "")
+
+
+def test_of_several_saved_scores_the_damaged_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = sc.reliability([0.5], [0.4]).to_dict()
+    (tmp_path / "good.json").write_text(json.dumps(table))
+    (tmp_path / "bad.json").write_text(json.dumps({**table, "sums": {"count": [1] * 10}}))
+    assert cli.run(["merge", str(tmp_path / "good.json"), str(tmp_path / "bad.json")]) == 2
+    expected = f"softcal: error: cannot read {tmp_path / 'bad.json'}: a saved table's sums contra"
+    assert capsys.readouterr().err.startswith(expected)
+
+
+def test_a_slice_named_nan_leaves_the_others_in_order(tmp_path: Path) -> None:
+    rows = "".join(f"0.5,0.4,{name}\n" for name in ("10", "nan", "9", "2", "b", "1"))
+    (tmp_path / "s.csv").write_text(f"y,p,s\n{rows}")
+    options = [str(tmp_path / "s.csv"), "--label", "y", "--pred", "p", "--by", "s"]
+    assert cli.run(["score", *options, "--save", str(tmp_path / "s.json")]) == 0
+    (model,) = json.loads((tmp_path / "s.json").read_text())["models"]
+    assert [part["value"] for part in model["slices"]] == ["1", "2", "9", "10", "b", "nan"]
+
+
+def test_text_to_apply_a_calibrator_to_is_named_by_its_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calibrator = sc.Platt().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
+    pl.DataFrame({"risk": ["high", "low"]}).write_parquet(tmp_path / "t.parquet")
+    saved, out = tmp_path / "c.json", tmp_path / "o.parquet"
+    saved.write_text(json.dumps(calibrator.to_dict()))
+    options = [str(saved), str(tmp_path / "t.parquet"), "--pred", "risk", "-o", str(out)]
+    assert cli.run(["apply", *options]) == 2
+    assert "risk, in the batch from row 1: " in capsys.readouterr().err
+
+
+def test_rows_of_weight_0_are_told_of_with_classes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, *rows = _CLASSES.splitlines()
+    lines = [f"{names},w", *(f"{row},{w}" for row in rows for w in (0, 1, 2))]
+    (tmp_path / "c.csv").write_text("\n".join(lines))
+    options = [str(tmp_path / "c.csv"), *_CLASS_OPTIONS, "--weight", "w"]
+    assert cli.run(["score", *options]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert (card["n"], card["rows_without_weight"]) == (4, 2)
+    assert cli.run(["score", *options[:-4], "--weight", "w"]) == 0
+    assert "c.csv: 4 rows (2 more have weight 0), label y_*" in capsys.readouterr().out

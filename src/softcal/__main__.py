@@ -26,9 +26,7 @@ def main() -> None:
     signals = [number for number in _STOPPING if signal.getsignal(number) != signal.SIG_IGN]
     for number in signals:
         signal.signal(number, _stop)
-    for stream in (sys.stdout, sys.stderr):
-        # A name the terminal's encoding lacks is shown escaped, not refused.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _open_streams()
     try:
         with naming_the_extra():
             from softcal.cli import run
@@ -42,6 +40,18 @@ def main() -> None:
     for number in signals:  # the work is done, and Python is about to forget our handler
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Make what is printed harmless, wherever it goes.
+
+    A stream the caller closed, as `>&-` does, is replaced before its number goes to a file of ours.
+    A name the terminal's encoding lacks is shown escaped, not refused.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from softcal import terminal
-from softcal.cli.options import Format, chance, print_json, without_infinities
+from softcal.cli.options import Format, chance, print_json, rows_text, without_infinities
 from softcal.errors import InputError
 from softcal.names import printable
 
@@ -61,7 +61,8 @@ class Loaded(NamedTuple):
     label: str
     classes: tuple[str, ...]
     columns: dict[str, tuple[str, ...]]  # of each model, in the order of the classes
-    n: int
+    n: int  # rows with weight
+    without_weight: int | None  # and how many more; None where all count the same
 
 
 def score_classes(
@@ -148,7 +149,10 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     w = None if weight is None else columns[weight]
     for spec, y_prob in predictions.items():  # so that messages name the columns as the user does
         class_rows(y_true, y_prob, w, names=Names(label, spec, weight or "")).check()
-    return Loaded(y_true, predictions, w, label, classes, models, len(columns[wanted[0]]))
+    rows = len(columns[wanted[0]])
+    n = rows if w is None else int(np.count_nonzero(w))
+    without = None if w is None else rows - n
+    return Loaded(y_true, predictions, w, label, classes, models, n, without)
 
 
 def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:
@@ -165,12 +169,14 @@ def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:
 
 
 def _head(loaded: Loaded, bins: int) -> dict[str, Any]:
-    return {"n": loaded.n, "bins": bins, "label": loaded.label, "classes": loaded.classes}
+    none = loaded.without_weight
+    weight = {} if none is None else {"rows_without_weight": none}
+    return {"n": loaded.n, **weight, "bins": bins, "label": loaded.label, "classes": loaded.classes}
 
 
 def _title(card: dict[str, Any], data: Path) -> str:
     return (
-        f"{data.name}: {card['n']:,} rows, label {card['label']}, {len(card['classes'])} classes, "
+        f"{data.name}: {rows_text(card)}, label {card['label']}, {len(card['classes'])} classes, "
         f"{card['bins']} bins"
     )
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import typer
 
-_WITH_A_HEADER = {".csv", ".tsv", ".parquet", ".pq"}
-
 
 def column_option(text: str) -> Any:
     """Make an option that takes the name of a column, with what its help says."""
@@ -32,7 +30,6 @@ def _columns_of(data: str) -> list[str]:
     from softcal.sources.class_columns import names_of_columns
 
     try:
-        first = files_of(data)[0]
-        return names_of_columns(first) if first.suffix in _WITH_A_HEADER else []
+        return names_of_columns(files_of(data)[0])
     except (SoftcalError, OSError, ImportError):
         return []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import saved_format
-from softcal.errors import InputError
+from softcal.errors import InputError, InputTypeError
 from softcal.table.reliability import Reliability
 from softcal.table.saved_tables import FORMAT as TABLE_FORMAT
 
@@ -179,6 +179,8 @@ def _by_number_or_name(key: Key) -> tuple[str, float, str]:
         number = float(key.value)
     except (TypeError, ValueError):
         number = math.inf
+    if math.isnan(number):  # a name, after all; and nothing can be sorted beside it
+        number = math.inf
     return key.y_prob, number, str(key.value)
 
 
@@ -214,9 +216,14 @@ def read_saved(path: Path) -> Scores:
         If the file cannot be read or holds neither.
     """
     saved = saved_format.read_json(path, "`softcal score --save` or `Reliability.to_dict`")
-    if isinstance(saved, dict) and saved.get("format") == FORMAT:
-        return Scores.from_dict(saved)
-    if isinstance(saved, dict) and saved.get("format") == TABLE_FORMAT:
-        return Scores("label", None, None, None, {"model": Scored(Reliability.from_dict(saved))})
+    try:
+        if isinstance(saved, dict) and saved.get("format") == FORMAT:
+            return Scores.from_dict(saved)
+        if isinstance(saved, dict) and saved.get("format") == TABLE_FORMAT:
+            table = Reliability.from_dict(saved)
+            return Scores("label", None, None, None, {"model": Scored(table)})
+    except (InputError, InputTypeError) as error:
+        message = f"cannot read {path}: {error}"
+        raise InputError(message) from error
     message = f"cannot read {path}: its 'format' must be {FORMAT!r} or {TABLE_FORMAT!r}."
     raise InputError(message)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from softcal.errors import InputError
+from softcal.errors import InputError, InputTypeError
 from softcal.reading import readable, refuse_utf_16
 from softcal.sources.files import refuse_overwriting
 from softcal.sources.foreign_text import MARKS, separator_hint
@@ -90,9 +90,9 @@ def _calibrated(
     given = np.column_stack(parts) if len(parts) > 1 else parts[0]
     try:
         found = calibrator.predict(given)
-    except InputError as error:
+    except (InputError, InputTypeError) as error:
         message = f"{', '.join(columns)}, in the batch from row {first_row + 1}: {error}"
-        raise InputError(message) from error
+        raise type(error)(message) from error
     return found.reshape(len(found), -1)
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_PARQUET = {".parquet", ".pq"}
+
+
 class ClassColumns(NamedTuple):
     """The columns of some classes, and what a pattern calls these; None where it was a list."""
 
@@ -93,7 +96,11 @@ def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[s
 
 def names_of_columns(path: Path) -> list[str]:
     """Read the names of a file's columns, and nothing else of it."""
-    mark = MARKS.get(path.suffix.lower(), ",")
+    suffix = path.suffix.lower()
+    if suffix not in {*MARKS, *_PARQUET}:
+        message = f"classes are read from a .csv, .tsv or .parquet file: got {path.name!r}."
+        raise InputError(message)
+    mark = MARKS.get(suffix, "")
     try:
         with readable(path):
             names = _names(path, mark)
@@ -103,18 +110,18 @@ def names_of_columns(path: Path) -> list[str]:
     if len(names) == 1:
         message = (
             f"{path.name} has one column, {names[0]!r:.200}, and classes need two or more."
-            f"{separator_hint(names, mark)}"
+            f"{separator_hint(names, mark) if mark else ''}"
         )
         raise InputError(message)
     return names
 
 
 def _names(path: Path, mark: str) -> list[str]:
-    if path.suffix.lower() in {".parquet", ".pq"}:
+    if not mark:
         import pyarrow.parquet as pq
 
         return list(pq.read_schema(path).names)
     with path.open("rb") as start:
         refuse_utf_16(start.read(1000), path)
     with path.open(encoding="utf-8-sig", newline="") as text:
-        return next(csv.reader(text, delimiter=mark), [])
+        return next(filter(None, csv.reader(text, delimiter=mark)), [])  # Arrow skips blank lines

@@ -101,8 +101,15 @@ def _prepared(frame: Any, roles: Roles) -> Any:
         columns.append(nw.col(roles.by).alias(_BY))
     if len(roles.y_prob) == 1:
         return frame.select(*columns, number(roles.y_prob[0], _P))
+    if frame.implementation.is_duckdb():
+        # narwhals unpivots in DuckDB's default connection, which other connections' data is not in.
+        each = (
+            frame.select(*columns, nw.lit(str(k)).alias(_MODEL), number(name, _P))
+            for k, name in enumerate(roles.y_prob)
+        )
+        return nw.concat(list(each))
     numbered = [str(k) for k in range(len(roles.y_prob))]
-    # NaN for NULL, which is refused just the same: DuckDB's UNPIVOT would leave NULLs out.
+    # NaN for NULL, which is refused just the same: an engine's UNPIVOT may leave NULLs out.
     preds = [
         nw.col(name).cast(nw.Float64).fill_null(np.nan).alias(k)
         for name, k in zip(roles.y_prob, numbered, strict=True)
