@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import softcal as sc
+from softcal import cli
 from softcal.datasets import lidc_malignancy
 from softcal.report.gather import MAX_SLICES, fine_grid, gather
 from softcal.report.parts import parts_of_columns
@@ -91,6 +94,31 @@ def test_a_calibrated_model_is_not_called_calibrated_for_sure(rng: np.random.Gen
     assert found.headline == "no miscalibration shown"
     assert "not proof" in found.sentences[1]
     assert "label more rows" in found.next_step
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_few_rows_are_no_verdict(rows: int, tmp_path: Path) -> None:
+    y, p = [0.2, 1.0, 0.3][:rows], [0.9, 0.5, 0.4][:rows]
+    found = verdict_of(y, p)
+    assert found.headline == "too few rows to tell"
+    assert found.undecided
+    assert not found.off
+    assert "Conclude nothing yet, and label more rows" in found.next_step
+    reader = Reader()
+    reader.feed(page := written(tmp_path, y, {"model": p}))
+    assert '<article class="card undecided">' in page
+    assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
+
+
+def test_data_that_leave_all_open_get_no_verdict(rng: np.random.Generator) -> None:
+    seen = set()
+    for n in (2, 5, 20, 80, 300, 3000):
+        p = rng.random(n)
+        found = verdict_of((rng.random(n) < p).astype(float), p)
+        assert found.undecided == (not found.off and found.interval.high > 0.1)
+        assert (found.headline == "too few rows to tell") == found.undecided
+        seen.add(found.undecided)
+    assert seen == {True, False}
 
 
 def test_what_to_do_follows_the_size_of_the_error(uniform: np.ndarray[Any, Any]) -> None:
@@ -208,6 +236,16 @@ def test_too_many_slices_are_refused(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["out.pdf", "out.html.gz", "report.v2"])
+def test_a_report_goes_by_the_name_of_html(name: str, tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match=r"ends in \.html\. For a PDF, .* print it"):
+        sc.write_report(tmp_path / name, [0.5], {"m": [0.5]})
+    assert not list(tmp_path.iterdir())
+    for fine in ("out.HTM", "out"):
+        sc.write_report(tmp_path / fine, [0.5], {"m": [0.5]})
+        assert (tmp_path / fine).exists()
+
+
 def test_predictions_must_have_names(tmp_path: Path) -> None:
     with pytest.raises(sc.InputTypeError, match="must map names to columns: got list"):
         sc.write_report(tmp_path / "r.html", [0.5], [0.5])  # type: ignore[arg-type]
@@ -311,7 +349,7 @@ def test_repair_is_judged_on_rows_held_out(tmp_path: Path) -> None:
     found = sc.repair_preview(y, p)
     assert f"On rows held out, {found.best} does best" in page
     for trial in found.after:
-        assert f"<td>{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>" in page
+        assert f'<td class="wide">{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>' in page
     exact = written(tmp_path, y, {"exact": y})
     assert "No method improves the predictions" in exact
     few = written(tmp_path, y[:99], {"forest": p[:99]}, sample_weight=np.ones(99))
@@ -336,5 +374,48 @@ def test_a_report_on_many_classes_is_about_the_predicted_class(
     assert "The probability of the predicted class is compared with" in page
     assert "other is better calibrated than model" in page
     assert "What repair would do" not in page
+    assert "softcal recalibrate DATA --label-columns … --pred-columns …" in page
     with pytest.raises(sc.InputError, match="at most 8 models: got 9"):
         sc.write_top_label_report(path, y, {str(k): p for k in range(9)})
+
+
+def shown_of(page: str, term: str) -> str:
+    """Give what the page says under a term of how it was computed."""
+    found = re.search(rf"<dt>{term}</dt><dd>(.*?)</dd>", page)
+    assert found is not None
+    return found[1]
+
+
+def test_votes_of_classes_are_said_to_be_given(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    shares, predictions = [[0.75, 0.25], [0.5, 0.5]], {"m": [[0.8, 0.2], [0.3, 0.7]]}
+    for y, words in ((sc.Votes([[3, 1], [2, 2]]), "counted in the labels"), (shares, "not given")):
+        sc.write_top_label_report(path, y, predictions)
+        assert shown_of(path.read_text(encoding="utf-8"), "votes") == words
+
+
+@pytest.mark.parametrize(("kind", "scale"), [("vote", 5), ("label", 1)])
+def test_the_repair_a_report_on_classes_shows_can_be_run(
+    kind: str,
+    scale: int,
+    tmp_path: Path,
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    y = rng.multinomial(5, [0.5, 0.3, 0.2], 60) * scale / 5
+    p = rng.dirichlet([0.2, 0.2, 0.2], 60)
+    header = "l a,l b,l c,p a,p b,p c"  # a shell would take these names apart
+    np.savetxt(
+        tmp_path / "my data.csv", np.hstack([y, p]), delimiter=",", header=header, comments=""
+    )
+    monkeypatch.chdir(tmp_path)
+    columns = [f"--{kind}-columns", "l *", "--pred-columns", "p *"]
+    assert cli.run(["report", "my data.csv", *columns]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert shown_of(page, "classes") == "a, b, c"
+    assert shown_of(page, "votes") == ("l *" if kind == "vote" else "not given")
+    assert '<span class="name">p * (3 classes)</span>' in page
+    command = re.search("<code>softcal (recalibrate .*?)</code>", page)
+    assert command is not None
+    assert cli.run(shlex.split(html.unescape(command[1]))) == 0
+    assert sc.load_calibrator(json.loads((tmp_path / "calibrator_1.json").read_text()))

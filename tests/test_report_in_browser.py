@@ -242,10 +242,70 @@ def test_no_name_does_anything_in_the_page(
         assert opened.requests == [opened.own]
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, 375, 1280])
 def test_the_page_fits_the_screen(browser: Browser, lidc_report: Path, width: int) -> None:
-    opened = Opened(browser, lidc_report, viewport={"width": width, "height": 800})
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    """No scrolling to the side, no cell cut, and no word broken but after _ - . and /."""
+    page = Opened(browser, lidc_report, viewport={"width": width, "height": 800}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    too_narrow = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+    assert page.eval_on_selector_all(".scroll, th, td", too_narrow) == []
+    broken = page.evaluate(
+        """() => {
+          const out = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+          while (walker.nextNode()) {
+            const node = walker.currentNode, range = document.createRange();
+            for (const word of node.data.matchAll(/[^\\s_./\\u2013-]+/g)) {
+              range.setStart(node, word.index);
+              range.setEnd(node, word.index + word[0].length);
+              const lines = new Set([...range.getClientRects()].map((place) => place.top));
+              if (lines.size > 1) out.push(word[0]);
+            }
+          }
+          return out;
+        }"""
+    )
+    assert broken == []
+
+
+def test_a_name_of_one_long_word_widens_nothing(browser: Browser, tmp_path: Path) -> None:
+    name = 200 * "w"
+    p = np.linspace(0, 1, 120)
+    sc.write_report(
+        tmp_path / "r.html", p**2, {name: p, f"{name}2": p**3}, by=[name, "b"] * 60, title=name,
+        label=f"{name}3",
+    )  # fmt: skip
+    page = Opened(browser, tmp_path / "r.html", viewport={"width": 375, "height": 800}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    wide = "all => all.filter(e => e.scrollWidth > e.clientWidth).length"
+    assert page.eval_on_selector_all(".scroll", wide) == 0
+
+
+def test_paper_has_what_a_click_would_show_and_nothing_to_click(
+    browser: Browser, lidc_report: Path, tmp_path: Path
+) -> None:
+    page = Opened(browser, lidc_report, viewport={"width": 718, "height": 1047}).page  # A4
+    page.locator("#model-1").uncheck()
+    page.evaluate(
+        """() => addEventListener("beforeprint", () => {
+          window.openOnPaper = [...document.querySelectorAll("details")].map((each) => each.open);
+        })"""
+    )
+    page.pdf(path=tmp_path / "report.pdf")
+    assert page.evaluate("window.openOnPaper") == [True]
+    assert page.locator("details[open]").count() == 0
+    page.emulate_media(media="print")
+    assert page.locator(":is(input, button):visible").count() == 0
+    assert page.locator("#choice").inner_text() == "10 bins, labels as they are."
+    assert page.locator("#models tbody tr:visible").all_inner_texts() == [
+        "prob_rf_all\t0.0952\t0.081\N{EN DASH}0.106"
+    ]
+    # What may not be torn leaves no half page blank.
+    kept_whole = page.eval_on_selector_all(
+        "body *",
+        """all => all.filter((e) => getComputedStyle(e).breakInside === "avoid")
+          .map((e) => e.getBoundingClientRect().height)""",
+    )
+    assert 0 < max(kept_whole) < 1047 / 2
 
 
 def test_the_page_is_readable_by_machine(browser: Browser, lidc_report: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,7 +72,7 @@ def report(
     console = terminal.console()
     for name, verdict in found.items():
         heading = f"{printable(name)}: {verdict.headline}. "
-        console.print(Text.assemble((heading, "bold"), verdict.sentences[0]))
+        console.print(Text.assemble((heading, "bold"), f"{verdict.size}."))
     console.print(Text(printable(f"The report is in {output}: open it in a browser.")))
 
 
@@ -85,10 +86,33 @@ def _of_classes(
 
     loaded = load(data, chosen, weight)
     slices = None if by is None else read_columns(data, [by], by)[by]
-    part = part_of_classes(loaded.y_true, loaded.predictions, loaded.sample_weight, slices)
-    label = f"the share of {loaded.label} on that class"
-    title = _title(list(loaded.predictions))
-    return part, About(title, data.name, label, kind=TOP_LABEL, by=by, weight=weight)
+    several = f"({len(loaded.classes)} classes)"
+    specs = list(loaded.predictions)
+    models = {f"{spec} {several}": y_prob for spec, y_prob in loaded.predictions.items()}
+    part = part_of_classes(loaded.y_true, models, loaded.sample_weight, slices)
+    about = About(
+        f"{_title(specs)} {several}",
+        data.name,
+        f"the share of {loaded.label} on that class",
+        kind=TOP_LABEL,
+        by=by,
+        weight=weight,
+        votes=chosen.vote_columns,
+        classes=loaded.classes,
+        recalibrate=tuple(
+            _recalibrate(data, chosen, spec, f"calibrator_{k}.json")
+            for k, spec in enumerate(specs, 1)
+        ),
+    )
+    return part, about
+
+
+def _recalibrate(data: Path, chosen: Chosen, pred: str, saved: str) -> str:
+    """Give the command that repairs one model, as a shell takes it."""
+    kind = "--label-columns" if chosen.vote_columns is None else "--vote-columns"
+    labels = str(chosen.vote_columns or chosen.label_columns)
+    words = ["softcal", "recalibrate", data.name, kind, labels, "--pred-columns", pred, "-o", saved]
+    return shlex.join(words)
 
 
 def _title(models: list[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from softcal.door.votes import Votes
 from softcal.errors import InputTypeError
 from softcal.extras import naming_the_extra
 from softcal.report.parts import part_of_classes, parts_of_columns
@@ -135,6 +136,10 @@ def write_top_label_report(
         kind=TOP_LABEL,
         by=None if by is None else "by",
         weight=None if sample_weight is None else "sample_weight",
+        votes="counted in the labels" if isinstance(y_true, Votes) else None,
+        recalibrate=(
+            "softcal recalibrate DATA --label-columns … --pred-columns … -o calibrator.json",
+        ),
     )
     part = part_of_classes(y_true, y_prob, sample_weight, by)
     write_page(Path(path), [part], about, bins=bins, level=level)

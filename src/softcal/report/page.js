@@ -6,6 +6,7 @@ const byId = (id) => document.getElementById(id);
 const views = {};
 const digits = (x, n = 4) => x.toFixed(n);
 const signed = (x, n = 3) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(n);
+const rowsOf = (n) => `${n.toLocaleString("en-US")} ${n === 1 ? "row" : "rows"}`;
 const range = (low, high, n = 3) => `${low.toFixed(n)}–${high.toFixed(n)}`;
 
 function chosen() {
@@ -42,6 +43,8 @@ function binRows(model, bins, nModels, position) {
 function recompute() {
   const choice = chosen();
   byId("bins-shown").textContent = choice.bins;
+  byId("choice").textContent = `${choice.bins} bins, ` +
+    (choice.labels === "hard" ? "labels hardened." : "labels as they are.");
   byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
   let rows = [], above = false;
   report.models.forEach((model, i) => {
@@ -84,12 +87,19 @@ function line(cells) {
   return row;
 }
 
+// A name breaks after _ - . and /, as elsewhere on the page.
+function breakable(name) {
+  return name.split(/(?<=[_\-./])(?=[\p{L}\p{N}_])/u).flatMap((part, i) =>
+    i ? [document.createElement("wbr"), part] : [part]);
+}
+
 function fillTable(rows) {
   const lines = [];
   rows.forEach((row, i) => {
     if (row.model !== rows[i - 1]?.model) {
-      const heading = line([row.model]);
-      Object.assign(heading.firstChild, { colSpan: 6, scope: "rowgroup" });
+      const heading = line([""]);
+      Object.assign(heading.firstChild, { colSpan: 6, scope: "rowgroup", className: "name" });
+      heading.firstChild.append(...breakable(row.model));
       lines.push(heading);
     }
     lines.push(line([row.range, row.rows.toLocaleString("en-US"), digits(row.x), digits(row.y),
@@ -106,7 +116,7 @@ function describe(rows, choice) {
       byId(`interval-${i}`).textContent;
   }).join("; ");
   const most = worst ? ` The largest part of the error: ${worst.model} at predictions ` +
-    `${worst.range}, where the gap is ${signed(worst.gap)} over ${worst.rows.toLocaleString("en-US")} rows.` : "";
+    `${worst.range}, where the gap is ${signed(worst.gap)} over ${rowsOf(worst.rows)}.` : "";
   byId("diagram").setAttribute("aria-label", `Reliability diagram, ${choice.bins} bins. ${all}.${most}`);
   byId("worst").textContent = most.trim();
 }
@@ -155,6 +165,14 @@ async function start() {
     const tables = Object.fromEntries(report.models.map((model) => [model.name, model.soft]));
     download("reliability.json", "application/json", JSON.stringify(tables, null, 1));
   });
+  // Paper cannot be clicked: what is folded on the screen is open on it.
+  const folded = () => document.querySelectorAll("details:not([open])");
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...folded()];
+    for (const each of opened) each.open = true;
+  });
+  addEventListener("afterprint", () => { for (const each of opened) each.open = false; });
   document.body.dataset.ready = "yes";
 }
 

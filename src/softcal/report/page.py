@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from softcal.errors import InputError
 from softcal.inference.comparison import compare_tables, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.names import printable
@@ -24,6 +26,8 @@ from softcal.writing import written_whole
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from markupsafe import Markup
 
     from softcal.report.gather import Tables
     from softcal.report.parts import Part
@@ -67,12 +71,17 @@ class About(NamedTuple):
     by: str | None = None
     weight: str | None = None
     votes: str | None = None
+    classes: tuple[str, ...] = ()
+    recalibrate: tuple[str, ...] = (
+        "softcal recalibrate DATA --label … --pred … -o calibrator.json",
+    )
 
 
 def write_page(
     path: Path, parts: Iterable[Part], about: About, *, bins: int = 10, level: float = 0.95
 ) -> dict[str, Verdict]:
     """Write the report on these rows, and give each model's verdict."""
+    _refuse_what_is_no_page(path)
     coarse = Bins.of(bins)
     sample = Sample()
     tables = gather(parts, Bins.of(fine_grid(len(coarse))), coarse, sample)
@@ -81,6 +90,16 @@ def write_page(
     with written_whole(path) as beside:
         beside.write_text(page, encoding="utf-8", errors="backslashreplace")
     return {model.name: model.verdict for model in models}
+
+
+def _refuse_what_is_no_page(path: Path) -> None:
+    """Refuse a name that says it is something else than HTML, which programs would believe."""
+    if path.suffix.lower() not in ("", ".html", ".htm"):
+        message = (
+            f"the report is an HTML file, and {path.name} is not the name of one: give a name that "
+            "ends in .html. For a PDF, open the report in a browser and print it to a file."
+        )
+        raise InputError(message)
 
 
 def _models(tables: Tables, bins: Bins, level: float, about: About) -> list[_Model]:
@@ -111,6 +130,7 @@ def _page(
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
+    environment.filters["breakable"] = _breakable
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     choices = _choices(len(next(iter(tables.soft.values())).bins), len(bins))
     script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
@@ -154,6 +174,8 @@ def _said(
         "pairs": pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
         "repairs": repairs,
+        "recalibrate": about.recalibrate,
+        "any_off": any(model.verdict.off for model in models),
         "repair_reach": _reach(repairs),
         "by": about.by,
         "slices": slices,
@@ -184,6 +206,14 @@ def _drawn(tables: Tables, choices: list[int], level: float) -> dict[str, Any]:
 def _shown(value: object) -> object:
     """Escape what text from the data may hold and must not show; ours is marked as such."""
     return printable(value) if type(value) is str else value
+
+
+def _breakable(name: str) -> Markup:
+    """Let a name break after _ - . and /, where a reader expects it, rather than in a word."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"(?<=[_\-./])(?=\w)", printable(name))
+    return Markup("<wbr>").join(escape(part) for part in parts)
 
 
 def _in_script(text: str) -> str:
@@ -274,6 +304,8 @@ def _how(
     ]
     if about.by is not None:
         how.insert(5, ("slices", about.by))
+    if about.classes:
+        how.insert(3, ("classes", ", ".join(about.classes)))
     return how
 
 

@@ -17,17 +17,20 @@ if TYPE_CHECKING:
     from softcal.table.reliability import Reliability
 
 _TOO_SMALL_TO_MATTER = 0.02  # two points of a hundred
+_TOO_LARGE_TO_LEAVE_OPEN = 0.1  # ten points
 
 
 class Verdict(NamedTuple):
     """A model's result as a person would say it."""
 
     headline: str
+    size: str
     sentences: list[str]
     next_step: str
     interval: Interval
     pvalue: float
     off: bool  # whether the data show that it is miscalibrated
+    undecided: bool  # whether they leave open all from no error to a large one
 
 
 class _Side(NamedTuple):
@@ -49,10 +52,17 @@ def verdict(
     soft, hard = fine.coarsen(bins), hard.coarsen(bins)
     interval = smece_interval(soft, level)
     pvalue = calibration_test(soft).pvalue
-    off = interval.low > 0 or pvalue < 1 - level
+    off = interval.low > 0 or (pvalue < 1 - level and soft.n > 1)  # one row may be an odd one
     sides = [side for side in _sides(fine) if side.share >= 0.005]
     size = f"SMECE {interval.value:.3f}, {_percent(level)} interval {_range(interval)}"
-    if not off:
+    undecided = not off and interval.high > _TOO_LARGE_TO_LEAVE_OPEN
+    if undecided:
+        headline = "too few rows to tell"
+        sentences = [
+            f"These data decide nothing: {size}. A perfect model would fit them, and so would one "
+            f"that is {100 * interval.high:.0f} points of a hundred off."
+        ]
+    elif not off:
         headline = "no miscalibration shown"
         sentences = [
             f"These data show no miscalibration: {size}.",
@@ -69,11 +79,12 @@ def verdict(
         ]
     hardened = "the majority class" if top_label else "the labels hardened to yes or no"
     contrast = _against_hard(soft, hard, hardened, off=off)
-    if contrast:
+    if contrast and not undecided:
         sentences.append(contrast)
     if interval.note:
         sentences.append(interval.note)
-    return Verdict(headline, sentences, _next_step(interval, soft, off=off), interval, pvalue, off)
+    next_step = _next_step(interval, soft, off=off, undecided=undecided)
+    return Verdict(headline, size, sentences, next_step, interval, pvalue, off, undecided)
 
 
 _SAID = {
@@ -152,13 +163,14 @@ def _against_hard(soft: Reliability, hard: Reliability, hardened: str, *, off: b
     return f"{against}."
 
 
-def _next_step(interval: Interval, rel: Reliability, *, off: bool) -> str:
+def _next_step(interval: Interval, rel: Reliability, *, off: bool, undecided: bool) -> str:
     if not off and interval.high <= _TOO_SMALL_TO_MATTER:
         return "Use the probabilities as they are."
     if not off:
         factor = (interval.high / _TOO_SMALL_TO_MATTER) ** 2
+        start = "Conclude nothing yet" if undecided else "Use the probabilities with care"
         return (
-            "Use the probabilities with care, and label more rows: to rule out an error above "
+            f"{start}, and label more rows: to rule out an error above "
             f"{_TOO_SMALL_TO_MATTER} takes very roughly {_round_up(rel.n * factor):,} of them, "
             "if there is none."
         )

@@ -76,12 +76,14 @@ def batches(
 def files_of(source: Paths) -> list[Path]:
     """List the files that a path, a pattern, a folder or several of these stand for."""
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
-    try:
-        found = [path for one in several for path in _files_of_one(Path(one))]
-        _refuse_twice(found)
-    except (OSError, UnicodeEncodeError) as error:
-        message = f"cannot read {str(source)!r:.100}: {error!s:.100}"
-        raise InputError(message) from error
+    found: list[Path] = []
+    for one in several:
+        try:
+            found += _files_of_one(Path(one))
+        except (OSError, UnicodeEncodeError) as error:
+            message = f"cannot read {one!s:.100}: {error!s:.100}"
+            raise InputError(message) from error
+    _refuse_twice(found)
     return found
 
 
