@@ -15,7 +15,8 @@ from softcal.names import printable
 
 def apply(
     calibrator: Annotated[
-        Path, typer.Argument(help="A calibrator saved by `softcal recalibrate` (JSON).")
+        Path,
+        typer.Argument(help="What `softcal recalibrate` saved (JSON).", metavar="CALIBRATOR"),
     ],
     data: DataFile,
     pred: Annotated[

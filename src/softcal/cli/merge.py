@@ -16,7 +16,7 @@ from softcal.errors import InputError
 def merge(
     saved: Annotated[
         list[Path],
-        typer.Argument(help="Files `softcal score --save` made.", metavar="FILE..."),
+        typer.Argument(help="Files `softcal score --save` made.", metavar="FILE"),
     ],
     output: Annotated[
         Path | None,

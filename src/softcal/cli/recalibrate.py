@@ -67,7 +67,12 @@ def recalibrate(
     pred_columns: Annotated[
         str | None, typer.Option(help="Many classes: columns of predictions.", metavar="COLS")
     ] = None,
-    method: Annotated[Method, typer.Option(help="auto: the best on held-out rows.")] = Method.AUTO,
+    method: Annotated[
+        Method,
+        typer.Option(
+            help=f"One of {', '.join(Method)}; auto is the best on held-out rows.", metavar="METHOD"
+        ),
+    ] = Method.AUTO,
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
