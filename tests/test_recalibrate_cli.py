@@ -308,7 +308,7 @@ def test_votes_weights_and_groups_of_classes_count(
     shown = softcal(capsys, "recalibrate", classes, *names, "--weight", "w", "--group", "who")
     assert "450 rows" in shown  # every fourth has weight 0
     assert "top-label" in shown
-    assert "takes the classes in this order: --pred p_a --pred p_b --pred p_c" in shown
+    assert "takes the classes in this order: --pred-columns p_a,p_b,p_c" in shown
     data = csv.read_csv(classes).to_pydict()
     y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
     p = np.column_stack([data[f"p_{c}"] for c in "abc"])

@@ -9,7 +9,8 @@ import typer
 
 from softcal import terminal
 from softcal.cli.columns import column_option
-from softcal.cli.options import DataFile, Format, Output, print_json
+from softcal.cli.options import DataFile, Format, Output, given, print_json
+from softcal.errors import InputError
 from softcal.names import printable
 
 
@@ -19,14 +20,18 @@ def apply(
         typer.Argument(help="What `softcal recalibrate` saved (JSON).", metavar="CALIBRATOR"),
     ],
     data: DataFile,
-    pred: Annotated[
-        list[str],
-        column_option("Column of predictions; of a calibrator of classes one per class, in order."),
-    ],
     output: Annotated[
         Path,
         typer.Option("-o", "--output", help="A .csv, .tsv or .parquet file.", metavar="FILE"),
     ],
+    pred: Annotated[
+        list[str] | None,
+        column_option("Column of predictions; of a calibrator of classes one per class, in order."),
+    ] = None,
+    pred_columns: Annotated[
+        str | None,
+        typer.Option(help="Many classes: these columns at once, a,b,c or PREFIX*.", metavar="COLS"),
+    ] = None,
     format_: Output = Format.TABLE,
 ) -> None:
     """Copy a file with a column COL_calibrated beside the predictions."""
@@ -34,6 +39,7 @@ def apply(
     from softcal.repair.maps.saved import load_calibrator
     from softcal.saved_format import read_json
 
+    pred = _columns(data, pred, pred_columns)
     map_ = load_calibrator(read_json(calibrator, "`softcal recalibrate`"))
     rows = write_calibrated(map_, data, pred, output)
     added = [name + SUFFIX for name in pred]
@@ -42,3 +48,15 @@ def apply(
     else:
         text = f"{rows:,} rows, {', '.join(added)} by {map_.method}: {output}"
         terminal.console().print(printable(text), markup=False, soft_wrap=True)
+
+
+def _columns(data: Path, pred: list[str] | None, pred_columns: str | None) -> list[str]:
+    """Name the columns of predictions, which one option or the other gives."""
+    from softcal.sources.class_columns import class_columns, names_of_columns
+
+    if pred_columns is None:
+        return given(pred, "Missing option '--pred', or '--pred-columns' for many classes.")
+    if pred:
+        message = "give --pred or --pred-columns, not both."
+        raise InputError(message)
+    return list(class_columns(pred_columns, names_of_columns(data)).columns)

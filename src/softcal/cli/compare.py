@@ -28,6 +28,7 @@ from softcal.cli.options import (
     one_file,
     print_json,
     rows_text,
+    source_name,
     without_infinities,
 )
 from softcal.errors import InputError
@@ -79,12 +80,13 @@ def compare(
     if weight is not None:
         card["rows_without_weight"] = rows - joint.n
     card |= asdict(compare_tables(joint, level))
+    card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
     alone = weight is None and group is None and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
     if format_ is Format.JSON:
         print_json(without_infinities(card))
     else:
-        _show_comparison(card)
+        _show_comparison(card, source_name(data))
 
 
 def _joined(
@@ -128,14 +130,15 @@ def _joined(
     return rows, joint
 
 
-def _show_comparison(card: dict[str, Any]) -> None:
+def _show_comparison(card: dict[str, Any], source: str) -> None:
     console = terminal.console()
     table = terminal.table(
-        "", *map(printable, (card["a"], card["b"])), "difference", "interval", "p-value"
-    )
+        "", *map(printable, (card["a"], card["b"])), "difference",
+        f"{100 * card['level']:g} % interval", "p-value",
+    )  # fmt: skip
     rows = {
         "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
-        "Brier": (card["brier"], "", ""),
+        "Brier": (card["brier"], f"{card['brier_a']:.4f}", f"{card['brier_b']:.4f}"),
         "log loss": (card["log_loss"], "", ""),
     }
     for name, (part, *each) in rows.items():
@@ -143,7 +146,7 @@ def _show_comparison(card: dict[str, Any]) -> None:
         interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if finite else "-"
         by_chance = chance(part["pvalue"] if finite else None)
         table.add_row(name, *each, f"{part['difference']:+.4f}", interval, by_chance)
-    title = f"{rows_text(card)}, label {card['label']}, {card['bins']} bins"
+    title = f"{source}: {rows_text(card)}, label {card['label']}, {card['bins']} bins"
     terminal.print_titled(console, title, table)
     console.print(Text(printable(_verdict(card))))
     if card["residual_correlation"] is not None:

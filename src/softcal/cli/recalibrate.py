@@ -200,11 +200,14 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     terminal.print_titled(console, title, table)
     console.print(_HOW_TO_READ, style="dim")
     if not found.helps:
-        console.print("None of it has a lower Brier score than the predictions as they are.")
+        console.print(
+            "None of it has a lower Brier score than the predictions as they are. Better leave "
+            "the predictions as they are."
+        )
     saved = f"Saved {found.best}, fitted on all rows: {output}"
     console.print(printable(saved), markup=False)
     if several:
-        order = " ".join(f"--pred {name}" for name in fitted.columns)
+        order = f"--pred-columns {','.join(fitted.columns)}"
         console.print(
             printable(f"`softcal apply` takes the classes in this order: {order}"),
             markup=False,

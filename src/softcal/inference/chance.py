@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, gammaincc, ndtri
 
+from softcal.errors import InputTypeError
 from softcal.inference.intervals import GapIntervals, refuse_bad_level
 from softcal.table.clusters import Clusters, joined_square
 from softcal.table.kernel import Sums
@@ -16,6 +17,7 @@ from softcal.table.reliability import Reliability, refuse_no_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Never
 
     from softcal.door.inputs import FloatArray
 
@@ -50,7 +52,7 @@ class TestResult:
     share: FloatArray
 
 
-def calibration_test(rel: Reliability) -> TestResult:
+def calibration_test(rel: Reliability, *others: Never) -> TestResult:
     """Test whether the labels could come from a calibrated model, from the table alone.
 
     Returns
@@ -66,6 +68,9 @@ def calibration_test(rel: Reliability) -> TestResult:
     1.0
     """
     refuse_no_table(rel, "calibration_test")
+    if others:  # taken only so that whoever passes two columns is told of the table
+        message = f"calibration_test takes a table and nothing else: got {len(others)} more."
+        raise InputTypeError(message)
     rel.smece  # noqa: B018  refuses an empty table
     one = _tests(Sums(*(values[None, :] for values in rel.sums)), rel.clusters)
     return TestResult(

@@ -10,7 +10,7 @@ import numpy as np
 
 from softcal import parallel
 from softcal.door.inputs import Names, Rows
-from softcal.door.rules import LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
+from softcal.door.rules import LABEL, LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
 from softcal.errors import InputError
 from softcal.sources.census import Census, missing_values
 from softcal.sources.pieces import SLICES, Batch, Piece, Wanted, rows_of
@@ -50,7 +50,8 @@ class Roles(NamedTuple):
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
         """What the values of each column must be, in the order in which they are looked at."""
         found: list[tuple[str, tuple[Rule, ...]]] = [
-            (name, UNIT) for name in (self.y_true, *self.y_prob)
+            (self.y_true, LABEL),
+            *((name, UNIT) for name in self.y_prob),
         ]
         if self.sample_weight is not None:
             found.append((self.sample_weight, WEIGHT))
