@@ -104,7 +104,7 @@ def test_labels_that_are_counts_are_told_of_votes(
 ) -> None:
     counts = ("--label", "n_readers", "--pred", "prob_rf_all")
     output = () if command == "score" else ("-o", tmp_path / "out")
-    assert "If these are counts of votes" in refused(capsys, command, DATA, *counts, *output)
+    assert "if counts of votes" in refused(capsys, command, DATA, *counts, *output)
     swapped = ("--label", "prob_rf_all", "--pred", "n_readers")
     assert "votes" not in refused(capsys, command, DATA, *swapped, *output)
 
@@ -181,11 +181,13 @@ def test_a_plan_says_why_its_smece_is_not_that_of_the_score(
 ) -> None:
     saved = tmp_path / "pilot.json"
     shown(capsys, "score", DATA, *FOREST, "--votes", "n_readers", "--save", saved)
-    aim = ("--half-width", "0.02", "--votes", "3")
-    text = shown(capsys, "plan", "--pilot", saved, *aim)
-    assert "(the pilot's, with its noise taken off)" in text.splitlines()[1]
     stated = ("--smece", "0.05", "--label-spread", "0.15")
-    assert "pilot" not in shown(capsys, "plan", *stated, *aim)
+    for aim in (("--half-width", "0.02"), ("--difference", "0.05", "--correlation", "0.5")):
+        call = ("plan", *aim, "--votes", "3")
+        lines = shown(capsys, *call, "--pilot", saved).splitlines()
+        assert len(lines) == 3  # none is too long
+        assert "(the pilot's without noise)" in lines[1]
+        assert "pilot" not in shown(capsys, *call, *stated)
 
 
 def test_the_bar_knows_its_end_from_the_start(

@@ -398,8 +398,8 @@ def test_the_command_says_the_plan_in_words() -> None:
     assert shown.stderr == ""
     assert shown.stdout == (
         "Collect 1,020 items with 3 votes each, 3,060 in all. Cost: 3,060.\n"
-        "SMECE, supposed to be 0.0500, will be known to about ±0.0200\n"
-        "(half the mean width of its 95 % interval).\n"
+        "SMECE, supposed to be 0.0500, will be known to about\n"
+        "±0.0200 (half the mean width of its 95 % interval).\n"
     )
 
 
@@ -437,8 +437,8 @@ def test_a_difference_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     found = plan_difference(STATED, difference=0.05, correlation=0.5)
     assert run(capsys, *options)[1] == (
         f"Collect {found.items:,} items with one vote each. Cost: {found.items:,}.\n"
-        "A SMECE of 0.1000 will be told from one of 0.0500 in 80% of such samples\n"
-        "(the 95 % interval of the difference excludes 0).\n"
+        "A SMECE of 0.1000 will be told from one of 0.0500\n"
+        "in 80% of such samples (the 95 % interval of the difference excludes 0).\n"
     )
 
 
@@ -457,7 +457,7 @@ def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFi
         ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "give one aim"),
         (("--half-width", "0.1"), "say what to expect: --pilot FILE, or --smece X"),
         (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
-        (("--half-width", "0.1", "--pilot", "absent.json"), "cannot read absent.json: No such file"),
+        (("--half-width", "0.1", "--pilot", "absent.json"), "no such file: absent.json"),
         (("--half-width", "0.1", "--pilot", __file__), "it is not JSON"),
         ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
         ((*STATED_OPTIONS, "--half-width", "2"), "half_width must be above 0 and below 1: got 2.0."),

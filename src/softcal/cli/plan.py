@@ -146,14 +146,14 @@ def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> 
         labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in all"
     collect = f"Collect {found.items:,} items {labels}. Cost: {found.cost:,.10g}."
     level = f"{100 * found.level:.4g} %"
-    noise = " (the pilot's, with its noise taken off)" if of_pilot else ""
+    supposed = f"{smece:.4f} (the pilot's without noise)" if of_pilot else f"{smece:.4f}"
     if isinstance(found, Plan):
-        known = f"will be known to about ±{found.half_width:.4f}"
-        aim = f"SMECE, supposed to be {smece:.4f}{noise}, {known}"
-        return f"{collect}\n{aim}\n(half the mean width of its {level} interval)."
+        return (
+            f"{collect}\nSMECE, supposed to be {supposed}, will be known to about\n"
+            f"±{found.half_width:.4f} (half the mean width of its {level} interval)."
+        )
     worse = smece + found.difference
     return (
-        f"{collect}\nA SMECE of {worse:.4f} will be told from one of {smece:.4f}{noise} in "
-        f"{found.power:.0%} of such samples\n(the {level} interval of the difference "
-        "excludes 0)."
+        f"{collect}\nA SMECE of {worse:.4f} will be told from one of {supposed}\n"
+        f"in {found.power:.0%} of such samples (the {level} interval of the difference excludes 0)."
     )

@@ -126,8 +126,8 @@ def _what_labels_may_be(name: str, spread: Spread) -> str:
     """Say it of labels, which may be counts as well."""
     if spread.whole and spread.low >= 0:
         return (
-            "If these are counts of votes, divide each by the number of votes on its row, and give "
-            f"that number too (softcal.Votes, --votes); if percentages, use {name} / 100."
+            f"If these are percentages, use {name} / 100; if counts of votes, divide each by the "
+            "number of votes on its row, and give that number too (softcal.Votes, --votes)."
         )
     return _what_they_may_be(name, spread)
 
