@@ -33,8 +33,8 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
             )
             raise InputError(message)
 
-    refuse_elsewhere(path)
     try:
+        refuse_elsewhere(path)
         if path.exists() and not path.is_file():
             message = f"cannot read {path}: it is not a file. Save what it gives as a file first."
             raise InputError(message)
