@@ -379,7 +379,7 @@ def test_an_output_that_is_an_input_is_refused(bench: Bench, refused: Refused) -
 def test_a_total_can_be_merged_into_itself(bench: Bench) -> None:
     total = bench.folder / "total.json"
     total.write_bytes(bench.saved.read_bytes())
-    assert bench.run("merge", total, "SAVED", "-o", total) == 0
+    assert bench.run("merge", total, "SAVED", "--allow-identical", "-o", total) == 0
     n = sum(json.loads(total.read_text("utf-8"))["models"][0]["table"]["sums"]["count"])
     assert n == 2 * bench.table.num_rows
 
