@@ -370,3 +370,19 @@ def test_rows_of_weight_0_are_told_of_with_classes_too(
     assert (card["n"], card["rows_without_weight"]) == (4, 2)
     assert cli.run(["score", *options[:-4], "--weight", "w"]) == 0
     assert "c.csv: 4 rows (2 more have weight 0), label y_*" in capsys.readouterr().out
+
+
+def test_an_infinite_log_loss_is_explained_and_no_number_is_made_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,p,q\n0.5,0,0.4\n0.2,0.1,0.3\n0.9,0.8,1\n")
+    options = ["compare", str(path), "--label", "y", "--pred", "p", "--pred", "q"]
+    assert cli.run([*options, "--format", "json"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card["log_loss"] == dict.fromkeys(("difference", "low", "high", "pvalue"))
+    assert card["rows_of_infinite_log_loss"] == {"a": 1, "b": 1}
+    assert cli.run(options) == 0
+    shown = capsys.readouterr().out
+    for name in "pq":
+        assert f"{name} rules out what happened in 1 of the rows (it says exactly 0 or 1)" in shown

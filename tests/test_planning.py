@@ -390,8 +390,8 @@ def test_the_command_says_the_plan_in_words() -> None:
     assert shown.stderr == ""
     assert shown.stdout == (
         "Collect 1,020 items with 3 votes each, 3,060 in all. Cost: 3,060.\n"
-        "SMECE, supposed to be 0.0500, will be known to about ±0.0200\n"
-        "(half the mean width of its 0.95 interval).\n"
+        "SMECE, supposed to be 0.0500, will be known to about\n"
+        "±0.0200 (half the mean width of its 95 % interval).\n"
     )
 
 
@@ -429,8 +429,8 @@ def test_a_difference_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     found = plan_difference(STATED, difference=0.05, correlation=0.5)
     assert run(capsys, *options)[1] == (
         f"Collect {found.items:,} items with one vote each. Cost: {found.items:,}.\n"
-        "A SMECE of 0.1000 will be told from one of 0.0500 in 80% of such samples\n"
-        "(the 0.95 interval of the difference excludes 0).\n"
+        "A SMECE of 0.1000 will be told from one of 0.0500\n"
+        "in 80% of such samples (the 95 % interval of the difference excludes 0).\n"
     )
 
 

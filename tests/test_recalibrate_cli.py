@@ -296,8 +296,11 @@ def test_classes_are_recalibrated_applied_and_scored(
     assert card["held_out"][0]["smece_value"] == pytest.approx(before["top_label_smece"])
     order = [option for name in card["columns"] for option in ("--pred", name)]
     assert run(["apply", str(cal), str(classes), *order[2:], *order[:2], "-o", str(out)]) == 2
-    assert "in the order they were fitted in: --pred p_a --pred p_b" in capsys.readouterr().err
+    assert "in the order they were fitted in: p_a, p_b, p_c" in capsys.readouterr().err
+    softcal(capsys, "apply", cal, classes, "--pred-columns", "p_*", "-o", out)
+    by_pattern = out.read_bytes()  # in the file p_c comes first
     softcal(capsys, "apply", cal, classes, *order, "-o", out)
+    assert by_pattern == out.read_bytes()
     after = ("--label-columns", "y_*", "--pred-columns", "p_*_calibrated")
     scored = json.loads(softcal(capsys, "score", out, *after, *json_))["models"][0]
     assert scored["top_label_smece"] < 0.001 < before["top_label_smece"]
@@ -311,7 +314,7 @@ def test_votes_weights_and_groups_of_classes_count(
     shown = softcal(capsys, "recalibrate", classes, *names, "--weight", "w", "--group", "who")
     assert "450 rows" in shown  # every fourth has weight 0
     assert "top-label" in shown
-    assert "takes the classes in this order: --pred p_a --pred p_b --pred p_c" in shown
+    assert "takes the classes in this order: --pred-columns p_a,p_b,p_c" in shown
     data = csv.read_csv(classes).to_pydict()
     y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
     p = np.column_stack([data[f"p_{c}"] for c in "abc"])

@@ -126,6 +126,7 @@ def test_batches_are_the_columns_and_tell_how_far_they_are(
     np.testing.assert_array_equal(np.concatenate([batch["p"] for batch in found]), data["p"])
     size = file.stat().st_size
     assert told == sorted(told)
+    assert told[0] == (0, 0, size)
     assert told[-1][0] == N
     assert all(total == size and done <= size for _, done, total in told)
     if file.suffix != ".feather":  # an Arrow stream does not know how much of it is left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
             raise InputError(message)
 
     try:
+        refuse_elsewhere(path)
         if path.exists() and not path.is_file():
             message = f"cannot read {path}: it is not a file. Save what it gives as a file first."
             raise InputError(message)
@@ -44,6 +46,20 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
     except _troubles() as error:
         message = f"cannot read {path}: {_reason(error, path):.300}"
         raise InputError(message) from error
+
+
+def refuse_elsewhere(path: Path) -> None:
+    """Refuse what is no file of this machine, before anybody looks for it here."""
+    name = path.as_posix()
+    if name in {"-", "/dev/stdin"}:
+        message = "standard input is not read: save it as a file first."
+        raise InputError(message)
+    if re.match(r"[A-Za-z][\w+.-]+:/", name) and not path.exists():
+        message = (
+            f"cannot read {name.replace(':/', '://', 1)}: only files of this machine are read. "
+            "Copy it here first; in Python, a frame of DuckDB, Arrow or Spark may hold it instead."
+        )
+        raise InputError(message)
 
 
 def _troubles() -> tuple[type[Exception], ...]:

@@ -66,5 +66,9 @@ def reading() -> Iterator[Callable[[int, int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("", total=None, rows=0)
-        yield lambda rows, done, total: bar.update(task, completed=done, total=total, rows=rows)
+        task = bar.add_task("", visible=False, rows=0)  # until the size of the files is known
+
+        def move(rows: int, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, rows=rows, visible=True)
+
+        yield move

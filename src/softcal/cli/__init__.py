@@ -13,6 +13,7 @@ from softcal.cli.compare import compare
 from softcal.cli.demo import demo
 from softcal.cli.merge import merge
 from softcal.cli.paper import paper
+from softcal.cli.plain_help import PlainCommand, PlainGroup
 from softcal.cli.plan import plan
 from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 app = typer.Typer(
+    cls=PlainGroup,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (score, merge, compare, report, plan, recalibrate, apply, demo, paper):
-    app.command()(command)
+    app.command(cls=PlainCommand)(command)
 
 
 @app.callback()

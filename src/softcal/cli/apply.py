@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeGuard
 
 import typer
 
 from softcal import terminal
 from softcal.cli.completion import column_option
-from softcal.cli.options import DataFile, Format, Output, print_json
+from softcal.cli.options import DataFile, Format, Output, given, print_json
 from softcal.errors import InputError
 from softcal.names import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def apply(
     calibrator: Annotated[
-        Path, typer.Argument(help="A calibrator saved by `softcal recalibrate` (JSON).")
+        Path,
+        typer.Argument(help="What `softcal recalibrate` saved (JSON).", metavar="CALIBRATOR"),
     ],
     data: DataFile,
-    pred: Annotated[
-        list[str],
-        column_option("Column of predictions; of a calibrator of classes one per class, in order."),
-    ],
     output: Annotated[
         Path,
         typer.Option("-o", "--output", help="A .csv, .tsv or .parquet file.", metavar="FILE"),
     ],
+    pred: Annotated[
+        list[str] | None,
+        column_option("Column of predictions; of a calibrator of classes one per class, in order."),
+    ] = None,
+    pred_columns: Annotated[
+        str | None,
+        typer.Option(help="Many classes: these columns at once, a,b,c or PREFIX*.", metavar="COLS"),
+    ] = None,
     format_: Output = Format.TABLE,
 ) -> None:
     """Copy a file with a column COL_calibrated beside the predictions."""
@@ -36,7 +44,9 @@ def apply(
 
     saved = read_json(calibrator, "`softcal recalibrate`")
     map_ = load_calibrator(saved)
-    _refuse_other_order(saved.get("columns"), pred)
+    fitted = saved.get("columns")
+    pred = _columns(data, pred, pred_columns, fitted)
+    _refuse_other_order(fitted, pred)
     rows = write_calibrated(map_, data, pred, output)
     added = [name + SUFFIX for name in pred]
     if format_ is Format.JSON:
@@ -46,11 +56,28 @@ def apply(
         terminal.console().print(printable(text), markup=False, soft_wrap=True)
 
 
+def _columns(
+    data: Path, pred: list[str] | None, pred_columns: str | None, fitted: object
+) -> list[str]:
+    """Name the columns of predictions, which one option or the other gives."""
+    from softcal.sources.class_columns import class_columns, names_of_columns
+
+    if pred_columns is None:
+        return given(pred, "Missing option '--pred', or '--pred-columns' for many classes.")
+    if pred:
+        message = "give --pred or --pred-columns, not both."
+        raise InputError(message)
+    found = class_columns(pred_columns, names_of_columns(data)).columns
+    # A pattern stands for columns in the order of the file, which need not be that of the fit.
+    return list(fitted) if "*" in pred_columns and _are_same(fitted, found) else list(found)
+
+
 def _refuse_other_order(fitted: object, pred: list[str]) -> None:
     """Refuse the columns the calibrator was fitted on in another order than there."""
-    if isinstance(fitted, list) and fitted != pred and sorted(map(str, fitted)) == sorted(pred):
-        message = (
-            f"the classes must come in the order they were fitted in: "
-            f"{' '.join(f'--pred {name}' for name in fitted)}."
-        )
+    if _are_same(fitted, pred) and list(fitted) != pred:
+        message = f"the classes must come in the order they were fitted in: {', '.join(fitted)}."
         raise InputError(message)
+
+
+def _are_same(fitted: object, pred: Sequence[str]) -> TypeGuard[list[str]]:
+    return isinstance(fitted, list) and sorted(map(str, fitted)) == sorted(pred)

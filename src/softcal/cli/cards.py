@@ -35,30 +35,49 @@ def show_scores(scores: Scores, name: str, level: float, format_: Format) -> Non
     console = terminal.console()
     weighted = f", weighted by {scores.weight}" if scores.weight else ""
     title = f"{name}: {rows_text(card)}, label {scores.label}, {card['bins']} bins{weighted}"
-    terminal.print_titled(console, title, score_table(card))
+    if scores.by is None:
+        terminal.print_titled(console, title, _models_table(card))
+    else:
+        console.print(Text(printable(title), style="bold"))
+        for model in card["models"]:
+            console.print()
+            terminal.print_titled(console, f"{model['pred']}, by {scores.by}", _slices(model))
     notes = dict.fromkeys(model["note"] for model in card["models"])
     console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
     sketch.show(console, {pred: one.soft for pred, one in scores.models.items()}, level)
 
 
-def score_table(card: dict[str, Any]) -> Table:
-    """Lay out a scorecard, models side by side, each with its slices below it."""
-    level = card["models"][0]["level"]
-    table = terminal.table(
-        "model", "SMECE", f"{100 * level:g} %\ninterval", "p-value",
-        "hardened\nECE", "max\ngap", "bias", "Brier",
-    )  # fmt: skip
-    table.columns[1].style = "bold"
+def _models_table(card: dict[str, Any]) -> Table:
+    """Lay out a scorecard, models side by side."""
+    table = _table(card["models"][0], "model")
     for model in card["models"]:
-        _add(table, model["pred"], model)
-        for one in model.get("slices", ()):
-            _add(table, f"  {card['by']} {one['value']}: {one['n']:,}", one)
+        table.add_row(Text(printable(model["pred"])), *_cells(model))  # a name is never markup
     return table
 
 
-def _add(table: Table, name: str, numbers: dict[str, Any]) -> None:
-    table.add_row(
-        Text(printable(name)),  # Text: a name is never read as markup
+def _slices(model: dict[str, Any]) -> Table:
+    """Lay out one model and its slices below it, each with its number of rows."""
+    table = _table(model, "", "rows")
+    whole = sum(one["n"] for one in model["slices"])
+    table.add_row("all", f"{whole:,}", *_cells(model))
+    for one in model["slices"]:
+        table.add_row(Text(printable(str(one["value"]))), f"{one['n']:,}", *_cells(one))
+    return table
+
+
+def _table(model: dict[str, Any], *first: str) -> Table:
+    table = terminal.table(
+        *first, "SMECE", f"{100 * model['level']:g} %\ninterval", "p-value",
+        "hardened\nECE", "max\ngap", "bias", "Brier",
+    )  # fmt: skip
+    table.columns[len(first)].style = "bold"
+    for column in table.columns[1:]:
+        column.no_wrap = True  # a long name gives way, not a number
+    return table
+
+
+def _cells(numbers: dict[str, Any]) -> tuple[str, ...]:
+    return (
         f"{numbers['smece']:.4f}",
         f"{numbers['low']:.3f}-{numbers['high']:.3f}",
         chance(numbers["pvalue"]),

@@ -46,6 +46,13 @@ class Chosen(NamedTuple):
 
     def refuse_with(self, others: dict[str, object]) -> None:
         """Refuse options that are for one probability per row."""
+        if self.vote_columns and not self.pred_columns and others.get("--pred"):
+            message = (
+                "--vote-columns goes with --pred-columns, one column of predictions per class. For "
+                "one prediction per row make a column of the share of votes and one of their "
+                "number: --label SHARE --votes NUMBER."
+            )
+            raise InputError(message)
         for name, value in others.items():
             if value:
                 message = f"{name} is for one probability per row: leave it out with many classes."

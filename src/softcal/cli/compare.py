@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from functools import reduce
 from operator import add
@@ -28,7 +27,7 @@ from softcal.cli.options import (
     one_file,
     print_json,
     rows_text,
-    without_infinities,
+    source_name,
 )
 from softcal.errors import InputError
 from softcal.names import printable
@@ -79,12 +78,16 @@ def compare(
     if weight is not None:
         card["rows_without_weight"] = rows - joint.n
     card |= asdict(compare_tables(joint, level))
+    card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
+    card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
+    if joint.infinite_a or joint.infinite_b:  # nothing can be said of their difference
+        card["log_loss"] = dict.fromkeys(card["log_loss"])
     alone = weight is None and group is None and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
     if format_ is Format.JSON:
-        print_json(without_infinities(card))
+        print_json(card)
     else:
-        _show_comparison(card)
+        _show_comparison(card, source_name(data))
 
 
 def _joined(
@@ -127,24 +130,32 @@ def _joined(
     return rows, joint
 
 
-def _show_comparison(card: dict[str, Any]) -> None:
+def _show_comparison(card: dict[str, Any], source: str) -> None:
     console = terminal.console()
     table = terminal.table(
-        "", *map(printable, (card["a"], card["b"])), "difference", "interval", "p-value"
-    )
+        "", *map(printable, (card["a"], card["b"])), "difference",
+        f"{100 * card['level']:g} % interval", "p-value",
+    )  # fmt: skip
+    certain = card["rows_of_infinite_log_loss"]
     rows = {
         "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
-        "Brier": (card["brier"], "", ""),
-        "log loss": (card["log_loss"], "", ""),
+        "Brier": (card["brier"], f"{card['brier_a']:.4f}", f"{card['brier_b']:.4f}"),
+        "log loss": (card["log_loss"], *("inf" if certain[k] else "" for k in "ab")),
     }
     for name, (part, *each) in rows.items():
-        finite = math.isfinite(part["difference"])
-        interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if finite else "-"
-        by_chance = chance(part["pvalue"] if finite else None)
-        table.add_row(name, *each, f"{part['difference']:+.4f}", interval, by_chance)
-    title = f"{rows_text(card)}, label {card['label']}, {card['bins']} bins"
+        known = part["difference"] is not None
+        difference = f"{part['difference']:+.4f}" if known else "-"
+        interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if known else "-"
+        table.add_row(name, *each, difference, interval, chance(part["pvalue"]))
+    title = f"{source}: {rows_text(card)}, label {card['label']}, {card['bins']} bins"
     terminal.print_titled(console, title, table)
     console.print(Text(printable(_verdict(card))))
+    for k in filter(certain.get, "ab"):
+        why = (
+            f"{card[k]} rules out what happened in {certain[k]:,} of the rows (it says exactly 0 "
+            "or 1): its log loss is infinite."
+        )
+        console.print(Text(printable(why)))
     if card["residual_correlation"] is not None:
         plans = (
             f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."

@@ -17,7 +17,7 @@ from softcal.saved_format import write_json
 def merge(
     saved: Annotated[
         list[Path],
-        typer.Argument(help="Files `softcal score --save` made.", metavar="FILE..."),
+        typer.Argument(help="Files `softcal score --save` made.", metavar="FILE"),
     ],
     output: Annotated[
         Path | None,

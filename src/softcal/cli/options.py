@@ -27,10 +27,10 @@ class Format(StrEnum):
 DataFiles = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders or patterns: .parquet, .csv, .tsv, .jsonl, .arrow.", metavar="DATA..."
+        help="Files, folders or patterns: .parquet, .csv, .tsv, .jsonl, .arrow.", metavar="DATA"
     ),
 ]
-DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
+DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.", metavar="DATA")]
 MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
 MaybePreds = Annotated[
     list[str] | None, column_option("Column of predictions in [0, 1]; once per model.")
@@ -46,7 +46,7 @@ Group = Annotated[
     column_option("Column: rows of one group are not independent."),
 ]
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
-Output = Annotated[Format, typer.Option("--format", help="What to print.")]
+Output = Annotated[Format, typer.Option("--format", help="What to print.", metavar="table|json")]
 
 
 def source_name(data: list[str]) -> str:

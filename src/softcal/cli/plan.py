@@ -87,7 +87,7 @@ def plan(
     if format_ is Format.JSON:
         print_json({**asdict(found), "assumed_smece": a.smece})
     else:
-        terminal.console().print(plan_text(found, a.smece))
+        terminal.console().print(plan_text(found, a.smece, of_pilot=pilot is not None))
 
 
 class _Costs(TypedDict):
@@ -137,7 +137,7 @@ def _read_table(path: Path, pred: str | None) -> Reliability:
     return models[name].soft
 
 
-def plan_text(found: Plan | DifferencePlan, smece: float) -> str:
+def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> str:
     """Say a plan in plain words."""
     from softcal.planning.plans import Plan
 
@@ -145,12 +145,15 @@ def plan_text(found: Plan | DifferencePlan, smece: float) -> str:
     if found.votes > 1:
         labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in all"
     collect = f"Collect {found.items:,} items {labels}. Cost: {found.cost:,.10g}."
+    level = f"{100 * found.level:.4g} %"
+    supposed = f"{smece:.4f} (the pilot's without noise)" if of_pilot else f"{smece:.4f}"
     if isinstance(found, Plan):
-        aim = f"SMECE, supposed to be {smece:.4f}, will be known to about ±{found.half_width:.4f}"
-        return f"{collect}\n{aim}\n(half the mean width of its {found.level:.4g} interval)."
+        return (
+            f"{collect}\nSMECE, supposed to be {supposed}, will be known to about\n"
+            f"±{found.half_width:.4f} (half the mean width of its {level} interval)."
+        )
     worse = smece + found.difference
     return (
-        f"{collect}\nA SMECE of {worse:.4f} will be told from one of {smece:.4f} in "
-        f"{found.power:.0%} of such samples\n(the {found.level:.4g} interval of the difference "
-        "excludes 0)."
+        f"{collect}\nA SMECE of {worse:.4f} will be told from one of {supposed}\n"
+        f"in {found.power:.0%} of such samples (the {level} interval of the difference excludes 0)."
     )

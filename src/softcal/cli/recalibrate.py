@@ -66,7 +66,12 @@ def recalibrate(
     pred_columns: Annotated[
         str | None, typer.Option(help="Many classes: columns of predictions.", metavar="COLS")
     ] = None,
-    method: Annotated[Method, typer.Option(help="auto: the best on held-out rows.")] = Method.AUTO,
+    method: Annotated[
+        Method,
+        typer.Option(
+            help=f"One of {', '.join(Method)}; auto is the best on held-out rows.", metavar="METHOD"
+        ),
+    ] = Method.AUTO,
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
@@ -188,11 +193,14 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     terminal.print_titled(console, title, table)
     console.print(_HOW_TO_READ, style="dim")
     if not found.helps:
-        console.print("None of it has a lower Brier score than the predictions as they are.")
+        console.print(
+            "None of it has a lower Brier score than the predictions as they are. Better leave "
+            "the predictions as they are."
+        )
     saved = f"Saved {found.best}, fitted on all rows: {output}"
     console.print(printable(saved), markup=False)
     if several:
-        order = " ".join(f"--pred {name}" for name in fitted.columns)
+        order = f"--pred-columns {','.join(fitted.columns)}"
         console.print(
             printable(f"`softcal apply` takes the classes in this order: {order}"),
             markup=False,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from softcal.door.arrays import Column, column, numbered, refuse_missing
 from softcal.door.rules import (
     FROM_LOGITS,
+    LABEL,
     MISSING,
     UNIT,
     VOTES,
@@ -148,7 +149,7 @@ def probabilities(values: npt.ArrayLike, name: str) -> Column:
 
 def refuse(data: Rows) -> NoReturn:
     """Raise for the first value that breaks a rule. The caller knows there is one."""
-    _refuse_broken(data.y_true, data.names.y_true, UNIT, data.names.from_logits)
+    _refuse_broken(data.y_true, data.names.y_true, LABEL, data.names.from_logits)
     _refuse_broken(data.y_prob, data.names.y_prob, UNIT, data.names.from_logits)
     check_weights_and_votes(data)
     refuse_changed()

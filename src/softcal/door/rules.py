@@ -40,6 +40,7 @@ class Spread(NamedTuple):
     high: float
     signs: bool  # whether every one is -1 or 1
     from_logits: str = FROM_LOGITS
+    whole: bool = False  # whether every one is known to be a whole number
 
     @staticmethod
     def of(values: npt.NDArray[Any], from_logits: str = FROM_LOGITS) -> Spread:
@@ -49,6 +50,7 @@ class Spread(NamedTuple):
             float(np.fmax.reduce(values)),
             bool(np.isin(values, (-1, 1)).all()),
             from_logits,
+            bool((values == np.floor(values)).all()),
         )
 
     def with_(self, other: Spread) -> Spread:
@@ -57,6 +59,7 @@ class Spread(NamedTuple):
             float(np.fmin(self.low, other.low)),
             float(np.fmax(self.high, other.high)),
             self.signs and other.signs,
+            whole=self.whole and other.whole,
         )
 
 
@@ -122,6 +125,16 @@ def _what_they_may_be(name: str, spread: Spread) -> str:
     return f"If these are logits, use {from_logits}."
 
 
+def _what_labels_may_be(name: str, spread: Spread) -> str:
+    """Say it of labels, which may be counts as well."""
+    if spread.whole and spread.low >= 0:
+        return (
+            f"If these are percentages, use {name} / 100; if counts of votes, divide each by the "
+            "number of votes on its row, and give that number too (softcal.Votes, --votes)."
+        )
+    return _what_they_may_be(name, spread)
+
+
 MISSING = Rule(
     "must have no missing values",
     np.isnan,
@@ -150,5 +163,6 @@ NOT_WHOLE = Rule(
 
 # In the order in which they are looked at: a later one may suppose that the earlier ones hold.
 UNIT = (MISSING, OUTSIDE)
+LABEL = (MISSING, OUTSIDE._replace(remedy=_what_labels_may_be))
 WEIGHT = (MISSING, NEGATIVE, WILD)
 VOTES = (MISSING, NOT_WHOLE)

@@ -48,7 +48,7 @@ class Votes:
     --------
     >>> votes = Votes([[3, 1], [0, 2]], classes=["benign", "malignant"])
     >>> votes
-    Votes(items=2, classes=2, votes=6)
+    Votes(items=2, classes=('benign', 'malignant'), votes=6)
     >>> votes.shares
     array([[0.75, 0.25],
            [0.  , 1.  ]])
@@ -155,7 +155,8 @@ class Votes:
 
     def __repr__(self) -> str:
         votes = int(self.counts.sum())
-        return f"Votes(items={self.n_items}, classes={self.n_classes}, votes={votes})"
+        names = arrays.listed(self.classes)
+        return f"Votes(items={self.n_items}, classes=({names}), votes={votes})"
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, *, copy: bool | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from softcal.errors import InputError, InputTypeError
 from softcal.reading import readable, refuse_utf_16
 from softcal.sources.files import refuse_overwriting
-from softcal.sources.foreign_text import MARKS, separator_hint
+from softcal.sources.foreign_text import MARKS, number_hint, separator_hint
 from softcal.sources.pieces import Wanted, refuse_unknown
 from softcal.writing import written_whole
 
@@ -181,7 +181,8 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int) -> FloatArray:
             found[row] = float(cells[k])
         except ValueError:
             message = (
-                f"{name} must hold numbers: row {done + row + 1} holds the text {cells[k]!r:.60}."
+                f"{name} must hold numbers: row {done + row + 1} holds the text "
+                f"{cells[k]!r:.60}.{number_hint(cells[k])}"
             )
             raise InputError(message) from None
     return found

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from softcal.errors import InputError
 from softcal.parallel import in_order
+from softcal.reading import refuse_elsewhere
 from softcal.sources.pieces import Batch, Piece, Wanted, rows_of
 from softcal.sources.readers import SUFFIXES, kind, pieces
 
@@ -17,7 +18,7 @@ Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """A file, a folder, a glob pattern, or several of these."""
 
 Progress: TypeAlias = Callable[[int, int, int], None]
-"""Told after each piece: rows so far, bytes of the files so far, bytes of all files."""
+"""Told at the start and after each piece: rows and bytes so far, bytes of all files."""
 
 
 def batches(
@@ -41,7 +42,7 @@ def batches(
     by : str, optional
         One more column, of any kind, given as an Arrow array under `softcal.sources.pieces.SLICES`.
     progress : callable, optional
-        Called as `progress(rows, bytes, total_bytes)` after each piece of a file.
+        Called as `progress(rows, bytes, total_bytes)`, at the start and after each piece of a file.
 
     Yields
     ------
@@ -99,6 +100,7 @@ def _refuse_twice(paths: list[Path]) -> None:
 
 
 def _files_of_one(path: Path) -> list[Path]:
+    refuse_elsewhere(path)
     if path.is_dir():
         inside = sorted(below for below in path.rglob("*") if _is_data(below, path))
         return inside or _refuse_none(path)
@@ -135,6 +137,8 @@ def reporter(paths: list[Path], progress: Progress | None) -> Callable[[Piece, i
     """Make the function that adds up what is done and tells the caller."""
     total = sum(path.stat().st_size for path in paths if path.is_file())
     rows = done = 0
+    if progress is not None:
+        progress(0, 0, total)
 
     def report(piece: Piece, more: int) -> None:
         nonlocal rows, done

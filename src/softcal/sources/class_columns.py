@@ -45,9 +45,10 @@ def class_columns(spec: str, present: Sequence[str]) -> ClassColumns:
         found = _matching(spec, present)
     columns = found.columns
     if len(columns) < 2 or len(set(columns)) < len(columns):
+        alone = "the one column of that name" if spec in present else "none"
         message = (
             f"{spec!r} must stand for two or more different columns: it stands for "
-            f"{', '.join(map(repr, columns)) or 'none'}. Give names with commas between them, a "
+            f"{', '.join(map(repr, columns)) or alone}. Give names with commas between them, a "
             f"prefix or a pattern with a star. The columns are: {', '.join(map(repr, present))}."
         )
         raise InputError(message)

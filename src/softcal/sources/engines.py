@@ -258,7 +258,7 @@ def _spread(frame: Any, name: str, rule: Rule) -> Spread:
     """Ask the engine how far the values reach, where the hint depends on it."""
     import narwhals.stable.v2 as nw
 
-    if rule is not OUTSIDE:
+    if rule.must != OUTSIDE.must:
         return Spread(0, 0, signs=False)
     x = nw.col(name).cast(nw.Float64)
     other = nw.when(x * x == 1.0).then(nw.lit(0)).otherwise(nw.lit(1))

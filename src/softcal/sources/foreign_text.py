@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ MARKS = {".csv": ",", ".tsv": "\t"}
 """What separates the cells of a text file, by the end of its name."""
 
 _NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+_ANSWERS = (
+    ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("positive", "negative"),
+)  # fmt: skip
 _SUFFIXES = {mark: suffix for suffix, mark in MARKS.items()}
 
 
@@ -27,6 +31,18 @@ def separator_hint(names: Sequence[str], mark: str) -> str:
     return f" They look separated by {_NAMED[often]}, not {_NAMED[mark]}. {remedy}"
 
 
-def decimal_hint(text: str) -> str:
-    """Say what is wrong with 0,5."""
-    return " Write decimals with a point." if re.fullmatch(r"[+-]?\d*,\d+", text) else ""
+def number_hint(text: str) -> str:
+    """Say how to write 0,5 or 63.7% or yes as a number; nothing for other text.
+
+    >>> number_hint("63.7 %")
+    ' Write 0.637.'
+    """
+    if re.fullmatch(r"[+-]?\d*,\d+", text):
+        return " Write decimals with a point."
+    if percent := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
+        whole, part = percent.groups()
+        return f" Write {Decimal(f'{whole}.{part}').scaleb(-2).normalize():f}."
+    for one, zero in _ANSWERS:
+        if text.strip().lower() in {one, zero}:
+            return f" Write 1 for {one} and 0 for {zero}."
+    return ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
 from softcal.reading import readable, refuse_utf_16
-from softcal.sources.foreign_text import MARKS, decimal_hint, separator_hint
+from softcal.sources.foreign_text import MARKS, number_hint, separator_hint
 from softcal.sources.lines import line_ends, whole_lines
 from softcal.sources.pieces import (
     Batch,
@@ -74,7 +74,7 @@ def _batches(
             row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
             message = (
                 f"{found.name} must hold numbers: row {row} of {path.name} holds the text "
-                f"{found.text!r:.60}.{decimal_hint(found.text)}"
+                f"{found.text!r:.60}.{number_hint(found.text)}"
             )
             raise InputError(message) from found
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softcal.door import inputs
 from softcal.door.inputs import Names
-from softcal.door.rules import LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
+from softcal.door.rules import LABEL, LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
 from softcal.errors import InputError
 from softcal.sources.pieces import Wanted
 
@@ -38,7 +38,8 @@ class Roles(NamedTuple):
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
         """What the values of each column must be, in the order in which they are looked at."""
         found: list[tuple[str, tuple[Rule, ...]]] = [
-            (name, UNIT) for name in (self.y_true, *self.y_prob)
+            (self.y_true, LABEL),
+            *((name, UNIT) for name in self.y_prob),
         ]
         if self.sample_weight is not None:
             found.append((self.sample_weight, WEIGHT))

@@ -1,0 +1,209 @@
+"""What the command line shows can be read by whoever has never seen it, in 80 columns."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import softcal as sc
+from softcal import cli
+
+DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
+FOREST = ("--label", "soft_malignant", "--pred", "prob_rf_all")
+COMMANDS = ["score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper"]
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert cli.run([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert cli.run([str(argument) for argument in arguments]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_help_has_no_words_of_programmers(
+    capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    assert not re.search(r"[<>{}]", shown(capsys, *command, "--help"))
+
+
+def test_help_breaks_no_word(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "recalibrate", "--help")
+    for method in ("temperature", "histogram", "isotonic", "dirichlet"):
+        assert method in text
+
+
+def test_each_slice_is_one_line_with_its_number_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, "score", DATA, *FOREST, "--by", "n_readers").splitlines()
+    start = lines.index("prob_rf_all, by n_readers")
+    first = [line.split()[:3] for line in lines[start + 5 : start + 8]]
+    assert first == [["all", "1,377", "0.0952"], ["3", "481", "0.0704"], ["4", "896", "0.1097"]]
+
+
+def test_a_long_name_gives_way_and_no_number_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "score", DATA, *FOREST, "--by", "patient")
+    assert "0.081-0.106" in text
+    assert "…" not in text
+
+
+# Columns
+
+
+def test_apply_takes_the_columns_of_classes_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, saved = tmp_path / "data.csv", tmp_path / "cal.json"
+    data.write_text("y_a,y_b,p_a,p_b\n" + "1,0,0.7,0.3\n0,1,0.4,0.6\n0.5,0.5,0.8,0.2\n" * 20)
+    columns = ("--label-columns", "y_*", "--pred-columns", "p_*")
+    shown(capsys, "recalibrate", data, *columns, "--method", "temperature", "-o", saved)
+    written = []
+    for options in (("--pred", "p_a", "--pred", "p_b"), ("--pred-columns", "p_*"), ("--pred-columns", "p_a,p_b")):  # fmt: skip
+        out = tmp_path / "out.csv"
+        shown(capsys, "apply", saved, data, *options, "-o", out)
+        written.append(out.read_text())
+    assert written[0] == written[1] == written[2]
+    assert "p_a_calibrated,p_b_calibrated" in written[0]
+    both = ("--pred", "p_a", "--pred-columns", "p_*")
+    assert "not both" in refused(capsys, "apply", saved, data, *both, "-o", tmp_path / "x.csv")
+    assert "--pred-columns" in refused(capsys, "apply", saved, data, "-o", tmp_path / "x.csv")
+
+
+def test_one_column_is_not_called_none(capsys: pytest.CaptureFixture[str]) -> None:
+    labels = ("--label-columns", "soft_malignant,soft_confidence")
+    said = refused(capsys, "score", DATA, *labels, "--pred-columns", "prob_rf_all")
+    assert "it stands for the one column of that name. Give names" in said
+    said = refused(capsys, "score", DATA, *labels, "--pred-columns", "nobody_")
+    assert "it stands for none. Give names" in said
+
+
+# Values
+
+
+def test_votes_with_one_prediction_are_told_what_to_make_of_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    votes = ("--vote-columns", "readers_rating_1,readers_rating_5")
+    said = refused(capsys, "score", DATA, *votes, "--pred", "prob_rf_all")
+    assert "--label SHARE --votes NUMBER" in said
+
+
+@pytest.mark.parametrize("command", ["score", "report", "recalibrate"])
+def test_labels_that_are_counts_are_told_of_votes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    counts = ("--label", "n_readers", "--pred", "prob_rf_all")
+    output = () if command == "score" else ("-o", tmp_path / "out")
+    assert "if counts of votes" in refused(capsys, command, DATA, *counts, *output)
+    swapped = ("--label", "prob_rf_all", "--pred", "n_readers")
+    assert "votes" not in refused(capsys, command, DATA, *swapped, *output)
+
+
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [
+        ("yes", "Write 1 for yes and 0 for no."),
+        ("N", "Write 1 for y and 0 for n."),
+        ("63.7%", "Write 0.637."),
+        ("5 %", "Write 0.05."),
+        ("100%", "Write 1."),
+        ("high", "'high'.\n"),
+    ],
+)
+def test_text_is_told_how_to_be_a_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cell: str, remedy: str
+) -> None:
+    path, saved = tmp_path / "data.csv", tmp_path / "cal.json"
+    path.write_text(f"y,p\n0.5,{cell}\n")
+    assert remedy in refused(capsys, "score", path, "--label", "y", "--pred", "p")
+    shown(capsys, "recalibrate", DATA, *FOREST, "--method", "platt", "-o", saved)
+    assert remedy in refused(capsys, "apply", saved, path, "--pred", "p", "-o", tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("source", ["s3://bucket/x.csv", "s3://bucket/*.csv", "https://x.org/a"])
+def test_files_of_elsewhere_are_not_looked_for_here(
+    capsys: pytest.CaptureFixture[str], source: str
+) -> None:
+    with pytest.raises(sc.InputError, match="only files of this machine") as caught:
+        sc.scan(source, y_true="y", y_prob="p")
+    assert source in str(caught.value)
+    classes = ("--label-columns", "a,b", "--pred-columns", "c,d")
+    for options in (FOREST, classes):
+        assert f"cannot read {source}: only" in refused(capsys, "score", source, *options)
+
+
+@pytest.mark.parametrize("source", ["-", "/dev/stdin"])
+def test_standard_input_is_refused_by_its_name(
+    capsys: pytest.CaptureFixture[str], source: str
+) -> None:
+    assert "standard input is not read" in refused(capsys, "score", source, *FOREST)
+
+
+# Results
+
+
+def test_a_repair_that_does_not_help_is_not_recommended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("y,p\n" + "0.2,0.2\n0.8,0.8\n" * 20)
+    options = ("--label", "y", "--pred", "p", "--method", "histogram", "-o", tmp_path / "cal.json")
+    assert "Better leave the predictions as they are." in " ".join(
+        shown(capsys, "recalibrate", path, *options).split()
+    )
+
+
+def test_a_comparison_says_of_what_and_how_sure(capsys: pytest.CaptureFixture[str]) -> None:
+    options = (*FOREST, "--pred", "prob_lr_geometry", "--level", "0.9")
+    text = shown(capsys, "compare", DATA, *options)
+    assert text.startswith("items.csv: 1,377 rows")
+    assert "90 % interval" in text
+    found = json.loads(shown(capsys, "compare", DATA, *options, "--format", "json"))
+    each = [f"{found[key]:.4f}" for key in ("brier_a", "brier_b")]
+    assert re.search(rf"Brier +{each[0]} +{each[1]} +{found['brier']['difference']:.4f}", text)
+    assert found["brier_a"] - found["brier_b"] == pytest.approx(
+        found["brier"]["difference"], abs=1e-12
+    )
+
+
+def test_a_plan_says_why_its_smece_is_not_that_of_the_score(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "pilot.json"
+    shown(capsys, "score", DATA, *FOREST, "--votes", "n_readers", "--save", saved)
+    stated = ("--smece", "0.05", "--label-spread", "0.15")
+    for aim in (("--half-width", "0.02"), ("--difference", "0.05", "--correlation", "0.5")):
+        call = ("plan", *aim, "--votes", "3")
+        lines = shown(capsys, *call, "--pilot", saved).splitlines()
+        assert len(lines) == 3  # none is too long
+        assert "(the pilot's without noise)" in lines[1]
+        assert "pilot" not in shown(capsys, *call, *stated)
+
+
+def test_the_bar_knows_its_end_from_the_start(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, for all the bar knows
+    assert cli.run(["score", str(DATA), *FOREST]) == 0
+    drawn = capsys.readouterr().err
+    assert "1,377 rows" in drawn
+    assert "/?" not in drawn
+
+
+# The library
+
+
+def test_votes_show_the_order_of_their_classes() -> None:
+    long = {"text": ["a", "a"], "says": ["ok", "hate"]}
+    votes = sc.Votes.from_long(long, item="text", label="says")
+    assert repr(votes) == "Votes(items=1, classes=('hate', 'ok'), votes=2)"
