@@ -6,7 +6,7 @@ import csv
 from typing import TYPE_CHECKING, NamedTuple
 
 from softcal.errors import InputError
-from softcal.reading import readable, refuse_utf_16
+from softcal.reading import readable, refuse_elsewhere, refuse_utf_16
 from softcal.sources.foreign_text import MARKS, separator_hint
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[s
 
 def names_of_columns(path: Path) -> list[str]:
     """Read the names of a file's columns, and nothing else of it."""
+    refuse_elsewhere(path)
     suffix = path.suffix.lower()
     if suffix not in {*MARKS, *_PARQUET}:
         message = f"classes are read from a .csv, .tsv or .parquet file: got {path.name!r}."
