@@ -120,11 +120,12 @@ def test_the_terminal_gets_its_cursor_back(files: dict[str, Path], tmp_path: Pat
     ) as process:
         assert process.wait(timeout=300) == 130
     os.close(theirs)
-    shown = ""
+    drawn = b""
     with suppress(OSError):  # which is how a terminal ends that nobody writes to any more
         while part := os.read(ours, 1 << 16):
-            shown += part.decode()
+            drawn += part
     os.close(ours)
+    shown = drawn.decode()
     assert "\x1b[?25l" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
     assert shown.endswith("softcal: stopped by SIGINT\r\n")
