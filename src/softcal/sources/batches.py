@@ -77,26 +77,23 @@ def batches(
 def files_of(source: Paths) -> list[Path]:
     """List the files that a path, a pattern, a folder or several of these stand for."""
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
-    found: list[Path] = []
+    found: dict[Path, Path] = {}  # by what they really are
     for one in several:
         try:
-            found += _files_of_one(Path(one))
+            for path in _files_of_one(Path(one)):
+                _refuse_twice(path, found)
+                found[path.resolve()] = path
         except (OSError, UnicodeEncodeError) as error:
-            message = f"cannot read {one!s:.100}: {error!s:.100}"
+            message = f"cannot read {str(one):.100}: {error!s:.100}"
             raise InputError(message) from error
-    _refuse_twice(found)
-    return found
+    return list(found.values())
 
 
-def _refuse_twice(paths: list[Path]) -> None:
+def _refuse_twice(path: Path, found: dict[Path, Path]) -> None:
     """Refuse a file named twice: its rows would count twice, and look surer than they are."""
-    seen: set[Path] = set()
-    for path in paths:
-        real = path.resolve()
-        if real in seen:
-            message = f"{path} is named twice, so its rows would count twice. Name each file once."
-            raise InputError(message)
-        seen.add(real)
+    if path.resolve() in found:
+        message = f"{path} is named twice, so its rows would count twice. Name each file once."
+        raise InputError(message)
 
 
 def _files_of_one(path: Path) -> list[Path]:
