@@ -84,7 +84,7 @@ def files_of(source: Paths) -> list[Path]:
                 _refuse_twice(path, found)
                 found[path.resolve()] = path
         except (OSError, UnicodeEncodeError) as error:
-            message = f"cannot read {str(one):.100}: {error!s:.100}"
+            message = f"cannot read {one!s:.100}: {error!s:.100}"
             raise InputError(message) from error
     return list(found.values())
 
