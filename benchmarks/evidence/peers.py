@@ -103,8 +103,8 @@ PEERS = [
         "from mcgrad.metrics import (\n"
         "    MulticalibrationError, ecce_pvalue, expected_calibration_error)",
         "expected_calibration_error(y, p, num_bins=10)",
-        alone=("MCGrad",),
-        why="its dependencies for fitting (ax-platform, lightgbm) are left out; metrics need none",
+        alone=("MCGrad", "psutil"),
+        why="its dependencies for fitting (ax-platform, lightgbm) are left out; its metrics need psutil only",
     ),
     Peer("calibre", "import calibre", "calibre.expected_calibration_error(y, p, n_bins=10)"),
     Peer("pycalib", "from pycalib.metrics import binary_ECE", "binary_ECE(y, p, bins=10)"),
