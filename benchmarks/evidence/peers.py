@@ -104,7 +104,8 @@ PEERS = [
         "    MulticalibrationError, ecce_pvalue, expected_calibration_error)",
         "expected_calibration_error(y, p, num_bins=10)",
         alone=("MCGrad", "psutil"),
-        why="its dependencies for fitting (ax-platform, lightgbm) are left out; its metrics need psutil only",
+        why="its dependencies for fitting (ax-platform, lightgbm) are left out; its metrics need "
+        "psutil only",
     ),
     Peer("calibre", "import calibre", "calibre.expected_calibration_error(y, p, n_bins=10)"),
     Peer("pycalib", "from pycalib.metrics import binary_ECE", "binary_ECE(y, p, bins=10)"),
