@@ -110,6 +110,12 @@ def test_few_rows_are_no_verdict(rows: int, tmp_path: Path) -> None:
     assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
 
 
+def test_a_p_value_of_three_rows_is_no_verdict() -> None:
+    y, p = [0.2, 0.4, 0.9], [0.9, 0.5, 0.3]
+    assert sc.calibration_test(sc.reliability(y, p)).pvalue < 0.05
+    assert verdict_of(y, p).undecided
+
+
 def test_data_that_leave_all_open_get_no_verdict(rng: np.random.Generator) -> None:
     seen = set()
     for n in (2, 5, 20, 80, 300, 3000):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _TOO_SMALL_TO_MATTER = 0.02  # two points of a hundred
 _TOO_LARGE_TO_LEAVE_OPEN = 0.1  # ten points
+_ENOUGH_TO_TEST = 20  # rows; of a handful the test alone says more than they can bear
 
 
 class Verdict(NamedTuple):
@@ -52,7 +53,7 @@ def verdict(
     soft, hard = fine.coarsen(bins), hard.coarsen(bins)
     interval = smece_interval(soft, level)
     pvalue = calibration_test(soft).pvalue
-    off = interval.low > 0 or (pvalue < 1 - level and soft.n > 1)  # one row may be an odd one
+    off = interval.low > 0 or (pvalue < 1 - level and soft.n >= _ENOUGH_TO_TEST)
     sides = [side for side in _sides(fine) if side.share >= 0.005]
     size = f"SMECE {interval.value:.3f}, {_percent(level)} interval {_range(interval)}"
     undecided = not off and interval.high > _TOO_LARGE_TO_LEAVE_OPEN
