@@ -29,7 +29,13 @@ class Ballots(NamedTuple):
 
 
 def read_ballots(
-    frame: Any, *, item: str, label: str, worker: str | None, classes: Sequence[Any] | None
+    frame: Any,
+    *,
+    item: str,
+    label: str,
+    worker: str | None,
+    classes: Sequence[Any] | None,
+    allow_repeated: bool,
 ) -> Ballots:
     """Read the columns of a table of votes; see `Votes.from_long`."""
     names = [item, label] if worker is None else [item, label, worker]
@@ -47,7 +53,8 @@ def read_ballots(
     worker_number = np.zeros_like(item_number)
     if worker is not None:
         workers, worker_number = columns[worker]
-        _refuse_second_votes(item_number, items, worker_number, workers)
+        if not allow_repeated:
+            _refuse_second_votes(item_number, items, worker_number, workers)
     return Ballots(item_number, label_number, worker_number, tuple(items), own, tuple(workers))
 
 
@@ -109,6 +116,6 @@ def _refuse_second_votes(
         message = (
             f"a worker must have one vote on an item: {again.sum()} pairs have more, the first is "
             f"worker {workers[worker[row]]!r:.60} on item {items[item[row]]!r:.60}. Drop the "
-            "repeats, or leave worker out to count them all."
+            "repeats, or pass allow_repeated=True to count each as a vote."
         )
         raise InputError(message)

@@ -93,8 +93,9 @@ class Votes:
         label: str,
         worker: str | None = None,
         classes: Sequence[Any] | None = None,
+        allow_repeated: bool = False,
     ) -> Votes:
-        """Count votes that are listed one a row: which item, whose vote, for which class.
+        """Count votes listed one per row: which item, whose vote, for which class.
 
         Items are put in the order of their names, and classes too unless `classes` gives theirs.
         With the worker's column the votes themselves are kept, and `dawid_skene` can use them.
@@ -104,9 +105,13 @@ class Votes:
         frame : pandas, Polars or Arrow table, or dict of columns
             One vote per row.
         item, label, worker : str
-            Names of the columns. A worker has at most one vote on an item.
+            Names of the columns.
         classes : sequence, optional
             All classes in the order you want them, whether or not somebody voted for each.
+        allow_repeated : bool
+            Whether a worker may have several votes on an item. Each then counts as an independent
+            vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
+            because most are duplicated rows. Without `worker`, repeats cannot be detected.
 
         Examples
         --------
@@ -117,7 +122,14 @@ class Votes:
         >>> votes.items, votes.classes, votes.counts.tolist()
         (('a', 'b'), ('no', 'yes'), [[1, 1], [0, 1]])
         """
-        found = read_ballots(frame, item=item, label=label, worker=worker, classes=classes)
+        found = read_ballots(
+            frame,
+            item=item,
+            label=label,
+            worker=worker,
+            classes=classes,
+            allow_repeated=allow_repeated,
+        )
         n_items, n_classes = len(found.items), len(found.classes)
         cell = found.item * n_classes + found.label
         counts = np.bincount(cell, minlength=n_items * n_classes).astype(np.int64)

@@ -19,25 +19,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DawidSkene:
-    """What `dawid_skene` found.
+    """Hold the estimates of `dawid_skene`.
+
+    `posterior` and `log_likelihood` are exactly those of `prior` and `confusion`.
 
     Attributes
     ----------
     posterior : ndarray of shape (items, classes)
-        How likely each class is for each item, given all votes. Items in the order of the votes.
+        Probability of each class for each item, given all votes. Items in the order of the votes.
     confusion : ndarray of shape (workers, classes, classes)
-        How often a worker says the last class when the one before it is true. Even rates for a
-        class that none of the worker's items may be of, about which the votes say nothing.
+        `confusion[w, t, l]` is the probability that worker w votes l when class t is true. Every
+        row sums to 1. A worker who met no item that may be of class t votes t with probability 1.
     prior : ndarray of shape (classes,)
-        How common each class is.
+        Probability of each class before any vote.
     workers, classes : tuple
         The names, in the order of the arrays.
     log_likelihood : float
-        Of the votes, under all this, per vote; in nats.
+        Log-likelihood of the votes, divided by the number of votes; in nats.
     iterations : int
-        How many were made.
+        Number of iterations made.
     converged : bool
-        Whether the log-likelihood stopped rising.
+        Whether the last iteration changed every posterior by `tolerance` or less.
     """
 
     posterior: FloatArray
@@ -57,31 +59,36 @@ class DawidSkene:
         )
 
 
-def dawid_skene(votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 2000) -> DawidSkene:
+def dawid_skene(
+    votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 10_000
+) -> DawidSkene:
     r"""Estimate labels from votes whose workers differ in skill (Dawid and Skene 1979).
 
-    Each item has one true class t, drawn with probability \(\pi_t\); worker w then says l with
-    probability \(\theta^w_{tl}\). Expectation maximization, from the shares of votes on, finds
-    the parameters that make the votes most likely, and with them the posterior of each item
+    Each item has one true class t, drawn with probability \(\pi_t\). Worker w then votes l with
+    probability \(\theta^w_{tl}\). Expectation maximization starts from the shares of votes. It
+    finds parameters of locally maximal likelihood, and with them the posterior of each item
 
-    \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} , \]
+    \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
-    computed by logarithms. Nothing is smoothed or floored, so the likelihood never falls. Votes
-    nobody contradicts stand; but of a worker who says the same whatever others say, a vote alone
-    tells nothing, and the item gets the prior.
+    Nothing is smoothed or floored, so the likelihood never falls. If all items of worker w have
+    posterior 0 for class t, the votes tell nothing about \(\theta^w_t\). The worker is then taken
+    at their word, \(\theta^w_{tt} = 1\), so votes that nobody contradicts are not explained away.
+    Votes of a worker who votes the same whatever others vote tell nothing: items with only such
+    votes get the prior.
 
-    The model supposes that there **is** one true class, and that workers err independently.
-    Where people disagree for good reasons, the posterior argues that away: it is nearly always
-    close to 0 or 1, and no label to measure calibration to human opinion against.
+    The model assumes that there **is** one true class, and that workers err independently.
+    Where people disagree for good reasons, the posterior hides that: it is nearly always close
+    to 0 or 1. Do not measure calibration to human opinion against it.
 
     Parameters
     ----------
     votes : Votes
         From `Votes.from_long`, with the worker of each vote.
     tolerance : float
-        Stop when an iteration raises the log-likelihood per vote by less.
+        Converged when an iteration changes no posterior by more. Steps shrink slowly, so a
+        posterior can be up to about 500 times `tolerance` away from its limit.
     max_iterations : int
-        Stop here at the latest, with a warning.
+        Largest number of iterations; reaching it without convergence warns.
 
     Returns
     -------
@@ -91,11 +98,11 @@ def dawid_skene(votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 
     Warns
     -----
     RuntimeWarning
-        If it did not converge. The result says so, too.
+        If posteriors still change after `max_iterations`. `converged` is then False.
 
     Examples
     --------
-    Workers 1 and 2 agree; worker 3 says the opposite every time.
+    Workers 1 and 2 agree; worker 3 votes the opposite every time.
 
     >>> says = {1: [0, 0, 1, 1, 0, 1], 2: [0, 0, 1, 1, 0, 1], 3: [1, 1, 0, 0, 1, 0]}
     >>> votes = Votes.from_long(
@@ -121,24 +128,23 @@ def dawid_skene(votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 
             f"{max_iterations!r:.30} and {tolerance!r:.30}."
         )
         raise InputError(message)
-    posterior, likelihood = votes.shares, -np.inf
-    iterations, converged = 0, False
-    while iterations < max_iterations and not converged:
+    posterior, change, iterations = votes.shares, np.inf, 0
+    while iterations < max_iterations and change > tolerance:
         iterations += 1
-        before = likelihood
-        prior, rates = _parameters(ballots, posterior)
+        before = posterior
+        prior, rates = _parameters(ballots, before)
         posterior, likelihood = _posterior(ballots, prior, rates)
-        converged = likelihood - before <= tolerance
+        change = float(np.abs(posterior - before).max())
+    converged = change <= tolerance
     if not converged:
         message = (
-            f"dawid_skene did not converge in {iterations} iterations: the log-likelihood per vote "
-            f"still rises by more than {tolerance:g}. Raise max_iterations."
+            f"dawid_skene did not converge in {iterations} iterations: the last one changed a "
+            f"posterior by {change:.2g}, more than {tolerance:g}. Raise max_iterations."
         )
         warnings.warn(message, RuntimeWarning, stacklevel=2)
-    unmet = ~rates.any(axis=2, keepdims=True)
     return DawidSkene(
         posterior,
-        np.where(unmet, 1 / prior.size, rates),
+        rates,
         prior,
         ballots.workers,
         ballots.classes,
@@ -162,10 +168,11 @@ def _ballots(votes: Votes) -> Ballots:
 
 
 def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give the prior and each worker's confusion that make the posterior most likely.
+    """Compute the prior and each worker's rates that are most likely given the posterior.
 
-    Rates are 0 for a class that none of the worker's items may be of: what was ruled out stays so.
-    Any others would do as well here, but let votes nobody contradicts be explained away.
+    Any rates are as likely for a class that none of the worker's items may be of. The worker is
+    taken at their word: with rates above 0 for other votes, EM would go on to explain away votes
+    that nobody contradicts.
     """
     n_workers, n_classes = len(ballots.workers), posterior.shape[1]
     said = ballots.worker * n_classes + ballots.label
@@ -178,15 +185,15 @@ def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, Fl
     )
     confusion = counts.reshape(n_workers, n_classes, n_classes).swapaxes(1, 2)
     total = confusion.sum(axis=2, keepdims=True)
-    rates = np.divide(confusion, total, out=np.zeros_like(confusion), where=total > 0)
-    return posterior.mean(axis=0), rates
+    at_their_word = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
+    return posterior.mean(axis=0), np.divide(confusion, total, out=at_their_word, where=total > 0)
 
 
 def _posterior(ballots: Ballots, prior: FloatArray, rates: FloatArray) -> tuple[FloatArray, float]:
-    """Give each item's posterior, and the mean log-likelihood of a vote.
+    """Compute each item's posterior, and the log-likelihood per vote.
 
-    Each item keeps a class of finite likelihood: the one it was thought to be of, since its own
-    votes are among those the rates are made of.
+    Every item has a class of positive likelihood: the rates of its likeliest class before were
+    estimated from its own votes, among others.
     """
     n_items, n_classes = len(ballots.items), prior.size
     with np.errstate(divide="ignore"):
