@@ -147,12 +147,21 @@ def test_one_bin_is_the_absolute_bias(data: list[tuple[float, float]]) -> None:
 @given(data=rows())
 def test_the_gaps_are_in_order(data: list[tuple[float, float]]) -> None:
     rel = table(data)
-    slack = 1 + 1e-12
-    tiny = 1e-160  # below it squares underflow
-    assert abs(rel.bias) <= rel.smece * slack
-    assert rel.smece <= rel.rms_gap * slack + tiny
-    assert rel.rms_gap <= rel.max_gap * slack + tiny
+    assert abs(rel.bias) <= rel.smece <= rel.rms_gap
+    assert rel.rms_gap <= max(rel.max_gap, rel.smece)
+    assert rel.smece <= rel.max_gap * (1 + 1e-12)
     assert rel.max_gap <= 1
+
+
+@given(st.integers(1, 99), st.integers(1, 5), st.integers(1, 4))
+def test_rms_gap_is_not_below_smece_where_all_gaps_are_equal(
+    percent: int, count: int, bins: int
+) -> None:
+    p = np.repeat((np.arange(bins) + 1) / bins, count)
+    rel = sc.reliability(p * (1 - percent / 100), p, bins=bins)
+    assert rel.smece <= rel.rms_gap <= max(rel.max_gap, rel.smece)
+    same = sc.reliability(np.zeros(count), np.full(count, percent / 100), bins=bins)
+    assert same.rms_gap == same.smece
 
 
 @given(data=rows())

@@ -156,10 +156,14 @@ class Reliability:
         r"""Root of the mean squared gap, bins weighted by their rows (the L2 form).
 
         \[ \sqrt{\frac{\sum_b W_b \, \mathrm{gap}_b^2}{\sum_b W_b}} \]
+
+        Never below `smece`.
         """
         filled = self.sums.count > 0
         squares = self.sums.residual[filled] ** 2 / self.sums.weight[filled]
-        return math.sqrt(float(squares.sum()) / self._total_weight)
+        root = math.sqrt(float(squares.sum()) / self._total_weight)
+        # Where all gaps are equal the three are equal, and rounding must not reorder them.
+        return max(min(root, self.max_gap), self.smece)
 
     @property
     def bias(self) -> float:
