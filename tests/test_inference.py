@@ -449,6 +449,22 @@ def test_the_band_of_hard_labels_is_that_of_outcomes(rng: np.random.Generator) -
     assert np.isnan(sc.consistency_band(sc.reliability([0, 1], [0.1, 0.2], bins=2)).low[1])
 
 
+def test_band_with_groups_takes_the_larger_of_two_variances(rng: np.random.Generator) -> None:
+    """Rows of their own without any event in the first bin, four rows per group in the second."""
+    groups = np.append(np.arange(100, 200), np.repeat(np.arange(25), 4))
+    p = np.append(rng.uniform(0, 0.5, 100), rng.uniform(0.5, 1, 100))
+    y = np.append(np.zeros(100), rng.integers(0, 2, 25)[groups[100:]])
+    rel = sc.reliability(y, p, bins=2, groups=groups)
+    high = sc.consistency_band(rel, 0.9).high
+    of_groups, of_rows = np.empty(2), np.empty(2)
+    for b, inside in enumerate([p < 0.5, p >= 0.5]):
+        sums = np.bincount(groups[inside], (p - y)[inside])
+        of_groups[b], of_rows[b] = (sums**2).sum(), (p * (1 - p))[inside].sum()
+    assert (of_groups > of_rows).tolist() == [False, True]
+    expected = norm.ppf(0.95) * np.sqrt(np.maximum(of_groups, of_rows)) / rel.count
+    np.testing.assert_allclose(high, expected, rtol=1e-12)
+
+
 def test_groups_widen_the_band_and_an_empty_table_has_none(rng: np.random.Generator) -> None:
     groups = np.repeat(np.arange(100), 5)
     p = rng.random(100)[groups]

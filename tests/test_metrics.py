@@ -97,7 +97,7 @@ def test_ece_leaves_rows_of_weight_zero_out_of_its_complaint() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1, 1.5, math.nan])
 def test_a_threshold_that_hardens_nothing_is_refused(threshold: float) -> None:
-    with pytest.raises(sc.InputError, match="threshold must be at least 0 and below 1"):
+    with pytest.raises(sc.InputError, match="at least 0 and below 1, because True means above it"):
         sc.ece([0.5], [0.5], threshold=threshold)
 
 

@@ -218,6 +218,16 @@ def test_relplot_counts_predictions_of_exactly_0_by_half() -> None:
     assert sc.smooth_ece(y, p) == pytest.approx(0.1, abs=2e-9)
 
 
+def test_relplot_is_too_high_at_wide_bandwidths(rng: np.random.Generator) -> None:
+    """relplot cuts its kernel at a distance of 0.5, which is the definition for narrow ones only."""
+    p = rng.uniform(0.01, 0.99, 200)
+    y = (rng.random(200) < 1 - p).astype(float)
+    sigma = sc.smooth_ece(y, p)
+    assert sigma > 0.2
+    assert error_at(y, p, np.ones(200), sigma) == pytest.approx(sigma, abs=1e-6)
+    assert relplot.smECE(p, y) > sigma + 0.01
+
+
 # From the table
 
 

@@ -98,6 +98,14 @@ def test_labels_without_noise_stop_at_the_most_allowed(rng: np.random.Generator)
         sc.sweep_bins(p, p, most=0)
 
 
+@pytest.mark.parametrize("label", [0, 0.5, 1])
+def test_constant_labels_get_one_bin_per_distinct_prediction(label: float) -> None:
+    p = np.array([0.1, 0.2, 0.2, 0.6, 0.9])
+    bins = sc.sweep_bins(np.full(5, label), p)
+    assert bins.edges.tolist() == [0, 0.2, 0.6, 0.9, 1]
+    assert len(sc.sweep_bins(np.full(5, label), p, most=2)) == 2
+
+
 def test_probcals_sweep_agrees_on_outcomes(rng: np.random.Generator) -> None:
     """Where n is a multiple of every number of bins tried, equal mass leaves no choice."""
     binned = pytest.importorskip("probcal.metrics.binned", reason="of the 'bench' extra")

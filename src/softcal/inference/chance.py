@@ -86,6 +86,10 @@ def consistency_band(
     calibrated model's gap would fall, \(\pm z \sqrt{V_b}/W_b\) with the variance the test uses: for
     0/1 labels \(\sum w^2 p(1 - p)\), for soft ones from the residuals of the bin and of the table.
 
+    With groups V is not the test's: it is that variance of independent rows, or the sum over groups
+    of \((\sum w d)^2\) in the bin, whichever is larger. The second includes the gap itself, so gaps
+    of a miscalibrated model widen the band.
+
     Parameters
     ----------
     rel : Reliability

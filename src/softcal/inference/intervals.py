@@ -46,7 +46,7 @@ class Interval:
     value : float
         SMECE as the paper defines it. Noise pushes it up: it is above 0 even for a perfect model.
     debiased : float
-        The same with most of that push taken off.
+        SMECE less most of that push, and 0 where the push is larger than SMECE.
     low, high : float
         The confidence interval.
     level : float

@@ -76,8 +76,8 @@ def ece(
     y_true, y_prob, bins, sample_weight
         As in `reliability`; the labels must be 0 or 1, unless a threshold is given.
     threshold : float, optional
-        Harden the labels on purpose: 1 where the label is above the threshold, else 0. This
-        throws away what the labels know, and the perfect model then has an ECE above 0.
+        Harden the labels on purpose, as in `harden`. This discards what the labels know, and the
+        perfect model then has an ECE above 0.
 
     Returns
     -------
@@ -109,6 +109,14 @@ def ece(
 def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool_]:
     """Turn probabilistic labels into outcomes: True where the label is above the threshold.
 
+    Parameters
+    ----------
+    y_true : array-like
+        Labels between 0 and 1.
+    threshold : float, default 0.5
+        At least 0 and below 1. A label equal to the threshold becomes False, so a threshold of 1
+        would make every label False; it is refused.
+
     Examples
     --------
     >>> harden([0.2, 0.5, 0.9])
@@ -118,7 +126,10 @@ def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool
         message = f"threshold must be a number: got {threshold!r:.60}."
         raise InputTypeError(message)
     if not 0 <= threshold < 1:
-        message = f"threshold must be at least 0 and below 1: got {threshold!r}."
+        message = (
+            f"threshold must be at least 0 and below 1, because True means above it: got "
+            f"{threshold!r}."
+        )
         raise InputError(message)
     # As a float64, so that labels of any dtype are compared with the same number.
     hard: npt.NDArray[np.bool_] = inputs.probabilities(y_true, "y_true") > np.float64(threshold)

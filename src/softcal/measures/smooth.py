@@ -74,6 +74,10 @@ def smooth_ece(
     1e-9 to which the equation is solved. Below
     \(2h = 0.00012\) nothing is promised but that the result is small.
 
+    relplot's `smECE` agrees to about 0.001 for results below 0.1. It is higher for larger results,
+    because it cuts the kernel at a distance of 0.5: by up to 0.003 for results of 0.1 to 0.2, and
+    by up to 0.24 above, on random data. It also counts predictions of exactly 0 or 1 by half.
+
     Examples
     --------
     Where all residuals have one sign, smoothing changes nothing: it is the mean residual.

@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 
 
 def sweep_bins(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, most: int = 1000) -> Bins:
-    r"""Give the most equal-mass bins whose mean labels rise with the predictions.
+    r"""Find the largest number of equal-mass bins whose mean labels never fall.
 
-    Try 2, 3, 4, ... bins of equal mass, and stop before the first number of them whose mean labels
-    do not increase from bin to bin: so many bins the noise of the labels allows (Roelofs, Cain,
-    Shlens and Mozer, Mitigating bias in calibration error estimation, AISTATS 2022). Soft labels
-    have less noise than 0/1 outcomes, and so get more bins.
+    Try 2, 3, 4, ... bins of equal mass, and stop before the first number of bins at which a mean
+    label is below that of the bin before (Roelofs, Cain, Shlens and Mozer, Mitigating bias in
+    calibration error estimation, AISTATS 2022). Equal means count as not falling. Soft labels have
+    less noise than 0/1 outcomes, and so get more bins. Constant labels never fall: they get one
+    bin per distinct prediction, up to `most`, because labels without noise need no averaging.
 
     Parameters
     ----------
     y_true, y_prob
         As in `reliability`.
     most : int, default 1000
-        Stop at this many. Labels without noise would have a bin for every row.
+        Largest number of bins. Labels without noise would have one bin per row.
 
     Returns
     -------
