@@ -127,14 +127,15 @@ def test_anesthesia_data_of_1979_give_the_published_estimates() -> None:
     """Observer 1 rates each patient three times. Estimates are known to two digits."""
     observers = [1, 1, 1, 2, 3, 4, 5]
     columns = {
-        "patient": np.repeat(np.arange(45), 7),
-        "observer": observers * 45,
-        "rating": [int(rating) for each in ANESTHESIA["ratings"] for rating in each],
+        "task": np.repeat(np.arange(45), 7),
+        "worker": observers * 45,
+        "label": [int(rating) for each in ANESTHESIA["ratings"] for rating in each],
     }
-    names = {"item": "patient", "worker": "observer", "label": "rating"}
     with pytest.raises(sc.InputError, match="allow_repeated=True"):
-        sc.Votes.from_long(columns, **names)
-    votes = sc.Votes.from_long(columns, **names, allow_repeated=True)
+        votes_of(columns)
+    votes = sc.Votes.from_long(
+        columns, item="task", worker="worker", label="label", allow_repeated=True
+    )
     assert (votes.totals == 7).all()
     found = sc.dawid_skene(votes)
     assert found.converged
