@@ -55,6 +55,8 @@ class JointTable:
         \(\sum_g S^A_{gb} S^B_{gc}\), and `differing` counts groups.
     infinite_a, infinite_b : int
         Rows whose log loss is infinite: the model rules out what the label holds possible.
+    log_loss_a, log_loss_b : float
+        Each model's mean log loss; inf where that of a row is.
 
     Examples
     --------
@@ -72,6 +74,8 @@ class JointTable:
     log_loss: PairedSums
     infinite_a: int
     infinite_b: int
+    loss_a: float  # sum w loss
+    loss_b: float
 
     def __post_init__(self) -> None:
         self.cross.setflags(write=False)
@@ -80,6 +84,16 @@ class JointTable:
     def n(self) -> int:
         """The number of rows; rows of weight 0 are not counted."""
         return self.a.n
+
+    @property
+    def log_loss_a(self) -> float:
+        """The mean log loss of A."""
+        return self.loss_a / float(self.a.sums.weight.sum())
+
+    @property
+    def log_loss_b(self) -> float:
+        """The mean log loss of B."""
+        return self.loss_b / float(self.b.sums.weight.sum())
 
     def __add__(self, other: JointTable) -> JointTable:
         """Merge two tables of the same models on other rows; `sum(tables)` works."""
@@ -94,6 +108,8 @@ class JointTable:
             self.log_loss.plus(other.log_loss),
             self.infinite_a + other.infinite_a,
             self.infinite_b + other.infinite_b,
+            self.loss_a + other.loss_a,
+            self.loss_b + other.loss_b,
         )
 
     def __radd__(self, other: object) -> JointTable:
@@ -163,7 +179,7 @@ def joined_rows(
 
     The labels may differ too, as those of the class each model predicts do.
     """
-    differing, infinite_a, infinite_b = 0, 0, 0
+    differing, infinite_a, infinite_b, total_a, total_b = 0, 0, 0, 0.0, 0.0
     brier = log_loss = PairedSums()
     # Rows of a group may be anywhere, so with groups all are looked at in one go.
     size = {} if group is None else {"size": group.size}
@@ -181,12 +197,16 @@ def joined_rows(
         log_loss = log_loss.plus(_paired(difference, w, group))
         infinite_a += int((np.isinf(loss_a) & (w > 0)).sum())
         infinite_b += int((np.isinf(loss_b) & (w > 0)).sum())
+        total_a += float(np.multiply(w, loss_a, out=np.zeros_like(p_a), where=w > 0).sum())
+        total_b += float(np.multiply(w, loss_b, out=np.zeros_like(p_a), where=w > 0).sum())
     cross = (
         _cross_sums(rows_a, rows_b, a.bins)
         if group is None
         else cluster_cross_sums(rows_a, rows_b, group, a.bins)
     )
-    return JointTable(a, b, cross, differing, brier, log_loss, infinite_a, infinite_b)
+    return JointTable(
+        a, b, cross, differing, brier, log_loss, infinite_a, infinite_b, total_a, total_b
+    )
 
 
 def _cross_sums(rows_a: Rows, rows_b: Rows, bins: Bins) -> FloatArray:
