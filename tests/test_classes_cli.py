@@ -199,6 +199,14 @@ def test_rows_without_weight_have_no_infinite_log_loss(tmp_path: Path) -> None:
     assert found(*arguments)["models"][0]["rows_of_infinite_log_loss"] == 1
 
 
+def test_a_model_of_classes_named_twice_is_refused(parquet: Path) -> None:
+    twice = ("--pred-columns", "prob_*_a") * 2
+    for command in ("score", "compare"):
+        result = softcal(command, parquet, *VOTES, *twice)
+        assert result.returncode == 2
+        assert "each model must be named once: --pred-columns 'prob_*_a'" in result.stderr
+
+
 def test_one_vote_leaves_the_brier_score_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "two.csv"
     path.write_text("v_a,v_b,p_a,p_b\n1,0,0.5,0.5\n1,2,0.7,0.3\n")

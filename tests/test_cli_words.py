@@ -150,6 +150,58 @@ def test_standard_input_is_refused_by_its_name(
     assert "standard input is not read" in refused(capsys, "score", source, *FOREST)
 
 
+# Options that change nothing
+
+
+STATED = ("--smece", "0.05", "--label-spread", "0.1", "--half-width", "0.02")
+
+
+@pytest.mark.parametrize(
+    ("option", "needed"),
+    [
+        (("--correlation", "0.5"), "--difference"),
+        (("--power", "0.8"), "--difference"),
+        (("--pred", "p"), "--pilot"),
+    ],
+)
+def test_a_plan_refuses_options_it_would_not_use(
+    capsys: pytest.CaptureFixture[str], option: tuple[str, str], needed: str
+) -> None:
+    said = refused(capsys, "plan", *STATED, *option)
+    assert f"{option[0]} goes with {needed} only: leave it out, or give {needed}." in said
+
+
+def test_a_plan_of_a_difference_aims_at_a_power_of_080(capsys: pytest.CaptureFixture[str]) -> None:
+    aim = (*STATED[:4], "--difference", "0.05", "--correlation", "0.5")
+    assert shown(capsys, "plan", *aim) == shown(capsys, "plan", *aim, "--power", "0.8")
+    assert shown(capsys, "plan", *aim) != shown(capsys, "plan", *aim, "--power", "0.9")
+
+
+def test_bounds_of_smece_have_no_level_and_models_of_different_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ends = ("--label-low", "soft_malignant", "--label-high", "soft_malignant")
+    call = ("score", DATA, *ends, "--pred", "prob_rf_all")
+    assert "cannot go with --level" in refused(capsys, *call, "--level", "0.9")
+    assert "must be named once" in refused(capsys, *call, "--pred", "prob_rf_all")
+    assert "must be different columns" in refused(capsys, *call, "--pred", "soft_malignant")
+
+
+def test_a_comparison_refuses_the_label_as_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "compare", DATA, *FOREST, "--pred", "soft_malignant")
+    assert "label and prediction must be different columns" in said
+
+
+@pytest.mark.parametrize("content", [b"PAR1\x15\x04\xff", b"y,p\n0.5,0.5\n"])
+def test_a_file_that_is_not_json_is_called_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    for call in (("merge", path), ("apply", path, DATA, "-o", tmp_path / "out.csv")):
+        assert "it is not JSON, as `softcal " in refused(capsys, *call)
+
+
 # Results
 
 

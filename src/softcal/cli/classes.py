@@ -145,6 +145,10 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     if not chosen.pred_columns:
         message = "Missing option '--pred-columns'."
         raise InputError(message)
+    for spec in chosen.pred_columns:
+        if chosen.pred_columns.count(spec) > 1:
+            message = f"each model must be named once: --pred-columns {spec!r} is given twice."
+            raise InputError(message)
     present = names_of_columns(data)
     labels = class_columns(label, present)
     models = {

@@ -105,6 +105,7 @@ def _joined(
     from softcal.table.bins import Bins
 
     refuse_bad_level(level)
+    roles.refuse_impossible()
     binned, rows = Bins.of(bins), 0
     weight, votes = roles.sample_weight, roles.n_votes
 

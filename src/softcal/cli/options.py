@@ -46,6 +46,7 @@ Group = Annotated[
     str | None,
     column_option("Column: rows of one group are not independent."),
 ]
+DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Output = Annotated[Format, typer.Option("--format", help="What to print.", metavar="table|json")]
 
