@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 import softcal as sc
 from softcal import cli
+
+if TYPE_CHECKING:
+    import numpy as np
 
 DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 FOREST = ("--label", "soft_malignant", "--pred", "prob_rf_all")

@@ -49,7 +49,7 @@ NUMBERS = (
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
-    **dict.fromkeys(("score", "compare", "report", "merge", "recalibrate"), ["data.csv"]),
+    **{name: ["data.csv"] for name in ("score", "compare", "report", "merge", "recalibrate")},
     "apply": ["cal.json", "data.csv"],
 }
 REQUIRED = {"recalibrate": ["--output", "out.json"], "apply": ["--output", "out.csv"]}
@@ -125,5 +125,5 @@ def test_a_switch_may_be_repeated_but_not_contradicted() -> None:
         typer.echo(color)
 
     app(["--color", "--color"], standalone_mode=False)
-    with pytest.raises(InputError, match="^--color takes one value and was given 2: True, False"):
+    with pytest.raises(InputError, match=r"^--color takes one value and was given 2: True, False"):
         app(["--color", "--no-color"], standalone_mode=False)
