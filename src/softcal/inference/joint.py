@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,8 +56,8 @@ class JointTable:
         \(\sum_g S^A_{gb} S^B_{gc}\), and `differing` counts groups.
     infinite_a, infinite_b : int
         Rows whose log loss is infinite: the model rules out what the label holds possible.
-    log_loss_a, log_loss_b : float
-        Each model's mean log loss; inf where that of a row is.
+    loss_a, loss_b : float
+        Sums of each model's weighted log losses, over the rows where its own is finite.
 
     Examples
     --------
@@ -74,7 +75,7 @@ class JointTable:
     log_loss: PairedSums
     infinite_a: int
     infinite_b: int
-    loss_a: float  # sum w loss
+    loss_a: float
     loss_b: float
 
     def __post_init__(self) -> None:
@@ -87,13 +88,13 @@ class JointTable:
 
     @property
     def log_loss_a(self) -> float:
-        """The mean log loss of A."""
-        return self.loss_a / float(self.a.sums.weight.sum())
+        """The mean log loss of A, infinite where that of a row is."""
+        return math.inf if self.infinite_a else self.loss_a / float(self.a.sums.weight.sum())
 
     @property
     def log_loss_b(self) -> float:
-        """The mean log loss of B."""
-        return self.loss_b / float(self.b.sums.weight.sum())
+        """The mean log loss of B, infinite where that of a row is."""
+        return math.inf if self.infinite_b else self.loss_b / float(self.b.sums.weight.sum())
 
     def __add__(self, other: JointTable) -> JointTable:
         """Merge two tables of the same models on other rows; `sum(tables)` works."""
@@ -197,8 +198,8 @@ def joined_rows(
         log_loss = log_loss.plus(_paired(difference, w, group))
         infinite_a += int((np.isinf(loss_a) & (w > 0)).sum())
         infinite_b += int((np.isinf(loss_b) & (w > 0)).sum())
-        total_a += float(np.multiply(w, loss_a, out=np.zeros_like(p_a), where=w > 0).sum())
-        total_b += float(np.multiply(w, loss_b, out=np.zeros_like(p_a), where=w > 0).sum())
+        total_a += _finite_total(w, loss_a)
+        total_b += _finite_total(w, loss_b)
     cross = (
         _cross_sums(rows_a, rows_b, a.bins)
         if group is None
@@ -207,6 +208,10 @@ def joined_rows(
     return JointTable(
         a, b, cross, differing, brier, log_loss, infinite_a, infinite_b, total_a, total_b
     )
+
+
+def _finite_total(w: FloatArray, loss: FloatArray) -> float:
+    return float(np.multiply(w, loss, out=np.zeros_like(w), where=np.isfinite(loss)).sum())
 
 
 def _cross_sums(rows_a: Rows, rows_b: Rows, bins: Bins) -> FloatArray:
