@@ -123,6 +123,7 @@ def test_score_gives_what_the_library_gives(file: Path, data: dict[str, Any]) ->
             "brier": sc.multiclass_brier(votes, p),
             "brier_without_vote_noise": sc.multiclass_brier_without_vote_noise(votes, p),
             "log_loss": sc.multiclass_log_loss(votes, p),
+            "rows_of_infinite_log_loss": 0,
             "kl_divergence": sc.multiclass_kl_divergence(votes, p),
         }
 
@@ -182,10 +183,28 @@ def test_what_is_infinite_is_null(tmp_path: Path) -> None:
     arguments = ("score", path, "--label-columns", "y_", "--pred-columns", "p_")
     model = found(*arguments)["models"][0]
     assert (model["log_loss"], model["kl_divergence"]) == (None, None)
+    assert model["rows_of_infinite_log_loss"] == 1
     lines = softcal(*arguments).stdout.splitlines()
-    assert [line.split()[-1] for line in lines if "KL divergence" in line] == ["-"]
+    for name in ("log loss  ", "KL divergence"):
+        assert [line.split()[-1] for line in lines if name in line] == ["inf"]
+    assert "In 1 of 2 rows p_ predicts exactly 0 or 1 and the label differs" in " ".join(lines)
     card = found("compare", *arguments[1:], "--pred-columns", "y_")
     assert card["top_label"]["log_loss"]["low"] is None
+
+
+def test_rows_without_weight_have_no_infinite_log_loss(tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text("y_a,y_b,p_a,p_b,w\n0.5,0.5,1,0,0\n1,0,1,0,1\n1,0,0,1,2\n")
+    arguments = ("score", path, "--label-columns", "y_", "--pred-columns", "p_", "--weight", "w")
+    assert found(*arguments)["models"][0]["rows_of_infinite_log_loss"] == 1
+
+
+def test_a_model_of_classes_named_twice_is_refused(parquet: Path) -> None:
+    twice = ("--pred-columns", "prob_*_a") * 2
+    for command in ("score", "compare"):
+        result = softcal(command, parquet, *VOTES, *twice)
+        assert result.returncode == 2
+        assert "each model must be named once: --pred-columns 'prob_*_a'" in result.stderr
 
 
 def test_one_vote_leaves_the_brier_score_as_it_is(tmp_path: Path) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import softcal as sc
 from softcal import cli
+
+if TYPE_CHECKING:
+    import numpy as np
 
 DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 FOREST = ("--label", "soft_malignant", "--pred", "prob_rf_all")
@@ -149,6 +153,58 @@ def test_standard_input_is_refused_by_its_name(
     assert "standard input is not read" in refused(capsys, "score", source, *FOREST)
 
 
+# Options that change nothing
+
+
+STATED = ("--smece", "0.05", "--label-spread", "0.1", "--half-width", "0.02")
+
+
+@pytest.mark.parametrize(
+    ("option", "needed"),
+    [
+        (("--correlation", "0.5"), "--difference"),
+        (("--power", "0.8"), "--difference"),
+        (("--pred", "p"), "--pilot"),
+    ],
+)
+def test_a_plan_refuses_options_it_would_not_use(
+    capsys: pytest.CaptureFixture[str], option: tuple[str, str], needed: str
+) -> None:
+    said = refused(capsys, "plan", *STATED, *option)
+    assert f"{option[0]} goes with {needed} only: leave it out, or give {needed}." in said
+
+
+def test_a_plan_of_a_difference_aims_at_a_power_of_080(capsys: pytest.CaptureFixture[str]) -> None:
+    aim = (*STATED[:4], "--difference", "0.05", "--correlation", "0.5")
+    assert shown(capsys, "plan", *aim) == shown(capsys, "plan", *aim, "--power", "0.8")
+    assert shown(capsys, "plan", *aim) != shown(capsys, "plan", *aim, "--power", "0.9")
+
+
+def test_bounds_of_smece_have_no_level_and_models_of_different_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ends = ("--label-low", "soft_malignant", "--label-high", "soft_malignant")
+    call = ("score", DATA, *ends, "--pred", "prob_rf_all")
+    assert "cannot go with --level" in refused(capsys, *call, "--level", "0.9")
+    assert "must be named once" in refused(capsys, *call, "--pred", "prob_rf_all")
+    assert "must be different columns" in refused(capsys, *call, "--pred", "soft_malignant")
+
+
+def test_a_comparison_refuses_the_label_as_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "compare", DATA, *FOREST, "--pred", "soft_malignant")
+    assert "label and prediction must be different columns" in said
+
+
+@pytest.mark.parametrize("content", [b"PAR1\x15\x04\xff", b"y,p\n0.5,0.5\n"])
+def test_a_file_that_is_not_json_is_called_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    for call in (("merge", path), ("apply", path, DATA, "-o", tmp_path / "out.csv")):
+        assert "it is not JSON, as `softcal " in refused(capsys, *call)
+
+
 # Results
 
 
@@ -174,6 +230,87 @@ def test_a_comparison_says_of_what_and_how_sure(capsys: pytest.CaptureFixture[st
     assert found["brier_a"] - found["brier_b"] == pytest.approx(
         found["brier"]["difference"], abs=1e-12
     )
+
+
+def test_a_comparison_shows_both_log_losses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rng: np.random.Generator
+) -> None:
+    y, p, q = rng.random((3, 40)).round(6)
+    w = rng.integers(0, 3, 40)
+    rows = [f"{a},{b},{c},{d}\n" for a, b, c, d in zip(y, p, q, w, strict=True)]
+    paths = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for path, part in zip(paths, (rows[:15], rows[15:]), strict=True):
+        path.write_text("y,p,q,w\n" + "".join(part))
+    options = ("compare", *paths, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w")
+    found = json.loads(shown(capsys, *options, "--format", "json"))
+    losses = [sc.log_loss(y, each, sample_weight=w) for each in (p, q)]
+    assert [found["log_loss_a"], found["log_loss_b"]] == pytest.approx(losses, rel=1e-14)
+    assert found["log_loss"]["difference"] == pytest.approx(losses[0] - losses[1], abs=1e-14)
+    line = r" +".join(["log loss", *(f"{loss:.4f}" for loss in losses), r"[+-]0\.\d{4}"])
+    assert re.search(line, shown(capsys, *options))
+
+
+def test_a_finite_log_loss_is_shown_beside_an_infinite_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("y,p,q,w\n0.5,0,0.4,1\n0.2,0.1,0.3,1\n0.9,0.8,1,0\n")
+    options = ("compare", path, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w")
+    found = json.loads(shown(capsys, *options, "--format", "json"))
+    finite = sc.log_loss([0.5, 0.2], [0.4, 0.3])
+    assert found["log_loss_a"] is None
+    assert found["log_loss_b"] == pytest.approx(finite, rel=1e-14)
+    assert found["rows_of_infinite_log_loss"] == {"a": 1, "b": 0}
+    assert re.search(rf"log loss +inf +{finite:.4f} +- +- +-", shown(capsys, *options))
+
+
+LONG = "probability_of_malignancy_by_forest_on_features_of_fold_"
+
+
+def _head_and_body(text: str) -> tuple[list[list[str]], list[list[str]]]:
+    """Give the words of each line of the first table of a text, above and below its rule."""
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    lines = text.splitlines()[2:]
+    rule = next(k for k, line in enumerate(lines) if "─" in line)
+    end = next(k for k, line in enumerate(lines) if k > rule and not line.strip())
+    return [line.split() for line in lines[:rule]], [line.split() for line in lines[rule + 1 : end]]
+
+
+def test_names_with_one_beginning_are_told_apart_in_every_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{LONG}{k}" for k in "123"]
+    path = tmp_path / "data.csv"
+    path.write_text(f"y,{','.join(names)}\n" + "0.5,0.4,0.4,0.4\n" * 3)
+    label = ("--label", "y")
+    preds = [part for name in names for part in ("--pred", name)]
+    head, _ = _head_and_body(shown(capsys, "compare", path, *label, *preds[:4]))
+    assert ["".join(parts[k] for parts in head) for k in (0, 1)] == names[:2]
+    for labels in (label, ("--label-low", "y", "--label-high", "y")):
+        _, body = _head_and_body(shown(capsys, "score", path, *labels, *preds))
+        assert "".join(parts[0] for parts in body) == "".join(names)
+
+
+def test_many_models_of_classes_are_shown_with_whole_names_and_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = [f"{LONG}{k}" for k in "12345"]
+    header = ["v_cat", "v_dog", *(f"{model}_{c}" for model in models for c in ("cat", "dog"))]
+    path = tmp_path / "data.csv"
+    rows = f"2,1{',0.6,0.4' * 5}\n1,2{',0.3,0.7' * 5}\n" * 20
+    path.write_text(f"{','.join(header)}\n{rows}")
+    preds = [part for model in models for part in ("--pred-columns", f"{model}_*")]
+    options = ("score", path, "--vote-columns", "v_*", *preds)
+    text = shown(capsys, *options)
+    named = []
+    for table in text.split("data.csv: 40 rows")[1:]:
+        head, _ = _head_and_body(table)
+        named += ["".join(parts) for parts in zip(*head, strict=True)]
+    assert named == [f"{model}_*" for model in models]
+    found = json.loads(shown(capsys, *options, "--format", "json"))["models"]
+    intervals = [f"{model['low']:.3f}-{model['high']:.3f}" for model in found]
+    assert re.findall(r"\d\.\d{3}-\d\.\d{3}", text) == intervals
 
 
 def test_a_plan_says_why_its_smece_is_not_that_of_the_score(

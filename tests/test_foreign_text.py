@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import json
+import lzma
+import re
+import zipfile
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
@@ -54,6 +62,7 @@ OTHERWISE = [
     (b"y;p\n0.5;0.5\n", f"They {SEMICOLONS}"),
     ("y,p\n0.5,0.5\n".encode("utf-16"), UTF_16),
     ("y,p,größe\n0.5,0.5,1\n".encode("latin1"), LATIN),
+    (gzip.compress(b"y,p\n0.5,0.5\n"), "it holds gzip, though its name says .csv."),
 ]
 
 
@@ -71,6 +80,124 @@ def test_so_does_that_of_every_command_that_reads_text_its_own_way(
     columns = ["--label-columns", "y,p", "--pred-columns", "y,p"]
     assert cli.run(["score", str(path), *columns]) == 2
     assert guess in capsys.readouterr().err
+
+
+TEXT = b"y,p,size\n0.5,0.5,1\n0.5,0.5,2\n"
+
+
+def _arrow(kind: str) -> bytes:
+    table, out = pa.table({"y": [0.5], "p": [0.5]}), io.BytesIO()
+    if kind == "parquet":
+        pq.write_table(table, out)
+    else:
+        new = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+        with new(out, table.schema) as writer:
+            writer.write_table(table)
+    return out.getvalue()
+
+
+def _zipped(*names: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in names:
+            archive.writestr(name, TEXT)
+    return out.getvalue()
+
+
+CONTENTS = {
+    "a Parquet file": (_arrow("parquet"), "Let its name end in .parquet."),
+    "an Arrow file": (_arrow("file"), "Let its name end in .arrow, or save it as Parquet."),
+    "an Arrow stream": (_arrow("stream"), "Let its name end in .arrow, or save it as Parquet."),
+    "a Feather file of version 1": (b"FEA1" + bytes(20), "Save it again as Parquet."),
+    "a workbook of Excel or LibreOffice": (
+        _zipped("[Content_Types].xml", "xl/workbook.xml"), "Save the sheet as CSV in UTF-8.",
+    ),
+    "an old workbook of Excel (.xls)": (
+        bytes.fromhex("D0CF11E0A1B11AE1") + bytes(500), "Save the sheet as CSV in UTF-8.",
+    ),
+    "a zip archive": (_zipped("data.csv"), "Unzip it first."),
+    "gzip": (gzip.compress(TEXT), "Let its name end in .csv.gz, or decompress it."),
+    "bzip2": (bz2.compress(TEXT), "Let its name end in .csv.bz2, or decompress it."),
+    "Zstandard": (
+        pa.compress(TEXT, "zstd", asbytes=True), "Let its name end in .csv.zst, or decompress it.",
+    ),
+    "xz": (lzma.compress(TEXT), "Decompress it first."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl", "x.csv.gz"])
+def test_content_of_another_kind_is_named_with_its_remedy(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    content, remedy = CONTENTS[kind]
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    said = re.escape(f"it holds {kind}, though its name says {'.' + name.split('.')[1]}. {remedy}")
+    with pytest.raises(sc.InputError, match=rf"^cannot read .*{name}: {said}$"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("x.parquet", "an Arrow file"),
+        ("x.pq", "gzip"),
+        ("x.arrow", "a Parquet file"),
+        ("x.feather", "a Feather file of version 1"),
+    ],
+)
+def test_binary_files_of_another_kind_are_named_too(tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(CONTENTS[kind][0])
+    with pytest.raises(sc.InputError, match=f"it holds {kind}, though its name says {path.suffix}"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.csv.gz", "x.csv.zst"])
+def test_text_with_the_name_of_another_kind_is_called_text(
+    tmp_path: Path, name: str, start: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(start + TEXT)
+    said = f"it holds text, though its name says {path.suffix}. Let its name end in .csv"
+    with pytest.raises(sc.InputError, match=re.escape(said)):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_files_that_are_what_their_names_say_are_read(tmp_path: Path) -> None:
+    contents = {
+        "a.csv": TEXT,
+        "a.csv.gz": gzip.compress(TEXT),
+        "a.csv.bz2": bz2.compress(TEXT),
+        "a.csv.zst": pa.compress(TEXT, "zstd", asbytes=True),
+        "a.parquet": _arrow("parquet"),
+        "a.pq": _arrow("parquet"),
+        "a.arrow": _arrow("file"),
+        "a.ipc": _arrow("stream"),
+        "a.feather": _arrow("file"),
+        "names.csv": b"PAR1,ARROW1,BZh9,PK,FEA1,y,p\n1,1,1,1,1,0.5,0.5\n",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        assert sc.scan(tmp_path / name, y_true="y", y_prob="p").smece == 0
+
+
+@pytest.mark.parametrize("mark", [b"SQLite format 3\0", b"\x93NUMPY\x01\0v\0", b"y,p\n0.5,\0"])
+def test_a_file_with_a_byte_0_is_not_called_utf_16(tmp_path: Path, mark: bytes) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(mark + b"text" * 20)
+    with pytest.raises(sc.InputError, match="has a byte 0, which no text has"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_with_or_without_its_mark(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes("y,p,имя\n0.5,0.5,имя\n".encode(encoding))
+    with pytest.raises(sc.InputError, match="looks like UTF-16"):
+        sc.scan(path, y_true="y", y_prob="p")
 
 
 def test_a_name_with_a_semicolon_is_a_name(tmp_path: Path) -> None:

@@ -385,4 +385,4 @@ def test_an_infinite_log_loss_is_explained_and_no_number_is_made_of_it(
     assert cli.run(options) == 0
     shown = capsys.readouterr().out
     for name in "pq":
-        assert f"{name} rules out what happened in 1 of the rows (it says exactly 0 or 1)" in shown
+        assert f"In 1 of 3 rows {name} predicts exactly 0 or 1 and the label differs" in shown

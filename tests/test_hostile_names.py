@@ -179,9 +179,9 @@ def test_file_names_that_are_no_text(
 ) -> None:
     page = tmp_path / os.fsdecode(b"\xfe.html")
     assert "\\udcfe.html" in run("report", data, "--label=y", "--pred=p", "-o", page)
-    for suffix in ("csv", "parquet"):
+    for suffix, content in (("csv", b"y,p\n0.5,0.5\n"), ("parquet", data.read_bytes())):
         path = tmp_path / os.fsdecode(b"\xff." + suffix.encode())
-        path.write_bytes(data.read_bytes())
+        path.write_bytes(content)
         assert cli.run(["score", str(path), "--label=y", "--pred=p"]) == 2
         said = capsys.readouterr().err
         assert "udcff" in said

@@ -306,6 +306,30 @@ def test_classes_are_recalibrated_applied_and_scored(
     assert scored["top_label_smece"] < 0.001 < before["top_label_smece"]
 
 
+def test_another_number_of_columns_than_fitted_is_refused_by_number_and_option(
+    capsys: pytest.CaptureFixture[str], classes: Path, tmp_path: Path, calibrator: Path
+) -> None:
+    fitted, plain, nine = (tmp_path / name for name in ("fitted.json", "plain.json", "nine.csv"))
+    names = ("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "vector")
+    softcal(capsys, "recalibrate", classes, *names, "-o", fitted)
+    saved = json.loads(fitted.read_text())
+    del saved["columns"]  # as `to_dict` has none
+    plain.write_text(json.dumps(saved))
+    nine.write_text(",".join(f"q{k}" for k in range(9)) + "\n" + ",".join(["0.3333"] * 9) + "\n")
+    out = ("-o", tmp_path / "out.csv")
+    nine_named = "names 9: q0, q1, q2, q3, q4, q5, q6, q7, q8. Name one column per class."
+    for cal in (fitted, plain):
+        said = refused(capsys, "apply", cal, nine, "--pred-columns", "q", *out)
+        assert f"was fitted on 3 classes, and --pred-columns {nine_named}" in said
+        said = refused(capsys, "apply", cal, nine, "--pred", "q0", "--pred", "q1", *out)
+        assert "was fitted on 3 classes, and --pred names 2: q0, q1." in said
+    one = json.loads(calibrator.read_text()) | {"columns": ["q0"]}
+    calibrator.write_text(json.dumps(one))
+    said = refused(capsys, "apply", calibrator, nine, "--pred-columns", "q", *out)
+    assert "was fitted on 1 column, and --pred-columns names 9" in said
+    assert "Name that one." in said
+
+
 def test_votes_weights_and_groups_of_classes_count(
     capsys: pytest.CaptureFixture[str], classes: Path, tmp_path: Path
 ) -> None:

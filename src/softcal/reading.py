@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OF_ARROW = {".parquet", ".pq", ".arrow", ".feather", ".ipc"}
 
 
@@ -73,24 +72,18 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def refuse_utf_16(start: bytes, path: Path) -> None:
-    """Refuse text of two bytes a character, as spreadsheets save it under the name of Unicode."""
-    if start.startswith(_UTF_16) or b"\0" in start[:1000]:
-        message = f"cannot read {path}: {_not_utf_8('UTF-16')}"
-        raise InputError(message)
-
-
 def _reason(error: Exception, path: Path) -> str:
     if isinstance(error, UnicodeEncodeError):  # of the name, when it is handed to Arrow
         return "its name is not UTF-8. Rename it first."
     # Arrow has no error of its own for it. Text in its own formats is UTF-8, or damaged.
     other_text = "UTF8" in str(error) and path.suffix.lower() not in _OF_ARROW
     if other_text or isinstance(error, UnicodeDecodeError):
-        return _not_utf_8("LATIN1")
+        return not_utf_8("LATIN1")
     return " ".join(str(error).split())
 
 
-def _not_utf_8(guess: str) -> str:
+def not_utf_8(guess: str) -> str:
+    """Say that text is in another encoding, and how to change it."""
     return (
         f"it must be text in UTF-8, and looks like {guess}. Save it again as UTF-8 (in a shell, "
         f"iconv -f {guess} -t UTF-8)."

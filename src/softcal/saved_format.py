@@ -36,9 +36,9 @@ def write_json(path: Path, saved: dict[str, Any]) -> None:
 def read_json(path: Path, made_by: str) -> Any:
     """Read a file of JSON, or say that it is none and what would have made one."""
     with readable(path):
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     try:
-        return json.loads(text)
+        return json.loads(content.decode())
     except (ValueError, RecursionError) as error:
         message = f"cannot read {path}: it is not JSON, as {made_by} makes it."
         raise InputError(message) from error

@@ -22,11 +22,15 @@ def console() -> Console:
 
 
 def table(first: str, *numbers: str) -> Table:
-    """Start a table whose first column holds names and whose others hold numbers."""
+    """Start a table whose first column holds names and whose others hold numbers.
+
+    A name that is too long goes on in the next line, in the head of a column too: two names cut
+    to the same beginning could not be told apart.
+    """
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    out.add_column(Text(first), overflow="fold")  # a name is never cut short, nor read as markup
+    out.add_column(Text(first), overflow="fold")  # as Text, since a name is never markup
     for name in numbers:
-        out.add_column(Text(name), justify="right")
+        out.add_column(Text(name), justify="right", overflow="fold")
     return out
 
 

@@ -46,6 +46,8 @@ def apply(
     map_ = load_calibrator(saved)
     fitted = saved.get("columns")
     pred = _columns(data, pred, pred_columns, fitted)
+    option = "--pred" if pred_columns is None else "--pred-columns"
+    _refuse_other_number(len(fitted) if isinstance(fitted, list) else map_.n_classes, pred, option)
     _refuse_other_order(fitted, pred)
     rows = write_calibrated(map_, data, pred, output)
     added = [name + SUFFIX for name in pred]
@@ -70,6 +72,17 @@ def _columns(
     found = class_columns(pred_columns, names_of_columns(data)).columns
     # A pattern stands for columns in the order of the file, which need not be that of the fit.
     return list(fitted) if "*" in pred_columns and _are_same(fitted, found) else list(found)
+
+
+def _refuse_other_number(fitted: int | None, pred: list[str], option: str) -> None:
+    """Refuse more or fewer columns than the calibrator was fitted on, where that is known."""
+    if fitted not in (None, len(pred)):
+        what = "1 column" if fitted == 1 else f"{fitted} classes"
+        message = (
+            f"the calibrator was fitted on {what}, and {option} names {len(pred)}: "
+            f"{', '.join(pred):.200}. Name {'that one' if fitted == 1 else 'one column per class'}."
+        )
+        raise InputError(message)
 
 
 def _refuse_other_order(fitted: object, pred: list[str]) -> None:

@@ -73,8 +73,11 @@ def _card(
     from softcal.door.inputs import Names
     from softcal.measures.imprecise import bounds_from_rows
     from softcal.sources.files import read_columns
+    from softcal.sources.roles import Roles
     from softcal.table.bins import Bins
 
+    for end in (low, high):
+        Roles(end, tuple(pred), weight).refuse_impossible()
     columns = read_columns(data, [low, high, *pred, *([] if weight is None else [weight])])
     row_weight = None if weight is None else columns[weight]
 

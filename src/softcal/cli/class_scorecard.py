@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from softcal.door.class_inputs import class_rows
 from softcal.door.votes import Votes
 from softcal.inference.chance import calibration_test
 from softcal.inference.intervals import smece_interval
@@ -75,8 +78,16 @@ def _scores(
         "brier": scores.multiclass_brier(y_true, y_prob, sample_weight=w),
         "brier_without_vote_noise": without_noise,
         "log_loss": _finite(scores.multiclass_log_loss(y_true, y_prob, sample_weight=w)),
+        "rows_of_infinite_log_loss": _infinite_rows(y_true, y_prob, w),
         "kl_divergence": _finite(scores.multiclass_kl_divergence(y_true, y_prob, sample_weight=w)),
     }
+
+
+def _infinite_rows(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, w: npt.ArrayLike | None) -> int:
+    """Count the rows with weight whose label gives mass to a class of probability 0."""
+    rows = class_rows(y_true, y_prob, w)
+    ruled_out = ((rows.y_prob == 0) & (rows.y_true > 0)).any(axis=1)
+    return int(np.count_nonzero(ruled_out if w is None else ruled_out & (np.asarray(w) > 0)))
 
 
 def _finite(value: float) -> float | None:

@@ -9,7 +9,15 @@ import typer
 from rich.text import Text
 
 from softcal import terminal
-from softcal.cli.options import Format, chance, print_json, rows_text, without_infinities
+from softcal.cli.options import (
+    Format,
+    chance,
+    infinite_loss_text,
+    loss_text,
+    print_json,
+    rows_text,
+    without_infinities,
+)
 from softcal.errors import InputError
 from softcal.names import printable
 
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
+    from rich.console import Console
 
 LabelColumns = Annotated[
     str | None,
@@ -85,7 +94,7 @@ def score_classes(
         print_json(card)
         return
     console = terminal.console()
-    terminal.print_titled(console, _title(card, data), _models_side_by_side(models))
+    _show_models(console, card, data)
     above = any(is_above(model["top_label_smece"], model["high"]) for model in models)
     console.print(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}", style="dim")
 
@@ -113,7 +122,7 @@ def compare_classes(
         print_json(card)
         return
     console = terminal.console()
-    terminal.print_titled(console, _title(card, data), _models_side_by_side(models))
+    _show_models(console, card, data)
     a, b = loaded.predictions
     console.print(Text(printable(_verdict(a, b, found))))
 
@@ -136,6 +145,10 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     if not chosen.pred_columns:
         message = "Missing option '--pred-columns'."
         raise InputError(message)
+    for spec in chosen.pred_columns:
+        if chosen.pred_columns.count(spec) > 1:
+            message = f"each model must be named once: --pred-columns {spec!r} is given twice."
+            raise InputError(message)
     present = names_of_columns(data)
     labels = class_columns(label, present)
     models = {
@@ -188,6 +201,19 @@ def _title(card: dict[str, Any], data: Path) -> str:
     )
 
 
+def _show_models(console: Console, card: dict[str, Any], data: Path) -> None:
+    """Print the scores, a few models to a table, so that no number is cut in 80 columns."""
+    models, title = card["models"], _title(card, data)
+    for start in range(0, len(models), _MODELS_PER_TABLE):
+        some = models[start : start + _MODELS_PER_TABLE]
+        terminal.print_titled(console, title, _models_side_by_side(some))
+    for model in models:
+        if infinite := model["rows_of_infinite_log_loss"]:
+            console.print(Text(infinite_loss_text(model["pred"], infinite, card["n"])))
+
+
+_MODELS_PER_TABLE = 4
+
 _ROWS = {
     "top-label SMECE": ("top_label_smece", ".4f"),
     "classwise SMECE": ("classwise_smece", ".4f"),
@@ -198,8 +224,6 @@ _ROWS = {
     "RankCS": ("rank_cs", ".4f"),
     "Brier": ("brier", ".4f"),
     "  without vote noise": ("brier_without_vote_noise", ".4f"),
-    "log loss": ("log_loss", ".4f"),
-    "KL divergence": ("kl_divergence", ".4f"),
 }
 
 _HOW_TO_READ = (
@@ -212,14 +236,17 @@ _HOW_TO_READ = (
 
 def _models_side_by_side(models: list[dict[str, Any]]) -> Any:
     table = terminal.table("", *(printable(model["pred"]) for model in models))
+    table.columns[0].no_wrap = True  # the names of models give way
     for name, (key, form) in _ROWS.items():
         values = [model[key] for model in models]
-        if any(value is not None for value in values) or key == "kl_divergence":
+        if any(value is not None for value in values):
             table.add_row(name, *("-" if v is None else f"{v:{form}}" for v in values))
         if key == "top_label_smece":
             level = f"  {100 * models[0]['level']:g} % interval"
             table.add_row(level, *(f"{m['low']:.3f}-{m['high']:.3f}" for m in models))
             table.add_row("  p-value", *(chance(model["pvalue"]) for model in models))
+    for name, key in (("log loss", "log_loss"), ("KL divergence", "kl_divergence")):
+        table.add_row(name, *(loss_text(model[key]) for model in models))
     return table
 
 

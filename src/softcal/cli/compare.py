@@ -24,10 +24,13 @@ from softcal.cli.options import (
     Weight,
     chance,
     given,
+    infinite_loss_text,
+    loss_text,
     one_file,
     print_json,
     rows_text,
     source_name,
+    without_infinities,
 )
 from softcal.errors import InputError
 from softcal.names import printable
@@ -79,6 +82,7 @@ def compare(
         card["rows_without_weight"] = rows - joint.n
     card |= asdict(compare_tables(joint, level))
     card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
+    card |= without_infinities({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
     if joint.infinite_a or joint.infinite_b:  # nothing can be said of their difference
         card["log_loss"] = dict.fromkeys(card["log_loss"])
@@ -101,6 +105,7 @@ def _joined(
     from softcal.table.bins import Bins
 
     refuse_bad_level(level)
+    roles.refuse_impossible()
     binned, rows = Bins.of(bins), 0
     weight, votes = roles.sample_weight, roles.n_votes
 
@@ -136,11 +141,13 @@ def _show_comparison(card: dict[str, Any], source: str) -> None:
         "", *map(printable, (card["a"], card["b"])), "difference",
         f"{100 * card['level']:g} % interval", "p-value",
     )  # fmt: skip
+    for column in (table.columns[0], *table.columns[3:]):
+        column.no_wrap = True  # a long name of a model gives way, not a number
     certain = card["rows_of_infinite_log_loss"]
     rows = {
         "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
         "Brier": (card["brier"], f"{card['brier_a']:.4f}", f"{card['brier_b']:.4f}"),
-        "log loss": (card["log_loss"], *("inf" if certain[k] else "" for k in "ab")),
+        "log loss": (card["log_loss"], *(loss_text(card[f"log_loss_{k}"]) for k in "ab")),
     }
     for name, (part, *each) in rows.items():
         known = part["difference"] is not None
@@ -151,11 +158,7 @@ def _show_comparison(card: dict[str, Any], source: str) -> None:
     terminal.print_titled(console, title, table)
     console.print(Text(printable(_verdict(card))))
     for k in filter(certain.get, "ab"):
-        why = (
-            f"{card[k]} rules out what happened in {certain[k]:,} of the rows (it says exactly 0 "
-            "or 1): its log loss is infinite."
-        )
-        console.print(Text(printable(why)))
+        console.print(Text(infinite_loss_text(card[k], certain[k], card["n"])))
     if card["residual_correlation"] is not None:
         plans = (
             f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."

@@ -13,6 +13,7 @@ import typer
 
 from softcal.cli.completion import column_option
 from softcal.errors import InputError
+from softcal.names import printable
 
 T = TypeVar("T")
 
@@ -45,6 +46,7 @@ Group = Annotated[
     str | None,
     column_option("Column: rows of one group are not independent."),
 ]
+DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Output = Annotated[Format, typer.Option("--format", help="What to print.", metavar="table|json")]
 
@@ -85,6 +87,19 @@ def one_file(data: list[str]) -> Path:
         message = f"give one file: got {len(data)}. Many files go with --label and --pred only."
         raise InputError(message)
     return Path(data[0])
+
+
+def loss_text(loss: float | None) -> str:
+    """Say a log loss to four digits; None is an infinite one, which JSON lacks."""
+    return "inf" if loss is None else f"{loss:.4f}"
+
+
+def infinite_loss_text(model: str, infinite: int, rows: int) -> str:
+    """Say why the log loss of a model is infinite."""
+    return printable(
+        f"In {infinite:,} of {rows:,} rows {model} predicts exactly 0 or 1 and the label differs, "
+        "so its log loss is infinite."
+    )
 
 
 def without_infinities(value: Any) -> Any:

@@ -6,9 +6,22 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from softcal.cli.single_options import refuse_repeated
+
 
 class PlainCommand(TyperCommand):
-    """A command that shows no type beside an argument or a switch, and no braces in its usage."""
+    """A command that shows no type beside an argument or a switch, and no braces in its usage.
+
+    It also refuses a line that gives an option twice where the command takes one value.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a line; first for `--help`, so that help is shown for a wrong line too."""
+        line = list(args)  # typer empties `args`
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:  # the shell completes a line that is not finished
+            refuse_repeated(self, ctx, line)
+        return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Give its parameters, fit to be shown."""

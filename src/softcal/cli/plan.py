@@ -52,8 +52,9 @@ def plan(
         ),
     ] = None,
     power: Annotated[
-        float, typer.Option(help="For a difference: how often to see it.", metavar="X")
-    ] = 0.8,
+        float | None,
+        typer.Option(help="For a difference: how often to see it (0.8).", metavar="X"),
+    ] = None,
     votes: Annotated[
         int | None, typer.Option(help="Votes per item; the best number if absent.", metavar="N")
     ] = None,
@@ -70,6 +71,10 @@ def plan(
     if sum(aim is not None for aim in aims) != 1:
         message = "give one aim: --half-width, --budget or --difference."
         raise InputError(message)
+    if difference is None:
+        _refuse_without("--difference", {"--correlation": correlation, "--power": power})
+    if pilot is None:
+        _refuse_without("--pilot", {"--pred": pred})
     a = _assumptions(pilot, pred, smece, label_spread, bins)
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
@@ -78,8 +83,9 @@ def plan(
     elif budget is not None:
         found = plan_budget(a, budget=budget, **costs)
     elif difference is not None and correlation is not None:
+        often = 0.8 if power is None else power
         found = plan_difference(
-            a, difference=difference, correlation=correlation, power=power, **costs
+            a, difference=difference, correlation=correlation, power=often, **costs
         )
     else:
         message = "--difference needs --correlation: `softcal compare` on a first sample prints it."
@@ -88,6 +94,14 @@ def plan(
         print_json({**asdict(found), "assumed_smece": a.smece})
     else:
         terminal.console().print(plan_text(found, a.smece, of_pilot=pilot is not None))
+
+
+def _refuse_without(needed: str, options: dict[str, object]) -> None:
+    """Refuse options that would change nothing without another one."""
+    for name, value in options.items():
+        if value is not None:
+            message = f"{name} goes with {needed} only: leave it out, or give {needed}."
+            raise InputError(message)
 
 
 class _Costs(TypedDict):

@@ -13,6 +13,7 @@ from softcal.cli.cards import show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
 from softcal.cli.completion import column_option
 from softcal.cli.options import (
+    DEFAULT_LEVEL,
     DataFiles,
     Format,
     Group,
@@ -51,7 +52,7 @@ def score(
     votes: Votes = None,
     group: Group = None,
     by: Annotated[str | None, column_option("Column: score each of its values apart too.")] = None,
-    level: Level = 0.95,
+    level: Level = DEFAULT_LEVEL,
     save: Annotated[
         Path | None,
         typer.Option(help="Keep the tables here (JSON), for `softcal merge`.", metavar="FILE"),
@@ -77,6 +78,7 @@ def score(
     pred = given(pred, "Missing option '--pred'.")
     if any(end is not None for end in bounds.values()):
         others = {"--label": label, "--votes": votes, "--group": group, **streamed}
+        others["--level"] = None if level == DEFAULT_LEVEL else str(level)
         score_bounds(
             one_file(data), label_low, label_high, pred,
             bins=bins, weight=weight, format_=format_, others=others,

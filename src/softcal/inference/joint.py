@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,6 +56,8 @@ class JointTable:
         \(\sum_g S^A_{gb} S^B_{gc}\), and `differing` counts groups.
     infinite_a, infinite_b : int
         Rows whose log loss is infinite: the model rules out what the label holds possible.
+    loss_a, loss_b : float
+        Sums of each model's weighted log losses, over the rows where its own is finite.
 
     Examples
     --------
@@ -72,6 +75,8 @@ class JointTable:
     log_loss: PairedSums
     infinite_a: int
     infinite_b: int
+    loss_a: float
+    loss_b: float
 
     def __post_init__(self) -> None:
         self.cross.setflags(write=False)
@@ -80,6 +85,16 @@ class JointTable:
     def n(self) -> int:
         """The number of rows; rows of weight 0 are not counted."""
         return self.a.n
+
+    @property
+    def log_loss_a(self) -> float:
+        """The mean log loss of A, infinite where that of a row is."""
+        return math.inf if self.infinite_a else self.loss_a / float(self.a.sums.weight.sum())
+
+    @property
+    def log_loss_b(self) -> float:
+        """The mean log loss of B, infinite where that of a row is."""
+        return math.inf if self.infinite_b else self.loss_b / float(self.b.sums.weight.sum())
 
     def __add__(self, other: JointTable) -> JointTable:
         """Merge two tables of the same models on other rows; `sum(tables)` works."""
@@ -94,6 +109,8 @@ class JointTable:
             self.log_loss.plus(other.log_loss),
             self.infinite_a + other.infinite_a,
             self.infinite_b + other.infinite_b,
+            self.loss_a + other.loss_a,
+            self.loss_b + other.loss_b,
         )
 
     def __radd__(self, other: object) -> JointTable:
@@ -163,7 +180,7 @@ def joined_rows(
 
     The labels may differ too, as those of the class each model predicts do.
     """
-    differing, infinite_a, infinite_b = 0, 0, 0
+    differing, infinite_a, infinite_b, total_a, total_b = 0, 0, 0, 0.0, 0.0
     brier = log_loss = PairedSums()
     # Rows of a group may be anywhere, so with groups all are looked at in one go.
     size = {} if group is None else {"size": group.size}
@@ -181,12 +198,20 @@ def joined_rows(
         log_loss = log_loss.plus(_paired(difference, w, group))
         infinite_a += int((np.isinf(loss_a) & (w > 0)).sum())
         infinite_b += int((np.isinf(loss_b) & (w > 0)).sum())
+        total_a += _finite_total(w, loss_a)
+        total_b += _finite_total(w, loss_b)
     cross = (
         _cross_sums(rows_a, rows_b, a.bins)
         if group is None
         else cluster_cross_sums(rows_a, rows_b, group, a.bins)
     )
-    return JointTable(a, b, cross, differing, brier, log_loss, infinite_a, infinite_b)
+    return JointTable(
+        a, b, cross, differing, brier, log_loss, infinite_a, infinite_b, total_a, total_b
+    )
+
+
+def _finite_total(w: FloatArray, loss: FloatArray) -> float:
+    return float(np.multiply(w, loss, out=np.zeros_like(w), where=np.isfinite(loss)).sum())
 
 
 def _cross_sums(rows_a: Rows, rows_b: Rows, bins: Bins) -> FloatArray:

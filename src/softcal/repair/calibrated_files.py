@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from softcal.errors import InputError, InputTypeError
-from softcal.reading import readable, refuse_utf_16
+from softcal.reading import readable
+from softcal.sources.contents import refuse_other_file
 from softcal.sources.files import refuse_overwriting
 from softcal.sources.foreign_text import MARKS, number_hint, separator_hint
 from softcal.sources.pieces import Wanted, refuse_unknown
@@ -61,9 +62,8 @@ def write_calibrated(
             raise InputError(message)
     refuse_overwriting(target, source)
     same_text = source.suffix.lower() == target.suffix.lower() and _is_text(source)
-    if _is_text(source):
-        with readable(source), source.open("rb") as start:
-            refuse_utf_16(start.read(1000), source)
+    with readable(source):
+        refuse_other_file(source)
     with written_whole(target) as beside:
         return (_text if same_text else _arrow)(calibrator, source, columns, beside)
 

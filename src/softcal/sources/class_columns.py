@@ -6,7 +6,8 @@ import csv
 from typing import TYPE_CHECKING, NamedTuple
 
 from softcal.errors import InputError
-from softcal.reading import readable, refuse_elsewhere, refuse_utf_16
+from softcal.reading import readable, refuse_elsewhere
+from softcal.sources.contents import refuse_other_file
 from softcal.sources.foreign_text import MARKS, separator_hint
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def class_columns(spec: str, present: Sequence[str]) -> ClassColumns:
         message = (
             f"{spec!r} must stand for two or more different columns: it stands for "
             f"{', '.join(map(repr, columns)) or alone}. Give names with commas between them, a "
-            f"prefix or a pattern with a star. The columns are: {', '.join(map(repr, present))}."
+            f"prefix or a pattern with one star. The columns are: {', '.join(map(repr, present))}."
         )
         raise InputError(message)
     return found
@@ -105,6 +106,7 @@ def names_of_columns(path: Path) -> list[str]:
     mark = MARKS.get(suffix, "")
     try:
         with readable(path):
+            refuse_other_file(path)
             names = _names(path, mark)
     except csv.Error as error:
         message = f"cannot read {path}: {error}"
@@ -123,7 +125,5 @@ def _names(path: Path, mark: str) -> list[str]:
         import pyarrow.parquet as pq
 
         return list(pq.read_schema(path).names)
-    with path.open("rb") as start:
-        refuse_utf_16(start.read(1000), path)
     with path.open(encoding="utf-8-sig", newline="") as text:
         return next(filter(None, csv.reader(text, delimiter=mark)), [])  # Arrow skips blank lines

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal.errors import InputError
-from softcal.reading import readable, refuse_utf_16
+from softcal.reading import readable
+from softcal.sources.contents import refuse_other_content, refuse_other_file
 from softcal.sources.foreign_text import MARKS, number_hint, separator_hint
 from softcal.sources.lines import line_ends, whole_lines
 from softcal.sources.pieces import (
@@ -53,6 +54,7 @@ class _NotANumber(Exception):  # noqa: N818 - a finding on its way to a message,
 def pieces(path: Path, wanted: Wanted) -> Iterator[Piece]:
     """Cut a file into pieces, after a look at its columns."""
     with readable(path) as unchanged:
+        refuse_other_file(path)
         for number, part in enumerate(_READERS[kind(path)](path, wanted)):
             batches = partial(_batches, path, wanted, number, part, unchanged)
             yield Piece(str(path), part.size, batches)
@@ -152,7 +154,7 @@ def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
         done = 0
         for block in whole_lines(partial(stream.read, _BLOCK_BYTES)):
             if not done:
-                refuse_utf_16(block, path)
+                refuse_other_content(block, kind(path), path)
             yield block, file.tell() - done
             done = file.tell()
 

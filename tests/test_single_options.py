@@ -1,0 +1,129 @@
+"""An option that takes one value is refused when it is given twice, in every command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import pytest
+import typer
+from typer.core import TyperGroup, TyperOption
+from typer.main import get_command
+
+from softcal import cli
+from softcal.cli.plain_help import PlainCommand
+from softcal.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _options() -> list[tuple[str, TyperOption]]:
+    group = get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    return [
+        (name, param)
+        for name, command in group.commands.items()
+        for param in command.params
+        if isinstance(param, TyperOption)
+    ]
+
+
+SINGLE = [
+    (name, spelled)
+    for name, option in _options()
+    if not option.multiple and not option.is_flag
+    for spelled in option.opts
+]
+REPEATABLE = [(name, option.opts[0]) for name, option in _options() if option.multiple]
+
+# Two values each option understands, so that nothing else is wrong with the line.
+VALUES = {
+    "--format": ("table", "json"),
+    "--method": ("platt", "beta"),
+    "--level": ("0.9", "0.95"),
+    **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
+}
+NUMBERS = (
+    "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
+    "--power", "--item-cost", "--vote-cost",
+)  # fmt: skip
+VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
+ARGUMENTS = {
+    **{name: ["data.csv"] for name in ("score", "compare", "report", "merge", "recalibrate")},
+    "apply": ["cal.json", "data.csv"],
+}
+REQUIRED = {"recalibrate": ["--output", "out.json"], "apply": ["--output", "out.csv"]}
+
+
+def _line(command: str, option: str, first: str, second: str) -> list[str]:
+    needed = [] if option in {"-o", "--output"} else REQUIRED.get(command, [])
+    return [command, *ARGUMENTS.get(command, []), *needed, option, first, option, second]
+
+
+@pytest.mark.parametrize(("command", "option"), SINGLE)
+def test_an_option_given_twice_is_refused_with_both_values(
+    capsys: pytest.CaptureFixture[str], command: str, option: str
+) -> None:
+    first, second = VALUES.get(option, ("one", "two"))
+    assert cli.run(_line(command, option, first, second)) == 2
+    said = capsys.readouterr().err
+    name = {"-o": "--output"}.get(option, option)
+    assert said == (
+        f"softcal: error: {name} takes one value and was given 2: {first!r}, {second!r}. "
+        "Give it once.\n"
+    )
+
+
+def test_the_options_of_every_command_are_tried() -> None:
+    assert {name for name, _ in SINGLE} == {
+        "score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper"
+    }  # fmt: skip
+    assert ("score", "--label") in SINGLE
+    assert ("recalibrate", "--pred") in SINGLE
+    assert ("score", "--pred") in REPEATABLE
+
+
+@pytest.mark.parametrize(("command", "option"), REPEATABLE)
+def test_an_option_for_several_values_may_be_repeated(
+    capsys: pytest.CaptureFixture[str], command: str, option: str
+) -> None:
+    cli.run(_line(command, option, "one", "two"))
+    assert "takes one value" not in capsys.readouterr().err
+
+
+def test_every_way_to_write_an_option_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["demo", "-oa", "--output=b", "-o", "c"]) == 2
+    assert "--output takes one value and was given 3: 'a', 'b', 'c'." in capsys.readouterr().err
+
+
+def test_the_same_value_twice_is_refused_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["paper", "--format", "json", "--format", "json"]) == 2
+    assert "was given 2: 'json', 'json'" in capsys.readouterr().err
+
+
+def test_what_follows_two_dashes_is_not_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("y,p\n0.5,0.5\n")
+    assert cli.run(["score", "--label", "y", "--pred", "p", "--", str(path), "--label", "z"]) == 2
+    assert "takes one value" not in capsys.readouterr().err
+
+
+def test_help_is_shown_for_a_line_with_an_option_given_twice(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.run(["score", "--label", "a", "--label", "b", "--help"]) == 0
+    assert "Usage: softcal score" in capsys.readouterr().out
+
+
+def test_a_switch_may_be_repeated_but_not_contradicted() -> None:
+    app = typer.Typer(add_completion=False)
+
+    @app.command(cls=PlainCommand)
+    def paint(*, color: Annotated[bool, typer.Option("--color/--no-color")] = True) -> None:
+        typer.echo(color)
+
+    app(["--color", "--color"], standalone_mode=False)
+    with pytest.raises(InputError, match=r"^--color takes one value and was given 2: True, False"):
+        app(["--color", "--no-color"], standalone_mode=False)
