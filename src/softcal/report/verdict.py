@@ -136,7 +136,8 @@ def _borderline(interval: Interval, pvalue: float, could_be: str) -> str:
     if interval.low > 0:
         return (
             f"The interval of SMECE, {_range(interval)}, excludes 0, but the p-value of the "
-            f"calibration test is {chance(pvalue)}. Together they do not establish miscalibration; {could_be}"
+            f"calibration test is {chance(pvalue)}. Together they do not establish "
+            f"miscalibration; {could_be}"
         )
     return (
         f"No miscalibration detected in SMECE; {could_be} The calibration test alone disagrees: "
@@ -310,8 +311,8 @@ def limit(value: float, digits: int = 3) -> str:
 def signed(value: float, digits: int = 3) -> str:
     """Write a difference with its sign, and a real minus.
 
-    >>> signed(-0.1234), signed(0.0)
-    ('−0.123', '0.000')
+    >>> signed(0.1234), signed(0.0)
+    ('+0.123', '0.000')
     """
     return _with_sign(value, f"{abs(value):.{digits}f}")
 
@@ -319,8 +320,8 @@ def signed(value: float, digits: int = 3) -> str:
 def signed_limit(value: float, digits: int = 3) -> str:
     """Write the end of an interval of a difference, as `limit` does.
 
-    >>> signed_limit(-0.00031)
-    '−0.0003'
+    >>> signed_limit(0.00031)
+    '+0.0003'
     """
     return _with_sign(value, limit(abs(value), digits))
 
