@@ -196,8 +196,8 @@ def test_report_writes_one_page_and_says_the_verdict(tmp_path: Path) -> None:
     assert not path.exists()
     shown = softcal("report", DATA, *options, "--by", "fold", "-o", path)
     assert shown.returncode == 0, shown.stderr
-    assert "over-confident" in shown.stdout
-    assert "SMECE 0.095, 95 % interval 0.081 to 0.106" in " ".join(shown.stdout.split())
+    assert "prob_rf_all: too low." in shown.stdout
+    assert "SMECE 0.095, 95% interval 0.081 to 0.106" in " ".join(shown.stdout.split())
     page = path.read_text(encoding="utf-8")
     assert f"<title>Calibration of {FOREST}</title>" in page
     assert "items.csv" in page

@@ -138,7 +138,7 @@ def test_a_verdict_knows_on_which_side_the_rows_are(tmp_path: Path) -> None:
     for bins in (1, 3, 7):
         sc.write_report(path, [0.8] * 300, {"m": [0.45] * 300}, bins=bins)
         text = path.read_text(encoding="utf-8")
-        assert "below 0.5 (100% of the rows) it is 35.0 points too low" in text
+        assert "below 0.5 (100% of the rows), it is 35.0 percentage points too low" in text
 
 
 def test_votes_of_any_whole_type(votes: pd.DataFrame) -> None:

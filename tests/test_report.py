@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import shlex
@@ -41,10 +42,16 @@ def data_in(page: str) -> dict[str, Any]:
     return loaded
 
 
-def verdict_of(y: Any, p: Any, bins: int = 10) -> Any:
+def verdict_of(y: Any, p: Any, bins: int = 10, *, level: float = 0.95, **options: Any) -> Any:
     fine = Bins.of(fine_grid(bins))
-    hard = sc.reliability(sc.harden(y), p, bins=fine)
-    return verdict(sc.reliability(y, p, bins=fine), hard, Bins.of(bins), 0.95)
+    n_votes = options.pop("n_votes", None)
+    soft = sc.reliability(y, p, bins=fine, n_votes=n_votes)
+    hard = sc.reliability(sc.harden(y), p, bins=fine, n_votes=n_votes)
+    return verdict(soft, hard, Bins.of(bins), level, **options)
+
+
+def all_words(found: Any) -> str:
+    return " ".join([found.headline, *found.sentences, found.next_step])
 
 
 class Reader(HTMLParser):
@@ -76,8 +83,48 @@ def test_the_direction_of_an_error_is_named(uniform: np.ndarray[Any, Any]) -> No
     assert verdict_of(p, towards_the_middle).headline == "under-confident"
     assert verdict_of(np.clip(p - 0.1, 0, 1), p).headline == "too high"
     assert verdict_of(np.clip(p + 0.1, 0, 1), p).headline == "too low"
-    wave = np.clip(p + 0.05 * np.sign(np.sin(20 * np.pi * p / 2)), 0, 1)
-    assert verdict_of(wave, p, bins=20).headline == "off in places"
+
+
+def test_gaps_that_cancel_in_each_half_have_no_direction(uniform: np.ndarray[Any, Any]) -> None:
+    p = uniform
+    wave = np.clip(p + 0.05 * np.where(np.floor(10 * p) % 2, 1, -1), 0, 1)
+    wave[p < 0.1], wave[p > 0.9] = p[p < 0.1], p[p > 0.9]
+    found = verdict_of(wave, p)
+    assert found.headline == "miscalibrated"
+    assert "in no direction that these rows establish" in found.sentences[0]
+    assert found.sentences[1].count("no direction is established") == 2
+    assert [round(bin_.left, 1) for bin_ in sorted(found.bins)] == [k / 10 for k in range(1, 9)]
+
+
+def test_halves_that_cancel_each_other_are_named_each(rng: np.random.Generator) -> None:
+    p = np.repeat([0.3, 0.7], [19_000, 1_000])
+    y = p + np.where(p < 0.5, 0.005, -0.095) + rng.uniform(-0.05, 0.05, p.size)
+    assert verdict_of(y, p).headline == "too low below 0.5 and too high above 0.5"
+    p = np.repeat([0.3, 0.7], [17_000, 3_000])
+    y = p + np.where(p < 0.5, 0.0035 + np.tile([-0.29, 0.29], 10_000), -0.03)
+    assert verdict_of(y, p).headline == "too high above 0.5"
+
+
+def test_a_predicted_class_is_over_confident_where_its_probability_is_too_high(
+    uniform: np.ndarray[Any, Any],
+) -> None:
+    p = uniform
+    found = verdict_of(np.clip(p - 0.1, 0, 1), p, top_label=True)
+    assert found.headline == "over-confident"
+    assert "Against the majority class" in all_words(found)
+    towards_the_middle = 0.5 + (p - 0.5) * 0.7
+    p = p[(p > 0.25)]
+    found = verdict_of(towards_the_middle[uniform > 0.25], p, top_label=True)
+    assert found.headline == "over-confident"
+    assert "below 0.5 (33% of the rows), it is" in found.sentences[1]
+    assert "percentage points too low on average" in found.sentences[1]
+
+
+def test_halves_are_named_by_the_edge_that_parts_them() -> None:
+    p = np.repeat([0.2, 0.8], 50)
+    assert "Where the model predicts below 0.495 (50% of the rows)" in all_words(
+        verdict_of(p - 0.1, p, bins=101)
+    )
 
 
 def test_rare_predictions_are_too_high_rather_than_under_confident(
@@ -87,13 +134,157 @@ def test_rare_predictions_are_too_high_rather_than_under_confident(
     assert verdict_of(p / 2, p).headline == "too high"
 
 
-def test_a_calibrated_model_is_not_called_calibrated_for_sure(rng: np.random.Generator) -> None:
-    p = rng.random(300)
-    found = verdict_of((rng.random(300) < p).astype(float), p)
-    assert not found.off
-    assert found.headline == "no miscalibration shown"
-    assert "not proof" in found.sentences[1]
-    assert "label more rows" in found.next_step
+def test_no_miscalibration_detected_gives_the_largest_error_left_open(
+    rng: np.random.Generator,
+) -> None:
+    p = rng.random(1000)
+    found = verdict_of((rng.random(1000) < p).astype(float), p)
+    assert found.state == "undetected"
+    assert found.headline == "no miscalibration detected"
+    high = f"{found.interval.high:.3f}"
+    assert found.sentences[0] == (
+        f"No miscalibration detected; SMECE could be as large as {high} with 1,000 rows."
+    )
+    assert "no reason to recalibrate" in found.next_step
+
+
+def test_a_repaired_model_whose_interval_includes_0_is_not_called_miscalibrated() -> None:
+    """Issue 13: it was red, off in places, right on average and not to be taken at face value."""
+    nodules = lidc_malignancy()
+    y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
+    found = verdict_of(y, sc.Beta().fit(p, y).predict(p))
+    assert found.size == "SMECE 0.019, 95% interval 0.000 to 0.028"
+    assert round(found.pvalue, 3) == 0.021
+    assert found.headline == "borderline"
+    assert found.sentences[0] == (
+        "No miscalibration detected in SMECE; SMECE could be as large as 0.028 with 1,377 rows. "
+        "The calibration test alone disagrees: its p-value is 0.021."
+    )
+    words = all_words(found)
+    for claim in ("right on average", "face value", "in places", "too high", "too low"):
+        assert claim not in words
+
+
+def test_few_rows_beside_an_interval_from_0_have_no_direction() -> None:
+    """Issue 13: 60 rows were too high, by the test alone."""
+    rng = np.random.default_rng(235)
+    p = rng.random(60)
+    found = verdict_of((rng.random(60) < p).astype(float), p)
+    assert found.interval.low == 0
+    assert found.pvalue < 0.005
+    assert found.headline == "too few rows to tell"
+    assert "test alone disagrees: its p-value is 0.004. So few rows do" in found.sentences[1]
+    assert "too high" not in all_words(found)
+
+
+def test_bins_that_cancel_are_named_and_not_called_right_on_average() -> None:
+    """Issue 13: both halves were right on average, though one bin is 10 points too high."""
+    nodules = lidc_malignancy()
+    y, p = nodules["soft_malignant"], nodules["prob_lr_geometry"]
+    found = verdict_of(y, sc.Platt().fit(p, y).predict(p))
+    assert "right on average" not in all_words(found)
+    assert found.state == "miscalibrated"
+    assert {round(bin_.left, 1): round(bin_.mean.gap, 3) for bin_ in found.bins} == {
+        0.0: 0.020, 0.8: 0.103,
+    }  # fmt: skip
+    assert found.sentences[1].count("no direction is established") == 2
+    assert "2 of 10 bins stand out" in found.sentences[2]
+
+
+def test_gaps_above_one_half_that_cancel_exactly_are_named() -> None:
+    p = np.repeat([0.25, 0.65, 0.75], 400)
+    y = p + np.repeat([0.0, 0.143, -0.143], 400) + np.tile([-0.1, 0.1], 600)
+    found = verdict_of(y, p)
+    assert found.headline == "miscalibrated"
+    assert [(bin_.left, round(bin_.mean.gap, 3)) for bin_ in sorted(found.bins)] == [
+        (0.6, -0.143), (0.7, 0.143),
+    ]  # fmt: skip
+
+
+def test_an_interval_the_test_does_not_confirm_is_borderline() -> None:
+    rng = np.random.default_rng(222)
+    p = rng.random(1000)
+    found = verdict_of(rng.binomial(5, p) / 5, p, n_votes=np.full(1000, 5))
+    assert found.headline == "borderline"
+    # Excluded by so little that three digits would show 0.000.
+    assert found.size == "SMECE 0.017, 95% interval 0.0002 to 0.026"
+    assert "excludes 0, but the p-value of the calibration test is 0.059" in found.sentences[0]
+    assert "Label more rows before you recalibrate" in found.next_step
+
+
+@pytest.mark.parametrize(("seed", "words"), [(17, "1 of 10 bins stands"), (107, "2 of 10 bins")])
+def test_bins_that_smece_does_not_confirm_are_named_as_such(seed: int, words: str) -> None:
+    rng = np.random.default_rng(seed)
+    p = rng.random(400)
+    found = verdict_of(rng.beta(4 * p, 4 * (1 - p)), p)
+    assert found.state == ("undetected" if seed == 17 else "borderline")
+    assert words in found.sentences[1]
+    assert "SMECE as a whole does not confirm" in found.sentences[1]
+    assert len(found.bins) == int(words[0])
+
+
+@pytest.mark.parametrize("labels", ["hard", "votes", "soft"])
+def test_a_verdict_claims_nothing_its_intervals_do_not_support(
+    labels: str, rng: np.random.Generator
+) -> None:
+    states = set()
+    for level, n, shift, slope in itertools.product(
+        (0.8, 0.95), (1, 2, 10, 60, 300, 3000), (-0.1, 0, 0.02, 0.1), (0.5, 1, 1.5)
+    ):
+        p = rng.beta(rng.choice([0.5, 1, 3]), rng.choice([0.5, 1, 3]), n)
+        truth = np.clip(0.5 + slope * (p - 0.5) - shift, 0, 1)
+        y = {
+            "hard": (rng.random(n) < truth).astype(float),
+            "votes": rng.binomial(5, truth) / 5,
+            "soft": np.clip(truth + rng.normal(0, 0.1, n), 0, 1),
+        }[labels]
+        n_votes = np.full(n, 5) if labels == "votes" else None
+        found = verdict_of(y, p, level=level, n_votes=n_votes)
+        fine = sc.reliability(y, p, bins=600, n_votes=n_votes)
+        rel = fine.coarsen(10)
+        interval = sc.smece_interval(rel, level)
+        rejected = sc.calibration_test(rel).pvalue < 1 - level
+        states.add(found.state)
+        words = all_words(found)
+        assert (found.state == "miscalibrated") == (interval.low > 0 and rejected)
+        assert (found.state == "undetected") <= (interval.low == 0 and not rejected)
+        assert ("No miscalibration detected" in words) <= (interval.low == 0)
+        assert (found.state == "undecided") == (interval.low == 0 and interval.high > 0.1)
+        assert ("face value" in words) <= (found.state == "miscalibrated" and interval.low >= 0.02)
+        assert ("as they are: " in found.next_step) <= (interval.high <= 0.02)
+        assert "right on average" not in words
+        # Each bin that is named, and no other.
+        low, high = sc.gap_intervals(rel, level, simultaneous=True)
+        excluding = np.flatnonzero((low > 0) | (high < 0))
+        if found.state == "undecided":
+            excluding = excluding[:0]
+        assert sorted((bin_.left, bin_.mean.low, bin_.mean.high) for bin_ in found.bins) == [
+            (k / 10, low[k], high[k]) for k in excluding
+        ]
+        assert ("No single bin stands out" in words) == (
+            found.state != "undecided" and not excluding.size
+        )
+        # Each direction has an interval that excludes 0, and is stated of a miscalibrated model.
+        (low,), (high,) = sc.gap_intervals(fine.coarsen(1), level)
+        halves = sc.gap_intervals(fine.coarsen(2), level, simultaneous=True)
+        below, above = np.transpose(halves).tolist()
+        supported = {
+            "too high": low > 0, "too low": high < 0,
+            "over-confident": below[1] < 0 < above[0], "under-confident": above[1] < 0 < below[0],
+            "too high below 0.5": below[0] > 0, "too low below 0.5": below[1] < 0,
+            "too high above 0.5": above[0] > 0, "too low above 0.5": above[1] < 0,
+        }  # fmt: skip
+        if found.state == "miscalibrated":
+            assert found.headline == "miscalibrated" or all(
+                supported[claim] for claim in found.headline.split(" and ")
+            )
+            for name, (lowest, highest) in (("below", below), ("above", above)):
+                said = re.search(rf"predicts {name} 0\.5 \([^)]*\), it is .*? too (\w+)", words)
+                if said:
+                    assert lowest > 0 if said[1] == "high" else highest < 0
+        else:
+            assert not re.search("too high|too low|over-confident|under-confident", words)
+    assert states == {"miscalibrated", "borderline", "undetected", "undecided"}
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -101,8 +292,7 @@ def test_few_rows_are_no_verdict(rows: int, tmp_path: Path) -> None:
     y, p = [0.2, 1.0, 0.3][:rows], [0.9, 0.5, 0.4][:rows]
     found = verdict_of(y, p)
     assert found.headline == "too few rows to tell"
-    assert found.undecided
-    assert not found.off
+    assert found.state == "undecided"
     assert "Conclude nothing yet, and label more rows" in found.next_step
     reader = Reader()
     reader.feed(page := written(tmp_path, y, {"model": p}))
@@ -113,53 +303,60 @@ def test_few_rows_are_no_verdict(rows: int, tmp_path: Path) -> None:
 def test_a_p_value_of_three_rows_is_no_verdict() -> None:
     y, p = [0.2, 0.4, 0.9], [0.9, 0.5, 0.3]
     assert sc.calibration_test(sc.reliability(y, p)).pvalue < 0.05
-    assert verdict_of(y, p).undecided
-
-
-def test_data_that_leave_all_open_get_no_verdict(rng: np.random.Generator) -> None:
-    seen = set()
-    for n in (2, 5, 20, 80, 300, 3000):
-        p = rng.random(n)
-        found = verdict_of((rng.random(n) < p).astype(float), p)
-        assert found.undecided == (not found.off and found.interval.high > 0.1)
-        assert (found.headline == "too few rows to tell") == found.undecided
-        seen.add(found.undecided)
-    assert seen == {True, False}
+    assert verdict_of(y, p).state == "undecided"
 
 
 def test_what_to_do_follows_the_size_of_the_error(uniform: np.ndarray[Any, Any]) -> None:
     p = uniform
-    assert verdict_of(p, p).next_step == "Use the probabilities as they are."
+    assert verdict_of(p, p).next_step.startswith("Use the probabilities as they are: ")
     assert "real but small" in verdict_of(np.clip(p - 0.01, 0, 1), p).next_step
-    assert "Recalibrate" in verdict_of(np.clip(p - 0.1, 0, 1), p).next_step
+    found = verdict_of(np.clip(p - 0.1, 0, 1), p).next_step
+    assert "Do not take these probabilities at face value. Recalibrate them." in found
+    noise = np.random.default_rng(1).normal(0, 0.3, 1000)
+    found = verdict_of(np.clip(p[:1000] / 2 + 0.23 + noise, 0, 1), p[:1000] / 2 + 0.25)
+    assert found.interval.low < 0.02 < found.interval.high
+    assert "The error is real, but it may be small" in found.next_step
 
 
 def test_what_hardening_would_have_said(rng: np.random.Generator) -> None:
     nodules = lidc_malignancy()
-    found = verdict_of(nodules["soft_malignant"], nodules["prob_rf_all"])
-    assert "ECE is 0.022: 4.3 times smaller. Hardening would have hidden" in found.sentences[2]
+    found = all_words(verdict_of(nodules["soft_malignant"], nodules["prob_rf_all"]))
+    assert "ECE is 0.022: 4.3 times smaller. Hardening would have hidden" in found
     p = rng.random(1000)
-    assert "there is no error" in verdict_of(p, p).sentences[2]
+    found = all_words(verdict_of(p, p))
+    assert re.search(r"ECE is 0\.2\d\d\. Hardening would have blamed the model", found)
+    labels = nodules["soft_malignant"]  # an error of 1e-17, as rounding leaves it
+    repaired = sc.Isotonic().fit(labels, labels**2).predict(labels)
+    assert "times larger" not in all_words(verdict_of(labels**2, repaired))
     near = np.clip(p + 0.01, 0, 1)
-    assert re.search(r"\d\.\d times larger", verdict_of(near, p).sentences[2])
+    assert re.search(r"\d\.\d times larger", all_words(verdict_of(near, p)))
     hard = (p > 0.5).astype(float)
-    assert not any("ardening" in s for s in verdict_of(hard, p).sentences)
+    assert "ardening" not in all_words(verdict_of(hard, p))
     # hardened labels agree exactly, soft ones do not
     extreme = np.repeat([0.0, 1.0], 50)
-    assert "exactly 0" in verdict_of(np.repeat([0.2, 0.8], 50), extreme).sentences[2]
-    # neither hides nor blames
-    assert (
-        verdict_of(np.repeat([0.3, 0.9], 50), np.repeat([0.1, 0.7], 50))
-        .sentences[2]
-        .endswith("the usual ECE is 0.200.")
+    assert "no error. Hardening would have hidden" in all_words(
+        verdict_of(np.repeat([0.2, 0.8], 50), extreme)
     )
+    # neither hides nor blames
+    found = verdict_of(np.repeat([0.3, 0.9], 50), np.repeat([0.1, 0.7], 50))
+    assert any(sentence.endswith("the usual ECE is 0.200.") for sentence in found.sentences)
+
+
+def test_hardening_is_blamed_only_where_the_intervals_differ(rng: np.random.Generator) -> None:
+    p = rng.choice([0.02, 0.98], 300)
+    y = p + rng.choice([-0.02, 0.02], 300)
+    found = verdict_of(y, p)
+    hard = sc.smece(sc.harden(y), p)
+    assert hard > 2 * found.interval.value
+    assert "Hardening" not in all_words(found)
 
 
 def test_one_side_of_predictions_alone() -> None:
     found = verdict_of([0.1] * 50, [0.3] * 50)
     assert found.headline == "too high"
-    assert "below 0.5 (100% of the rows) it is 20.0 points too high" in found.sentences[1]
+    assert "below 0.5 (100% of the rows), it is 20.0 percentage points" in found.sentences[1]
     assert "above" not in found.sentences[1]
+    assert "1 of 1 bin stands out" in found.sentences[2]
 
 
 def test_the_fine_grid_can_be_joined_to_the_bins_asked_for() -> None:
@@ -228,7 +425,7 @@ def test_no_rows_are_refused() -> None:
 
 def test_too_many_slices_are_refused(tmp_path: Path) -> None:
     n = MAX_SLICES + 1
-    with pytest.raises(sc.InputError, match="at most 200 slices"):
+    with pytest.raises(sc.InputError, match=r"at most 200 slices, .* has at least 201 diff"):
         sc.write_report(tmp_path / "r.html", [0.5] * n, {"p": [0.5] * n}, by=list(range(n)))
     assert not list(tmp_path.iterdir())
     columns: dict[str, Any] = {"y": [0.5] * 150, "p": [0.5] * 150}
@@ -300,14 +497,38 @@ def test_slices_are_ranked_and_their_intervals_hold_together(
     page = written(tmp_path, y, {"p": p}, by=by)
     reader = Reader()
     reader.feed(page)
-    assert "the worst 20 of 25" in reader.text
-    table = reader.text.partition("the worst 20 of 25")[2]
+    table = reader.text.partition("the worst 20 of 25 slices")[2]
     first = re.findall(r'<th scope="row" class="name">(\d+)</th>', page)[0]
     rel = sc.reliability(y[by == 3], p[by == 3])
     together = sc.smece_interval(rel, 1 - 0.05 / 25)
     assert first == "3"
-    assert f"{together.low:.3f} \N{EN DASH} {together.high:.3f}" in table
+    assert f"{together.low:.3f} to {together.high:.3f}" in table
     assert "worse" in table
+
+
+def test_every_slice_is_on_the_page(tmp_path: Path, rng: np.random.Generator) -> None:
+    p, by = rng.random(2000), np.arange(2000) % 25
+    page = written(tmp_path, p**2, {"p": p, "q": p**3}, by=by)
+    assert page.count("<summary>The other 5 of 25 slices of") == 2
+    shown = re.findall(r'<th scope="row" class="name">(\d+)</th>', page)
+    for part in (shown[:25], shown[25:]):
+        assert sorted(map(int, part)) == list(range(25))
+    for part in data_in(page)["slices"]:
+        assert sorted(int(row["value"]) for row in part["rows"]) == list(range(25))
+    few = written(tmp_path, p**2, {"p": p}, by=by % 20)
+    assert "p: 20 slices</caption>" in few
+    assert "The other" not in few.partition('id="slices-title"')[2]
+    assert "p: 1 slice</caption>" in written(tmp_path, p**2, {"p": p}, by=by * 0)
+
+
+def test_every_bin_that_stands_out_is_on_the_page(tmp_path: Path) -> None:
+    p = np.linspace(0, 1, 4000)
+    page = written(tmp_path, p / 2, {"p": p})
+    rows = re.findall(r'<tr><th scope="row">(0\.\d|0|1) to (0\.\d|1)</th>', page)
+    assert min(rows) == ("0", "0.1")
+    assert len(rows) == 10
+    assert "<summary>The other 5 of 10 bins that stand out</summary>" in page
+    assert "Miscalibrated: the 95% interval of SMECE excludes 0 and the p-value is below" in page
 
 
 def test_a_slice_can_be_better_than_the_whole(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -323,7 +544,7 @@ def test_models_are_compared_with_one_correction(tmp_path: Path) -> None:
     text = written(tmp_path, y, models, n_votes=m)
     assert "prob_rf_all is better calibrated than prob_lr_geometry" in text
     found = sc.compare(y, *models.values(), n_votes=m)
-    assert f"{found.low:+.4f} to {found.high:+.4f}" in text
+    assert f"{found.low:+.4f} to {found.high:+.4f}".replace("-", "\N{MINUS SIGN}") in text
     three = {**models, "again": nodules["prob_rf_all"]}
     text = written(tmp_path, y, three, n_votes=m)
     assert "cannot tell which of prob_rf_all and again" in text

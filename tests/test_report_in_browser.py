@@ -95,7 +95,7 @@ def test_the_number_shown_is_pythons(
         )  # fmt: skip
         found = sc.smece_interval(rel)
         assert opened.smece(i) == f"{found.value:.4f}"
-        assert opened.interval(i) == f"{found.low:.3f}\N{EN DASH}{found.high:.3f}"
+        assert opened.interval(i) == f"{found.low:.3f} to {found.high:.3f}"
     assert opened.page.locator("#bins-shown").text_content() == str(bins)
     assert opened.troubles == []
     assert opened.requests == [opened.own]
@@ -153,7 +153,7 @@ def test_the_page_explains_a_value_above_its_interval_where_it_happens(
     above = opened.page.locator("#above")
     assert not above.is_visible()
     opened.choose_bins(100)
-    low, high = map(float, str(opened.interval(0)).split("–"))  # noqa: RUF001
+    low, high = map(float, str(opened.interval(0)).split(" to "))
     assert low < high < float(str(opened.smece(0)))
     assert above.is_visible()
     assert "noise pushes SMECE up" in str(above.text_content())
@@ -189,6 +189,93 @@ def test_the_downloads_hold_the_tables(browser: Browser, lidc_report: Path) -> N
     rows = list(csv.DictReader(waiting.value.path().read_text(encoding="utf-8").splitlines()))
     rel = sc.reliability(y, nodules["prob_rf_all"])
     assert [float(row["gap"]) for row in rows[:10]] == pytest.approx(rel.gap)
+    assert opened.troubles == []
+
+
+def downloaded(opened: Opened, button: str) -> tuple[str, str]:
+    with opened.page.expect_download() as waiting:
+        opened.page.locator(button).click()
+    return waiting.value.suggested_filename, waiting.value.path().read_text(encoding="utf-8")
+
+
+def test_hardened_labels_are_marked_wherever_they_are_used(
+    browser: Browser, lidc_report: Path
+) -> None:
+    opened = Opened(browser, lidc_report)
+    page, words = opened.page, "ECE against hardened labels"
+    about_the_choice = "section:has(:is(#diagram-title, #where-title, #sweep-title, #bins-title))"
+    assert words not in " ".join(page.locator(about_the_choice).all_inner_texts())
+    page.locator("input[name=labels][value=hard]").check()
+    page.wait_for_function("[...document.querySelectorAll('#sweep text')].some((each) => "
+                           f"each.textContent === '{words}')")  # fmt: skip
+    assert page.locator("#models thead").inner_text().split("\t")[1] == words
+    for chart, title in (
+        ("diagram", "mean hardened label in the bin"),
+        ("contributions", f"part of {words}"),
+        ("sweep", words),
+    ):
+        assert title in " ".join(page.locator(f"#{chart} svg text").all_text_contents())
+    shown = " ".join(page.locator(about_the_choice).all_inner_texts())
+    assert shown.count("SMECE") == 1  # the choice of the labels as they are
+    assert words in str(page.locator("#diagram").get_attribute("aria-label"))
+    assert page.locator("#choice").text_content() == f"10 bins, {words}."
+    nodules = lidc_malignancy()
+    y, p = sc.harden(nodules["soft_malignant"]), nodules["prob_rf_all"]
+    name, text = downloaded(opened, "#save-csv")
+    assert name == "reliability_hardened.csv"
+    rows = list(csv.DictReader(text.splitlines()))
+    assert list(rows[0])[5:] == [
+        "mean_hardened_label", "hardened_gap", "hardened_gap_low", "hardened_gap_high",
+    ]  # fmt: skip
+    means = [float(row["mean_hardened_label"]) for row in rows[:10]]
+    assert means == pytest.approx(sc.reliability(y, p).mean_label)
+    name, text = downloaded(opened, "#save-json")
+    assert name == "reliability_hardened.json"
+    table = sc.Reliability.from_dict(json.loads(text)["prob_rf_all"])
+    assert table == sc.reliability(y, p, bins=600, n_votes=nodules["n_readers"])
+    page.locator("input[name=labels][value=soft]").check()
+    page.wait_for_function("[...document.querySelectorAll('#sweep text')].some((each) => "
+                           "each.textContent === 'SMECE')")  # fmt: skip
+    assert words not in " ".join(page.locator(about_the_choice).all_inner_texts())
+    assert downloaded(opened, "#save-csv")[0] == "reliability.csv"
+    assert opened.troubles == []
+
+
+def test_the_last_of_quick_choices_is_drawn(browser: Browser, lidc_report: Path) -> None:
+    opened = Opened(browser, lidc_report)
+    for labels in ("hard", "soft", "hard"):
+        opened.page.locator(f"input[name=labels][value={labels}]").check()
+    opened.choose_bins(5)
+    opened.page.wait_for_function("views.diagram.data('bins').length === 10")
+    nodules = lidc_malignancy()
+    y = sc.harden(nodules["soft_malignant"])
+    drawn = opened.page.evaluate("views.diagram.data('bins').slice(0, 5).map((row) => row.y)")
+    assert drawn == pytest.approx(sc.reliability(y, nodules["prob_rf_all"], bins=5).mean_label)
+    assert opened.troubles == []
+
+
+def test_every_slice_can_be_downloaded(
+    browser: Browser, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p, by = rng.random(3000), np.arange(3000) % 60
+    sc.write_report(tmp_path / "r.html", p**2, {"m": p}, by=by)
+    opened = Opened(browser, tmp_path / "r.html")
+    name, text = downloaded(opened, "#save-slices")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert name == "slices.csv"
+    assert sorted(int(row["slice"]) for row in rows) == list(range(60))
+    for row in rows:
+        rel = sc.reliability((p**2)[by == int(row["slice"])], p[by == int(row["slice"])])
+        together = sc.smece_interval(rel, 1 - 0.05 / 60)
+        assert float(row["smece"]) == pytest.approx(rel.smece)
+        assert float(row["mean_gap"]) == pytest.approx(rel.bias)
+        limits = float(row["low"]), float(row["high"])
+        assert limits == pytest.approx((together.low, together.high))
+    folded = opened.page.locator("details:has(.slices)")
+    assert not folded.locator("table").is_visible()
+    folded.locator("summary").click()
+    assert folded.locator("tbody tr").count() == 40
+    assert folded.locator("table").is_visible()
     assert opened.troubles == []
 
 
@@ -291,13 +378,13 @@ def test_paper_has_what_a_click_would_show_and_nothing_to_click(
         })"""
     )
     page.pdf(path=tmp_path / "report.pdf")
-    assert page.evaluate("window.openOnPaper") == [True]
+    assert page.evaluate("window.openOnPaper") == [True] * page.locator("details").count()
     assert page.locator("details[open]").count() == 0
     page.emulate_media(media="print")
     assert page.locator(":is(input, button):visible").count() == 0
     assert page.locator("#choice").inner_text() == "10 bins, labels as they are."
     assert page.locator("#models tbody tr:visible").all_inner_texts() == [
-        "prob_rf_all\t0.0952\t0.081\N{EN DASH}0.106"
+        "prob_rf_all\t0.0952\t0.081 to 0.106"
     ]
     # What may not be torn leaves no half page blank.
     kept_whole = page.eval_on_selector_all(

@@ -20,7 +20,7 @@ def main() -> None:
         # As root, Chromium runs only without its sandbox.
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for name, width, height, phone in (
-            ("report", 900, 1560, False),
+            ("report", 1100, 1500, False),
             ("report_phone", 390, 1100, True),
         ):
             page = browser.new_page(

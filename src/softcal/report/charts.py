@@ -1,6 +1,7 @@
 """The report's pictures as Vega-Lite, made with Altair. The page's script feeds them.
 
-Fields have names of our own (`model`, `x`, ...): names from the data are only ever values.
+Fields have names of our own (`model`, `x`, ...): names from the data are only ever values. The
+script replaces "SMECE" and "label" in titles once its reader has the labels hardened.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def _contributions(models: list[str]) -> dict[str, Any]:
             y=alt.Y(
                 "part:Q",
                 axis=alt.Axis(
-                    title="← too low   part of SMECE   too high →",
+                    title=["part of SMECE", "← too low · too high →"],
                     format="+.3~f", tickCount=5, minExtent=_LEFT,
                 ),
             ),

@@ -98,8 +98,9 @@ def gather(parts: Iterable[Part], fine: Bins, bins: Bins, sample: Sample) -> Tab
 def _refuse_many_slices(count: int) -> None:
     if count > MAX_SLICES:
         message = (
-            f"a report shows at most {MAX_SLICES} slices, and the column to slice by has more "
-            "different values. Slice by a column with fewer, for instance ranges of this one."
+            f"a report shows at most {MAX_SLICES} slices, and the column to slice by has at least "
+            f"{count} different values. Slice by a column with fewer, for instance ranges of this "
+            "one."
         )
         raise InputError(message)
 

@@ -5,9 +5,21 @@ const report = JSON.parse(document.getElementById("report-data").textContent);
 const byId = (id) => document.getElementById(id);
 const views = {};
 const digits = (x, n = 4) => x.toFixed(n);
-const signed = (x, n = 3) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(n);
+// The end of an interval; one that excludes 0 by little must not be shown as 0 (verdict.py).
+function limit(x, n = 3) {
+  while (Math.abs(x) > 1e-6 && Math.abs(x) < 0.5 * 10 ** -n) n++;
+  return x.toFixed(n);
+}
+const withSign = (x, shown) => (Number(shown) === 0 ? "" : x < 0 ? "−" : "+") + shown;
+const signed = (x, n = 3) => withSign(x, Math.abs(x).toFixed(n));
+const signedLimit = (x) => withSign(x, limit(Math.abs(x)));
 const rowsOf = (n) => `${n.toLocaleString("en-US")} ${n === 1 ? "row" : "rows"}`;
-const range = (low, high, n = 3) => `${low.toFixed(n)}–${high.toFixed(n)}`;
+const range = (low, high, n = 3) => `${limit(low, n)} to ${limit(high, n)}`;
+
+// What is measured, and against which labels: it is SMECE only against the labels as they are.
+const measureOf = (labels) => (labels === "hard" ? report.hardened : "SMECE");
+const labelOf = (labels) => (labels === "hard" ? "hardened label" : "label");
+const aboveItsInterval = byId("above").textContent;
 
 function chosen() {
   const names = report.models.map((model) => model.name);
@@ -32,7 +44,7 @@ function binRows(model, bins, nModels, position) {
       model: model.name, left: bin.left, right: bin.right, rows: bin.count, x, y, gap,
       low: Math.max(x - high, 0), high: Math.min(x - low, 1), share: bin.weight / total,
       range: `${Number(digits(bin.left))} to ${Number(digits(bin.right))}`,
-      interval: `${signed(low)} to ${signed(high)}`,
+      interval: `${signedLimit(low)} to ${signedLimit(high)}`,
       gapLow: low, gapHigh: high,
       part: bin.residual / total, start, stop: start + width / nModels,
     };
@@ -44,7 +56,10 @@ function recompute() {
   const choice = chosen();
   byId("bins-shown").textContent = choice.bins;
   byId("choice").textContent = `${choice.bins} bins, ` +
-    (choice.labels === "hard" ? "labels hardened." : "labels as they are.");
+    (choice.labels === "hard" ? `${report.hardened}.` : "labels as they are.");
+  for (const place of document.querySelectorAll(".measure")) place.textContent = measureOf(choice.labels);
+  for (const place of document.querySelectorAll(".label-kind")) place.textContent = labelOf(choice.labels);
+  byId("above").textContent = aboveItsInterval.replace("SMECE", measureOf(choice.labels));
   byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
   let rows = [], above = false;
   report.models.forEach((model, i) => {
@@ -112,7 +127,7 @@ function describe(rows, choice) {
   const worst = rows.reduce((a, b) => (Math.abs(b.part) > Math.abs(a.part) ? b : a), rows[0]);
   const all = choice.shown.map((name) => {
     const i = report.models.findIndex((model) => model.name === name);
-    return `${name}: SMECE ${byId(`smece-${i}`).textContent}, interval ` +
+    return `${name}: ${measureOf(choice.labels)} ${byId(`smece-${i}`).textContent}, interval ` +
       byId(`interval-${i}`).textContent;
   }).join("; ");
   const most = worst ? ` The largest part of the error: ${worst.model} at predictions ` +
@@ -129,42 +144,78 @@ function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-function tableAsCsv() {
-  const choice = chosen();
+function asCsv(lines) {
   // A cell that a spreadsheet would run as a formula is made text.
   const cell = (value) => {
     const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : `${value}`;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const lines = ["model,low,high,count,mean_prob,mean_label,gap,gap_low,gap_high"];
+  return lines.map((line) => line.map(cell).join(",") + "\n").join("");
+}
+
+function binsAsCsv() {
+  const choice = chosen(), hardened = choice.labels === "hard" ? "hardened_" : "";
+  const lines = [["model", "low", "high", "count", "mean_prob", `mean_${hardened}label`,
+    `${hardened}gap`, `${hardened}gap_low`, `${hardened}gap_high`]];
   report.models.filter((model) => choice.shown.includes(model.name)).forEach((model) => {
     for (const row of binRows(model, softcal.coarsen(model[choice.labels], choice.bins), 1, 0)) {
       lines.push([row.model, row.left, row.right, row.rows, row.x, row.y, row.gap, row.gapLow,
-        row.gapHigh].map(cell).join(","));
+        row.gapHigh]);
     }
   });
-  return lines.join("\n") + "\n";
+  return asCsv(lines);
 }
 
-async function start() {
-  const specs = JSON.parse(byId("report-charts").textContent);
+function slicesAsCsv() {
+  const lines = [["model", "slice", "rows", "smece", "debiased", "low", "high", "mean_gap",
+    "against_all_rows"]];
+  for (const part of report.slices) {
+    for (const row of part.rows) {
+      lines.push([part.name, row.value, row.n, row.smece, row.debiased, row.low, row.high,
+        row.bias, row.against]);
+    }
+  }
+  return asCsv(lines);
+}
+
+// Draw all pictures, with titles that say what is measured.
+async function draw() {
+  const { labels } = chosen();
+  const titled = (text) => text.replace("SMECE", measureOf(labels))
+    .replace(/^mean label/, `mean ${labelOf(labels)}`);
+  const specs = JSON.parse(byId("report-charts").textContent, (key, value) =>
+    key !== "title" || !value ? value
+      : Array.isArray(value) ? value.map(titled) : titled(value));
   const data = { ...recompute(), diagonal: [{ x: 0, y: 0, zero: 0 }, { x: 1, y: 1, zero: 0 }] };
   for (const [name, spec] of Object.entries(specs)) {
     spec.datasets = data;
     // Into a place of its own: Vega takes over the role and label of what it is put into.
     const place = byId(name).firstElementChild;
+    views[name]?.finalize();
     const made = await vegaEmbed(place, spec, { actions: false, renderer: "svg", ast: true });
     views[name] = made.view;
   }
+}
+
+async function start() {
+  let drawn = draw();
+  await drawn;
   for (const input of document.querySelectorAll("#controls input")) {
-    input.addEventListener("input", update);
+    // One after the other, so that the last choice is what is drawn in the end.
+    input.addEventListener("input", () => {
+      drawn = drawn.then(input.name === "labels" ? draw : update);
+    });
   }
+  const suffix = () => (chosen().labels === "hard" ? "_hardened" : "");
   byId("save-csv").addEventListener("click", () =>
-    download("reliability.csv", "text/csv", tableAsCsv()));
+    download(`reliability${suffix()}.csv`, "text/csv", binsAsCsv()));
   byId("save-json").addEventListener("click", () => {
-    const tables = Object.fromEntries(report.models.map((model) => [model.name, model.soft]));
-    download("reliability.json", "application/json", JSON.stringify(tables, null, 1));
+    const { labels } = chosen();
+    const tables = Object.fromEntries(report.models.map((model) => [model.name, model[labels]]));
+    download(`reliability${suffix()}.json`, "application/json", JSON.stringify(tables, null, 1));
   });
+  byId("save-slices")?.addEventListener("click", () =>
+    download("slices.csv", "text/csv", slicesAsCsv()));
   // Paper cannot be clicked: what is folded on the screen is open on it.
   const folded = () => document.querySelectorAll("details:not([open])");
   let opened = [];

@@ -19,7 +19,15 @@ from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
 from softcal.report.repairs import repair_panel
 from softcal.report.sample import Sample
-from softcal.report.verdict import verdict
+from softcal.report.verdict import (
+    chance,
+    criterion,
+    limit,
+    percent,
+    signed,
+    signed_limit,
+    verdict,
+)
 from softcal.table.bins import Bins
 from softcal.writing import written_whole
 
@@ -36,7 +44,8 @@ if TYPE_CHECKING:
 
 TOP_LABEL = "probability of the predicted class"
 _MOST_BINS = 200  # the page lets its reader choose
-_SLICES_SHOWN = 20
+_SLICES_SHOWN = 20  # before the reader unfolds the rest
+_BINS_SHOWN = 5  # of those that stand out, likewise
 _SCRIPT_NEEDS = "window.vegaEmbed = vegaEmbed;"
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
@@ -112,7 +121,7 @@ def _models(tables: Tables, bins: Bins, level: float, about: About) -> list[_Mod
         out.append(
             _Model(
                 name, COLOURS[i % len(COLOURS)], _MARKS[shape], found, hard.smece,
-                _chance(found.pvalue),
+                chance(found.pvalue),
             )
         )  # fmt: skip
     return out
@@ -130,16 +139,21 @@ def _page(
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
-    environment.filters["breakable"] = _breakable
+    environment.filters |= {
+        "breakable": _breakable, "limit": limit, "signed": signed, "signed_limit": signed_limit,
+    }  # fmt: skip
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     choices = _choices(len(next(iter(tables.soft.values())).bins), len(bins))
     script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
+    said = _said(tables, models, sample, about, bins, level)
+    drawn = _drawn(tables, choices, level)
+    drawn |= {"hardened": said["hardened"], "slices": said["slices"]}
     return template.render(
-        **_said(tables, models, sample, about, bins, level),
+        **said,
         choices=choices,
         start=choices.index(len(bins)),
         # Not escaped, for they are ours; but no text from the data may end the script they are in.
-        data=Markup(_in_script(json.dumps(_drawn(tables, choices, level), allow_nan=False))),  # noqa: S704
+        data=Markup(_in_script(json.dumps(drawn, allow_nan=False))),  # noqa: S704
         charts=Markup(_in_script(json.dumps(charts(list(tables.soft))))),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
         vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
@@ -167,7 +181,9 @@ def _said(
         "n": first.n,
         "label": about.label,
         "soft_labels": not first.has_hard_labels,
-        "level": f"{100 * level:g} %",
+        "level": percent(level),
+        "criterion": criterion(level),
+        "hardened": _hardened(about),
         "models": models,
         "above": ABOVE_ITS_INTERVAL,
         "bins": len(bins),
@@ -175,19 +191,34 @@ def _said(
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
         "repairs": repairs,
         "recalibrate": about.recalibrate,
-        "any_off": any(model.verdict.off for model in models),
+        "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "repair_reach": _reach(repairs),
         "by": about.by,
         "slices": slices,
         "n_slice_intervals": len(tables.slices) * len(tables.soft),
         "slice_reach": _reach(slices),
+        "slices_shown": _SLICES_SHOWN,
+        "bins_shown": _BINS_SHOWN,
+        "bin_reach": _bin_reach(models),
         "how": _how(first, list(tables.soft), about, bins, sample.seen - first.n),
     }
+
+
+def _hardened(about: About) -> str:
+    """Name what the page measures once its reader has the labels hardened."""
+    against = "the majority class" if about.kind == TOP_LABEL else "hardened labels"
+    return f"ECE against {against}"
 
 
 def _reach(parts: list[dict[str, Any]]) -> float:
     """Give the end of the scale on which the intervals of all rows are drawn."""
     return max((row["high"] for part in parts for row in part["rows"]), default=1) or 1
+
+
+def _bin_reach(models: list[_Model]) -> float:
+    """Give the end of the scale on which the gaps of all bins that stand out are drawn."""
+    means = (bin_.mean for model in models for bin_ in model.verdict.bins)
+    return max((max(-mean.low, mean.high) for mean in means), default=1)
 
 
 def _drawn(tables: Tables, choices: list[int], level: float) -> dict[str, Any]:
@@ -246,7 +277,7 @@ def _pairs(tables: Tables, level: float) -> list[dict[str, Any]]:
         out.append(
             {
                 "a": a, "b": b, "difference": c.difference, "low": c.low, "high": c.high,
-                "chance": _chance(pvalue), "text": text,
+                "chance": chance(pvalue), "text": text,
             }
         )  # fmt: skip
     return out
@@ -277,8 +308,7 @@ def _slices(tables: Tables, bins: Bins, level: float) -> list[dict[str, Any]]:
                 }
             )  # fmt: skip
         rows.sort(key=lambda row: -row["debiased"])
-        left_out = max(0, len(rows) - _SLICES_SHOWN)
-        out.append({"name": name, "rows": rows[:_SLICES_SHOWN], "left_out": left_out})
+        out.append({"name": name, "rows": rows})
     return out
 
 
@@ -307,7 +337,3 @@ def _how(
     if about.classes:
         how.insert(3, ("classes", ", ".join(about.classes)))
     return how
-
-
-def _chance(pvalue: float) -> str:
-    return "below 0.001" if pvalue < 0.001 else f"{pvalue:.3f}"

@@ -1,190 +1,286 @@
-"""What the numbers of one model say, in plain words, and what a person should do next."""
+"""What the numbers of one model say, in plain words, and what a person should do next.
+
+Every claim rests on an interval: that a model is miscalibrated on the interval of SMECE and the
+calibration test together, a direction on the interval of a mean gap, a bin on that of its own gap.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from softcal.inference.chance import calibration_test
-from softcal.inference.gaps import noise_floor
-from softcal.inference.intervals import smece_interval
+from softcal.inference.intervals import gap_intervals, smece_interval
+from softcal.table.bins import Bins
 
 if TYPE_CHECKING:
     from softcal.inference.intervals import Interval
-    from softcal.table.bins import Bins
     from softcal.table.reliability import Reliability
 
-_TOO_SMALL_TO_MATTER = 0.02  # two points of a hundred
-_TOO_LARGE_TO_LEAVE_OPEN = 0.1  # ten points
-_ENOUGH_TO_TEST = 20  # rows; of a handful the test alone says more than they can bear
+_TOO_SMALL_TO_MATTER = 0.02  # 2 percentage points
+_TOO_LARGE_TO_LEAVE_OPEN = 0.1  # 10 percentage points
+_ENOUGH_TO_NAME_A_HALF = 0.005  # of the rows
+_ENOUGH_FOR_BOTH_HALVES = 0.1  # of the rows, in each
+
+State = Literal["miscalibrated", "borderline", "undetected", "undecided"]
+
+
+class Gap(NamedTuple):
+    """The mean gap of some rows, with an interval."""
+
+    rows: int
+    share: float  # of all rows, by weight
+    gap: float  # above 0 where predictions are too high
+    low: float
+    high: float
+
+    @property
+    def sign(self) -> int:
+        """The direction the interval establishes; 0 where it includes 0."""
+        return int(self.low > 0) - int(self.high < 0)
+
+
+class BinGap(NamedTuple):
+    """A bin whose interval excludes 0 even though it was picked from all bins."""
+
+    left: float
+    right: float
+    mean: Gap
 
 
 class Verdict(NamedTuple):
     """A model's result as a person would say it."""
 
+    state: State
     headline: str
     size: str
     sentences: list[str]
+    bins: list[BinGap]  # those that stand out, the largest part of SMECE first
     next_step: str
     interval: Interval
     pvalue: float
-    off: bool  # whether the data show that it is miscalibrated
-    undecided: bool  # whether they leave open all from no error to a large one
-
-
-class _Side(NamedTuple):
-    """The rows predicted below one half, or from there on."""
-
-    name: str
-    share: float
-    gap: float  # mean, above 0 where predictions are too high
-    errors: float  # the same in standard errors
 
 
 def verdict(
     fine: Reliability, hard: Reliability, bins: Bins, level: float, *, top_label: bool = False
 ) -> Verdict:
-    """Say how well calibrated a model is, from its fine tables; `hard` has hardened labels.
+    """Judge a model's calibration from its fine tables; `hard` has hardened labels.
 
-    Of a predicted class's probability, too high is over-confident, on either side of one half.
+    A predicted class's probability that is too high is over-confident, on either side of 0.5.
     """
-    soft, hard = fine.coarsen(bins), hard.coarsen(bins)
+    soft = fine.coarsen(bins)
     interval = smece_interval(soft, level)
     pvalue = calibration_test(soft).pvalue
-    off = interval.low > 0 or (pvalue < 1 - level and soft.n >= _ENOUGH_TO_TEST)
-    sides = [side for side in _sides(fine) if side.share >= 0.005]
-    size = f"SMECE {interval.value:.3f}, {_percent(level)} interval {_range(interval)}"
-    undecided = not off and interval.high > _TOO_LARGE_TO_LEAVE_OPEN
-    if undecided:
+    state = _state(interval, pvalue)
+    size = f"SMECE {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
+    outstanding = _outstanding(soft, level)
+    could_be = f"SMECE could be as large as {interval.high:.3f} with {_rows(soft.n)}."
+    if state == "undecided":
         headline = "too few rows to tell"
         sentences = [
-            f"These data decide nothing: {size}. A perfect model would fit them, and so would one "
-            f"that is {100 * interval.high:.0f} points of a hundred off."
+            f"{_rows(soft.n)} decide nothing: {size}. A calibrated model is compatible with that "
+            f"interval, and so is one that is {100 * interval.high:.0f} percentage points off."
         ]
-    elif not off:
-        headline = "no miscalibration shown"
-        sentences = [
-            f"These data show no miscalibration: {size}.",
-            "That is not proof of calibration: with unlimited data the error could still be as "
-            f"large as {interval.high:.3f}.",
-        ]
+        if pvalue < 1 - level:
+            sentences.append(
+                f"The calibration test alone disagrees: its p-value is {chance(pvalue)}. So few "
+                "rows do not settle it."
+            )
+    elif state == "undetected":
+        headline = "no miscalibration detected"
+        sentences = [f"No miscalibration detected; {could_be}"]
+    elif state == "borderline":
+        headline = "borderline"
+        sentences = [_borderline(interval, pvalue, could_be)]
     else:
-        headline = _direction(fine, soft.smece)
-        if top_label:
-            headline = _OF_THE_PREDICTED_CLASS.get(headline, headline)
-        sentences = [
-            f"The predictions are {_SAID[headline]}: {size}.",
-            " ".join(_side_text(side) for side in sides),
-        ]
-    hardened = "the majority class" if top_label else "the labels hardened to yes or no"
-    contrast = _against_hard(soft, hard, hardened, off=off)
-    if contrast and not undecided:
-        sentences.append(contrast)
+        headline, sentences = _directions(fine, level, top_label=top_label)
+    if state != "undecided":
+        filled = int((soft.count > 0).sum())
+        sentences.append(_bins_text(len(outstanding), filled, level, state))
+        if not soft.has_hard_labels:
+            hardened = "the majority class" if top_label else "the labels hardened to yes or no"
+            sentences.append(
+                _against_hard(interval, smece_interval(hard.coarsen(bins), level), hardened)
+            )
     if interval.note:
         sentences.append(interval.note)
-    next_step = _next_step(interval, soft, off=off, undecided=undecided)
-    return Verdict(headline, size, sentences, next_step, interval, pvalue, off, undecided)
+    return Verdict(
+        state, headline, size, sentences, outstanding if state != "undecided" else [],
+        _next_step(interval, soft.n, state), interval, pvalue,
+    )  # fmt: skip
+
+
+def _state(interval: Interval, pvalue: float) -> State:
+    """Decide by the interval of SMECE and the test together: each alone errs more often."""
+    excludes_0, rejects = interval.low > 0, pvalue < 1 - interval.level
+    if excludes_0 and rejects:
+        return "miscalibrated"
+    if not excludes_0 and interval.high > _TOO_LARGE_TO_LEAVE_OPEN:
+        return "undecided"
+    return "borderline" if excludes_0 or rejects else "undetected"
+
+
+def criterion(level: float) -> str:
+    """State the rule of `verdict`, for the page to show."""
+    return (
+        f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
+        f"below {1 - level:.3g}. Borderline: only one of the two holds. Too few rows: the interval "
+        f"runs from 0 to above {_TOO_LARGE_TO_LEAVE_OPEN}. A direction is named only where the "
+        f"{percent(level)} interval of that mean gap excludes 0."
+    )
+
+
+def _borderline(interval: Interval, pvalue: float, could_be: str) -> str:
+    if interval.low > 0:
+        return (
+            f"The interval of SMECE, {_range(interval)}, excludes 0, but the p-value of the "
+            f"calibration test is {chance(pvalue)}. Together they do not establish "
+            f"miscalibration; {could_be}"
+        )
+    return (
+        f"No miscalibration detected in SMECE; {could_be} The calibration test alone disagrees: "
+        f"its p-value is {chance(pvalue)}."
+    )
 
 
 _SAID = {
     "over-confident": "over-confident, surer than the labels warrant",
     "under-confident": "under-confident, less sure than the labels warrant",
-    "too high": "too high",
-    "too low": "too low",
-    "off in places": "too high in places and too low in others",
+    "miscalibrated": "miscalibrated, in no direction that these rows establish",
 }
+_WORDS = {1: "too high", -1: "too low"}
+_WORDS_OF_THE_PREDICTED_CLASS = {1: "over-confident", -1: "under-confident"}
 
 
-_OF_THE_PREDICTED_CLASS = {"too high": "over-confident", "too low": "under-confident"}
+def _directions(fine: Reliability, level: float, *, top_label: bool) -> tuple[str, list[str]]:
+    """Name the direction of the error, and give the mean gaps that establish it."""
+    words = _WORDS_OF_THE_PREDICTED_CLASS if top_label else _WORDS
+    (overall,) = _gaps(fine.coarsen(1), level)
+    middle = _middle(fine)
+    halves = [
+        (f"{side} {middle:.3g}", gap)
+        for side, gap in zip(("below", "above"), _gaps(_halves(fine, middle), level), strict=True)
+        if gap.share >= _ENOUGH_TO_NAME_A_HALF
+    ]
+    signs = [gap.sign for _, gap in halves if gap.share >= _ENOUGH_FOR_BOTH_HALVES]
+    named = [f"{words[gap.sign]} {name}" for name, gap in halves if gap.sign]
+    headline = "miscalibrated"
+    if signs in ([-1, 1], [1, -1]) and not top_label:
+        headline = "over-confident" if signs == [-1, 1] else "under-confident"
+    elif overall.sign:
+        headline = words[overall.sign]
+    elif named:
+        headline = " and ".join(named)
+    return headline, [
+        f"The predictions are {_SAID.get(headline, headline)}: over all rows the mean gap is "
+        f"{_with_limits(overall)}.",
+        " ".join(_half_text(name, gap) for name, gap in halves),
+    ]
 
 
-def _direction(rel: Reliability, smece: float) -> str:
-    """Name the shape of the error: by confidence or by level, whichever says more of it."""
-    weight = float(rel.sums.weight.sum())
-    sure = np.where(_predicts_yes(rel), 1.0, -1.0)
-    bias = float(rel.sums.residual.sum()) / weight
-    confidence = float((sure * rel.sums.residual).sum()) / weight
-    if max(abs(bias), abs(confidence)) < 0.5 * smece:
-        return "off in places"
-    sides = [side.share for side in _sides(rel)]
-    if abs(confidence) >= abs(bias) and min(sides) >= 0.1:
-        return "over-confident" if confidence > 0 else "under-confident"
-    return "too high" if bias > 0 else "too low"
+def _middle(fine: Reliability) -> float:
+    """Give the edge that parts predictions of no from those of yes: 0.5 where it is an edge."""
+    edges = fine.bins.edges
+    return float(edges[np.searchsorted(edges[:-1] + edges[1:], 1.0)])
 
 
-def _predicts_yes(rel: Reliability) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    middle = (rel.bins.edges[:-1] + rel.bins.edges[1:]) / 2
-    return np.asarray(middle >= 0.5)
+def _halves(fine: Reliability, middle: float) -> Reliability:
+    return fine.coarsen(Bins([0.0, middle, 1.0]))
 
 
-def _sides(rel: Reliability) -> list[_Side]:
-    total = float(rel.sums.weight.sum())
-    yes = _predicts_yes(rel)
-    variance = np.maximum(rel.sums.residual_var, noise_floor(rel.sums))
-    sides = []
-    for name, where in (("below 0.5", ~yes), ("above 0.5", yes)):
-        weight = float(rel.sums.weight[where].sum())
-        residual = float(rel.sums.residual[where].sum())
-        error = math.sqrt(float(variance[where].sum()))
-        gap = residual / weight if weight else 0.0
-        sides.append(_Side(name, weight / total, gap, residual / error if error else 0.0))
-    return sides
+def _gaps(rel: Reliability, level: float) -> list[Gap]:
+    """Give each bin's mean gap with intervals that hold together; an empty bin has share 0."""
+    low, high = gap_intervals(rel, level, simultaneous=True)
+    columns = (rel.count, rel.sums.weight / rel.sums.weight.sum(), rel.gap, low, high)
+    return [Gap(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
 
-def _side_text(side: _Side) -> str:
-    rows = f"Where it predicts {side.name} ({side.share:.0%} of the rows)"
-    if abs(side.errors) < 2:
-        return f"{rows} it is right on average, as far as these data can tell."
-    return f"{rows} it is {_points(side.gap)} on average."
+def _half_text(name: str, half: Gap) -> str:
+    rows = f"Where the model predicts {name} ({half.share:.0%} of the rows),"
+    if not half.sign:
+        return f"{rows} the mean gap is {_with_limits(half)}: no direction is established."
+    points = f"{abs(100 * half.gap):.1f} percentage points {_WORDS[half.sign]}"
+    return f"{rows} it is {points} on average, {_with_limits(half)}."
 
 
-def _points(gap: float) -> str:
-    return f"{abs(100 * gap):.1f} points too {'high' if gap > 0 else 'low'}"
+def _with_limits(mean: Gap) -> str:
+    return f"{signed(mean.gap)} ({signed_limit(mean.low)} to {signed_limit(mean.high)})"
 
 
-def _against_hard(soft: Reliability, hard: Reliability, hardened: str, *, off: bool) -> str:
-    if soft.has_hard_labels:
-        return ""
-    against = f"Against {hardened}, the usual ECE is {hard.smece:.3f}"
-    if off and hard.smece < 0.5 * soft.smece:
-        times = soft.smece / hard.smece if hard.smece else math.inf
-        far = f"{times:.1f} times smaller" if math.isfinite(times) else "exactly 0"
+def _outstanding(rel: Reliability, level: float) -> list[BinGap]:
+    """List the bins whose simultaneous intervals exclude 0, the largest part of SMECE first."""
+    edges = rel.bins.edges.tolist()
+    found = [
+        BinGap(left, right, gap)
+        for left, right, gap in zip(edges[:-1], edges[1:], _gaps(rel, level), strict=True)
+        if gap.sign
+    ]
+    return sorted(found, key=lambda bin_: -abs(bin_.mean.share * bin_.mean.gap))
+
+
+def _bins_text(outstanding: int, filled: int, level: float, state: State) -> str:
+    together = f"{percent(level)} intervals adjusted to hold for all bins together"
+    if not outstanding:
+        return f"No single bin stands out: all {together} include 0."
+    few = outstanding == 1
+    text = (
+        f"{outstanding} of {filled} {'bin' if filled == 1 else 'bins'} "
+        f"{'stands' if few else 'stand'} out, with {together}."
+    )
+    if state == "miscalibrated":
+        return text
+    return f"{text} SMECE as a whole does not confirm {'it' if few else 'them'}."
+
+
+def _against_hard(soft: Interval, hard: Interval, hardened: str) -> str:
+    """Contrast both errors; say more than the number only where their intervals do not overlap."""
+    against = f"Against {hardened}, the usual ECE is {hard.value:.3f}"
+    if hard.high < soft.low:
+        far = f"{soft.value / hard.value:.1f} times smaller" if hard.value > 0.0005 else "no error"
         return f"{against}: {far}. Hardening would have hidden the problem."
-    if hard.smece > 2 * soft.smece:
+    if hard.low > soft.high:
+        # Of an error of 0, to the digits shown, no multiple can be told.
+        far = f": {hard.value / soft.value:.1f} times larger" if soft.value > 0.0005 else ""
         return (
-            (
-                f"{against}: {hard.smece / soft.smece:.1f} times larger. Hardening would have "
-                "blamed the model for the labels' own uncertainty."
-            )
-            if soft.smece
-            else f"{against}; against the labels as they are there is no error."
+            f"{against}{far}. Hardening would have blamed the model for the labels' own "
+            "uncertainty."
         )
     return f"{against}."
 
 
-def _next_step(interval: Interval, rel: Reliability, *, off: bool, undecided: bool) -> str:
-    if not off and interval.high <= _TOO_SMALL_TO_MATTER:
-        return "Use the probabilities as they are."
-    if not off:
-        factor = (interval.high / _TOO_SMALL_TO_MATTER) ** 2
-        start = "Conclude nothing yet" if undecided else "Use the probabilities with care"
-        return (
-            f"{start}, and label more rows: to rule out an error above "
-            f"{_TOO_SMALL_TO_MATTER} takes very roughly {_round_up(rel.n * factor):,} of them, "
-            "if there is none."
-        )
-    if interval.high <= _TOO_SMALL_TO_MATTER:
-        return (
-            f"The error is real but small: at most {interval.high:.3f}. Repair it only if "
-            "decisions hang on such differences."
-        )
+def _next_step(interval: Interval, n: int, state: State) -> str:
+    matters = _TOO_SMALL_TO_MATTER
+    if state == "miscalibrated":
+        if interval.high <= matters:
+            return (
+                f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
+                "decisions depend on such differences."
+            )
+        if interval.low < matters:
+            return (
+                f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
+                f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}"
+            )
+        return f"Do not take these probabilities at face value. Recalibrate them. {_RECALIBRATE}"
+    if interval.high <= matters:
+        return f"Use the probabilities as they are: SMECE above {interval.high:.3f} is excluded."
+    start = {
+        "undecided": "Conclude nothing yet, and label more rows",
+        "borderline": "Label more rows before you recalibrate",
+        "undetected": "These rows give no reason to recalibrate; label more rows to be surer",
+    }[state]
     return (
-        "Do not take these probabilities at face value. Recalibrate the model on rows that were "
-        "not used to train it, against the labels as they are, and judge the result on rows not "
-        "used for that."
+        f"{start}: to rule out SMECE above {matters} takes very roughly "
+        f"{_round_up(n * (interval.high / matters) ** 2):,} rows, if the model is calibrated."
     )
+
+
+_RECALIBRATE = (
+    "Fit on rows that were not used to train the model, against the labels as they are, and judge "
+    "the result on other rows."
+)
 
 
 def _round_up(number: float) -> int:
@@ -193,9 +289,58 @@ def _round_up(number: float) -> int:
     return math.ceil(number / unit) * unit
 
 
+def _rows(n: int) -> str:
+    return f"{n:,} row{'' if n == 1 else 's'}"
+
+
 def _range(interval: Interval) -> str:
-    return f"{interval.low:.3f} to {interval.high:.3f}"
+    return f"{limit(interval.low)} to {limit(interval.high)}"
 
 
-def _percent(level: float) -> str:
-    return f"{100 * level:g} %"
+def limit(value: float, digits: int = 3) -> str:
+    """Write the end of an interval; one that excludes 0 by little must not be shown as 0.
+
+    >>> limit(0.0123), limit(0.0), limit(0.00031)
+    ('0.012', '0.000', '0.0003')
+    """
+    while 1e-6 < abs(value) < 0.5 * 10**-digits:
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Write a difference with its sign, and a real minus.
+
+    >>> signed(0.1234), signed(0.0)
+    ('+0.123', '0.000')
+    """
+    return _with_sign(value, f"{abs(value):.{digits}f}")
+
+
+def signed_limit(value: float, digits: int = 3) -> str:
+    """Write the end of an interval of a difference, as `limit` does.
+
+    >>> signed_limit(0.00031)
+    '+0.0003'
+    """
+    return _with_sign(value, limit(abs(value), digits))
+
+
+def _with_sign(value: float, shown: str) -> str:
+    """Put the sign before a number as shown; 0 has none."""
+    sign = "\N{MINUS SIGN}" if value < 0 else "+"
+    return f"{sign}{shown}" if float(shown) else shown
+
+
+def percent(level: float) -> str:
+    """Write a level as a percentage.
+
+    >>> percent(0.95)
+    '95%'
+    """
+    return f"{100 * level:g}%"
+
+
+def chance(pvalue: float) -> str:
+    """Write a p-value."""
+    return "below 0.001" if pvalue < 0.001 else f"{pvalue:.3f}"
