@@ -14,7 +14,6 @@ from strategies import UNIT, weighted_rows
 
 import softcal as sc
 from softcal.repair.maps.data import fitting_data
-from softcal.repair.maps.ends import CLOSEST
 from softcal.repair.maps.newton import Local, least
 from softcal.repair.maps.saved import MAPS
 from softcal.repair.preview import BINARY_METHODS, fit_map

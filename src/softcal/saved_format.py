@@ -19,9 +19,9 @@ def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
         message = f"not {name}: its 'format' must be {format_!r}."
         raise InputError(message)
     found = saved.get("schema")
-    if type(found) is not int or found != schema:
+    if type(found) is not int or not 1 <= found <= schema:
         message = (
-            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {schema}. "
+            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {'1' if schema == 1 else f'1 to {schema}'}. "
             "Upgrade softcal."
         )
         raise InputError(message)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from softcal.repair.maps.base import CalibrationMap, refuse_unless, saved_numbers
-from softcal.repair.maps.ends import least_read, log_classes, read_low
+from softcal.repair.maps.base import refuse_unless, saved_numbers
+from softcal.repair.maps.logarithms import Input, LogMap, input_of, read_input
 from softcal.repair.maps.losses import log_softmax, softmax_residuals
 from softcal.repair.maps.newton import RIDGE
 
@@ -22,14 +22,14 @@ _LEAST_SCALE = 1e-6  # a direction in which the logarithms vary less than this i
 
 
 @dataclass(frozen=True, eq=False)
-class VectorScalingMap(CalibrationMap):
+class VectorScalingMap(LogMap):
     """Stretch and shift the logarithm of each class; see `softcal.VectorScaling`."""
 
     method: ClassVar[str] = "vector"
     dimensions: ClassVar[tuple[int, ...]] = (2,)
     slopes: FloatArray
     intercepts: FloatArray
-    low: float
+    input: Input
 
     @property
     def n_classes(self) -> int:
@@ -39,8 +39,8 @@ class VectorScalingMap(CalibrationMap):
     @classmethod
     def fit(cls, data: Data) -> Self:
         """Find a slope and an intercept per class."""
-        low = least_read(data.p)
-        z, y, w = data._replace(p=log_classes(data.p, low))
+        input_ = input_of(data)
+        z, y, w = input_.log_classes(data.p), data.y, data.shares
 
         def near(theta: FloatArray) -> tuple[float, FloatArray]:
             slopes, intercepts = theta.reshape(2, -1)
@@ -53,29 +53,29 @@ class VectorScalingMap(CalibrationMap):
 
         n = z.shape[1]
         slopes, intercepts = _least(near, np.repeat([1.0, 0.0], n)).reshape(2, n)
-        return cls(slopes, intercepts, low)
+        return cls(slopes, intercepts, input_)
 
     def apply(self, p: FloatArray) -> FloatArray:
         """Map rows of class probabilities."""
-        return log_softmax(log_classes(p, self.low) * self.slopes + self.intercepts)[1]
+        return log_softmax(self.input.log_classes(p) * self.slopes + self.intercepts)[1]
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
         """Read both vectors."""
         slopes, intercepts = (saved_numbers(parameters, n, 1) for n in ("slopes", "intercepts"))
         refuse_unless(slopes.size == intercepts.size > 1, "slopes and intercepts must match")
-        return cls(slopes, intercepts, read_low(parameters))
+        return cls(slopes, intercepts, read_input(parameters))
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletMap(CalibrationMap):
+class DirichletMap(LogMap):
     """A linear map of the logarithms of all classes; see `softcal.Dirichlet`."""
 
     method: ClassVar[str] = "dirichlet"
     dimensions: ClassVar[tuple[int, ...]] = (2,)
     matrix: FloatArray
     intercepts: FloatArray
-    low: float
+    input: Input
 
     @property
     def n_classes(self) -> int:
@@ -85,8 +85,8 @@ class DirichletMap(CalibrationMap):
     @classmethod
     def fit(cls, data: Data) -> Self:
         """Find the matrix and an intercept per class, in coordinates that suit the search."""
-        low = least_read(data.p)
-        z, y, w = data._replace(p=log_classes(data.p, low))
+        input_ = input_of(data)
+        z, y, w = input_.log_classes(data.p), data.y, data.shares
         n, center = z.shape[1], w @ z
         scales, axes = np.linalg.eigh(((z - center).T * w) @ (z - center))
         roots = np.sqrt(np.maximum(scales, _LEAST_SCALE))
@@ -103,11 +103,11 @@ class DirichletMap(CalibrationMap):
 
         theta = _least(near, np.append(roots[:, None] * axes.T, center))
         matrix = (axes / roots @ theta[: n * n].reshape(n, n)).T
-        return cls(matrix, theta[n * n :] - matrix @ center, low)
+        return cls(matrix, theta[n * n :] - matrix @ center, input_)
 
     def apply(self, p: FloatArray) -> FloatArray:
         """Map rows of class probabilities."""
-        return log_softmax(log_classes(p, self.low) @ self.matrix.T + self.intercepts)[1]
+        return log_softmax(self.input.log_classes(p) @ self.matrix.T + self.intercepts)[1]
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
@@ -116,7 +116,7 @@ class DirichletMap(CalibrationMap):
         intercepts = saved_numbers(parameters, "intercepts", 1)
         n = intercepts.size
         refuse_unless(matrix.shape == (n, n) and n > 1, "matrix must be square, as intercepts say")
-        return cls(matrix, intercepts, read_low(parameters))
+        return cls(matrix, intercepts, read_input(parameters))
 
 
 def _least(near: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray) -> FloatArray:
