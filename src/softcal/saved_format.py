@@ -20,8 +20,9 @@ def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
         raise InputError(message)
     found = saved.get("schema")
     if type(found) is not int or not 1 <= found <= schema:
+        known = "1" if schema == 1 else f"1 to {schema}"
         message = (
-            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {'1' if schema == 1 else f'1 to {schema}'}. "
+            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {known}. "
             "Upgrade softcal."
         )
         raise InputError(message)

@@ -154,7 +154,9 @@ INFINITE = Rule(
     f"must be finite logits, between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}",
     _infinite,
     "values are not",
-    lambda _name, _spread: "Pass probabilities, without logits=True, where some are exactly 0.",
+    lambda _name, _spread: (
+        "Where a probability is exactly 0, fit on probabilities, without logits=True."
+    ),
 )
 NEGATIVE = Rule(
     "must be 0 or more",

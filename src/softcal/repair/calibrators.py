@@ -115,8 +115,16 @@ class Temperature(_LogCalibrator):
 
     \[ q = \sigma(\mathrm{logit}(p) / T), \qquad q_k \propto p_k^{1/T} \text{ for classes} \]
 
-    with the T > 0 (at most about 22,000) of least soft cross-entropy. Strictly rising: order and
-    most likely class are kept.
+    with the T > 0 (at most about 22,000) of lowest soft cross-entropy. Strictly rising: order and
+    most likely class are kept, and different predictions stay different as far as float64 can
+    tell the results apart.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds logits: log-odds for one column; for classes the logits themselves,
+        of which softmax makes the probabilities. A network has them, and they keep what
+        probabilities of exactly 0 and 1 have lost.
 
     Attributes
     ----------
@@ -131,6 +139,8 @@ class Temperature(_LogCalibrator):
     2.0
     >>> calibrator.predict([0.9]).round(4)
     array([0.75])
+    >>> round(Temperature(logits=True).fit([-2.0, 0.0, 2.0], [0.25, 0.5, 0.75]).temperature_, 4)
+    1.8205
     """
 
     _map = TemperatureMap
@@ -150,6 +160,11 @@ class Platt(_LogCalibrator):
     The labels are used as they are, without Platt's smoothing of 0 and 1. Rising: order is kept.
     Where labels fall as predictions rise, a is 0 and every prediction becomes the mean label: a
     model that is upside down has to be turned by a person.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds log-odds instead of probabilities.
 
     Attributes
     ----------
@@ -183,6 +198,11 @@ class Beta(_LogCalibrator):
     \[ q = \sigma(a \log p - b \log(1 - p) + c), \qquad a, b \ge 0 \]
 
     a = b = 1, c = 0 changes nothing; a = b is Platt scaling. Rising: order is kept.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds log-odds instead of probabilities.
 
     Attributes
     ----------
@@ -309,6 +329,11 @@ class VectorScaling(_LogCalibrator):
     The logarithms of the probabilities stand for the logits, of which they are one version. The
     most likely class may change.
 
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds logits; log p is then their log-softmax.
+
     Attributes
     ----------
     slopes_, intercepts_ : ndarray of shape (n_classes,)
@@ -342,6 +367,11 @@ class Dirichlet(_LogCalibrator):
 
     With C classes it has C (C + 1) numbers, so it needs many rows for many classes; it is not
     regularized. The most likely class may change.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds logits; log p is then their log-softmax.
 
     Attributes
     ----------

@@ -96,9 +96,7 @@ class Bins:
         return _uniform(int(n))
 
     @staticmethod
-    def quantile(
-        y_prob: npt.ArrayLike, n: int, sample_weight: npt.ArrayLike | None = None
-    ) -> Bins:
+    def quantile(y_prob: npt.ArrayLike, n: int, sample_weight: npt.ArrayLike | None = None) -> Bins:
         """Return at most n bins that hold about the same number of these predictions.
 
         Equal predictions always share a bin, so with many ties there are fewer than n bins;
@@ -179,9 +177,7 @@ def _uniform(n: int) -> Bins:
     return Bins(np.arange(n + 1) / n)
 
 
-def _present(
-    y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray]:
+def _present(y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return predictions and weights, checked, without the rows of weight 0."""
     data = rows(y_prob, y_prob, sample_weight, names=Names(y_true="y_prob"))
     check_weights_and_votes(data)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from softcal.repair.maps.base import refuse_unless, saved_numbers
 from softcal.repair.maps.logarithms import Input, LogMap, input_of, read_input
-from softcal.repair.maps.losses import log_softmax, softmax_residuals
+from softcal.repair.maps.losses import log_softmax, softmax_bends, softmax_residuals
 from softcal.repair.maps.newton import RIDGE
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from softcal.repair.maps.data import Data
 
 _LEAST_SCALE = 1e-6  # a direction in which the logarithms vary less than this is not stretched
+_NEWTON_STEPS = 5
+_MOST_DIRECTIONS = 50
+_NEARLY_FLAT = 1e-13  # slope below which nothing is left to gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +46,16 @@ class VectorScalingMap(LogMap):
         input_ = input_of(data)
         z, y, w = input_.log_classes(data.p), data.y, data.shares
 
-        def near(theta: FloatArray) -> tuple[float, FloatArray]:
+        def eta(theta: FloatArray, part: slice) -> FloatArray:
             slopes, intercepts = theta.reshape(2, -1)
-            return softmax_residuals(
-                lambda part: z[part] * slopes + intercepts,
-                lambda part, r: np.concatenate([(r * z[part]).sum(axis=0), r.sum(axis=0)]),
-                y,
-                w,
-            )
+            return z[part] * slopes + intercepts
+
+        def slope(part: slice, r: FloatArray) -> FloatArray:
+            return np.concatenate([(r * z[part]).sum(axis=0), r.sum(axis=0)])
 
         n = z.shape[1]
-        slopes, intercepts = _least(near, np.repeat([1.0, 0.0], n)).reshape(2, n)
+        theta = _least(_Loss(eta, slope, y, w), np.repeat([1.0, 0.0], n))
+        slopes, intercepts = theta.reshape(2, n)
         return cls(slopes, intercepts, input_)
 
     def apply(self, p: FloatArray) -> FloatArray:
@@ -92,16 +95,14 @@ class DirichletMap(LogMap):
         roots = np.sqrt(np.maximum(scales, _LEAST_SCALE))
         x = (z - center) @ axes / roots  # uncorrelated, of variance 1
 
-        def near(theta: FloatArray) -> tuple[float, FloatArray]:
-            matrix, intercepts = theta[: n * n].reshape(n, n), theta[n * n :]
-            return softmax_residuals(
-                lambda part: x[part] @ matrix + intercepts,
-                lambda part, r: np.concatenate([(x[part].T @ r).ravel(), r.sum(axis=0)]),
-                y,
-                w,
-            )
+        def eta(theta: FloatArray, part: slice) -> FloatArray:
+            found: FloatArray = x[part] @ theta[: n * n].reshape(n, n) + theta[n * n :]
+            return found
 
-        theta = _least(near, np.append(roots[:, None] * axes.T, center))
+        def slope(part: slice, r: FloatArray) -> FloatArray:
+            return np.concatenate([(x[part].T @ r).ravel(), r.sum(axis=0)])
+
+        theta = _least(_Loss(eta, slope, y, w), np.append(roots[:, None] * axes.T, center))
         matrix = (axes / roots @ theta[: n * n].reshape(n, n)).T
         return cls(matrix, theta[n * n :] - matrix @ center, input_)
 
@@ -119,15 +120,50 @@ class DirichletMap(LogMap):
         return cls(matrix, intercepts, read_input(parameters))
 
 
-def _least(near: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray) -> FloatArray:
-    """Find the least of loss plus ridge by L-BFGS: too many numbers for Newton's matrix."""
+class _Loss(NamedTuple):
+    """Cross-entropy of softmax(eta), eta being linear in theta."""
+
+    eta: Callable[[FloatArray, slice], FloatArray]
+    slope: Callable[[slice, FloatArray], FloatArray]
+    y: FloatArray
+    w: FloatArray
+
+    def near(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the slope."""
+        return softmax_residuals(partial(self.eta, theta), self.slope, self.y, self.w)
+
+    def bends(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
+        """Return the curvature times a direction."""
+        change = partial(self.eta, direction)
+        return softmax_bends(partial(self.eta, theta), change, self.slope, self.w, self.y.shape[1])
+
+
+def _least(loss: _Loss, start: FloatArray) -> FloatArray:
+    """Find the lowest of loss plus ridge by L-BFGS: too many numbers for Newton's matrix.
+
+    L-BFGS compares values, which rounding makes alike some way from the lowest; Newton's steps,
+    found by conjugate gradients, go by the slope and cover the rest.
+    """
     from scipy.optimize import minimize
+    from scipy.sparse.linalg import LinearOperator, cg
 
     def with_ridge(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = near(theta)
+        value, slope = loss.near(theta)
         moved = theta - start
         return value + RIDGE / 2 * float(moved @ moved), slope + RIDGE * moved
 
-    options = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 30}
-    found: FloatArray = minimize(with_ridge, start, jac=True, method="L-BFGS-B", options=options).x
-    return found
+    options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8, "maxcor": 30}
+    at: FloatArray = minimize(with_ridge, start, jac=True, method="L-BFGS-B", options=options).x
+    slope = with_ridge(at)[1]
+    for _ in range(_NEWTON_STEPS):
+        if np.abs(slope).max() < _NEARLY_FLAT:
+            break
+        bends = LinearOperator(
+            (at.size, at.size), lambda v, at=at: loss.bends(at, v.ravel()) + RIDGE * v.ravel()
+        )
+        there = at - cg(bends, slope, rtol=1e-3, maxiter=_MOST_DIRECTIONS)[0]
+        found = with_ridge(there)[1]
+        if not np.abs(found).max() < np.abs(slope).max():
+            break
+        at, slope = there, found
+    return at

@@ -55,9 +55,7 @@ def fitting_data(
     return _weighted(p, y, w, logits=logits)
 
 
-def predictions(
-    y_prob: npt.ArrayLike, name: str = "y_prob", *, logits: bool = False
-) -> FloatArray:
+def predictions(y_prob: npt.ArrayLike, name: str = "y_prob", *, logits: bool = False) -> FloatArray:
     """Check predictions of shape (n,), or of shape (n, C) with rows that sum to 1; or logits."""
     matrix = _matrix(y_prob)
     read = inputs.logits if logits else inputs.probabilities

@@ -83,8 +83,8 @@ class Logits(Input):
 class Probabilities(Input):
     """Probabilities, used as they are down to a distance from 0 and from 1.
 
-    A prediction p closer to 0 than `near_zero`, m for short, is read as m/2 (1 + 1/(1 + log2(m/p))),
-    which rises strictly from m/2 at 0 to m at m; and likewise at 1. In the fit only 0 is that close.
+    A prediction p below `near_zero`, m for short, is read as m/2 (1 + 1/(1 + log2(m/p))), which
+    rises strictly from m/2 at 0 to m at m. The same holds at 1. In the fit only 0 is below m.
     """
 
     kind: ClassVar[str] = "probabilities"
@@ -178,7 +178,9 @@ def read_input(parameters: dict[str, Any]) -> Input:
     kind = KINDS.get(str(saved.get("kind"))) if isinstance(saved, dict) else None
     names = set() if kind is None else {"kind", *(field.name for field in fields(kind))}  # type: ignore[arg-type]
     if kind is None or set(saved) != names:
-        message = f"a saved calibrator's 'input' must be one of {', '.join(KINDS)}, with its numbers."
+        message = (
+            f"a saved calibrator's 'input' must be one of {', '.join(KINDS)}, with its numbers."
+        )
         raise InputError(message)
     return kind.read(saved)
 

@@ -15,11 +15,8 @@ from softcal.repair.maps.losses import common_slope, log_softmax, logistic
 from softcal.repair.maps.newton import least
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from softcal.door.inputs import FloatArray
     from softcal.repair.maps.data import Data
-    from softcal.repair.maps.newton import Local
 
 _SHALLOWEST = float(np.exp(-10))  # the least slope, so that T is at most about 22,000
 
@@ -38,11 +35,11 @@ class TemperatureMap(LogMap):
         """Find the slope 1/T, in which the loss is convex, and give T."""
         input_ = input_of(data)
         if data.p.ndim == 2:
-            slope = best_common_slope(input_.log_classes(data.p), data)
+            near = partial(common_slope, input_.log_classes(data.p), data.y, data.shares)
         else:
             near = partial(logistic, [input_.logit(data.p)], data.y, data.shares)
-            slope = _best_slope(near)
-        return cls(1 / slope, input_)
+        (slope,) = least(near, np.ones(1), np.array([_SHALLOWEST]))
+        return cls(1 / float(slope), input_)
 
     def apply(self, p: FloatArray) -> FloatArray:
         """Map one column, or any number of classes."""
@@ -57,16 +54,6 @@ class TemperatureMap(LogMap):
         temperature = float(saved_numbers(parameters, "temperature", 0))
         refuse_unless(temperature > 1e-100, "temperature must be above 0")
         return cls(temperature, read_input(parameters))
-
-
-def best_common_slope(z: FloatArray, data: Data) -> float:
-    """Find the factor of all log probabilities, 1/T, of lowest cross-entropy."""
-    return _best_slope(partial(common_slope, z, data.y, data.shares))
-
-
-def _best_slope(near: Callable[[FloatArray], Local]) -> float:
-    (slope,) = least(near, np.ones(1), np.array([_SHALLOWEST]))
-    return float(slope)
 
 
 @dataclass(frozen=True)
