@@ -8,7 +8,7 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import N_BINS, UNIT
+from strategies import N_BINS, UNIT, weighted_rows
 
 import softcal as sc
 
@@ -198,3 +198,27 @@ def test_repr_names_what_makes_them() -> None:
 def test_ragged_bins_are_refused() -> None:
     with pytest.raises(sc.InputTypeError, match="edges must be a column of numbers"):
         sc.smece([1], [0.5], bins=[[0], [0, 1]])  # type: ignore[list-item]
+
+
+@given(weighted_rows(), st.integers(1, 12))
+def test_weighted_quantile_bins_are_those_of_repeated_rows(
+    rows: list[tuple[float, float, float]], n: int
+) -> None:
+    p = np.array([p for _, p, _ in rows])
+    times = np.arange(p.size) % 4
+    times[0] = 3
+    repeated = sc.Bins.quantile(np.repeat(p, times), n)
+    assert sc.Bins.quantile(p, n, times) == repeated
+    for unit in (0.1, 1 / 3, 1e-100, 1e99):  # where sums of weights round
+        assert sc.Bins.quantile(p[times > 0], n, np.where(times, unit, 0)[times > 0]) == (
+            sc.Bins.quantile(p[times > 0], n)
+        )
+
+
+def test_weighted_quantile_bins_refuse_bad_weights() -> None:
+    with pytest.raises(sc.InputError, match="positive value somewhere"):
+        sc.Bins.quantile([0.1, 0.2], 2, [0, 0])
+    with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
+        sc.Bins.quantile([0.1, 0.2], 2, [1, -1])
+    with pytest.raises(sc.InputError, match="y_prob has 2 rows, sample_weight has 1"):
+        sc.Bins.quantile([0.1, 0.2], 2, [1])

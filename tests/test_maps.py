@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from strategies import UNIT, weighted_rows
 
 import softcal as sc
 from softcal.repair.maps.data import fitting_data
-from softcal.repair.maps.ends import CLOSEST
 from softcal.repair.maps.newton import Local, least
 from softcal.repair.maps.saved import MAPS
 from softcal.repair.preview import BINARY_METHODS, fit_map
@@ -138,11 +138,92 @@ def test_weight_k_is_the_row_k_times(method: str, rows: list[tuple[float, float,
     y, p, _ = (np.array(column) for column in zip(*rows, strict=True))
     times = np.arange(y.size) % 3
     times[0] = 2
-    if method == "histogram":
-        times[:] = 2  # how many rows a bin of equal mass holds is a matter of rows, not weights
     weighted = fit_map(method, y, p, sample_weight=times)
     repeated = fit_map(method, np.repeat(y, times), np.repeat(p, times))
+    if method in ("histogram", "isotonic"):
+        assert weighted.to_dict() == repeated.to_dict()
     np.testing.assert_allclose(weighted.apply(GRID), repeated.apply(GRID), atol=2e-6)
+
+
+@pytest.mark.parametrize("method", [*BINARY_METHODS, *CLASS_METHODS])
+@given(seed=st.integers(0, 2**32), most=st.integers(1, 9))
+@settings(max_examples=20)
+def test_weight_k_is_the_row_k_times_to_nine_digits(method: str, seed: int, most: int) -> None:
+    """Where the data leave nothing to the ridge."""
+    rng = np.random.default_rng(seed)
+    times = rng.integers(0, most + 1, 100)
+    times[0] = 1
+    if method in BINARY_METHODS:
+        p, y = rng.random(100), rng.random(100)
+    else:
+        p, y = shares(rng, 100, 3), shares(rng, 100, 3)
+    weighted = fit_map(method, y, p, sample_weight=times)
+    repeated = fit_map(method, np.repeat(y, times, axis=0), np.repeat(p, times, axis=0))
+    np.testing.assert_allclose(weighted.apply(p), repeated.apply(p), rtol=0, atol=1e-9)
+
+
+def exact_mean(y: Any, w: Any) -> float:
+    total = sum(map(Fraction, w))
+    return float(sum(Fraction(a) * Fraction(b) for a, b in zip(y, w, strict=True)) / total)
+
+
+@given(weighted_rows())
+def test_the_mean_of_a_bin_is_exactly_rounded(rows: list[tuple[float, float, float]]) -> None:
+    y, p, w = (np.array(column) for column in zip(*rows, strict=True))
+    found = sc.Histogram(3, strategy="uniform").fit(p, y, w)
+    bin_ = sc.Bins.uniform(3).locate(p)
+    for k in range(3):
+        here = (bin_ == k) & (w > 0)
+        expected = exact_mean(y[here], w[here]) if here.any() else (2 * k + 1) / 6
+        assert found.values_[k] == pytest.approx(expected, rel=0 if here.any() else 1e-15)
+
+
+@given(weighted_rows())
+def test_isotonic_regression_is_exactly_rounded(rows: list[tuple[float, float, float]]) -> None:
+    """Its value at x is the largest over a <= x of the smallest mean of [a, b] over b >= x."""
+    y, p, w = (np.array(column) for column in zip(*rows, strict=True))
+    y, p, w = y[w > 0][:12], p[w > 0][:12], w[w > 0][:12]
+    at = np.unique(p)
+
+    def mean(low: float, high: float) -> float:
+        here = (p >= low) & (p <= high)
+        return exact_mean(y[here], w[here])
+
+    expected = [max(min(mean(a, b) for b in at if b >= x) for a in at if a <= x) for x in at]
+    assert sc.Isotonic().fit(p, y, w).predict(at).tolist() == expected
+
+
+def test_ten_ones_and_ten_zeros_have_the_mean_one_half() -> None:
+    for n in (10, 23, 100):
+        p, y = np.full(2 * n, 0.3), np.repeat([1.0, 0.0], n)
+        for found in (sc.Isotonic(), sc.Histogram()):
+            assert found.fit(p, y).predict([0.3]) == 0.5
+            for label in (0.1, 1 / 3, 1 - 2.0**-53):
+                assert found.fit(p, np.full(2 * n, label), 1 / (1 + y)).predict([0.3]) == label
+
+
+def test_isotonic_pools_what_only_exact_arithmetic_sees_fall() -> None:
+    """The two labels at 0.2 differ from the one at 0.4 by less than the tilt of the search."""
+    found = sc.Isotonic().fit([0.2, 0.4, 0.6], [0.5 + 2.0**-53, 0.5, 0.9], [1, 3, 1])
+    assert found.y_.tolist() == [0.5, 0.5, 0.9]
+
+
+@pytest.mark.parametrize("kind", [sc.Isotonic, sc.Histogram])
+def test_smece_after_repair_depends_on_neither_order_nor_copies(
+    kind: Any, rng: np.random.Generator
+) -> None:
+    for _ in range(30):
+        p, y = rng.integers(0, 11, 60) / 10, rng.integers(0, 4, 60) / 3
+        w = rng.integers(1, 4, 60) / 10
+        order, copies = rng.permutation(60), int(rng.integers(2, 8))
+        once = kind().fit(p, y, w)
+        other = kind().fit(p[order], y[order], w[order])
+        more = kind().fit(np.repeat(p, copies), np.repeat(y, copies), np.repeat(w, copies))
+        assert once.to_dict() == other.to_dict() == more.to_dict()
+        smece = sc.smece(y, once.predict(p), sample_weight=w)
+        assert sc.smece(y[order], other.predict(p[order]), sample_weight=w[order]) == pytest.approx(
+            smece, abs=1e-15
+        )
 
 
 @pytest.mark.parametrize("method", [*BINARY_METHODS])
@@ -159,7 +240,7 @@ def test_classes_take_weights_too(rng: np.random.Generator) -> None:
     for method in CLASS_METHODS:
         weighted = fit_map(method, y, p, sample_weight=times)
         repeated = fit_map(method, np.repeat(y, times, axis=0), np.repeat(p, times, axis=0))
-        np.testing.assert_allclose(weighted.apply(p), repeated.apply(p), atol=1e-5)
+        np.testing.assert_allclose(weighted.apply(p), repeated.apply(p), atol=1e-9)
 
 
 def test_many_rows_give_what_few_blocks_of_them_give(rng: np.random.Generator) -> None:
@@ -240,12 +321,90 @@ def test_predictions_of_a_half_say_nothing_of_the_temperature() -> None:
 
 def test_zero_is_read_as_half_the_least_other_prediction() -> None:
     found = sc.Platt().fit([0.0, 0.01, 0.5, 0.9], [0.1, 0.1, 0.5, 0.9])
-    assert found.map_.low == 0.005
-    assert found.map_.high == 1 - CLOSEST
-    assert found.predict([0.0]) == found.predict([0.005])
-    assert sc.Platt().fit([0.5, 0.9, 1.0], [0.5, 0.9, 1.0]).map_.high == pytest.approx(0.95)
-    assert sc.Platt().fit([0.0, 1.0], [0.2, 0.7]).map_.low == CLOSEST
-    assert sc.Platt().fit([0.0, 1e-30], [0.2, 0.7]).map_.low == CLOSEST
+    assert found.map_.input.to_dict() == {
+        "kind": "probabilities", "near_zero": 0.01, "near_one": 2.0**-53,
+    }  # fmt: skip
+    by_hand = expit(found.slope_ * logit(0.005) + found.intercept_)
+    assert found.predict([0.0]) == pytest.approx(by_hand, rel=1e-14)
+    found = sc.Platt().fit([0.5, 0.9, 1.0], [0.5, 0.9, 1.0])
+    by_hand = expit(found.slope_ * logit(0.95) + found.intercept_)
+    assert found.predict([1.0]) == pytest.approx(by_hand, rel=1e-14)
+
+
+def test_zeros_that_the_fit_did_not_have_are_below_every_float() -> None:
+    temperature = sc.Temperature().fit([0.2, 0.6], [0.4, 0.55])
+    t = temperature.temperature_
+    assert t > 2
+    ends = temperature.predict([0.0, 5e-324, 1 - 2.0**-53, 1.0])
+    logits = np.array([-1075 * np.log(2), np.log(5e-324), 53 * np.log(2), 54 * np.log(2)])
+    np.testing.assert_allclose(ends, expit(logits / t), rtol=1e-12)
+
+
+def test_predictions_of_0_and_1_alone_are_read_as_a_quarter_and_three() -> None:
+    found = sc.Temperature().fit([0, 0, 1, 1], [0.1, 0.3, 0.7, 0.9])
+    assert found.temperature_ == pytest.approx(logit(0.75) / logit(0.8))
+    assert found.predict([0, 0.5, 1]) == pytest.approx([0.2, 0.5, 0.8])
+
+
+ANY_SIZE = np.unique(np.concatenate([10.0 ** np.arange(-323, 0, 19), [5e-324, 0.3, 0.5, 0.7]]))
+
+
+@pytest.mark.parametrize(
+    "fitted_on", [[0.2, 0.4, 0.9], [0, 0.3, 0.9], [0, 0.3, 0.6, 1], [0, 5e-324, 0.9], [0, 1, 1]]
+)
+def test_temperature_is_strictly_rising(fitted_on: list[float]) -> None:
+    found = sc.Temperature().fit(fitted_on, np.linspace(0.3, 0.8, len(fitted_on)))
+    lower = found.predict(np.concatenate([[0.0], ANY_SIZE]))
+    upper = found.predict(np.concatenate([1 - 2.0 ** -np.arange(2, 54), [1.0]]))
+    assert (np.diff(lower) > 0).all()
+    assert (np.diff(upper) > 0).all()
+
+
+@pytest.mark.parametrize("method", CLASS_METHODS)
+def test_logits_and_their_probabilities_give_the_same_map(
+    method: str, rng: np.random.Generator
+) -> None:
+    p, labels = shares(rng, 200, 3), shares(rng, 200, 3)
+    z = np.log(p) + rng.normal(size=(200, 1))  # any version of the logits
+    kind = {"temperature": sc.Temperature, "vector": sc.VectorScaling, "dirichlet": sc.Dirichlet}
+    of_logits = kind[method](logits=True).fit(z, labels)
+    np.testing.assert_allclose(
+        of_logits.predict(z), fit_map(method, labels, p).predict(p), atol=1e-12
+    )
+    assert of_logits.map_.takes_logits
+
+
+@pytest.mark.parametrize("kind", [sc.Temperature, sc.Platt, sc.Beta])
+def test_log_odds_and_their_probabilities_give_the_same_map(
+    kind: Any, rng: np.random.Generator
+) -> None:
+    p, y, w = rng.random(200), rng.random(200), rng.random(200)
+    of_logits = kind(logits=True).fit(logit(p), y, w)
+    np.testing.assert_allclose(
+        of_logits.predict(logit(p)), kind().fit(p, y, w).predict(p), atol=1e-12
+    )
+    saved_ = json.loads(json.dumps(of_logits.to_dict()))
+    assert saved_["parameters"]["input"] == {"kind": "logits"}
+    again = kind.from_dict(saved_)
+    assert again.logits
+    np.testing.assert_array_equal(again.predict([-900.0, 3.0]), of_logits.predict([-900.0, 3.0]))
+
+
+def test_logits_must_be_finite() -> None:
+    labels = [[0.5, 0.5], [0.4, 0.6]]
+    for wrong in (-np.inf, 1e101):
+        with pytest.raises(sc.InputError, match=r"y_prob must be finite logits, .*: 1 of 4 values"):
+            sc.Temperature(logits=True).fit([[0.0, wrong], [1.0, 2.0]], labels)
+    with pytest.raises(sc.InputError, match="finite logits"):
+        sc.Platt(logits=True).fit([3.0, np.inf], [0.5, 0.6])
+    with pytest.raises(sc.InputError, match="no missing values"):
+        sc.Platt(logits=True).fit([3.0, np.nan], [0.5, 0.6])
+    with pytest.raises(sc.InputError, match=r"y_true must be in \[0, 1\]"):
+        sc.Platt(logits=True).fit([3.0, 4.0], [0.5, 1.6])
+    with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
+        sc.Platt(logits=True).fit([3.0, 4.0], [0.5, 0.6], [1, -1])
+    with pytest.raises(sc.InputError, match="y_prob must be finite logits"):
+        sc.Platt(logits=True).fit([3.0, 4.0], [0.5, 0.6]).predict([-np.inf])
 
 
 def test_hard_predictions_become_the_mean_labels() -> None:
@@ -351,7 +510,8 @@ def test_estimators_are_read_back_too(rng: np.random.Generator) -> None:
 
 
 ENDS = {"low": 1e-7, "high": 0.9}
-GOOD: dict[str, dict[str, Any]] = {
+INPUT = {"input": {"kind": "probabilities", "near_zero": 1e-7, "near_one": 0.1}}
+OLD: dict[str, dict[str, Any]] = {
     "temperature": {"temperature": 2.0, **ENDS},
     "platt": {"slope": 1.0, "intercept": 0, **ENDS},
     "beta": {"a": 1, "b": 1, "c": 0, **ENDS},
@@ -360,10 +520,15 @@ GOOD: dict[str, dict[str, Any]] = {
     "vector": {"slopes": [1, 1], "intercepts": [0, 0], "low": 1e-7},
     "dirichlet": {"matrix": [[1, 0], [0, 1]], "intercepts": [0, 0], "low": 1e-7},
 }
+GOOD: dict[str, dict[str, Any]] = {
+    method: {name: value for name, value in old.items() if name not in ENDS}
+    | (INPUT if "low" in old else {})
+    for method, old in OLD.items()
+}
 
 
 def saved(method: Any, parameters: Any, **other: Any) -> dict[str, Any]:
-    head = {"format": "softcal.calibrator", "schema": 1, "method": method}
+    head = {"format": "softcal.calibrator", "schema": 2, "method": method}
     return {**head, "parameters": parameters, **other}
 
 
@@ -371,6 +536,25 @@ def test_the_saved_format_is_a_promise() -> None:
     assert set(GOOD) == set(MAPS)
     for method, parameters in GOOD.items():
         assert sc.load_calibrator(saved(method, parameters)).method == method
+
+
+@pytest.mark.parametrize("method", OLD)
+def test_calibrators_saved_by_0_1_predict_what_they_predicted(method: str) -> None:
+    old = sc.load_calibrator(saved(method, OLD[method], schema=1))
+    again = sc.load_calibrator(json.loads(json.dumps(old.to_dict())))
+    assert old.to_dict()["schema"] == 2
+    if method in ("isotonic", "histogram"):
+        assert old.to_dict() == sc.load_calibrator(saved(method, OLD[method])).to_dict()
+        return
+    if old.n_classes is None:
+        p = np.array([0.0, 1e-9, 0.3, 0.95, 1.0])
+        slope = 0.5 if method == "temperature" else 1.0
+        expected = expit(slope * logit(p.clip(1e-7, 0.9)))
+    else:
+        p = np.array([[0.0, 1.0], [0.3, 0.7]])
+        expected = normal(np.maximum(p, 1e-7))
+    for found in (old, again):
+        np.testing.assert_allclose(found.predict(p), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -381,9 +565,14 @@ def test_the_saved_format_is_a_promise() -> None:
         ("temperature", {"temperature": True}, "'temperature' must be a finite number"),
         ("temperature", {"temperature": "2"}, "'temperature' must be a finite number"),
         ("temperature", {"temperature": 10**400}, "'temperature' must be a finite number"),
-        ("temperature", {"low": 0}, "low must be above 0"),
-        ("temperature", {"high": 1}, "high must be at least 0.5 and below 1"),
-        ("temperature", {"more": 1}, "must be high, low, temperature"),
+        ("temperature", {"input": 1}, "'input' must be one of logits, probabilities, clipped"),
+        ("temperature", {"input": {"kind": "odds"}}, "'input' must be one of"),
+        ("temperature", {"input": {"kind": "logits", "low": 0.1}}, "with its numbers"),
+        ("temperature", {"input": {"kind": "clipped", "low": 0, "high": 0.9}}, "low must be above"),
+        ("temperature", {"input": {"kind": "clipped", "low": 0.1, "high": 1}}, "and below 1"),
+        ("temperature", {"input": {**INPUT["input"], "near_one": 1}}, "sum to at most 1"),
+        ("temperature", {"input": {**INPUT["input"], "near_zero": 0}}, "must be above 0"),
+        ("temperature", {"more": 1}, "must be input, temperature"),
         ("platt", {"slope": -1}, "slope must be 0 or more"),
         ("platt", {"slope": [1]}, "'slope' must be a finite number"),
         ("beta", {"b": -1}, "a and b must be 0 or more"),
@@ -412,11 +601,13 @@ def test_impossible_parameters_are_refused(
     [
         ({}, "not a saved calibrator"),
         (saved("platt", {}, format="softcal.reliability"), "not a saved calibrator"),
-        (saved("platt", {}, schema=2), "schema 2: this softcal reads schema 1. Upgrade softcal"),
+        (saved("platt", {}, schema=3), "3: this softcal reads schema 1 to 2. Upgrade softcal"),
+        (saved("platt", {}, schema=0), "schema 0"),
         (saved("platt", {}, schema=True), "schema True"),
         (saved("magic", {}), "'method' must be one of temperature, platt"),
         (saved(["platt"], {}), "'method' must be one of"),
-        (saved("platt", []), "'parameters' of a saved platt must be high, intercept, low, slope"),
+        (saved("platt", []), "'parameters' of a saved platt must be input, intercept, slope"),
+        (saved("platt", GOOD["platt"], schema=1), "must be high, intercept, low, slope"),
     ],
 )
 def test_what_is_no_calibrator_is_refused(wrong: Any, message: str) -> None:
@@ -425,7 +616,9 @@ def test_what_is_no_calibrator_is_refused(wrong: Any, message: str) -> None:
 
 
 def test_data_without_weights_have_equal_ones() -> None:
-    assert fitting_data([0.1, 0.2], [0.3, 0.4]).w.tolist() == [0.5, 0.5]
+    data = fitting_data([0.1, 0.2], [0.3, 0.4])
+    assert data.w.tolist() == [1, 1]
+    assert data.shares.tolist() == [0.5, 0.5]
 
 
 JSON = st.recursive(

@@ -19,9 +19,10 @@ def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
         message = f"not {name}: its 'format' must be {format_!r}."
         raise InputError(message)
     found = saved.get("schema")
-    if type(found) is not int or found != schema:
+    if type(found) is not int or not 1 <= found <= schema:
+        known = "1" if schema == 1 else f"1 to {schema}"
         message = (
-            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {schema}. "
+            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {known}. "
             "Upgrade softcal."
         )
         raise InputError(message)

@@ -17,6 +17,7 @@ from softcal.door.arrays import Column, column, numbered, refuse_missing
 from softcal.door.rules import (
     FROM_LOGITS,
     LABEL,
+    LOGIT,
     MISSING,
     UNIT,
     VOTES,
@@ -144,6 +145,13 @@ def probabilities(values: npt.ArrayLike, name: str) -> Column:
     """Check one column of probabilities, kind and values."""
     array = column(labels_of_votes(values)[0], name)
     _refuse_broken(array, name, UNIT)
+    return array
+
+
+def logits(values: npt.ArrayLike, name: str) -> Column:
+    """Check one column of logits, kind and values."""
+    array = column(values, name)
+    _refuse_broken(array, name, LOGIT)
     return array
 
 

@@ -17,6 +17,9 @@ SMALLEST_WEIGHT = 1e-100
 LARGEST_WEIGHT = 1e100
 """Between these the square of a weight is a normal float64, and so are sums of it."""
 
+LARGEST_LOGIT = 1e100
+"""Beyond, a slope times a logit may leave the range of float64."""
+
 LARGEST_VOTES = 2.0**53
 """Beyond, a float64 cannot count."""
 
@@ -104,6 +107,11 @@ def _outside(values: _Values) -> Marks:
     return outside
 
 
+def _infinite(values: _Values) -> Marks:
+    infinite: Marks = ~(np.abs(values) <= LARGEST_LOGIT)
+    return infinite
+
+
 def _negative(values: _Values) -> Marks:
     negative: Marks = values < 0
     return negative
@@ -142,6 +150,14 @@ MISSING = Rule(
     lambda _name, _spread: DROP_OR_IMPUTE,
 )
 OUTSIDE = Rule("must be in [0, 1]", _outside, "values are not", _what_they_may_be)
+INFINITE = Rule(
+    f"must be finite logits, between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}",
+    _infinite,
+    "values are not",
+    lambda _name, _spread: (
+        "Where a probability is exactly 0, fit on probabilities, without logits=True."
+    ),
+)
 NEGATIVE = Rule(
     "must be 0 or more",
     _negative,
@@ -163,6 +179,7 @@ NOT_WHOLE = Rule(
 
 # In the order in which they are looked at: a later one may suppose that the earlier ones hold.
 UNIT = (MISSING, OUTSIDE)
+LOGIT = (MISSING, INFINITE)
 LABEL = (MISSING, OUTSIDE._replace(remedy=_what_labels_may_be))
 WEIGHT = (MISSING, NEGATIVE, WILD)
 VOTES = (MISSING, NOT_WHOLE)

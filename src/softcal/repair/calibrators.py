@@ -16,7 +16,7 @@ from softcal.repair.maps.classes import DirichletMap, VectorScalingMap
 from softcal.repair.maps.data import fitting_data
 from softcal.repair.maps.saved import load_calibrator
 from softcal.repair.maps.scaling import BetaMap, PlattMap, TemperatureMap
-from softcal.repair.maps.steps import HistogramMap, IsotonicMap
+from softcal.repair.maps.steps import HistogramMap, IsotonicMap, equal_mass
 from softcal.table.bins import Bins
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
     map_: CalibrationMap
     """The fitted map, which needs no scikit-learn."""
 
+    logits: bool = False
+
     def fit(
         self,
         y_prob: npt.ArrayLike,
@@ -50,11 +52,12 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         y_prob, y_true : array-like of shape (n,) or (n, n_classes)
-            Predictions the model made for rows it was not trained on, and labels in [0, 1].
+            Predictions the model made for rows it was not trained on, or their logits, and labels
+            in [0, 1].
         sample_weight : array-like of shape (n,), optional
             A weight of k is the row k times, a weight of 0 its absence.
         """
-        data = fitting_data(y_prob, y_true, sample_weight)
+        data = fitting_data(y_prob, y_true, sample_weight, logits=self.logits)
         self._map.refuse_other_dimensions(data.p)
         self.map_ = self._fitted(data)
         return self
@@ -63,7 +66,7 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         return self._map.fit(data)
 
     def predict(self, y_prob: npt.ArrayLike) -> FloatArray:
-        """Give calibrated probabilities, in the shape of those given."""
+        """Return calibrated probabilities, in the shape of the predictions, or logits, given."""
         check_is_fitted(self)
         return self.map_.predict(y_prob)
 
@@ -93,13 +96,35 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class Temperature(_Calibrator):
+class _LogCalibrator(_Calibrator):
+    """What calibrators that work on logarithms have in common: they take logits as well."""
+
+    def __init__(self, *, logits: bool = False) -> None:
+        self.logits = logits
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Self:
+        """Read a fitted calibrator of this kind back from what `to_dict` gave."""
+        calibrator = super().from_dict(saved)
+        calibrator.logits = calibrator.map_.takes_logits
+        return calibrator
+
+
+class Temperature(_LogCalibrator):
     r"""Temperature scaling: one number makes predictions more or less extreme.
 
     \[ q = \sigma(\mathrm{logit}(p) / T), \qquad q_k \propto p_k^{1/T} \text{ for classes} \]
 
-    with the T > 0 (at most about 22,000) of least soft cross-entropy. Strictly rising: order and
-    most likely class are kept.
+    with the T > 0 (at most about 22,000) of lowest soft cross-entropy. Strictly rising: order and
+    most likely class are kept, and different predictions stay different as far as float64 can
+    tell the results apart.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds logits: log-odds for one column; for classes the logits themselves,
+        of which softmax makes the probabilities. A network has them, and they keep what
+        probabilities of exactly 0 and 1 have lost.
 
     Attributes
     ----------
@@ -114,6 +139,8 @@ class Temperature(_Calibrator):
     2.0
     >>> calibrator.predict([0.9]).round(4)
     array([0.75])
+    >>> round(Temperature(logits=True).fit([-2.0, 0.0, 2.0], [0.25, 0.5, 0.75]).temperature_, 4)
+    1.8205
     """
 
     _map = TemperatureMap
@@ -125,7 +152,7 @@ class Temperature(_Calibrator):
         return self.map_.temperature
 
 
-class Platt(_Calibrator):
+class Platt(_LogCalibrator):
     r"""Platt scaling on the logit: logistic calibration with a slope and an intercept.
 
     \[ q = \sigma(a \, \mathrm{logit}(p) + b), \qquad a \ge 0 \]
@@ -133,6 +160,11 @@ class Platt(_Calibrator):
     The labels are used as they are, without Platt's smoothing of 0 and 1. Rising: order is kept.
     Where labels fall as predictions rise, a is 0 and every prediction becomes the mean label: a
     model that is upside down has to be turned by a person.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds log-odds instead of probabilities.
 
     Attributes
     ----------
@@ -160,12 +192,17 @@ class Platt(_Calibrator):
         return self.map_.intercept
 
 
-class Beta(_Calibrator):
+class Beta(_LogCalibrator):
     r"""Beta calibration (Kull et al. 2017): low and high predictions are stretched apart.
 
     \[ q = \sigma(a \log p - b \log(1 - p) + c), \qquad a, b \ge 0 \]
 
     a = b = 1, c = 0 changes nothing; a = b is Platt scaling. Rising: order is kept.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds log-odds instead of probabilities.
 
     Attributes
     ----------
@@ -242,7 +279,7 @@ class Histogram(_Calibrator):
     bins : int, default 10
         How many bins, at most.
     strategy : "quantile" or "uniform", default "quantile"
-        Bins that hold the same number of rows, or of equal width.
+        Bins that hold the same number of rows, counted by weight, or of equal width.
 
     Attributes
     ----------
@@ -270,7 +307,7 @@ class Histogram(_Calibrator):
             message = f"strategy must be 'quantile' or 'uniform': got {self.strategy!r:.60}."
             raise InputError(message)
         uniform = self.strategy == "uniform"
-        bins = Bins.uniform(self.bins) if uniform else Bins.quantile(data.p, self.bins)
+        bins = Bins.uniform(self.bins) if uniform else equal_mass(data, self.bins)
         return HistogramMap.fit(data, bins)
 
     @property
@@ -284,13 +321,18 @@ class Histogram(_Calibrator):
         return self.map_.values
 
 
-class VectorScaling(_Calibrator):
+class VectorScaling(_LogCalibrator):
     r"""Vector scaling: a slope and an intercept for each class.
 
     \[ q = \mathrm{softmax}(a \circ \log p + b) \]
 
     The logarithms of the probabilities stand for the logits, of which they are one version. The
     most likely class may change.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds logits; log p is then their log-softmax.
 
     Attributes
     ----------
@@ -318,13 +360,18 @@ class VectorScaling(_Calibrator):
         return self.map_.intercepts
 
 
-class Dirichlet(_Calibrator):
+class Dirichlet(_LogCalibrator):
     r"""Dirichlet calibration (Kull et al. 2019): a linear map of all log probabilities.
 
     \[ q = \mathrm{softmax}(W \log p + b) \]
 
     With C classes it has C (C + 1) numbers, so it needs many rows for many classes; it is not
     regularized. The most likely class may change.
+
+    Parameters
+    ----------
+    logits : bool, default False
+        Whether `y_prob` holds logits; log p is then their log-softmax.
 
     Attributes
     ----------

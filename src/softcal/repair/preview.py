@@ -222,8 +222,7 @@ def _judged(
     """Map each row by maps fitted on the other folds, and put the methods to trial on that."""
     mapped = {method: np.empty_like(data.p) for method in methods}
     for fit_on, held_out in dealt(data.w.size, folds, seed, group):
-        w = data.w[fit_on]
-        part = Data(data.p[fit_on], data.y[fit_on], w / w.sum())
+        part = Data(data.p[fit_on], data.y[fit_on], data.w[fit_on])
         for method, found in mapped.items():
             found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
     before = trial("none", data.p)

@@ -9,9 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal.door.arrays import Column, column
-from softcal.door.inputs import FloatArray, as_float64, probabilities
+from softcal.door.inputs import (
+    FloatArray,
+    Names,
+    as_float64,
+    check_weights_and_votes,
+    probabilities,
+    refuse_no_weight,
+    rows,
+)
 from softcal.door.rules import is_whole
 from softcal.errors import InputError, InputTypeError
+from softcal.table.exact import weighted_starts
 from softcal.table.guide import Guide
 
 if TYPE_CHECKING:
@@ -87,11 +96,12 @@ class Bins:
         return _uniform(int(n))
 
     @staticmethod
-    def quantile(y_prob: npt.ArrayLike, n: int) -> Bins:
-        """Give at most n bins that hold about the same number of these predictions.
+    def quantile(y_prob: npt.ArrayLike, n: int, sample_weight: npt.ArrayLike | None = None) -> Bins:
+        """Return at most n bins that hold about the same number of these predictions.
 
         Equal predictions always share a bin, so with many ties there are fewer than n bins;
-        none of them is empty, and two different predictions are enough for two bins.
+        none of them is empty, and two different predictions are enough for two bins. A weight of
+        k is the prediction k times.
 
         Examples
         --------
@@ -102,8 +112,13 @@ class Bins:
         """
         wanted = len(Bins.uniform(n))
         p = probabilities(y_prob, "y_prob")
-        starts = np.unique(np.arange(1, wanted) * p.size // wanted)
-        values = as_float64(np.partition(p, starts)[starts]) if starts.size else starts
+        if sample_weight is None:
+            starts = np.unique(np.arange(1, wanted) * p.size // wanted)
+            values = as_float64(np.partition(p, starts)[starts]) if starts.size else starts
+        else:
+            p, w = _present(y_prob, sample_weight)
+            order = np.argsort(p)
+            values = p[order][weighted_starts(w[order], wanted)]
         inner = np.unique(_off_the_ends(np.unique(values), p))
         return Bins(np.concatenate(([0.0], inner, [1.0])))
 
@@ -160,6 +175,16 @@ class Bins:
 @lru_cache(maxsize=64)
 def _uniform(n: int) -> Bins:
     return Bins(np.arange(n + 1) / n)
+
+
+def _present(y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return predictions and weights, checked, without the rows of weight 0."""
+    data = rows(y_prob, y_prob, sample_weight, names=Names(y_true="y_prob"))
+    check_weights_and_votes(data)
+    w = as_float64(np.asarray(data.sample_weight))
+    if not w.any():
+        refuse_no_weight(data)
+    return as_float64(data.y_prob)[w > 0], w[w > 0]
 
 
 def _off_the_ends(inner: FloatArray, p: Column) -> FloatArray:

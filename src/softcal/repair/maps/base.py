@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from softcal.repair.maps.data import Data
 
 FORMAT = "softcal.calibrator"
-SCHEMA = 1
+SCHEMA = 2
 
 _LARGEST = 1e100  # a parameter of a saved map beyond this is damage
 
@@ -34,6 +34,11 @@ class CalibrationMap(ABC):
         """How many classes it was fitted on, where that matters."""
         return None
 
+    @property
+    def takes_logits(self) -> bool:
+        """Whether it takes logits instead of probabilities."""
+        return False
+
     @classmethod
     @abstractmethod
     def fit(cls, data: Data) -> Self:
@@ -44,8 +49,8 @@ class CalibrationMap(ABC):
         """Map predictions that came through the door."""
 
     def predict(self, y_prob: npt.ArrayLike) -> FloatArray:
-        """Give calibrated predictions, in the shape of those given."""
-        p = predictions(y_prob)
+        """Return calibrated probabilities, in the shape of the predictions, or logits, given."""
+        p = predictions(y_prob, logits=self.takes_logits)
         self.refuse_other_dimensions(p)
         if self.n_classes not in (None, p.shape[-1]):
             message = (
@@ -70,7 +75,7 @@ class CalibrationMap(ABC):
             "schema": SCHEMA,
             "method": self.method,
             "parameters": {
-                field.name: np.asarray(getattr(self, field.name)).tolist()
+                field.name: _plain(getattr(self, field.name))
                 for field in fields(self)  # type: ignore[arg-type]
             },
         }
@@ -79,6 +84,10 @@ class CalibrationMap(ABC):
     @abstractmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
         """Make the map of saved parameters, trusting nothing."""
+
+
+def _plain(value: Any) -> Any:
+    return value.to_dict() if hasattr(value, "to_dict") else np.asarray(value).tolist()
 
 
 def saved_numbers(parameters: dict[str, Any], name: str, dimensions: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What a map is fitted on: checked arrays, rows of weight 0 left out, weights that sum to 1."""
+"""What a map is fitted on: checked arrays, rows of weight 0 left out."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ class Data(NamedTuple):
     p: FloatArray
     y: FloatArray
     w: FloatArray
+    logits: bool = False  # whether that is what p holds
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, divided by their sum."""
+        shares: FloatArray = self.w / self.w.sum()
+        return shares
 
 
 def fitting_data(
@@ -27,35 +34,42 @@ def fitting_data(
     y_true: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
     names: Names = DEFAULT_NAMES,
+    *,
+    logits: bool = False,
 ) -> Data:
     """Check what a map is to be fitted on; two dimensions are classes."""
     if _matrix(y_prob) is not None:
-        return _of_classes(y_prob, y_true, sample_weight, names)
+        return _of_classes(y_prob, y_true, sample_weight, names, logits=logits)
     rows = inputs.rows(y_true, y_prob, sample_weight, names=names)
     p, y = inputs.as_float64(rows.y_prob), inputs.as_float64(rows.y_true)
     w = None if rows.sample_weight is None else inputs.as_float64(rows.sample_weight)
-    if not inputs.all_valid(p, y, w):
+    if logits:
+        inputs.logits(p, names.y_prob)
+        rows = rows._replace(y_prob=np.zeros(p.size))  # the other columns follow the same rules
+    if not inputs.all_valid(inputs.as_float64(rows.y_prob), y, w):
         inputs.refuse(rows)
     if w is None:
-        return Data(p, y, np.full(p.size, 1 / p.size))
+        return Data(p, y, np.ones(p.size), logits)
     if not w.any():
         inputs.refuse_no_weight(rows)
-    return _weighted(p, y, w)
+    return _weighted(p, y, w, logits=logits)
 
 
-def predictions(y_prob: npt.ArrayLike, name: str = "y_prob") -> FloatArray:
-    """Check predictions of shape (n,), or of shape (n, C) with rows that sum to 1."""
+def predictions(y_prob: npt.ArrayLike, name: str = "y_prob", *, logits: bool = False) -> FloatArray:
+    """Check predictions of shape (n,), or of shape (n, C) with rows that sum to 1; or logits."""
     matrix = _matrix(y_prob)
+    read = inputs.logits if logits else inputs.probabilities
     if matrix is None:
-        return inputs.as_float64(inputs.probabilities(y_prob, name))
+        return inputs.as_float64(read(y_prob, name))
     if matrix.shape[1] < 2:
         message = (
             f"{name} must be one column, or one column per class, at least two: it has shape "
             f"{matrix.shape}. Pass that column itself (of an array, {name}.ravel())."
         )
         raise InputError(message)
-    flat = inputs.as_float64(inputs.probabilities(matrix.ravel(), name))
-    classes: FloatArray = flat.reshape(matrix.shape)
+    classes: FloatArray = inputs.as_float64(read(matrix.ravel(), name)).reshape(matrix.shape)
+    if logits:
+        return classes
     off = np.abs(classes.sum(axis=1) - 1) > SUM_TOLERANCE
     if off.any():
         first = int(off.argmax())
@@ -84,8 +98,10 @@ def _of_classes(
     y_true: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None,
     names: Names,
+    *,
+    logits: bool,
 ) -> Data:
-    p, labels = predictions(y_prob, names.y_prob), _matrix(y_true)
+    p, labels = predictions(y_prob, names.y_prob, logits=logits), _matrix(y_true)
     if labels is None or labels.shape != p.shape:
         found = to_array(y_true, names.y_true).shape
         message = (
@@ -96,10 +112,12 @@ def _of_classes(
         raise InputError(message)
     y = predictions(y_true, names.y_true)
     # Weights, and pandas' indexes, go through the door beside the first class.
-    one = fitting_data(_first(y_prob, p), _first(y_true, y), sample_weight, names)
+    first = _first(y_prob, p), _first(y_true, y)
+    one = fitting_data(*first, sample_weight, names, logits=logits)
     if sample_weight is None:
-        return Data(p, y, one.w)
-    return _weighted(p, y, inputs.as_float64(column(sample_weight, names.sample_weight)))
+        return Data(p, y, one.w, logits)
+    w = inputs.as_float64(column(sample_weight, names.sample_weight))
+    return _weighted(p, y, w, logits=logits)
 
 
 def _first(values: Any, checked: FloatArray) -> npt.ArrayLike:
@@ -107,7 +125,6 @@ def _first(values: Any, checked: FloatArray) -> npt.ArrayLike:
     return first
 
 
-def _weighted(p: FloatArray, y: FloatArray, w: FloatArray) -> Data:
+def _weighted(p: FloatArray, y: FloatArray, w: FloatArray, *, logits: bool) -> Data:
     present = w > 0
-    w = w / w.max()  # so that sums of large weights stay finite
-    return Data(p[present], y[present], w[present] / w.sum())
+    return Data(p[present], y[present], w[present], logits)

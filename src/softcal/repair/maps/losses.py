@@ -90,6 +90,23 @@ def softmax_residuals(
     return value, np.sum(slopes, axis=0)
 
 
+def softmax_bends(
+    eta_of: Callable[[slice], FloatArray],
+    change_of: Callable[[slice], FloatArray],
+    slope_of: Callable[[slice, FloatArray], FloatArray],
+    w: FloatArray,
+    n_classes: int,
+) -> FloatArray:
+    """How that slope changes as eta moves in a direction: curvature times direction."""
+    slopes = []
+    for part in _slices(w.size, max(1, _NUMBERS_AT_ONCE // n_classes)):
+        q, change = log_softmax(eta_of(part))[1], change_of(part)
+        change = q * (change - (q * change).sum(axis=1, keepdims=True))
+        slopes.append(slope_of(part, change * w[part, None]))
+    bends: FloatArray = np.sum(slopes, axis=0)
+    return bends
+
+
 def log_softmax(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Give log softmax of each row, and softmax."""
     eta = eta - eta.max(axis=1, keepdims=True)

@@ -9,6 +9,7 @@ from softcal import saved_format
 from softcal.errors import InputError, InputTypeError
 from softcal.repair.maps.base import FORMAT, SCHEMA
 from softcal.repair.maps.classes import DirichletMap, VectorScalingMap
+from softcal.repair.maps.logarithms import Clipped
 from softcal.repair.maps.scaling import BetaMap, PlattMap, TemperatureMap
 from softcal.repair.maps.steps import HistogramMap, IsotonicMap
 
@@ -27,6 +28,8 @@ MAPS: dict[str, type[CalibrationMap]] = {
         DirichletMap,
     )
 }
+
+_OLD_HIGH = 1 - 2.0**-24  # for classes, where nothing depends on it, 0.1 saved no upper end
 
 
 def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
@@ -50,12 +53,12 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
     Examples
     --------
     >>> saved = {
-    ...     "format": "softcal.calibrator", "schema": 1,
+    ...     "format": "softcal.calibrator", "schema": 2,
     ...     "method": "temperature",
-    ...     "parameters": {"temperature": 2.0, "low": 1e-7, "high": 0.9999999},
+    ...     "parameters": {"temperature": 2.0, "input": {"kind": "logits"}},
     ... }
-    >>> load_calibrator(saved).predict([0.1, 0.5, 0.9])
-    array([0.25, 0.5 , 0.75])
+    >>> load_calibrator(saved).predict([-2.0, 0.0, 2.0]).round(3)
+    array([0.269, 0.5  , 0.731])
     """
     if not isinstance(saved, dict):
         message = (
@@ -70,8 +73,17 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
             f"a saved calibrator's 'method' must be one of {', '.join(MAPS)}: got {method!r:.60}."
         )
         raise InputError(message)
-    names = {field.name for field in fields(MAPS[method])}  # type: ignore[arg-type]
+    map_ = MAPS[method]
+    names = {field.name for field in fields(map_)}  # type: ignore[arg-type]
+    old_ends: set[str] = set()
+    if saved["schema"] == 1 and "input" in names:
+        old_ends = {"low", "high"} if 1 in map_.dimensions else {"low"}
+        names = names - {"input"} | old_ends
     if not isinstance(parameters, dict) or set(parameters) != names:
         message = f"the 'parameters' of a saved {method} must be {', '.join(sorted(names))}."
         raise InputError(message)
-    return MAPS[method].read(parameters)
+    if old_ends:
+        clipped = {"kind": Clipped.kind, "high": _OLD_HIGH}
+        clipped.update((name, parameters[name]) for name in old_ends)
+        parameters = {**parameters, "input": clipped}
+    return map_.read(parameters)

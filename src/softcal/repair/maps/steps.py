@@ -9,10 +9,13 @@ import numpy as np
 
 from softcal.repair.maps.base import CalibrationMap, refuse_unless, saved_numbers
 from softcal.table.bins import Bins
+from softcal.table.exact import means
 
 if TYPE_CHECKING:
     from softcal.door.inputs import FloatArray
     from softcal.repair.maps.data import Data
+
+_TILT = 1e-15  # per prediction: more than rounding moves a mean label
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +32,25 @@ class IsotonicMap(CalibrationMap):
         from scipy.optimize import isotonic_regression
 
         order = np.argsort(data.p)
-        p, y, w = (column[order] for column in data)
-        first = np.flatnonzero(np.append(True, p[1:] > p[:-1]))  # of each run of equal predictions
-        weight = np.add.reduceat(w, first)
-        label = np.add.reduceat(w * y, first) / weight
-        values = np.clip(isotonic_regression(label, weights=weight).x, 0, 1)
+        p, y, w = (column[order] for column in data[:3])
+        new = np.append(True, p[1:] > p[:-1])
+        group, p = np.cumsum(new) - 1, p[new]  # of equal predictions
+        label, weight = means(group, y, w, p.size), np.bincount(group, w)
+        # scipy rounds, so the labels are tilted: it may leave apart what belongs together, which
+        # the loop below finds, and never joins what does not.
+        blocks = isotonic_regression(label + _TILT * np.arange(p.size), weights=weight).blocks
+        pool = np.repeat(np.arange(blocks.size - 1), np.diff(blocks))
+        while True:
+            values = means(pool[group], y, w, pool[-1] + 1)
+            falls = values[1:] < values[:-1]
+            if not falls.any():
+                break
+            pool = np.append(0, np.cumsum(~falls))[pool]
+        values = values[pool]
         # A point between two of its own height changes no line.
         bend = np.ones(values.size, dtype=bool)
         bend[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
-        return cls(p[first][bend], values[bend])
+        return cls(p[bend], values[bend])
 
     def apply(self, p: FloatArray) -> FloatArray:
         """Interpolate; outside the fitted range, take the value at its end."""
@@ -48,7 +61,7 @@ class IsotonicMap(CalibrationMap):
         # Unlike numpy.interp's, this share is in [0, 1] however close two points are.
         share = (inside - self.x[left]) / (self.x[left + 1] - self.x[left])
         low, high = self.y[left], self.y[left + 1]
-        q: FloatArray = np.minimum(low + share * (high - low), high)
+        q: FloatArray = np.where(share < 1, np.minimum(low + share * (high - low), high), high)
         return q
 
     @classmethod
@@ -74,13 +87,10 @@ class HistogramMap(CalibrationMap):
     @classmethod
     def fit(cls, data: Data, bins: Bins | None = None) -> Self:
         """Take weighted means per bin; a bin without rows keeps its middle."""
-        bins = Bins.quantile(data.p, 10) if bins is None else bins
-        number = bins.locate(data.p)
-        weight = np.bincount(number, data.w, len(bins))
-        label = np.bincount(number, data.w * data.y, len(bins))
+        bins = equal_mass(data, 10) if bins is None else bins
+        values = means(bins.locate(data.p), data.y, data.w, len(bins))
         middle = (bins.edges[:-1] + bins.edges[1:]) / 2
-        values = np.divide(label, weight, out=middle, where=weight > 0)
-        return cls(bins.edges, np.clip(values, 0, 1))
+        return cls(bins.edges, np.where(np.isnan(values), middle, values))
 
     def apply(self, p: FloatArray) -> FloatArray:
         """Look up the bin."""
@@ -96,6 +106,12 @@ class HistogramMap(CalibrationMap):
             values.size == len(bins) and _in_unit(values), "values must be one per bin, in [0, 1]"
         )
         return cls(bins.edges, values)
+
+
+def equal_mass(data: Data, n: int) -> Bins:
+    """Return at most n bins of equal total weight."""
+    alike = bool((data.w == data.w[0]).all())  # then there is no need to sort
+    return Bins.quantile(data.p, n, None if alike else data.w)
 
 
 def _in_unit(values: FloatArray) -> bool:
