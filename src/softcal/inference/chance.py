@@ -300,9 +300,7 @@ def _pools_with_an_event(
     """
     found = [
         (table, pool, share)
-        for table, both in enumerate(
-            zip(events.tolist(), count.astype(bool).tolist(), strict=True)
-        )
+        for table, both in enumerate(zip(events.tolist(), count.astype(bool).tolist(), strict=True))
         for pool, share in _ways_to_pool(*both)
     ]
     table, pool, share = zip(*found, strict=True)
@@ -382,7 +380,7 @@ def _chance_of_trend(
         shared = noise.between @ np.stack([np.ones_like(c[0]), c[0]], axis=1)
         a, b = a + shared[:, 0].sum(), b + (c[0] @ shared[:, 0])
         d = d + c[0] @ shared[:, 1]
-    a = np.maximum(a, 1e-300)
+    a = np.maximum(a, 1e-12 * variance.sum(axis=1))  # covariances may cancel it
     determinant = a * d - b**2
     # One pool, or all alike: only the level can be tested.
     tilted = np.clip(determinant / (_FLAT * a**2) - 1, 0.0, 1.0)

@@ -32,7 +32,7 @@ SHARPNESS = 0.8
 """Of the cautious absolute value, and of the soft signs that go with it."""
 _FAR = (2.5, 3.5)  # standard errors over which a bin's gap ceases to be folded at 0
 _ENOUGH_ROWS = (4, 5)  # over which a bin's own variance comes to be believed
-_ROUNDING = 1e-13  # of a variance: what may be left where all of it cancels
+_ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
 
 
 @dataclass(frozen=True, eq=False)

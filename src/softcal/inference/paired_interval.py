@@ -102,13 +102,17 @@ class DifferenceIntervals:
         return self.difference - half, self.difference + half
 
     def _direct_error(self) -> FloatArray:
-        """Give the standard error of the difference, signs softened where they are unsure."""
+        """Give the standard error of the difference, signs softened where they are unsure.
+
+        Differences that are all equal leave the rows that were not seen: one more, of difference 0.
+        """
         a, b = self.a, self.b
         sign_a, sign_b = soft_sign(a.t, _DIRECT_SHARPNESS), soft_sign(b.t, _DIRECT_SHARPNESS)
         square = a.signed_square(sign_a) + b.signed_square(sign_b)
         shared = 2 * self._between(sign_a, sign_b)
         mean = (sign_a * a.gap - sign_b * b.gap).sum(axis=-1)
-        out: FloatArray = np.sqrt(kept(square - shared - mean**2 / a.rows, square))
+        seen = mean**2 / a.rows * (1 - 1 / a.rows)
+        out: FloatArray = np.sqrt(kept(square - shared - seen, square))
         return out
 
     def _folding(self) -> FloatArray:

@@ -3,7 +3,7 @@
 "use strict";
 
 const softcal = (() => {
-  const FAR = [2.5, 3.5], ENOUGH_ROWS = [4, 5], SHARPNESS = 0.8, ROUNDING = 1e-13; // as in gaps.py
+  const FAR = [2.5, 3.5], ENOUGH_ROWS = [4, 5], SHARPNESS = 0.8, ROUNDING = 1e-11; // as in gaps.py
   const MEAN_AT_0 = Math.sqrt(2 / Math.PI);
   const sum = (values) => values.reduce((a, b) => a + b, 0);
   const density = (x) => Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
