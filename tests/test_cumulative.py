@@ -63,6 +63,23 @@ def test_residuals_that_cancel_at_every_distinct_prediction_have_pvalue_1() -> N
     assert sc.ecce_mad([0.25, 0.75], [0.5, 0.5]).pvalue == 1.0
 
 
+@pytest.mark.parametrize("n", [1, 2, 50])
+@pytest.mark.parametrize("label", [1.0, 0.3])
+def test_contradicted_certainty_has_pvalue_0(n: int, label: float) -> None:
+    y, p = [label, *[0.0] * n, 0.5], [0.0, *[0.0] * n, 0.5]
+    assert sc.ecce_mad(y, p).pvalue == sc.ecce_range(y, p).pvalue == 0.0
+    assert sc.ecce_mad(y, p, sample_weight=[1e-9] * (n + 2)).pvalue == 0.0
+    rel = sc.reliability(y, p)
+    assert sc.ecce_mad_from_table(rel).pvalue == sc.ecce_range_from_table(rel).pvalue == 0.0
+    assert sc.calibration_test(rel).pvalue == 0.0
+
+
+def test_labels_equal_to_predictions_up_to_rounding_have_pvalue_1() -> None:
+    y, p = np.full(100, 0.3), np.full(100, 0.1 + 0.2)
+    assert sc.ecce_mad(y, p).pvalue == sc.ecce_range(y, p).pvalue == 1.0
+    assert sc.ecce_mad([1 - 2**-53] * 9, [1.0] * 9).pvalue == pytest.approx(1.0)
+
+
 # The laws
 
 

@@ -51,6 +51,8 @@ def test_inversions_invert() -> None:
         reach = folded.mean_abs(found) - width * np.sqrt(folded.variance_abs(found))
         np.testing.assert_allclose(reach, seen, atol=1e-5)
         assert (np.diff(found) > 0).all()
+    beyond = folded.highest_plausible(np.array(0.8), np.array(1e6))  # |x + Z| is x + Z there
+    assert float(beyond) == pytest.approx(0.8 + 1e6, rel=1e-12)
 
 
 # The interval
@@ -511,3 +513,63 @@ def test_notes_speak_of_groups() -> None:
     many = np.linspace(0.1, 0.9, 200)
     found = sc.smece_interval(sc.reliability(many - 0.05, many, groups=np.arange(200) // 2))
     assert found.note.startswith("A kind of group too rare to be among these 100 could add up to")
+
+
+# Labels that all agree
+
+
+@pytest.mark.parametrize("n", [5, 9, 30, 100])
+def test_the_lower_end_allows_for_labels_not_seen(n: int) -> None:
+    """Clopper and Pearson: n labels of 1 leave a rate of (alpha / 2)^(1 / n) possible."""
+    found = sc.smece_interval(sc.reliability(np.ones(n), np.full(n, 0.5), bins=1))
+    assert found.low == pytest.approx(max(0.025 ** (1 / n) - 0.5, 0), abs=0.012)
+    assert found.high >= 0.5
+
+
+@pytest.mark.parametrize("votes", [1, 5])
+@pytest.mark.parametrize(("n", "rate"), [(9, 0.8), (15, 0.9), (30, 0.95), (60, 0.98), (300, 0.995)])
+def test_labels_that_nearly_all_agree_are_covered(
+    n: int, rate: float, votes: int, rng: np.random.Generator
+) -> None:
+    for low, high, bins in ((0.45, 0.45, 10), (0.0, 0.6, 10)):
+        held = 0
+        for _ in range(400):
+            p = rng.uniform(low, high, n)
+            y = rng.binomial(votes, rate, n) / votes
+            found = sc.smece_interval(sc.reliability(y, p, bins=bins, n_votes=votes))
+            held += found.low <= rate - (low + high) / 2 <= found.high
+        assert held / 400 >= 0.94 - 0.011  # a standard error of 400
+
+
+def test_soft_labels_that_all_agree_count_one_more_row() -> None:
+    n = 50
+    found = sc.smece_interval(sc.reliability(np.full(n, 0.4), np.full(n, 0.5), bins=1))
+    assert found.low == pytest.approx(0.1 - norm.ppf(0.975) * 0.1 / n, abs=1e-6)
+
+
+# Rounding is no evidence
+
+
+def test_labels_equal_to_predictions_up_to_rounding_are_equal_to_them() -> None:
+    p, y = np.full(100, 0.1 + 0.2), np.full(100, 0.3)
+    assert p[0] != y[0]
+    rounded, exact = sc.reliability(y, p), sc.reliability(p, p)
+    assert sc.smece_interval(rounded).high == pytest.approx(sc.smece_interval(exact).high)
+    assert sc.calibration_test(rounded).pvalue == pytest.approx(1.0, abs=1e-6)
+    certain = sc.reliability([1 - 2**-53] * 9, [1.0] * 9)
+    assert sc.calibration_test(certain).pvalue == pytest.approx(1.0, abs=1e-6)
+
+
+def test_soft_labels_contradict_certainty_too() -> None:
+    """Labels of mean 0 within [0, 1] are all 0; other bins cannot hide one that is not."""
+    p, y = np.array([0.0] * 5 + [0.5] * 40), np.array([0.0] * 4 + [0.2] + [0.4, 0.6] * 20)
+    found = sc.calibration_test(sc.reliability(y, p))
+    assert found.pvalue == 0.0
+    assert found.share[0] == 1.0
+
+
+def test_groups_have_no_band_where_predictions_are_certain() -> None:
+    rel = sc.reliability([1, 1, 0, 1], [0, 0, 0.5, 0.5], bins=2, groups=[1, 2, 1, 2])
+    low, high = sc.consistency_band(rel)
+    assert (low[0], high[0]) == (0, 0)
+    assert high[1] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,18 +11,22 @@ import numpy.typing as npt
 from scipy.special import chdtrc, gammaincc, ndtri
 
 from softcal.inference.intervals import GapIntervals, refuse_bad_level
+from softcal.measures.cumulative import possible_share
 from softcal.table.clusters import Clusters, joined_square
 from softcal.table.kernel import Sums
 from softcal.table.reliability import Reliability, refuse_no_rows, refuse_no_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from softcal.door.inputs import FloatArray
 
 _SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
+_EVENTS = (1.0, 1.01)  # that a pool of bins must expect: the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
+_ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
+_FLAT = 1e-12  # variance of the pools' predictions up to which they have no tilt
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class TestResult:
         The two questions it combines: is any bin off (a chi-square over bins), and are the
         predictions too high or low overall, or too extreme (two directions only)?
     statistic : float
-        The chi-square over bins; infinite where predictions of 0 or 1 are contradicted by labels.
+        The chi-square over bins; infinite where labels contradict predictions of exactly 0 or 1.
     share : ndarray
         How much of the statistic each bin brings, adding up to 1 (0 everywhere if it is 0).
     """
@@ -119,8 +124,9 @@ def consistency_band(
     scale = s.count.sum() / s.weight_sq.sum()
     hard = np.asarray(rel.has_hard_labels)
     variance = _calibrated_variance(s.prob_var * scale, s.residual_var * scale, hard) / scale
-    if rel.clusters is not None:
-        variance = np.maximum(variance, rel.clusters.residual.diagonal())
+    if rel.clusters is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
+        own = np.where(s.prob_var > 0, rel.clusters.residual.diagonal(), 0.0)
+        variance = np.maximum(variance, own)
     filled = int((s.count > 0).sum())
     z = -ndtri((1 - level) / 2 / (filled if simultaneous else 1))
     half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
@@ -143,12 +149,29 @@ def calibration_pvalues(sums: Sums) -> FloatArray:
 
 
 def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
+    """Test each table with every way to pool its bins, and take the mean over the ways."""
     # Scale as if the weights had a mean square of 1, so that variances count events.
     scale = s.count.sum(axis=1, keepdims=True) / s.weight_sq.sum(axis=1, keepdims=True)
     expected = s.prob_var * scale
     if clusters is not None:  # rows of a group are worth less than as many on their own
         expected = expected * s.weight_sq.sum() / clusters.weight.sum()
-    pool = _pools_with_an_event(expected, s.count)
+    table, pool, share = _pools_with_an_event(expected, s.count)
+    if clusters is None:
+        each = _tests_of_pools(Sums(*(x[table] for x in s)), scale[table], expected[table], pool)
+    else:
+        ways = [_tests_of_pools(s, scale, expected, way[None, :], clusters) for way in pool]
+        each = _Tests(*(np.concatenate(values) for values in zip(*ways, strict=True)))
+    starts = np.searchsorted(table, np.arange(len(s.count)))
+    return _Tests(*(np.add.reduceat((values.T * share).T, starts, axis=0) for values in each))
+
+
+def _tests_of_pools(
+    s: Sums,
+    scale: FloatArray,
+    expected: FloatArray,
+    pool: npt.NDArray[np.intp],
+    clusters: Clusters | None = None,
+) -> _Tests:
     joined = _joiner(pool)
     residual = joined(s.residual * np.sqrt(scale))
     weight = joined(s.weight)
@@ -158,36 +181,33 @@ def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
         if clusters is None
         else _grouped_noise(s, clusters, float(scale[0, 0]), pool[0], joined(expected))
     )
-    known = noise.variance > _NO_VARIANCE
-    safe = np.where(known, noise.variance, 1.0)
-    terms = np.where(known, residual**2 / safe, 0.0)
+    filled = weight > 0
+    safe = np.where(filled, noise.variance, 1.0)
+    terms = residual**2 / safe
     statistic = terms.sum(axis=1)
 
-    p_bins = _chance_of_bins(statistic, known, noise, safe)
+    p_bins = _chance_of_bins(statistic, filled, noise, safe)
     p_trend = _chance_of_trend(residual, noise, mean_prob, weight)
     alone = pool.max(axis=1) == 0
     if alone.any():
         p_trend = np.where(alone, _trend_of_bins(s, clusters, scale, expected), p_trend)
     # One pool has nothing to add to its trend; a p of 1 would only outweigh it.
     pvalue = np.where(alone, p_trend, _combined(p_bins, p_trend))
-    # p is 0 or 1, and a label contradicts it: no calibrated model could have done that
-    contradicted = (~known & (np.abs(residual) > _NO_VARIANCE)) | (joined(_contradicted(s)) > 0)
-    impossible = np.asarray(contradicted.any(axis=1))
     if clusters is not None and clusters.count < 2:  # one group says nothing about the others
         p_bins[:], p_trend[:], pvalue[:] = 1.0, 1.0, 1.0
-    # nothing but labels equal to their predictions
-    perfect = ~s.residual_var.any(axis=1)
-    for array in (p_bins, p_trend, pvalue):
-        array[impossible], array[perfect] = 0.0, 1.0
+    certain = np.where(s.prob_var * scale <= _NO_VARIANCE, s.residual_var * scale, 0.0)
+    possible = possible_share(certain.sum(axis=1))
+    impossible = possible <= 0
+    contradicted = joined(certain)
     terms = np.where(impossible[:, None], contradicted, terms)
     share = _by_bin(terms, np.abs(s.residual), pool, joined)
-    return _Tests(pvalue, p_bins, p_trend, np.where(impossible, np.inf, statistic), share)
-
-
-def _contradicted(s: Sums) -> FloatArray:
-    """Mark the bins in which every p is 0 or 1 and some 0/1 label is the other."""
-    hard = ~s.label_var.any(axis=1, keepdims=True)
-    return np.asarray(hard & (s.prob_var <= 0) & (s.residual_var > 0), dtype=np.float64)
+    return _Tests(
+        pvalue * possible,
+        p_bins * possible,
+        p_trend * possible,
+        np.where(impossible, np.inf, statistic),
+        share,
+    )
 
 
 def _trend_of_bins(
@@ -222,7 +242,7 @@ def _independent_noise(
     events, own = joined(s.prob_var * scale), joined(s.residual_var * scale)
     size = joined(s.weight) ** 2 / np.maximum(joined(s.weight_sq), 1e-300)
     hard = np.asarray(~s.label_var.any(axis=1, keepdims=True))
-    variance = _calibrated_variance(events, own, hard)
+    variance = _calibrated_variance(events, own, hard) + _ROUNDING**2 * joined(s.weight_sq * scale)
     return _Noise(variance, None, events, _dispersion(events, own, hard), size)
 
 
@@ -247,6 +267,7 @@ def _grouped_noise(
     calibrated[0, : starts.size] = np.add.reduceat(s.prob_var[0] * scale, starts)
     dispersion = own.sum(keepdims=True) / np.maximum(calibrated.sum(), 1e-300)
     variance = _shrunk(own, dispersion * calibrated, events)
+    variance = variance + _ROUNDING**2 * scale * weight.diagonal()
     across = np.zeros_like(own)
     across[0, : starts.size] = np.add.reduceat(s.weight[0], starts)
     size = across**2 / np.maximum(weight.diagonal(), 1e-300)
@@ -273,29 +294,53 @@ def _calibrated_variance(
     return np.where(hard, events, _shrunk(own, pooled, events))
 
 
-def _pools_with_an_event(events: FloatArray, count: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Join neighbouring bins, left to right, until each pool expects at least one event."""
-    return np.array(
-        [
-            _pools_of_one(*both)
-            for both in zip(events.tolist(), count.astype(bool).tolist(), strict=True)
-        ],
-        dtype=np.intp,
-    )
+def _pools_with_an_event(
+    events: FloatArray, count: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], FloatArray]:
+    """Join neighbouring bins until each pool expects an event, in every way the range allows.
+
+    A single threshold would let a rounding of the sums decide which bins are joined. Gives, for
+    each way, which table it is of, the pool of each bin, and the share of the range with that way.
+    """
+    found = [
+        (table, pool, share)
+        for table, both in enumerate(zip(events.tolist(), count.astype(bool).tolist(), strict=True))
+        for pool, share in _ways_to_pool(*both)
+    ]
+    table, pool, share = zip(*found, strict=True)
+    return np.array(table), np.array(pool, dtype=np.intp), np.array(share)
 
 
-def _pools_of_one(events: list[float], filled: list[bool]) -> list[int]:
+def _ways_to_pool(events: list[float], filled: list[bool]) -> Iterator[tuple[list[int], float]]:
     # Plain numbers: for the few bins of one table that is quicker than arrays.
+    at, end = _EVENTS
+    while at < end:
+        pool, until = _pools_expecting(at, events, filled)
+        until = min(until, end)
+        yield pool, (until - at) / (_EVENTS[1] - _EVENTS[0])
+        at = until
+
+
+def _pools_expecting(
+    least: float, events: list[float], filled: list[bool]
+) -> tuple[list[int], float]:
+    """Join bins, left to right, until each pool expects more than `least` events.
+
+    Gives the least that any closed pool expects too: up to there the pools stay what they are.
+    """
     last = max(b for b, has_rows in enumerate(filled) if has_rows)
-    pool, current, expected = [], 0, 0.0
+    pool, current, expected, until = [], 0, 0.0, math.inf
     for b, more in enumerate(events):
         pool.append(current)
         expected += more
-        if expected >= 1 and b < last:
+        if expected > least and b < last:
+            until = min(until, expected)
             current, expected = current + 1, 0.0
-    if expected < 1 and current > 0:  # what is left joins its neighbour
+    if expected > least:
+        until = min(until, expected)
+    elif current > 0:  # what is left joins its neighbour
         pool = [min(number, current - 1) for number in pool]
-    return pool
+    return pool, until
 
 
 def _joiner(pool: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
@@ -312,16 +357,16 @@ def _joiner(pool: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
 
 
 def _chance_of_bins(
-    statistic: FloatArray, known: npt.NDArray[np.bool_], noise: _Noise, safe: FloatArray
+    statistic: FloatArray, filled: npt.NDArray[np.bool_], noise: _Noise, safe: FloatArray
 ) -> FloatArray:
     """Match a chi-square to the mean and variance of the statistic over pools."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        sparse = noise.dispersion * (1 / noise.events - 6 / noise.size)
-        spread = np.maximum(2 + sparse, 2 * (1 - 1 / noise.size))
-    spread = np.maximum(np.where(known, spread, 0.0).sum(axis=1), 1e-9)
+    size = np.where(filled, noise.size, 1.0)
+    sparse = noise.dispersion * (1 / np.maximum(noise.events, _NO_VARIANCE) - 6 / size)
+    spread = np.maximum(2 + sparse, 2 * (1 - 1 / size))
+    spread = np.maximum(np.where(filled, spread, 0.0).sum(axis=1), 1e-9)
     if noise.between is not None:  # Rao and Scott's correction
         spread = spread + 2 * (noise.between**2 / (safe * safe.T)).sum()
-    k = np.maximum(known.sum(axis=1), 1)
+    k = filled.sum(axis=1)
     out: FloatArray = gammaincc(k**2 / spread, statistic * k / spread)
     return out
 
@@ -339,22 +384,23 @@ def _chance_of_trend(
         shared = noise.between @ np.stack([np.ones_like(c[0]), c[0]], axis=1)
         a, b = a + shared[:, 0].sum(), b + (c[0] @ shared[:, 0])
         d = d + c[0] @ shared[:, 1]
-    a = np.maximum(a, 1e-300)
+    a = np.maximum(a, 1e-12 * variance.sum(axis=1))  # covariances may cancel it
     determinant = a * d - b**2
-    flat = determinant <= 1e-12 * a**2  # one pool, or all alike: only the level can be tested
-    both = (d * level**2 - 2 * b * level * tilt + a * tilt**2) / np.where(flat, 1.0, determinant)
-    out: FloatArray = np.where(flat, chdtrc(1, level**2 / a), chdtrc(2, np.maximum(both, 0.0)))
+    # One pool, or all alike: only the level can be tested.
+    tilted = np.clip(determinant / (_FLAT * a**2) - 1, 0.0, 1.0)
+    both = d * level**2 - 2 * b * level * tilt + a * tilt**2
+    both = np.maximum(both / np.where(tilted > 0, determinant, 1.0), 0.0)
+    out: FloatArray = tilted * chdtrc(2, both) + (1 - tilted) * chdtrc(1, level**2 / a)
     return out
 
 
 def _combined(first: FloatArray, second: FloatArray) -> FloatArray:
     """Combine two p-values of the same gaps by Cauchy's distribution."""
-    low = np.maximum(np.minimum(first, second), 1e-300)
-    high = np.maximum(np.maximum(first, second), 1e-300)
-    tiny = 2 / (1 / low + 1 / high)  # the limit, where a tangent would overflow
-    tangent = (np.tan(np.pi * (0.5 - low)) + np.tan(np.pi * (0.5 - high))) / 2
-    out: FloatArray = np.where(low < 1e-12, tiny, 0.5 - np.arctan(tangent) / np.pi)
-    return np.clip(_SHARED * out, 0.0, 1.0)
+    # At 1 one cotangent would outweigh the other, however small that p-value is.
+    inside = (np.clip(p, 1e-300, 1 - 1e-6) for p in (first, second))
+    cotangent = sum(1 / np.tan(np.pi * p) for p in inside) / 2
+    out: FloatArray = np.arctan2(1.0, cotangent) / np.pi
+    return np.minimum(_SHARED * out, 1.0)
 
 
 def _by_bin(

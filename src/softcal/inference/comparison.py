@@ -19,7 +19,7 @@ from scipy.special import stdtr, stdtrit
 from softcal.door import inputs
 from softcal.door.inputs import Names
 from softcal.errors import InputError, InputTypeError
-from softcal.inference.gaps import Gaps
+from softcal.inference.gaps import Gaps, kept
 from softcal.inference.intervals import debiased, refuse_bad_level
 from softcal.inference.joint import (
     JointTable,
@@ -290,10 +290,11 @@ def _mean_difference(
     mean = paired.total / weight
     if rows < 1 + 1e-9:  # of one row anything may be true
         return MeanDifference(mean, -most, most, 1.0)
-    spread = max(0.0, paired.square - 2 * mean * paired.mixed + paired.total**2 / rows)
+    whole = paired.square + paired.total**2 / rows
+    spread = float(kept(np.asarray(whole - 2 * mean * paired.mixed), np.asarray(whole)))
     error = math.sqrt(spread * rows / (rows - 1)) / weight
     half = -float(stdtrit(rows - 1, (1 - level) / 2)) * error
-    t = abs(mean) / error if error else (math.inf if mean else 0.0)
+    t = abs(mean) / error if error else 0.0
     pvalue = min(1.0, 2 * float(stdtr(rows - 1, -t)))
     return MeanDifference(mean, max(mean - half, -most), min(mean + half, most), pvalue)
 
@@ -319,7 +320,7 @@ def _smallest_excluding(family: DifferenceIntervals) -> float:
     if excludes(_SMALLEST_P):
         return _SMALLEST_P
     below, above = math.log(_SMALLEST_P), 0.0
-    while above - below > 1e-6:
+    while above - below > 1e-11:
         middle = (below + above) / 2
         below, above = (below, middle) if excludes(math.exp(middle)) else (middle, above)
     return math.exp(above)

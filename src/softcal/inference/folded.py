@@ -44,8 +44,8 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
     above = np.maximum((reach >= seen[..., None]).argmax(axis=-1), 1)
     high = np.take_along_axis(reach, above[..., None], axis=-1)[..., 0]
     low = np.take_along_axis(reach, above[..., None] - 1, axis=-1)[..., 0]
-    out: FloatArray = _GRID[above] - (high - seen) / (high - low) * _STEP
-    return out
+    inside = _GRID[above] - (high - seen) / (high - low) * _STEP
+    return np.where(reach[..., -1] < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
 
 
 def soft_sign(t: FloatArray, c: float) -> FloatArray:

@@ -15,7 +15,7 @@ from scipy.special import ndtri, stdtrit
 
 from softcal.errors import InputError, InputTypeError
 from softcal.inference.folded import mean_abs
-from softcal.inference.gaps import Gaps, noise_floor
+from softcal.inference.gaps import Gaps, kept, noise_floor
 from softcal.table.reliability import Reliability, refuse_no_table
 
 if TYPE_CHECKING:
@@ -154,10 +154,12 @@ def gap_intervals(
     size = parts.size
     tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        centred = own - parts.weight_sq * (s.residual / s.weight) ** 2
+        centred = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
         spread = np.maximum(centred, noise_floor(s)) * size / (size - 1)
-        half = -stdtrit(np.maximum(size - 1, 1), tail) * np.sqrt(np.maximum(spread, 0)) / s.weight
-    half = np.where(size > 1 + 1e-9, half, 2.0)  # of one row anything may be true
+        half = -stdtrit(np.maximum(size - 1, 1), tail) * np.sqrt(spread) / s.weight
+    # Of one row anything may be true; two count in full, and weights may put a bin between.
+    second = np.clip(size - 1, 0.0, 1.0)
+    half = second * np.where(second > 0, np.minimum(half, 2.0), 2.0) + (1 - second) * 2.0
     gap = rel.gap
     return GapIntervals(np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0))
 
@@ -169,10 +171,9 @@ def interval_limits(
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
     low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
-    # Labels that all equal their predictions have no spread to go by; yet a kind of row that was
+    # Labels that equal their predictions have no spread to go by; yet a kind of row that was
     # missed in all of these may make up this share of the rest (the rule of three).
-    unseen = np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0)
-    high = np.where(gaps.variance.any(axis=-1), high, unseen)
+    high = np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
     if clusters is None:
         high = np.maximum(high, _most_of_few_events(sums, alpha))
     return _less_noise(gaps), low, high
@@ -217,8 +218,8 @@ def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
     for k, tail in tails.items():
         # group j holds the bins with floor(b k / B) = j
         part = gaps if k == n_bins else gaps.joined(-(-np.arange(k) * n_bins // k))
-        estimate, error = part.cautious(1 + 1 / np.maximum(2 * part.size, 1))
-        best = np.maximum(best, estimate + ndtri(tail) * error)
+        estimate, reach = part.cautious(-float(ndtri(tail)), 1 + 1 / np.maximum(2 * part.size, 1))
+        best = np.maximum(best, estimate - reach)
     return best
 
 

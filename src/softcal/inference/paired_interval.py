@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
 from softcal.inference.folded import MEAN_AT_0, soft_sign
-from softcal.inference.gaps import SHARPNESS, Gaps
+from softcal.inference.gaps import SHARPNESS, Gaps, kept
 
 if TYPE_CHECKING:
     from softcal.door.inputs import FloatArray
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Constants of the two intervals, set by simulation: benchmarks/paired.py.
 _DIRECT_SHARPNESS = 0.7  # of soft signs, where they give a folded number its variance
 _CHOOSING = 0.95  # the level at which the narrower interval is chosen, whatever is asked for
+_ALIKE = 0.05  # widths this close, as a share of the separate one's: the two intervals are mixed
 
 
 class _Model:
@@ -30,8 +31,10 @@ class _Model:
         self.gap = sums.residual / self.total[..., None]
         self.t, self.error = self.gaps.in_errors()
         self.sign = soft_sign(self.t, SHARPNESS)
-        self.square = self.gaps.spread(self.sign)
-        self.cautious, self.cautious_error = self.gaps.cautious()
+        self.signed_mean = (self.sign * self.gap).sum(axis=-1)
+        square = self.gaps.spread(self.sign)
+        seen = self.signed_mean**2 / self.rows * (1 - 1 / self.rows)
+        self.variance = kept(square - seen, square)  # with one more row, whose gap is 0
         self._own = sums.residual_var if clusters is None else clusters.residual
 
     def signed_square(self, sign: FloatArray) -> FloatArray:
@@ -45,7 +48,8 @@ class _Model:
 class DifferenceIntervals:
     r"""Intervals of all levels for one joint table, or for many along leading axes.
 
-    Two kinds are computed, and the one that is narrower at level 0.95 is used at every level.
+    Two kinds are computed, and the one that is narrower at level 0.95 is used at every level;
+    where their widths differ by less than 5%, a mixture of both, so that limits have no jump.
 
     The separate one bounds what noise adds to each model by itself: from A an estimate that never
     overestimates on average, less from B one that never underestimates, and the other way
@@ -81,12 +85,13 @@ class DifferenceIntervals:
         self.folding = self._folding()
         low, high = self.separate(1 - _CHOOSING)
         direct_low, direct_high = self.direct(1 - _CHOOSING)
-        self.is_direct = direct_high - direct_low < high - low
+        narrower = 1 - (direct_high - direct_low) / np.maximum(high - low, 1e-300)
+        self.direct_share = np.clip((1 + narrower / _ALIKE) / 2, 0.0, 1.0)
 
     def limits(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Give both limits at level 1 - alpha."""
         low, high = (
-            np.where(self.is_direct, direct, separate)
+            separate + self.direct_share * (direct - separate)
             for direct, separate in zip(self.direct(alpha), self.separate(alpha), strict=True)
         )
         return np.maximum(low, -1.0), np.minimum(high, 1.0)
@@ -97,13 +102,17 @@ class DifferenceIntervals:
         return self.difference - half, self.difference + half
 
     def _direct_error(self) -> FloatArray:
-        """Give the standard error of the difference, signs softened where they are unsure."""
+        """Give the standard error of the difference, signs softened where they are unsure.
+
+        Differences that are all equal leave the rows that were not seen: one more, of difference 0.
+        """
         a, b = self.a, self.b
         sign_a, sign_b = soft_sign(a.t, _DIRECT_SHARPNESS), soft_sign(b.t, _DIRECT_SHARPNESS)
         square = a.signed_square(sign_a) + b.signed_square(sign_b)
-        square = square - 2 * self._between(sign_a, sign_b)
+        shared = 2 * self._between(sign_a, sign_b)
         mean = (sign_a * a.gap - sign_b * b.gap).sum(axis=-1)
-        out: FloatArray = np.sqrt(np.maximum(square - mean**2 / a.rows, 0.0))
+        seen = mean**2 / a.rows * (1 - 1 / a.rows)
+        out: FloatArray = np.sqrt(kept(square - shared - seen, square))
         return out
 
     def _folding(self) -> FloatArray:
@@ -115,11 +124,16 @@ class DifferenceIntervals:
         return out
 
     def _correlation(self) -> FloatArray:
+        """Correlate the models, each with the one more row that its lower limit counts.
+
+        Residuals that are all equal have no variance without that row, nor a covariance: the
+        correlation would be a ratio of two roundings.
+        """
         a, b = self.a, self.b
-        mean_a, mean_b = (a.sign * a.gap).sum(axis=-1), (b.sign * b.gap).sum(axis=-1)
+        mean_a, mean_b = a.signed_mean, b.signed_mean
         covariance = self._between(a.sign, b.sign) - mean_a * mean_b / a.rows
-        square = (a.square - mean_a**2 / a.rows) * (b.square - mean_b**2 / b.rows)
-        out: FloatArray = np.clip(covariance / np.sqrt(np.maximum(square, 1e-300)), -1.0, 1.0)
+        error = np.sqrt(a.variance) * np.sqrt(b.variance)
+        out: FloatArray = np.clip(covariance / np.maximum(error, 1e-300), -1.0, 1.0)
         return out
 
     def separate(self, alpha: float) -> tuple[FloatArray, FloatArray]:
@@ -127,9 +141,9 @@ class DifferenceIntervals:
         z = -float(ndtri(alpha / 2))
         a, b = self.a, self.b
         (most_a, above_a), (most_b, above_b) = a.gaps.generous(z), b.gaps.generous(z)
-        below_a, below_b = z * a.cautious_error, z * b.cautious_error
-        low = a.cautious - most_b - self._together(below_a, above_b)
-        high = most_a - b.cautious + self._together(above_a, below_b)
+        (least_a, below_a), (least_b, below_b) = a.gaps.cautious(z), b.gaps.cautious(z)
+        low = least_a - most_b - self._together(below_a, above_b)
+        high = most_a - least_b + self._together(above_a, below_b)
         return low, high
 
     def _together(self, x: FloatArray, y: FloatArray) -> FloatArray:

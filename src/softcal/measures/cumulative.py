@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _TERMS = np.arange(12)  # of each series; the first left out is below 1e-16 where it is used
 _CERTAIN = 1e-3  # below it the chance is 1 in every digit, and 1/x^2 may overflow
+_ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
+_SLACK = 1e-12  # of a sum of squares, which rounding of labels may leave
 _SWITCH = 1.5  # below, the series in 1/x converge faster; above, those in x
 
 
@@ -45,7 +47,8 @@ class CumulativeTest:
     scale : float
         The standard deviation of the last sum, were the model calibrated.
     pvalue : float
-        How often a calibrated model would wander at least as far, for many rows.
+        How often a calibrated model would wander at least as far, for many rows; 0 where a label
+        contradicts a prediction of exactly 0 or 1.
     """
 
     statistic: float
@@ -151,13 +154,17 @@ def ecce_range_from_table(rel: Reliability) -> CumulativeTest:
 
 def _walk(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None
-) -> tuple[FloatArray, float]:
-    """Give the cumulative residuals, from 0, and the scale."""
+) -> tuple[FloatArray, float, float, float]:
+    """Give the cumulative residuals, from 0, and how far chance takes them.
+
+    That is the scale, the scale with rounding, and the factor of `possible_share`.
+    """
     pools = distinct(inputs.rows(y_true, y_prob, sample_weight))
-    return _cumulative(pools.residual, pools.residual_var, pools.weight)
+    certain = (pools.prob == 0) | (pools.prob == 1)
+    return _cumulative(pools.residual, pools.residual_var, pools.weight, pools.rows, certain)
 
 
-def _walk_over(rel: Reliability) -> tuple[FloatArray, float]:
+def _walk_over(rel: Reliability) -> tuple[FloatArray, float, float, float]:
     refuse_no_rows(rel)
     if rel.clusters is not None:
         message = (
@@ -165,15 +172,34 @@ def _walk_over(rel: Reliability) -> tuple[FloatArray, float]:
             "whether smece_interval contains 0 instead."
         )
         raise InputError(message)
-    return _cumulative(rel.sums.residual, rel.sums.residual_var, rel.sums.weight)
+    s = rel.sums
+    return _cumulative(s.residual, s.residual_var, s.weight, s.count, s.prob_var <= 0)
 
 
 def _cumulative(
-    residual: FloatArray, variance: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, float]:
+    residual: FloatArray,
+    variance: FloatArray,
+    weight: FloatArray,
+    rows: npt.NDArray[np.int64],
+    certain: npt.NDArray[np.bool_],
+) -> tuple[FloatArray, float, float, float]:
     total = float(weight.sum())
     walk = np.append(0.0, residual.cumsum()) / total
-    return walk, math.sqrt(float(variance.sum())) / total
+    n = int(rows.sum())
+    scale = math.sqrt(float(variance.sum())) / total
+    noise = math.hypot(scale, _ROUNDING / math.sqrt(n))
+    possible = possible_share((variance[certain] * (n / total) ** 2).sum())
+    return walk, scale, noise, float(possible)
+
+
+def possible_share(contradiction: FloatArray) -> FloatArray:
+    r"""Give the factor of a p-value after predictions of exactly 0 and 1: 0 if contradicted.
+
+    Where a calibrated model predicts 0 the labels have mean 0, so each of them is 0, soft labels
+    too. `contradiction` is \(\sum (p - y)^2\) over such rows. Up to 1e-12 it may be rounding,
+    and the factor falls from 1 to 0.
+    """
+    return np.clip(1 - contradiction / _SLACK, 0.0, 1.0)
 
 
 def _tested(
@@ -181,11 +207,11 @@ def _tested(
     chance_of: Callable[[float], float],
     walk: FloatArray,
     scale: float,
+    noise: float,
+    possible: float,
 ) -> CumulativeTest:
     statistic = statistic_of(walk)
-    # No residual at all: labels equal to their predictions.
-    pvalue = chance_of(statistic / scale) if scale else 1.0
-    return CumulativeTest(statistic, scale, pvalue)
+    return CumulativeTest(statistic, scale, chance_of(statistic / noise) * possible)
 
 
 def _greatest(walk: FloatArray) -> float:

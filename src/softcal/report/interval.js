@@ -3,7 +3,7 @@
 "use strict";
 
 const softcal = (() => {
-  const FAR = 3, ENOUGH_ROWS = 5, SHARPNESS = 0.8; // as in gaps.py
+  const FAR = [2.5, 3.5], ENOUGH_ROWS = [4, 5], SHARPNESS = 0.8, ROUNDING = 1e-11; // as in gaps.py
   const MEAN_AT_0 = Math.sqrt(2 / Math.PI);
   const sum = (values) => values.reduce((a, b) => a + b, 0);
   const density = (x) => Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
@@ -49,8 +49,15 @@ const softcal = (() => {
   }
   const inverseMeanAbs = (mean) =>
     mean > gridMean[gridMean.length - 1] ? mean : firstReaching(gridMean, mean);
-  const highestPlausible = (seen, width) =>
-    firstReaching(gridMean.map((mean, i) => mean - width * gridSpread[i]), seen);
+  function highestPlausible(seen, width) {
+    const reach = gridMean.map((mean, i) => mean - width * gridSpread[i]);
+    return reach[reach.length - 1] < seen ? seen + width : firstReaching(reach, seen);
+  }
+  const kept = (rest, whole) => Math.max(rest, 0) + ROUNDING * whole;
+  function smoothStep(x, [start, end]) {
+    const u = Math.min(Math.max((x - start) / (end - start), 0), 1);
+    return u ** 2 * (3 - 2 * u);
+  }
 
   // A saved table, joined to fewer bins: one object a bin.
   function coarsen(table, bins) {
@@ -58,7 +65,7 @@ const softcal = (() => {
     const floor = sums.label_var ? sums.vote_floor : sums.prob_var; // no label_var: all 0 or 1
     const out = Array.from({ length: bins }, (_, k) => ({
       left: k / bins, right: (k + 1) / bins, count: 0, weight: 0, weightSq: 0, label: 0,
-      residual: 0, own: 0, floor: 0, hard: !sums.label_var,
+      residual: 0, own: 0, floor: 0, votes: 0, hard: !sums.label_var,
     }));
     const add = (bin, field, name, k) => { if (sums[name]) bin[field] += sums[name][k]; };
     for (let k = 0; k < fine; k++) {
@@ -69,6 +76,7 @@ const softcal = (() => {
       add(bin, "label", "label", k);
       add(bin, "residual", "residual", k);
       add(bin, "own", "residual_var", k);
+      add(bin, "votes", "votes", k);
       if (floor) bin.floor += floor[k];
     }
     for (const bin of out) bin.variance = Math.max(bin.own, bin.floor);
@@ -94,6 +102,13 @@ const softcal = (() => {
     });
   }
 
+  // 1 / votes behind a label, 1 for 0/1 labels, 0 where nothing is known
+  function counted(bins) {
+    if (bins.some((bin) => bin.hard)) return 1;
+    const votes = sum(bins.map((bin) => bin.votes)), rows = sum(bins.map((bin) => bin.count));
+    return votes > 0 ? rows / Math.max(votes, rows) : 0;
+  }
+
   function lowerLimit(bins, alpha, total, rows) {
     const coarser = bins.length > 10 ? [5, 2] : bins.length > 2 ? [2] : [];
     const tails = [[bins.length, (coarser.length ? 0.8 : 1) * alpha / 2]];
@@ -104,9 +119,12 @@ const softcal = (() => {
       const inflated = (bin) => 1 + 1 / Math.max(2 * size(bin), 1);
       const estimate = sum(
         inErrors(part, total, inflated).map(({ t, error }) => error * cautiousAbs(t)));
-      const spread = sum(part.map((bin) => bin.variance)) / total ** 2
-        - (Math.max(estimate, 0) ** 2 / rows) * (1 - 1 / rows); // one more row, of no gap
-      best = Math.max(best, estimate + quantile(tail) * Math.sqrt(Math.max(spread, 0)));
+      const spread = sum(part.map((bin) => bin.variance)) / total ** 2;
+      const above = Math.max(estimate, 0);
+      const rest = kept(spread - (above ** 2 / rows) * (1 - 1 / rows), spread); // one more row
+      const z = -quantile(tail), c = (counted(bins) * z ** 2) / rows;
+      const atLimit = c * above + Math.sqrt((c * above) ** 2 + (1 + c) * z ** 2 * rest);
+      best = Math.max(best, estimate - Math.max(atLimit / (1 + c), z * Math.sqrt(rest)));
     }
     return best;
   }
@@ -116,11 +134,9 @@ const softcal = (() => {
     let nearError = 0, nearSquare = 0, nearGap = 0, farGap = 0, farSquare = 0;
     inErrors(bins, total, () => 1).forEach(({ t, error }, b) => {
       const gap = Math.abs(bins[b].residual) / total;
-      if (Math.abs(t) < FAR && size(bins[b]) >= ENOUGH_ROWS) {
-        nearError += error; nearSquare += error ** 2; nearGap += gap;
-      } else {
-        farGap += gap; farSquare += error ** 2;
-      }
+      const near = (1 - smoothStep(Math.abs(t), FAR)) * smoothStep(size(bins[b]), ENOUGH_ROWS);
+      nearError += near * error; nearSquare += near * error ** 2; nearGap += near * gap;
+      farGap += (1 - near) * gap; farSquare += (1 - near) * error ** 2;
     });
     let most = 0, middle = 0;
     if (nearError > 0) {
@@ -129,7 +145,7 @@ const softcal = (() => {
         Math.max(seen, MEAN_AT_0), (z * Math.sqrt(nearSquare)) / nearError);
       middle = Math.min(seen > MEAN_AT_0 ? inverseMeanAbs(seen) : 0, most);
     }
-    const far = Math.max(farSquare - farGap ** 2 / rows, 0);
+    const far = kept(farSquare - farGap ** 2 / rows, farSquare);
     const reach = Math.hypot((most - middle) * nearError, z * Math.sqrt(far));
     return Math.min(middle * nearError + farGap + reach, 1);
   }
@@ -141,10 +157,8 @@ const softcal = (() => {
     const smece = sum(bins.map((bin) => Math.abs(bin.residual))) / total;
     if (sum(bins.map((bin) => bin.count)) < 2) return { smece, low: 0, high: 1 };
     const low = lowerLimit(bins, alpha, total, rows);
-    const high = bins.some((bin) => bin.variance > 0)
-      ? upperLimit(bins, alpha, total, rows)
-      : Math.min(-Math.log(alpha / 2) / rows, 1);
-    return { smece, low, high: Math.max(high, mostOfFewEvents(bins, alpha, total)) };
+    const high = Math.max(upperLimit(bins, alpha, total, rows), mostOfFewEvents(bins, alpha, total));
+    return { smece, low, high: Math.max(high, Math.min(-Math.log(alpha / 2) / rows, 1)) };
   }
 
   // What surprises among 0/1 labels leave possible: as in intervals.py.
@@ -160,13 +174,15 @@ const softcal = (() => {
   // Half the width of one bin's own interval; t is Student's quantile by 1 / degrees of freedom.
   function halfWidth(bin, t) {
     const rows = size(bin);
-    if (!(rows > 1 + 1e-9)) return 2; // of one row anything may be true
-    const centred = bin.own - bin.weightSq * (bin.residual / bin.weight) ** 2;
+    const second = Math.min(Math.max(rows - 1, 0), 1);
+    if (!(second > 0)) return 2; // of one row anything may be true
+    const centred = kept(bin.own - bin.weightSq * (bin.residual / bin.weight) ** 2, bin.own);
     const spread = (Math.max(centred, bin.floor) * rows) / (rows - 1);
     const at = Math.min(1 / (rows - 1), 1) * (t.length - 1);
     const left = Math.min(Math.floor(at), t.length - 2);
     const factor = t[left] + (at - left) * (t[left + 1] - t[left]);
-    return (factor * Math.sqrt(Math.max(spread, 0))) / bin.weight;
+    const half = Math.min((factor * Math.sqrt(spread)) / bin.weight, 2);
+    return second * half + (1 - second) * 2;
   }
 
   return { coarsen, interval, halfWidth };
