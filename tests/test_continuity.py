@@ -43,11 +43,11 @@ def data_sets(draw: st.DrawFn) -> tuple[list[Row], dict[str, bool]]:
     return rows, options
 
 
-def joint(rows: list[Row], options: dict[str, bool], bins: int, group: FloatArray) -> JointTable:
+def joint(rows: list[Row], options: dict[str, bool], bins: int, group: Any) -> JointTable:
     y, a, b, w, m = zip(*rows, strict=True)
     columns = {"sample_weight": w, "n_votes": m, "groups": group}
     given_ = {name: column for name, column in columns.items() if options[name]}
-    return sc.joint_table(y, a, b, bins=bins, **given_)  # type: ignore[arg-type]
+    return sc.joint_table(y, a, b, bins=bins, **given_)
 
 
 def numbers(table: JointTable) -> FloatArray:
@@ -110,7 +110,7 @@ def moved(table: JointTable, by: Callable[[FloatArray], FloatArray]) -> JointTab
 
     def moved_table(rel: sc.Reliability) -> sc.Reliability:
         whole = {"count", "votes", "repeated"}
-        sums = {k: v if k in whole else by(v) for k, v in vars(rel.sums).items()}
+        sums: dict[str, Any] = {k: v if k in whole else by(v) for k, v in vars(rel.sums).items()}
         clusters = None
         if rel.clusters is not None:
             squares = (by(x) for x in (rel.clusters.residual, rel.clusters.weight))

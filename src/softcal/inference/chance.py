@@ -299,7 +299,7 @@ def _pools_with_an_event(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], FloatArray]:
     """Join neighbouring bins until each pool expects an event, in every way the range allows.
 
-    A single threshold would let a rounding of the sums decide which bins are joined. Gives, for
+    A single threshold would let a rounding of the sums decide which bins are joined. Returns, for
     each way, which table it is of, the pool of each bin, and the share of the range with that way.
     """
     found = [
@@ -326,7 +326,7 @@ def _pools_expecting(
 ) -> tuple[list[int], float]:
     """Join bins, left to right, until each pool expects more than `least` events.
 
-    Gives the least that any closed pool expects too: up to there the pools stay what they are.
+    Returns the least that any closed pool expects too: up to there the pools stay what they are.
     """
     last = max(b for b, has_rows in enumerate(filled) if has_rows)
     pool, current, expected, until = [], 0, 0.0, math.inf

@@ -102,7 +102,7 @@ class Gaps:
         return np.divide(gap, error, out=np.zeros_like(gap), where=error > 0), error
 
     def spread(self, sign: FloatArray, share: FloatArray | float = 1.0) -> FloatArray:
-        """Variance of the signed sum of a share of each bin, each bin's own in full."""
+        """Return the variance of the signed sum of a share of each bin, its own part in full."""
         own: FloatArray = (share * self.variance).sum(axis=-1)
         if self.square is not None:
             part = sign * np.sqrt(share)
@@ -157,7 +157,7 @@ class Gaps:
         return middle * near_error + far_gap, reach
 
     def _at_worst(self, share: FloatArray) -> FloatArray:
-        """Variance of the sum of a share of each bin, where the signs are unknown."""
+        """Return the variance of the sum of a share of each bin, where the signs are unknown."""
         if self.square is None:
             out: FloatArray = (share * self.variance).sum(axis=-1) / self.total**2
             return out
@@ -171,13 +171,13 @@ def kept(rest: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
-    """Rise from 0 to 1 with a slope of 0 at both ends, so that its root has no jump of slope."""
+    """Rise from 0 to 1 with a slope of 0 at both ends, so that its root has a bounded slope."""
     u = np.clip((x - start) / (end - start), 0.0, 1.0)
     return u**2 * (3 - 2 * u)
 
 
 def _counted(sums: Sums) -> FloatArray:
-    """Give the share of the variance of 0/1 labels that labels of so many votes have."""
+    """Return the share of the variance of 0/1 labels that labels of so many votes have."""
     hard = ~sums.label_var.any(axis=-1)
     rows, votes = sums.count.sum(axis=-1), sums.votes.sum(axis=-1)
     return np.where(hard, 1.0, np.where(votes > 0, rows / np.maximum(votes, rows), 0.0))

@@ -155,7 +155,7 @@ def ecce_range_from_table(rel: Reliability) -> CumulativeTest:
 def _walk(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None
 ) -> tuple[FloatArray, float, float, float]:
-    """Give the cumulative residuals, from 0, and how far chance takes them.
+    """Return the cumulative residuals, from 0, and how far chance takes them.
 
     That is the scale, the scale with rounding, and the factor of `possible_share`.
     """
@@ -193,7 +193,7 @@ def _cumulative(
 
 
 def possible_share(contradiction: FloatArray) -> FloatArray:
-    r"""Give the factor of a p-value after predictions of exactly 0 and 1: 0 if contradicted.
+    r"""Return the factor of a p-value after predictions of exactly 0 and 1: 0 if contradicted.
 
     Where a calibrated model predicts 0 the labels have mean 0, so each of them is 0, soft labels
     too. `contradiction` is \(\sum (p - y)^2\) over such rows. Up to 1e-12 it may be rounding,
