@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from softcal.repair.maps.data import Data
 
 _LEAST_SCALE = 1e-6  # a direction in which the logarithms vary less than this is not stretched
-_NEWTON_STEPS = 5
 _MOST_DIRECTIONS = 50
 _NEARLY_FLAT = 1e-13  # slope below which nothing is left to gain
 
@@ -155,15 +154,13 @@ def _least(loss: _Loss, start: FloatArray) -> FloatArray:
     options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8, "maxcor": 30}
     at: FloatArray = minimize(with_ridge, start, jac=True, method="L-BFGS-B", options=options).x
     slope = with_ridge(at)[1]
-    for _ in range(_NEWTON_STEPS):
-        if np.abs(slope).max() < _NEARLY_FLAT:
-            break
+    while np.abs(slope).max() > _NEARLY_FLAT:
         bends = LinearOperator(
             (at.size, at.size), lambda v, at=at: loss.bends(at, v.ravel()) + RIDGE * v.ravel()
         )
         there = at - cg(bends, slope, rtol=1e-3, maxiter=_MOST_DIRECTIONS)[0]
         found = with_ridge(there)[1]
-        if not np.abs(found).max() < np.abs(slope).max():
-            break
+        if not np.abs(found).max() < np.abs(slope).max() / 2:
+            break  # rounding is all that is left
         at, slope = there, found
     return at
