@@ -24,8 +24,8 @@ from scipy.special import ndtr, ndtri
 
 import softcal as sc
 from benchmarks.paired import write_csv
-from softcal.inference.joint import JointTable, joint_table
-from softcal.inference.paired_interval import DifferenceIntervals
+from softcal.inference.comparison import DifferenceIntervals
+from softcal.table.joint import JointTable, joint_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 LABELS = {"hard": 0, "votes of 5": 5, "exact soft": 0}

@@ -27,8 +27,8 @@ from scipy.stats import norm
 
 from benchmarks.paired import write_csv
 from softcal import Bins
-from softcal.inference.chance import calibration_pvalues
 from softcal.inference.intervals import interval_limits
+from softcal.inference.tests import calibration_pvalues
 from softcal.table.kernel import Sums
 
 DOCS = Path(__file__).parent.parent / "docs"

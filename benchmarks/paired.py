@@ -24,9 +24,9 @@ from rich.progress import track
 from rich.table import Table
 from scipy.special import ndtr, ndtri
 
-from softcal.inference.paired_interval import DifferenceIntervals
+from softcal._io import written_whole
+from softcal.inference.comparison import DifferenceIntervals
 from softcal.table.kernel import Sums
-from softcal.writing import written_whole
 
 DOCS = Path(__file__).parent.parent / "docs"
 KINDS = ("hard", "votes", "exact")

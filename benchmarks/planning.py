@@ -28,8 +28,8 @@ from scipy.special import ndtr, ndtri
 
 import softcal as sc
 from benchmarks.paired import joint_sums, model_sums, write_csv
+from softcal.inference.comparison import DifferenceIntervals
 from softcal.inference.intervals import interval_limits
-from softcal.inference.paired_interval import DifferenceIntervals
 from softcal.planning.plans import Assumptions, pilot_correlation, plan_difference
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 # Shared, noisy machines: a slow example is no failure.
 settings.register_profile("softcal", deadline=None, max_examples=100)

@@ -33,7 +33,7 @@ with warnings.catch_warnings():
     from netcal.scaling import TemperatureScaling
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 ALL = (
     sc.Temperature, sc.Platt, sc.Beta, sc.Isotonic, sc.Histogram, sc.VectorScaling, sc.Dirichlet,
@@ -196,7 +196,7 @@ def test_maps_and_saved_calibrators_need_no_scikit_learn() -> None:
         "import sys; sys.modules['sklearn'] = None\n"
         "import softcal as sc\n"
         "found = sc.repair_preview([0.1, 0.2, 0.8, 0.9] * 5, [0.3, 0.4, 0.6, 0.7] * 5)\n"
-        "from softcal.repair.preview import fit_map\n"
+        "from softcal.calibrators.preview import fit_map\n"
         "saved = fit_map('platt', [0.1, 0.9], [0.3, 0.7]).to_dict()\n"
         "assert sc.load_calibrator(saved).predict([0.3]).round(4) == 0.1\n"
     )

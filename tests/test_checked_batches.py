@@ -12,9 +12,8 @@ import pytest
 
 import softcal as sc
 from softcal import cli
-from softcal.sources.checked_batches import checked_batches
-from softcal.sources.pieces import SLICES
-from softcal.sources.roles import Roles
+from softcal.sources.collect import checked_batches
+from softcal.sources.columns import SLICES, Roles
 
 if TYPE_CHECKING:
     from pathlib import Path

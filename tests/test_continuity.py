@@ -10,14 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import softcal as sc
-from softcal.inference.joint import JointTable
-from softcal.table.clusters import Clusters
+from softcal.table.groups import Clusters
+from softcal.table.joint import JointTable
 from softcal.table.kernel import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 Row = tuple[float, float, float, float, int]  # label, both predictions, weight, votes
 

@@ -12,10 +12,10 @@ from scipy.integrate import quad
 from strategies import rows, weighted_rows
 
 import softcal as sc
-from softcal.measures import cumulative
+from softcal.metrics import cumulative
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 
 def exact_walk(data: list[tuple[float, float, float]]) -> list[Fraction]:

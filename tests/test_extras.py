@@ -9,7 +9,7 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from softcal.extras import EXTRAS
+from softcal._optional import EXTRAS
 
 COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
 CALLS = {
@@ -39,7 +39,7 @@ def with_the_core_alone(code: str, *arguments: str) -> subprocess.CompletedProce
     """Run in a real interpreter whose first finder says that no extra is installed."""
     setting = """
 import sys
-from softcal.extras import EXTRAS
+from softcal._optional import EXTRAS
 
 class NotInstalled:
     def find_spec(self, name, path=None, target=None):

@@ -20,8 +20,8 @@ from pyarrow import csv
 
 import softcal as sc
 from softcal import cli
-from softcal.sources.batches import batches
-from softcal.writing import written_whole
+from softcal._io import written_whole
+from softcal.sources.files import batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import softcal as sc
-from softcal.writing import written_whole
+from softcal._io import written_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

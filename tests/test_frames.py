@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from strategies import UNIT
 
 import softcal as sc
-from softcal.sources import engines, tally
+from softcal.sources import collect, engines
 from softcal.table.kernel import SUM_NAMES
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def test_impossible_parts_are_refused(names: dict[str, Any], message: str) -> No
 
 @pytest.mark.parametrize("make", [EAGER["polars"], EAGER["pandas"], LAZY["duckdb"]])
 def test_too_many_slices_are_refused(make: Constructor) -> None:
-    n = tally.MAX_SLICES + 1
+    n = collect.MAX_SLICES + 1
     rows = {"y": np.full(n, 0.5), "p": np.full(n, 0.5), "by": np.arange(n)}
     with pytest.raises(sc.InputError, match="by must have at most 10000 different values"):
         sc.scan_by(make(rows), y_true="y", y_prob="p", by="by", bins=1)
@@ -262,8 +262,8 @@ def test_frames_in_memory_are_not_copied(data: dict[str, Any]) -> None:
     """The columns the loop reads are the caller's own memory."""
     import narwhals.stable.v2 as nw
 
+    from softcal.sources.columns import Wanted
     from softcal.sources.frames import frame_pieces
-    from softcal.sources.pieces import Wanted
 
     for make in (EAGER["pandas"], EAGER["polars"], EAGER["pyarrow"]):
         frame = make(data)

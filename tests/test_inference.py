@@ -14,13 +14,13 @@ from scipy.stats import norm
 from strategies import rows
 
 import softcal as sc
-from softcal.inference import folded
-from softcal.inference.chance import calibration_pvalues
+from softcal.inference import intervals
 from softcal.inference.intervals import interval_limits
+from softcal.inference.tests import calibration_pvalues
 from softcal.table.kernel import Sums
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 
 # The folded normal
@@ -32,26 +32,32 @@ def test_folded_moments_equal_quadrature(x: float) -> None:
         return float(quad(lambda z: abs(x + z) ** power * norm.pdf(z), -12, 12, points=[-x])[0])
 
     at = np.array(x)
-    assert float(folded.mean_abs(at)) == pytest.approx(mean_of(1), abs=1e-9)
-    assert float(folded.variance_abs(at)) == pytest.approx(mean_of(2) - mean_of(1) ** 2, abs=1e-8)
+    assert float(intervals.mean_abs(at)) == pytest.approx(mean_of(1), abs=1e-9)
+    assert float(intervals.variance_abs(at)) == pytest.approx(
+        mean_of(2) - mean_of(1) ** 2, abs=1e-8
+    )
     c = 0.8
-    stein = quad(lambda z: float(folded.cautious_abs(np.array(x + z), c)) * norm.pdf(z), -12, 12)[0]
+    stein = quad(
+        lambda z: float(intervals.cautious_abs(np.array(x + z), c)) * norm.pdf(z), -12, 12
+    )[0]
     assert stein == pytest.approx(x * (2 * norm.cdf(x / math.hypot(1, c)) - 1), abs=1e-8)
     assert stein <= abs(x) + 1e-9
 
 
 def test_inversions_invert() -> None:
     x = np.linspace(0, 20, 4001)
-    mean = folded.mean_abs(x)
-    np.testing.assert_allclose(folded.mean_abs(folded.inverse_mean_abs(mean)), mean, atol=3e-6)
-    assert float(folded.inverse_mean_abs(np.array(0.5))) == 0.0
+    mean = intervals.mean_abs(x)
+    np.testing.assert_allclose(
+        intervals.mean_abs(intervals.inverse_mean_abs(mean)), mean, atol=3e-6
+    )
+    assert float(intervals.inverse_mean_abs(np.array(0.5))) == 0.0
     for width in (0.1, 0.5, 1.96):
-        seen = np.linspace(folded.MEAN_AT_0, 4, 200)
-        found = folded.highest_plausible(seen, np.full(200, width))
-        reach = folded.mean_abs(found) - width * np.sqrt(folded.variance_abs(found))
+        seen = np.linspace(intervals.MEAN_AT_0, 4, 200)
+        found = intervals.highest_plausible(seen, np.full(200, width))
+        reach = intervals.mean_abs(found) - width * np.sqrt(intervals.variance_abs(found))
         np.testing.assert_allclose(reach, seen, atol=1e-5)
         assert (np.diff(found) > 0).all()
-    beyond = folded.highest_plausible(np.array(0.8), np.array(1e6))  # |x + Z| is x + Z there
+    beyond = intervals.highest_plausible(np.array(0.8), np.array(1e6))  # |x + Z| is x + Z there
     assert float(beyond) == pytest.approx(0.8 + 1e6, rel=1e-12)
 
 

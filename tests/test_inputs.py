@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import softcal as sc
-from softcal.door import inputs
+from softcal._validation import inputs
 
 Y = [0.0, 0.25, 0.5, 1.0]
 P = [0.125, 0.25, 0.75, 1.0]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
-from softcal.sources.batches import batches
+from softcal.sources.files import batches
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from hypothesis import given
 from strategies import N_BINS, rows, weighted_rows
 
 import softcal as sc
-from softcal import parallel
-from softcal.door import inputs
+from softcal import _parallel
+from softcal._validation import inputs
 from softcal.table import compiled, kernel
 
 if TYPE_CHECKING:
@@ -116,10 +116,10 @@ def test_the_number_of_cores_changes_no_digit(
 ) -> None:
     y, p = rng.random(500_000), rng.random(500_000)
     with monkeypatch.context() as patch:
-        patch.setattr(parallel, "_cores", lambda: 1)
+        patch.setattr(_parallel, "_cores", lambda: 1)
         alone = sc.reliability(y, p)
     with monkeypatch.context() as patch:
-        patch.setattr(parallel, "_cores", lambda: 4)
+        patch.setattr(_parallel, "_cores", lambda: 4)
         together = sc.reliability(y, p)
     assert alone == together
 
@@ -127,9 +127,9 @@ def test_the_number_of_cores_changes_no_digit(
 def test_cores_are_counted_where_the_system_has_no_affinity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert parallel._cores() >= 1
+    assert _parallel._cores() >= 1
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert parallel._cores() >= 1
+    assert _parallel._cores() >= 1
 
 
 def test_quantile_and_crowded_bins_agree_on_both_roads(rng: np.random.Generator) -> None:
@@ -284,7 +284,7 @@ def test_when_the_interpreter_has_no_more_threads_to_give_one_does_all() -> None
 def test_no_threads_no_pool(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     y, p = rng.random(300_000), rng.random(300_000)
     expected = sc.reliability(y, p)
-    monkeypatch.setattr(parallel, "_pool", lambda _: None)
+    monkeypatch.setattr(_parallel, "_pool", lambda _: None)
     assert sc.reliability(y, p) == expected
 
 
@@ -294,7 +294,7 @@ def test_a_pool_that_cannot_start_is_none(monkeypatch: pytest.MonkeyPatch) -> No
         raise RuntimeError(message)
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
-    assert parallel._pool(2) is None
+    assert _parallel._pool(2) is None
 
 
 def test_many_bins_make_larger_blocks_and_the_same_sums(rng: np.random.Generator) -> None:

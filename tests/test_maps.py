@@ -14,13 +14,13 @@ from scipy.special import expit, logit
 from strategies import UNIT, weighted_rows
 
 import softcal as sc
-from softcal.repair.maps.data import fitting_data
-from softcal.repair.maps.newton import Local, least
-from softcal.repair.maps.saved import MAPS
-from softcal.repair.preview import BINARY_METHODS, fit_map
+from softcal.calibrators.base import fitting_data
+from softcal.calibrators.fitting import Local, least
+from softcal.calibrators.loading import MAPS
+from softcal.calibrators.preview import BINARY_METHODS, fit_map
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 CLASS_METHODS = ("temperature", "vector", "dirichlet")
 GRID = np.unique(np.concatenate([np.linspace(0, 1, 201), [5e-324, 1e-9, 1e-3, 1 - 1e-9]]))

@@ -17,8 +17,8 @@ from command_line import softcal
 
 import softcal as sc
 from softcal.cli.saved_scores import Scored, Scores, read_saved
-from softcal.sources.roles import Roles
-from softcal.sources.tally import Key
+from softcal.sources.collect import Key
+from softcal.sources.columns import Roles
 
 NAMES = ("--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes", "m")
 

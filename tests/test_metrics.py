@@ -15,7 +15,7 @@ from strategies import rows, weighted_rows
 import softcal as sc
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 
 @given(data=rows())

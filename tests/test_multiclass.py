@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcal as sc
-from softcal.door.class_inputs import class_rows, refuse
+from softcal._validation.multiclass import class_rows, refuse
 from softcal.table import compiled
 
 with warnings.catch_warnings():
@@ -27,7 +27,7 @@ with warnings.catch_warnings():
     from softcal.torchmetric import ClasswiseSoftCalibrationError, TopLabelSoftCalibrationError
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 SCORES: list[Any] = [
     sc.dist_ce, sc.ent_ce, sc.ent_ce_signed, sc.rank_cs,

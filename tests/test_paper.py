@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 import softcal as sc
 from softcal import paper
-from softcal.paper import errata, figures, further, scoring
+from softcal.paper import experiments, figures, reproduction
 from softcal.paper.report import Report, reproduce
 from softcal.paper.reproduction import TOTAL_ROWS, printed_tables
 from softcal.table.compiled import residual_scores
@@ -145,7 +145,7 @@ def test_limits_equal_quadrature(model: str, k: float, bins: int, *, closed: boo
 
 @pytest.mark.parametrize("k", [0.5, 2.0, 50.0])
 def test_limits_equal_simulation_within_its_error(k: float) -> None:
-    value = scoring.scores(np.random.default_rng(1), k, 200_000, 8)
+    value = experiments.scores(np.random.default_rng(1), k, 200_000, 8)
     mean = value.mean(axis=-1)
     error = value.std(axis=-1, ddof=1) / math.sqrt(8)
     for r, closed in enumerate((False, True)):
@@ -203,7 +203,7 @@ def test_closing_the_last_bin_changes_seventeen_figures(report: Report) -> None:
 
 def test_scores_are_the_librarys_own() -> None:
     """The batched scores of the experiments against `reliability`, model by model."""
-    value = scoring.scores(np.random.default_rng(3), 2.0, 700, 3, bins=7)
+    value = experiments.scores(np.random.default_rng(3), 2.0, 700, 3, bins=7)
     rng = np.random.default_rng(3)
     for data_set in range(3):
         x, e = rng.uniform(-3, 3, 700), rng.uniform(0, 1, 700)
@@ -259,7 +259,7 @@ def test_real_outcomes_have_no_floor(report: Report) -> None:
 
 
 def test_the_worth_of_a_soft_label_is_a_ratio_of_variances() -> None:
-    worth, simulated = further._worth(np.random.default_rng(0), 2.0, 2000, 2500, 10)
+    worth, simulated = experiments._worth(np.random.default_rng(0), 2.0, 2000, 2500, 10)
     # two variances over 2,500 data sets: their ratio has a relative error of sqrt(4/2500) = 4 %
     assert simulated == pytest.approx(worth, rel=0.12)
 
@@ -351,7 +351,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path) 
 
 def test_progress_counts_every_row() -> None:
     seen: list[int] = []
-    scoring.scores(np.random.default_rng(0), 2.0, 1000, 50, step=seen.append)
+    experiments.scores(np.random.default_rng(0), 2.0, 1000, 50, step=seen.append)
     assert sum(seen) == 50_000
     assert TOTAL_ROWS == 5000 * 7 + 6 * 1000 * 1000 + 500 * 18_500
 
@@ -378,4 +378,4 @@ def test_figures_show_the_results_and_touch_nothing_global(report: Report) -> No
 
 def test_the_errata_need_the_cells() -> None:
     with pytest.raises(StopIteration):
-        errata._find([], "experiment_1", "A", "ECE")
+        reproduction._find([], "experiment_1", "A", "ECE")

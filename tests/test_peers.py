@@ -24,7 +24,7 @@ with warnings.catch_warnings():
     from torchmetrics.functional.classification import binary_calibration_error
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 
 def torchmetrics_ece(y: FloatArray, p: FloatArray, bins: int = 10, norm: Any = "l1") -> float:

@@ -14,10 +14,9 @@ from scipy.special import ndtr
 import softcal as sc
 from softcal import cli
 from softcal.datasets import lidc_malignancy
+from softcal.inference.comparison import DifferenceIntervals
 from softcal.inference.intervals import smece_interval
-from softcal.inference.joint import joint_table
-from softcal.inference.paired_interval import DifferenceIntervals
-from softcal.planning import pilots
+from softcal.planning import forecast
 from softcal.planning import plans as planning
 from softcal.planning.plans import (
     Assumptions,
@@ -26,11 +25,12 @@ from softcal.planning.plans import (
     plan_budget,
     plan_difference,
 )
+from softcal.table.joint import joint_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 STATED = Assumptions.stated(smece=0.05, label_spread=0.15)
 
@@ -201,7 +201,7 @@ def test_a_plan_is_just_enough() -> None:
     assert found.half_width == STATED.half_width(found.items, votes=3) <= 0.01
     assert STATED.half_width(found.items - 1, votes=3) > 0.01
     assert found.cost == 3 * found.items
-    assert plan(STATED, half_width=0.9).items == pilots.FEWEST_ITEMS
+    assert plan(STATED, half_width=0.9).items == forecast.FEWEST_ITEMS
     assert plan(STATED, half_width=0.01).votes == 1  # only votes cost: rather more items
 
 
@@ -293,7 +293,7 @@ def test_a_difference_between_models_without_noise_is_seen_at_once() -> None:
     p = np.linspace(0, 1, 101)
     a = Assumptions.from_pilot(sc.reliability(p, p))
     found = plan_difference(a, difference=0.01, correlation=0.5)
-    assert (found.items, found.power) == (pilots.FEWEST_ITEMS, 1.0)
+    assert (found.items, found.power) == (forecast.FEWEST_ITEMS, 1.0)
 
 
 def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:

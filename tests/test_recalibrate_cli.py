@@ -14,9 +14,9 @@ import pytest
 from pyarrow import csv
 
 import softcal as sc
+from softcal.calibrators.files import write_calibrated
+from softcal.calibrators.preview import BINARY_METHODS, CLASS_METHODS, fit_map
 from softcal.cli import run
-from softcal.repair.calibrated_files import write_calibrated
-from softcal.repair.preview import BINARY_METHODS, CLASS_METHODS, fit_map
 
 DATA = Path(__file__).parent.parent / "src/softcal/data/lidc_malignancy/items.csv"
 NODULES = ("--label", "soft_malignant", "--pred", "prob_rf_all")

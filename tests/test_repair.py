@@ -23,9 +23,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcal as sc
+from softcal.calibrators.preview import BINARY_METHODS, fit_map
+from softcal.calibrators.preview import split_folds as folds
 from softcal.datasets import lidc_malignancy
-from softcal.repair.folds import folds
-from softcal.repair.preview import BINARY_METHODS, fit_map
 
 # Folds
 

@@ -15,14 +15,13 @@ import pytest
 
 import softcal as sc
 from softcal import cli
+from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 from softcal.report.gather import MAX_SLICES, fine_grid, gather
 from softcal.report.parts import parts_of_columns
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
-from softcal.sources.pieces import SLICES
-from softcal.sources.roles import Roles
-from softcal.table.bins import Bins
+from softcal.sources.columns import SLICES, Roles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,11 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcal as sc
-from softcal.sources import lines, readers, tally
-from softcal.sources.batches import batches
-from softcal.sources.files import read_columns
-from softcal.sources.pieces import Piece
-from softcal.sources.roles import Roles
+from softcal.sources import collect, files
+from softcal.sources.columns import Piece, Roles
+from softcal.sources.files import batches, read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +86,7 @@ def file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
     """A file that is read in many pieces."""
-    monkeypatch.setattr(readers, "_BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 10_000)
     path = tmp_path / f"data.{request.param}"
     WRITERS[request.param](path, pa.table(data))
     return path
@@ -153,7 +151,7 @@ def test_the_first_bad_value_is_named_with_file_and_row(
     kind: str, column: str, row: int, value: Any, message: str, tmp_path: Path,
     data: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(readers, "_BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 10_000)
     rows = {name: values.tolist() for name, values in data.items()}
     rows[column][row] = value
     path = tmp_path / f"bad.{kind}"
@@ -209,7 +207,7 @@ def test_what_is_not_there_is_said(tmp_path: Path, name: str, message: str) -> N
 def test_text_far_down_a_file_is_found_with_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 100)
     path = tmp_path / "late.csv"
     path.write_text("y,p\n" + "0.5,0.5\n" * 500 + "0.5,n/a\n,oops\n" + "1,1\n" * 50)
     with pytest.raises(
@@ -244,7 +242,7 @@ def test_files_without_rows_are_nothing_to_measure(tmp_path: Path) -> None:
 def test_blank_lines_at_the_end_are_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "_BLOCK_BYTES", 8)
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 8)
     (tmp_path / "a.csv").write_text("y,p\n1,0.5\n" + "\n" * 30)
     (tmp_path / "b.jsonl").write_text('{"y": 1, "p": 0.5}\n' + "\n" * 30)
     assert sc.scan(tmp_path, y_true="y", y_prob="p").n == 2
@@ -266,7 +264,7 @@ def test_a_last_line_without_an_end_is_a_row(tmp_path: Path) -> None:
 
 
 def test_a_broken_line_far_down_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "_BLOCK_BYTES", 20)
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 20)
     path = tmp_path / "a.csv"
     path.write_text("y,p\n" + "1,0.5\n" * 30 + "1\n" + "1,0.5\n" * 30)
     with pytest.raises(sc.InputError, match=r"cannot read .*a.csv: CSV parse error"):
@@ -289,7 +287,7 @@ def test_empty_parts_of_a_file_are_no_rows(tmp_path: Path) -> None:
 
 
 def test_slices_are_few_over_all_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "MAX_SLICES", 5)
+    monkeypatch.setattr(collect, "MAX_SLICES", 5)
     for k in range(2):
         rows = {"y": [0.5] * 4, "p": [0.5] * 4, "by": [4 * k + i for i in range(4)]}
         pq.write_table(pa.table(rows), tmp_path / f"{k}.parquet")
@@ -304,7 +302,7 @@ def test_data_that_change_while_they_are_read_are_refused() -> None:
         yield {"y": np.array([0.5]), "p": np.array([next(asked)])}
 
     with pytest.raises(sc.InputError, match="changed while it was being read"):
-        tally.tally([Piece("", 0, once_bad)], Roles("y", ("p",)), sc.Bins.uniform(2))
+        collect.tally([Piece("", 0, once_bad)], Roles("y", ("p",)), sc.Bins.uniform(2))
 
 
 def test_empty_parts_of_a_stream_are_no_rows() -> None:
@@ -321,17 +319,17 @@ def test_blocks_end_where_lines_end(cells: list[str], size: int) -> None:
     rows = [('"' + cell.replace('"', '""') + '"\n').encode() for cell in cells]
     text = b"".join(rows)
     parts = iter([text[k : k + size] for k in range(0, len(text), size)])
-    blocks = list(lines.whole_lines(lambda: next(parts, b"")))
+    blocks = list(files.whole_lines(lambda: next(parts, b"")))
     assert b"".join(blocks) == text
     starts = np.cumsum([len(row) for row in rows]).tolist()
     assert all(end in starts for end in np.cumsum([len(block) for block in blocks]).tolist())
 
 
 def test_a_stray_quote_does_not_hold_the_rest_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_LONGEST_CELL", 50)
+    monkeypatch.setattr(files, "_LONGEST_CELL", 50)
     text = b'5" pipe,1\n' + b"x,1\n" * 100
     parts = iter([text[k : k + 20] for k in range(0, len(text), 20)])
-    blocks = list(lines.whole_lines(lambda: next(parts, b"")))
+    blocks = list(files.whole_lines(lambda: next(parts, b"")))
     assert b"".join(blocks) == text
     assert max(map(len, blocks)) < 100
 

@@ -10,8 +10,8 @@ from typer.core import TyperGroup, TyperOption
 from typer.main import get_command
 
 from softcal import cli
-from softcal.cli.plain_help import PlainCommand
-from softcal.errors import InputError
+from softcal.cli.options import PlainCommand
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

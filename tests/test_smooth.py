@@ -14,17 +14,18 @@ from scipy.stats import norm
 from strategies import UNIT, rows, weighted_rows
 
 import softcal as sc
-from softcal.table import compiled, lattice
+from softcal.metrics import smooth
+from softcal.table import compiled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import relplot
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 CURVATURE = 4 * norm.pdf(1) / 8  # of the Gaussian, by the constant of linear interpolation
-SPACING = 1 / lattice.CELLS
+SPACING = 1 / smooth.CELLS
 
 
 def images(t: FloatArray, p: FloatArray, sigma: float) -> FloatArray:
@@ -140,7 +141,7 @@ def test_both_roads_give_the_same(
     p, y = rng.choice([0.0, 0.3, 1.0, 0.123456], n), rng.random(n)
     w = rng.random(n) if weighted else None
     fast = sc.smooth_ece(y, p, sample_weight=w)
-    monkeypatch.setattr(lattice, "LARGE", n)
+    monkeypatch.setattr(smooth, "LARGE", n)
     assert sc.smooth_ece(y, p, sample_weight=w) == pytest.approx(fast, abs=2e-9)
 
 

@@ -25,7 +25,7 @@ import softcal as sc
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
 
 Data = tuple["FloatArray", "FloatArray"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pictures import draw_all
 from pictures.ink import nodules
-from softcal.demo import write_nodule_report
+from softcal.cli.demo import write_nodule_report
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import softcal as sc
+from softcal._optional import MissingExtraError
 from softcal.datasets import lidc_malignancy
-from softcal.extras import MissingExtraError
 
 
 class Examples(doctest.DocTestRunner):

@@ -8,8 +8,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from softcal.extras import MissingExtraError, naming_the_extra
-from softcal.writing import remove_unfinished
+from softcal._io import remove_unfinished
+from softcal._optional import MissingExtraError, naming_the_extra
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from softcal.door.arrays import Column
+    from softcal._validation.arrays import Column
 
 
 def lidc_malignancy() -> dict[str, Column]:

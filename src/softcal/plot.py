@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 import numpy as np
 
-from softcal.errors import InputError, InputTypeError
-from softcal.extras import naming_the_extra
-from softcal.inference.chance import consistency_band
+from softcal._display import printable
+from softcal._optional import naming_the_extra
+from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import gap_intervals, smece_interval
-from softcal.names import printable
+from softcal.inference.tests import consistency_band
 from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
 
-    from softcal.table.bins import BinsLike
+    from softcal.bins import BinsLike
 
 # Okabe and Ito's colours, which the colour-blind tell apart (their yellow is too pale for lines).
 BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (

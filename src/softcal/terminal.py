@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from softcal.names import printable
+from softcal._display import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

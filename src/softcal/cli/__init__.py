@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.exceptions import TyperException
 
+from softcal._display import printable
 from softcal.cli.apply import apply
 from softcal.cli.compare import compare
 from softcal.cli.demo import demo
 from softcal.cli.merge import merge
+from softcal.cli.options import PlainCommand, PlainGroup
 from softcal.cli.paper import paper
-from softcal.cli.plain_help import PlainCommand, PlainGroup
 from softcal.cli.plan import plan
 from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.score import score
-from softcal.errors import SoftcalError
-from softcal.names import printable
+from softcal.exceptions import SoftcalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

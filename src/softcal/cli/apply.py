@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeGuard
 import typer
 
 from softcal import terminal
-from softcal.cli.completion import column_option
-from softcal.cli.options import DataFile, Format, Output, given, print_json
-from softcal.errors import InputError
-from softcal.names import printable
+from softcal._display import printable
+from softcal.cli.options import DataFile, Format, Output, column_option, given, print_json
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +37,9 @@ def apply(
     format_: Output = Format.TABLE,
 ) -> None:
     """Copy a file with a column COL_calibrated beside the predictions."""
-    from softcal.repair.calibrated_files import SUFFIX, write_calibrated
-    from softcal.repair.maps.saved import load_calibrator
-    from softcal.saved_format import read_json
+    from softcal._io import read_json
+    from softcal.calibrators.files import SUFFIX, write_calibrated
+    from softcal.calibrators.loading import load_calibrator
 
     saved = read_json(calibrator, "`softcal recalibrate`")
     map_ = load_calibrator(saved)

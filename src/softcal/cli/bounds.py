@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.text import Text
 
 from softcal import terminal
-from softcal.cli.completion import column_option
-from softcal.cli.options import Format, print_json
-from softcal.errors import InputError
-from softcal.names import printable
+from softcal._display import printable
+from softcal.cli.options import Format, column_option, print_json
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import Rows
+    from softcal._validation.inputs import Rows
 
 LabelLow = Annotated[
     str | None,
@@ -69,12 +68,12 @@ def _card(
     data: Path, low: str, high: str, pred: list[str], bins: int, weight: str | None
 ) -> dict[str, Any]:
     """Bound the SMECE of each model, as plain numbers ready for JSON."""
-    from softcal.door import inputs
-    from softcal.door.inputs import Names
-    from softcal.measures.imprecise import bounds_from_rows
+    from softcal._validation import inputs
+    from softcal._validation.inputs import Names
+    from softcal.bins import Bins
+    from softcal.metrics.bounds import bounds_from_rows
+    from softcal.sources.columns import Roles
     from softcal.sources.files import read_columns
-    from softcal.sources.roles import Roles
-    from softcal.table.bins import Bins
 
     for end in (low, high):
         Roles(end, tuple(pred), weight).refuse_impossible()

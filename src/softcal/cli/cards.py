@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from softcal import terminal
+from softcal._display import printable
 from softcal.cli.options import Format, chance, print_json, rows_text
-from softcal.names import printable
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal.door.class_inputs import class_rows
-from softcal.door.votes import Votes
-from softcal.inference.chance import calibration_test
+from softcal._validation.multiclass import class_rows
+from softcal._validation.votes import Votes
 from softcal.inference.intervals import smece_interval
-from softcal.measures import class_scores as scores
-from softcal.measures.multiclass import classwise_reliability, top_label_reliability
-from softcal.measures.vote_noise import multiclass_brier_without_vote_noise, vote_noise_floor
+from softcal.inference.tests import calibration_test
+from softcal.metrics import multiclass as scores
+from softcal.metrics.multiclass import classwise_reliability, top_label_reliability
+from softcal.metrics.vote_noise import multiclass_brier_without_vote_noise, vote_noise_floor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from softcal.table.bins import BinsLike
+    from softcal.bins import BinsLike
 
 
 def class_scorecard(

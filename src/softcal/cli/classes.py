@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from softcal import terminal
+from softcal._display import printable
 from softcal.cli.options import (
     Format,
     chance,
@@ -18,8 +19,7 @@ from softcal.cli.options import (
     rows_text,
     without_infinities,
 )
-from softcal.errors import InputError
-from softcal.names import printable
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,7 @@ def compare_classes(
     data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
 ) -> None:
     """Compare two models of many classes, by all of that and by the predicted class's interval."""
-    from softcal.inference.top_label_comparison import compare_top_label
+    from softcal.inference.comparison import compare_top_label
 
     loaded = load(data, chosen, weight)
     if len(loaded.predictions) != 2:
@@ -131,10 +131,10 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     """Read the columns of many classes."""
     import numpy as np
 
-    from softcal.door.arrays import column
-    from softcal.door.class_inputs import class_rows
-    from softcal.door.inputs import Names
-    from softcal.door.votes import Votes
+    from softcal._validation.arrays import column
+    from softcal._validation.inputs import Names
+    from softcal._validation.multiclass import class_rows
+    from softcal._validation.votes import Votes
     from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
     from softcal.sources.files import read_columns
 

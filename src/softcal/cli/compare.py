@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.text import Text
 
 from softcal import terminal
+from softcal._display import printable
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
-from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFiles,
     Format,
@@ -23,6 +23,7 @@ from softcal.cli.options import (
     Votes,
     Weight,
     chance,
+    column_option,
     given,
     infinite_loss_text,
     loss_text,
@@ -32,13 +33,11 @@ from softcal.cli.options import (
     source_name,
     without_infinities,
 )
-from softcal.errors import InputError
-from softcal.names import printable
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from softcal.inference.joint import JointTable
-    from softcal.sources.pieces import Batch
-    from softcal.sources.roles import Roles
+    from softcal.sources.columns import Batch, Roles
+    from softcal.table.joint import JointTable
 
 
 def compare(
@@ -60,9 +59,8 @@ def compare(
 ) -> None:
     """Compare the calibration of two models on the same rows."""
     from softcal.inference.comparison import compare_tables
-    from softcal.planning.difference_forecast import correlation_of
-    from softcal.planning.pilots import FEWEST_ITEMS
-    from softcal.sources.roles import Roles
+    from softcal.planning.forecast import FEWEST_ITEMS, correlation_of
+    from softcal.sources.columns import Roles
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
@@ -98,11 +96,11 @@ def _joined(
     data: list[str], roles: Roles, group: str | None, bins: int, level: float
 ) -> tuple[int, JointTable]:
     """Add up the joint tables of all batches; rows of a group must be seen together."""
+    from softcal.bins import Bins
     from softcal.inference.intervals import refuse_bad_level
-    from softcal.inference.joint import joint_table
-    from softcal.sources.checked_batches import checked_batches, checked_columns, has_weight
-    from softcal.sources.pieces import SLICES, rows_of
-    from softcal.table.bins import Bins
+    from softcal.sources.collect import checked_batches, checked_columns, has_weight
+    from softcal.sources.columns import SLICES, rows_of
+    from softcal.table.joint import joint_table
 
     refuse_bad_level(level)
     roles.refuse_impossible()

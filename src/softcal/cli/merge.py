@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from softcal._io import write_json
 from softcal.cli.cards import show_scores
 from softcal.cli.options import Format, Level, Output
-from softcal.errors import InputError
-from softcal.saved_format import write_json
+from softcal.exceptions import InputError
 
 
 def merge(

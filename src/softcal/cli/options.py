@@ -1,19 +1,124 @@
-"""What several commands share: their options, and how a result is printed."""
+"""Options that several commands share, and how results are printed."""
 
 from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
+from copy import copy
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from softcal.cli.completion import column_option
-from softcal.errors import InputError
-from softcal.names import printable
+from softcal._display import printable
+from softcal.exceptions import InputError
+
+
+def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
+    """Refuse a line that gives an option two values where the command takes one.
+
+    Typer silently uses the last value. So the line is parsed once more with every option
+    repeatable, which keeps all values.
+    """
+    keeping_all = copy(command)
+    keeping_all.params = [_repeatable(param) for param in command.params]
+    given, _, _ = keeping_all.make_parser(ctx).parse_args(list(line))
+    for param in command.params:
+        if isinstance(param, TyperOption) and not param.multiple:
+            _refuse_several(param, given.get(param.name, []))
+
+
+def _repeatable(param: Any) -> Any:
+    changed = copy(param)
+    changed.multiple = True
+    return changed
+
+
+def _refuse_several(option: TyperOption, values: list[Any]) -> None:
+    """Refuse several values; a switch may be repeated, but not contradicted."""
+    if len(values) > 1 and not (option.is_flag and len(set(values)) == 1):
+        message = (
+            f"{max(option.opts, key=len)} takes one value and was given {len(values)}: "
+            f"{', '.join(map(repr, values))}. Give it once."
+        )
+        raise InputError(message)
+
+
+class PlainCommand(TyperCommand):
+    """A command that shows no type beside an argument or a switch, and no braces in its usage.
+
+    It also refuses a line that gives an option twice where the command takes one value.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a line; first for `--help`, so that help is shown for a wrong line too."""
+        line = list(args)  # typer empties `args`
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:  # the shell completes a line that is not finished
+            refuse_repeated(self, ctx, line)
+        return rest
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Give its parameters, fit to be shown."""
+        return [_plain(param) for param in super().get_params(ctx)]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Write DATA... where typer writes {DATA}...."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "") for piece in pieces]
+
+
+class PlainGroup(TyperGroup):
+    """The same for `softcal` without a command."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Give its parameters, fit to be shown."""
+        return [_plain(param) for param in super().get_params(ctx)]
+
+
+def _plain(param: Any) -> Any:
+    """Take away the type that stands beside a name; typer has no setting for it."""
+    if isinstance(param, TyperArgument):
+        param.display_type_rich = _nothing  # type: ignore[method-assign]
+    elif param.is_flag:
+        param.metavar = ""
+    return param
+
+
+def _nothing(ctx: Any) -> None:
+    """Show no type."""
+
+
+def column_option(text: str) -> Any:
+    """Make an option that takes the name of a column, with what its help says."""
+    return typer.Option(help=text, metavar="COL", autocompletion=_offered)
+
+
+def _offered(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Name the columns of the first data on the line; none where that cannot be done.
+
+    While an option waits for its value, typer leaves all arguments in `ctx.args`. Names that
+    would need quotes are left out, since every shell quotes in its own way.
+    """
+    names = next(filter(None, map(_columns_of, ctx.args)), [])
+    return [name for name in names if name.startswith(incomplete) and name == shlex.quote(name)]
+
+
+def _columns_of(data: str) -> list[str]:
+    """Read the header; a mistake is for the command to explain, not for the Tab key."""
+    from softcal.exceptions import SoftcalError
+    from softcal.sources.class_columns import names_of_columns
+    from softcal.sources.files import files_of
+
+    try:
+        return names_of_columns(files_of(data)[0])
+    except (SoftcalError, OSError, ImportError):
+        return []
+
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import typer
 
 from softcal import terminal
 from softcal.cli.options import Format, Level, Output, print_json
-from softcal.errors import InputError
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from softcal.planning.plans import Assumptions, DifferencePlan, Plan

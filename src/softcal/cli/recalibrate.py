@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 import typer
 
 from softcal import terminal
+from softcal._display import printable
 from softcal.cli.classes import Chosen, LabelColumns, VoteColumns, load
-from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFile,
     Format,
@@ -20,15 +20,15 @@ from softcal.cli.options import (
     Output,
     Votes,
     Weight,
+    column_option,
     given,
     print_json,
 )
-from softcal.names import printable
 
 if TYPE_CHECKING:
-    from softcal.repair.maps.base import CalibrationMap
-    from softcal.repair.preview import RepairPreview
-    from softcal.sources.roles import Roles
+    from softcal.calibrators.base import CalibrationMap
+    from softcal.calibrators.preview import RepairPreview
+    from softcal.sources.columns import Roles
 
 
 class Method(StrEnum):
@@ -84,9 +84,9 @@ def recalibrate(
     format_: Output = Format.TABLE,
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
-    from softcal.saved_format import write_json
+    from softcal._io import write_json
+    from softcal.sources.columns import Roles
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.roles import Roles
 
     refuse_overwriting(output, data)
     how = _How(bins=bins, folds=folds, level=level)
@@ -118,9 +118,9 @@ class _How(TypedDict):
 
 def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     """Fit a map of one probability per row."""
-    from softcal.repair.preview import BINARY_METHODS, fit_map, preview_of
-    from softcal.sources.checked_batches import checked_columns
-    from softcal.sources.pieces import SLICES
+    from softcal.calibrators.preview import BINARY_METHODS, fit_map, preview_of
+    from softcal.sources.collect import checked_columns
+    from softcal.sources.columns import SLICES
 
     roles.refuse_impossible()
     columns = checked_columns(data, roles)
@@ -138,9 +138,9 @@ def _of_classes(
     data: Path, chosen: Chosen, weight: str | None, group: str | None, method: Method, how: _How
 ) -> _Fitted:
     """Fit a map of the probabilities of all classes together."""
-    from softcal.door.arrays import numbered
-    from softcal.door.class_inputs import class_rows
-    from softcal.repair.preview import CLASS_METHODS, class_preview_of, fit_map
+    from softcal._validation.arrays import numbered
+    from softcal._validation.multiclass import class_rows
+    from softcal.calibrators.preview import CLASS_METHODS, class_preview_of, fit_map
     from softcal.sources.files import read_columns
 
     loaded = load(data, chosen, weight)

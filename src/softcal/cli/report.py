@@ -10,8 +10,8 @@ import typer
 from rich.text import Text
 
 from softcal import terminal
+from softcal._display import printable
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, load
-from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DataFiles,
     Level,
@@ -20,11 +20,11 @@ from softcal.cli.options import (
     NumberOfBins,
     Votes,
     Weight,
+    column_option,
     given,
     one_file,
     source_name,
 )
-from softcal.names import printable
 
 if TYPE_CHECKING:
     from softcal.report.page import About
@@ -50,9 +50,9 @@ def report(
     """Write a report on the calibration of one or more models, as one HTML file."""
     from softcal.report.page import About, write_page
     from softcal.report.parts import parts_of_columns
-    from softcal.sources.checked_batches import checked_batches
+    from softcal.sources.collect import checked_batches
+    from softcal.sources.columns import Roles
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.roles import Roles
 
     refuse_overwriting(output, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)

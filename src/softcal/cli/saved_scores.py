@@ -6,17 +6,17 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softcal import saved_format
-from softcal.errors import InputError, InputTypeError
+from softcal import _io
+from softcal.exceptions import InputError, InputTypeError
 from softcal.table.reliability import Reliability
-from softcal.table.saved_tables import FORMAT as TABLE_FORMAT
+from softcal.table.serialize import FORMAT as TABLE_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from softcal.sources.roles import Roles
-    from softcal.sources.tally import Key, Tables
+    from softcal.sources.collect import Key, Tables
+    from softcal.sources.columns import Roles
 
 FORMAT = "softcal.scores"
 SCHEMA = 1
@@ -120,7 +120,7 @@ class Scores:
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> Scores:
         """Read back what `to_dict` gave, trusting nothing."""
-        saved_format.refuse_other(saved, FORMAT, SCHEMA, "saved scores")
+        _io.refuse_other(saved, FORMAT, SCHEMA, "saved scores")
         try:
             models = {str(one["pred"]): one for one in saved["models"]}
             whole = {pred: _read(one) for pred, one in models.items()}
@@ -215,7 +215,7 @@ def read_saved(path: Path) -> Scores:
     InputError
         If the file cannot be read or holds neither.
     """
-    saved = saved_format.read_json(path, "`softcal score --save` or `Reliability.to_dict`")
+    saved = _io.read_json(path, "`softcal score --save` or `Reliability.to_dict`")
     try:
         if isinstance(saved, dict) and saved.get("format") == FORMAT:
             return Scores.from_dict(saved)

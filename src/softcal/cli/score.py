@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softcal import terminal
+from softcal._io import write_json
 from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
 from softcal.cli.cards import show_scores
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
-from softcal.cli.completion import column_option
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     DataFiles,
@@ -24,18 +24,17 @@ from softcal.cli.options import (
     Output,
     Votes,
     Weight,
+    column_option,
     given,
     one_file,
     source_name,
 )
-from softcal.errors import InputError
-from softcal.saved_format import write_json
+from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from softcal.bins import Bins
     from softcal.cli.saved_scores import Scores
-    from softcal.sources.pieces import Piece
-    from softcal.sources.roles import Roles
-    from softcal.table.bins import Bins
+    from softcal.sources.columns import Piece, Roles
 
 
 def score(
@@ -60,8 +59,8 @@ def score(
     format_: Output = Format.TABLE,
 ) -> None:
     """Score predictions against probabilistic labels: SMECE, and what goes with it."""
+    from softcal.sources.columns import Roles
     from softcal.sources.files import refuse_overwriting
-    from softcal.sources.roles import Roles
 
     if save is not None:
         refuse_overwriting(save, data)
@@ -92,10 +91,10 @@ def score(
 
 
 def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: float) -> Scores:
+    from softcal.bins import Bins
     from softcal.cli.scorecard import grouped_scores
     from softcal.inference.intervals import refuse_bad_level
-    from softcal.sources.checked_batches import checked_columns
-    from softcal.table.bins import Bins
+    from softcal.sources.collect import checked_columns
 
     refuse_bad_level(level)
     roles.refuse_impossible()
@@ -112,8 +111,8 @@ def _scores(data: list[str], roles: Roles, group: str | None, bins: int, level: 
 def _scan(data: list[str], roles: Roles, bins: Bins) -> Scores:
     """Read the files once, in bounded memory, against both kinds of label."""
     from softcal.cli.saved_scores import Scores
-    from softcal.sources.batches import all_pieces, files_of, reporter
-    from softcal.sources.tally import tally
+    from softcal.sources.collect import tally
+    from softcal.sources.files import all_pieces, files_of, reporter
 
     paths, rows = files_of(data), 0
     with terminal.reading() as progress:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softcal._validation import inputs
 from softcal.cli.saved_scores import Scored, Scores, plain
-from softcal.door import inputs
-from softcal.inference.chance import calibration_test
 from softcal.inference.intervals import smece_interval
-from softcal.measures import metrics
-from softcal.sources.pieces import SLICES, Batch, rows_of
+from softcal.inference.tests import calibration_test
+from softcal.metrics import binned
+from softcal.sources.columns import SLICES, Batch, rows_of
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
-    from softcal.sources.roles import Roles
-    from softcal.table.bins import Bins
+    from softcal.bins import Bins
+    from softcal.sources.columns import Roles
     from softcal.table.reliability import Reliability
 
 
@@ -50,7 +50,7 @@ def grouped_scores(columns: Batch, roles: Roles, bins: Bins) -> Scores:
     for pred in roles.y_prob:
         rows = roles.rows(columns, pred)
         soft = from_rows(rows, bins, inputs.group_numbers(columns[SLICES], rows))
-        hard = from_rows(rows._replace(y_true=metrics.harden(rows.y_true)), bins)
+        hard = from_rows(rows._replace(y_true=binned.harden(rows.y_true)), bins)
         models[pred] = Scored(soft, hard)
     return Scores.named(roles, models, rows_of(columns))
 

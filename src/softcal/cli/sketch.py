@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from rich.text import Text
 
+from softcal._display import printable
 from softcal.inference.intervals import gap_intervals
-from softcal.names import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
-    from softcal.door.inputs import FloatArray
+    from softcal._validation.inputs import FloatArray
     from softcal.table.reliability import Reliability
 
 _MOST_BINS = 10

@@ -5,10 +5,16 @@ tend to, in closed form, `experiments` the paper's four, `further` the three it 
 `reproduction` sets ours beside the printed figures.
 """
 
-from softcal.paper.experiments import experiment_1, experiment_2, experiment_3, experiment_4
-from softcal.paper.further import experiment_5, experiment_6, experiment_7
-from softcal.paper.generative import MODELS, Gaussians, Mixture, predictions
-from softcal.paper.limits import limit_ece, limit_smece
+from softcal.paper.experiments import (
+    experiment_1,
+    experiment_2,
+    experiment_3,
+    experiment_4,
+    experiment_5,
+    experiment_6,
+    experiment_7,
+)
+from softcal.paper.model import MODELS, Gaussians, Mixture, limit_ece, limit_smece, predictions
 
 __all__ = [
     "MODELS",

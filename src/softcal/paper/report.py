@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal.paper.errata import errata
-from softcal.paper.further import (
+from softcal._io import written_whole
+from softcal.paper.experiments import (
     Dimensions,
     Outcomes,
     VoteScores,
     experiment_5,
     experiment_6,
     experiment_7,
+    silent,
 )
 from softcal.paper.reproduction import (
     TABLES,
@@ -23,10 +24,9 @@ from softcal.paper.reproduction import (
     Experiments,
     as_json,
     compare,
+    errata,
     run_all,
 )
-from softcal.paper.scoring import silent
-from softcal.writing import written_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ class Report:
 
     def show(self, console: Console) -> None:
         """Print everything."""
-        from softcal.paper.show import show, show_further
+        from softcal.paper.figures import show, show_further
 
         show(console, self.cells, self.errata)
         show_further(console, self.outcomes, self.votes, self.dimensions)

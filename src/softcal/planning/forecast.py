@@ -1,13 +1,4 @@
-r"""What is supposed about model and labels, and what tables of the future follow from it.
-
-The label of an item is the share of \(m\) votes, each cast with the item's own probability
-\(y^*\). Then SMECE does not depend on \(m\), but the variance of an item's residual does:
-\(E(p - k/m)^2 = E(p - y^*)^2 + E\,y^*(1 - y^*)/m\), an item's part and a vote's part.
-
-The expected interval is not a formula of its own: `softcal.inference.intervals` is asked for the
-interval of tables of n items, drawn from the assumptions, and the widths are averaged. The draws
-are a fixed set, so the same question always has the same answer.
-"""
+"""Forecast the width and power of a study from its assumptions."""
 
 from __future__ import annotations
 
@@ -15,21 +6,110 @@ import math
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from softcal.door.rules import is_whole
-from softcal.errors import InputError, InputTypeError
-from softcal.inference.intervals import interval_limits
-from softcal.planning.pilots import FEWEST_ITEMS, learned
-from softcal.table.bins import Bins, BinsLike
+from softcal._validation.rules import is_whole
+from softcal.bins import Bins, BinsLike
+from softcal.exceptions import InputError, InputTypeError
+from softcal.inference.comparison import DifferenceIntervals
+from softcal.inference.intervals import SHARPNESS, Gaps, interval_limits, noise_floor, soft_sign
+from softcal.table.joint import joint_table
 from softcal.table.kernel import Sums
 
 if TYPE_CHECKING:
-    from softcal.door.inputs import FloatArray
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.table.joint import JointTable
     from softcal.table.reliability import Reliability
+
+FEWEST_ITEMS = 50
+"""Below this neither a pilot nor a plan is worth its name, and widths need not fall with n."""
+
+
+class Learned(NamedTuple):
+    """Per item and bin, as `softcal.planning.forecast.Assumptions` lists them."""
+
+    share: FloatArray
+    gap: FloatArray
+    item_var: FloatArray
+    vote_var: FloatArray
+    prob_var: FloatArray
+    fixed_votes: int | None
+
+
+def learned(rel: Reliability) -> Learned:
+    """Read a pilot; refuse one that says too little."""
+    if rel.clusters is not None:
+        message = (
+            "a plan takes rows as independent, and this pilot was built with groups: it would ask "
+            "for too few. Build the pilot of one row per group, and plan the number of groups."
+        )
+        raise InputError(message)
+    _refuse_bad_pilot(rel)
+    s = rel.sums
+    share = s.count / rel.n
+    gap = s.residual / rel.n * _shrinkage(s)
+    item, vote, fixed = _split_by_votes(s)
+    # However the noise falls, a mean square is not below the squared mean. What the items' part
+    # gains by that the votes' loses, so that both still add up to what was seen.
+    least = np.divide(gap**2, share, out=np.zeros_like(gap), where=share > 0) * rel.n
+    at_least = np.minimum(np.maximum(item, least), s.residual_var)
+    kept = np.divide(s.residual_var - at_least, s.residual_var - item,
+                     out=np.ones_like(gap), where=s.residual_var > item)  # fmt: skip
+    return Learned(share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n, fixed)
+
+
+def _shrinkage(s: Sums) -> float:
+    """Give the factor that takes off the gaps what noise has added to their squares."""
+    variance = np.maximum(s.residual_var, noise_floor(s))
+    squares = np.divide(s.residual**2, variance, out=np.zeros_like(variance), where=variance > 0)
+    seen, by_noise = float(squares.sum()), int((s.count > 0).sum())
+    return math.sqrt(1 - by_noise / seen) if seen > by_noise else 0.0
+
+
+def _split_by_votes(s: Sums) -> tuple[FloatArray, FloatArray, int | None]:
+    """Tell the items' part of the squared residuals from the votes'; sums over rows, per bin."""
+    squares, zeros = s.residual_var, np.zeros_like(s.residual_var)
+    if not s.votes.any():
+        return squares, zeros, 0 if s.label_var.any() else 1
+    if not s.repeated.any():
+        return squares, zeros, 1
+    # y(1-y) m/(m-1) is unbiased for y*(1-y*); a row of one vote says nothing of it, and bins
+    # that have only such rows borrow the others' mean.
+    seen = s.label_var + s.vote_noise
+    mean = seen.sum() / s.repeated.sum()
+    per_row = np.divide(seen, s.repeated, out=np.full_like(seen, mean), where=s.repeated > 0)
+    single = s.count - s.repeated
+    return squares - s.vote_noise - single * per_row, per_row * s.count, None
+
+
+def _refuse_bad_pilot(rel: Reliability) -> None:
+    s = rel.sums
+    if rel.n < FEWEST_ITEMS:
+        refuse_small_pilot(rel.n)
+    if (s.weight != s.count).any():
+        message = "a pilot must have no weights: make it without them."
+        raise InputError(message)
+    silent = int((s.votes < s.count).sum())
+    if s.votes.any() and silent:
+        message = (
+            f"a pilot must say the votes of every item, or of none: in {silent} of {s.count.size} "
+            "bins some are missing. Make all parts of it with numbers of votes."
+        )
+        raise InputError(message)
+
+
+def refuse_small_pilot(n: int) -> NoReturn:
+    """Refuse a pilot of so few items that it says nothing."""
+    message = (
+        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State what you expect."
+    )
+    raise InputError(message)
+
 
 MOST_ITEMS = 10**9
 MOST_VOTES = 1000
@@ -301,3 +381,122 @@ def refuse_outside(
         lower = f"{'at least' if closed else 'above'} {low:g}"
         message = f"{name} must be {f'{lower} {upper}'.strip()}: got {value!r:.60}."
         raise InputError(message)
+
+
+# How far the predictions of two models of correlation 0 are apart, for the share of items in
+# another bin: fitted to simulated pairs of correlations .36 to .87 (benchmarks/planning.py).
+_APART = 0.084
+_ROUNDING = 1e-15  # of a mean of numbers below 1
+
+
+def pilot_correlation(
+    y_true: npt.ArrayLike,
+    first_prob: npt.ArrayLike,
+    second_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+) -> float:
+    r"""Estimate, from two models on the items of a pilot, what `plan_difference` asks for.
+
+    The correlation of \(a_b d\) between the models, with d = p - y and \(a_b\) near the sign of
+    the bin's gap, or near 0 where that is unsure. A small pilot is unsure of more bins, finds less
+    and so leads to a plan on the safe side.
+
+    Returns
+    -------
+    float
+        0 where one model has nothing to correlate.
+
+    Examples
+    --------
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> r = pilot_correlation(d["soft_malignant"], d["prob_rf_all"], d["prob_lr_geometry"])
+    >>> round(r, 2)
+    0.75
+    """
+    joint = joint_table(y_true, first_prob, second_prob, bins=bins)
+    if joint.n < FEWEST_ITEMS:
+        refuse_small_pilot(joint.n)
+    return correlation_of(joint)
+
+
+def correlation_of(joint: JointTable) -> float:
+    """Give the correlation of `pilot_correlation` from the joint table of rows without weights."""
+    (sign_a, mean_a, var_a), (sign_b, mean_b, var_b) = (_signed(x) for x in (joint.a, joint.b))
+    together = float(sign_a @ joint.cross @ sign_b) / joint.n - mean_a * mean_b
+    # What is left of equal numbers after rounding is no spread.
+    if min(var_a, var_b) <= _ROUNDING:
+        return 0.0
+    return min(max(together / math.sqrt(var_a * var_b), -1.0), 1.0)
+
+
+def _signed(rel: Reliability) -> tuple[FloatArray, float, float]:
+    """Give the signs of the bins' gaps, and mean and variance of the residuals times these."""
+    t, _ = Gaps.of(rel.sums).in_errors()
+    sign: FloatArray = soft_sign(t, SHARPNESS)
+    mean = float(sign @ rel.sums.residual) / rel.n
+    return sign, mean, float(sign**2 @ rel.sums.residual_var) / rel.n - mean**2
+
+
+def power_of_difference(
+    better: Assumptions,
+    worse: Assumptions,
+    correlation: float,
+    items: int,
+    votes: int,
+    level: float,
+) -> float:
+    r"""Give the share of joint tables whose interval of the difference lies above 0.
+
+    Some items are supposed to be in the bin next to that of the other model, and residuals to be
+    correlated alike in all bins, by as much as gives the signed residuals this correlation. The
+    lower limit is near enough to normal.
+    """
+    scale_w, scale_b = (np.sqrt(residual_var(x, votes)) for x in (worse, better))
+    shared = _shared(worse, better, correlation, scale_w, scale_b)
+    # What the better model's bins have of the worse one's draws, and what is their own.
+    rest = np.linalg.cholesky(np.eye(len(shared)) - shared.T @ shared)
+    u_w = _ratio(worse.gap, scale_w)
+    u_b = np.linalg.solve(rest, _ratio(better.gap, scale_b) - shared.T @ u_w)
+    draws = correlated(fixed_draws(2 * better.gap.size), np.concatenate([u_w, u_b]))
+    own, other = np.split(draws, 2, axis=1)
+    root = math.sqrt(items)
+    residual_w = items * worse.gap + root * own * scale_w
+    residual_b = items * better.gap + root * (own @ shared + other @ rest.T) * scale_b
+    family = DifferenceIntervals(
+        future_sums(worse, items, votes, residual_w),
+        future_sums(better, items, votes, residual_b),
+        items * scale_w[:, None] * shared * scale_b,
+        np.asarray(items),
+    )
+    low, _ = family.limits(1 - level)
+    mean, spread = float(low.mean()), float(low.std())
+    return float(ndtr(mean / spread)) if spread > 0 else float(mean > 0)
+
+
+def _shared(
+    a: Assumptions, b: Assumptions, correlation: float, scale_a: FloatArray, scale_b: FloatArray
+) -> FloatArray:
+    """Give the uncentred correlation of the residuals in a bin of A (line) and one of B."""
+    spread_a, spread_b = (
+        max(float(scale @ scale) - x.smece**2, 0.0) for x, scale in ((a, scale_a), (b, scale_b))
+    )
+    wanted = correlation * math.sqrt(spread_a * spread_b) + a.smece * b.smece
+    # Predictions differ by the difference in SMECE at the least, all in one direction.
+    apart = math.hypot(_APART * math.sqrt(1 - correlation), (a.smece - b.smece) / 2)
+    overlap = _overlap(a.gap.size, min(apart * a.gap.size, 1.0))
+    most = float((np.sign(a.gap) * scale_a) @ overlap @ (np.sign(a.gap) * scale_b))
+    alike = wanted / most if most > 0 else 0.0
+    return min(max(alike, -0.999999), 0.999999) * overlap
+
+
+def _overlap(n_bins: int, moved: float) -> FloatArray:
+    """Say which share of the items of a bin (line) is in which bin of the other model."""
+    beside = np.full(n_bins - 1, moved / 2)
+    out = np.diag(beside, 1) + np.diag(beside, -1)
+    return out + np.diag(1 - out.sum(axis=1))
+
+
+def _ratio(x: FloatArray, y: FloatArray) -> FloatArray:
+    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

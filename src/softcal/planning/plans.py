@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from softcal.errors import InputError, InputTypeError
-from softcal.inference.joint import refuse_many_bins
-from softcal.planning.difference_forecast import pilot_correlation, power_of_difference
+from softcal.exceptions import InputError, InputTypeError
 from softcal.planning.forecast import (
+    FEWEST_ITEMS,
     MOST_ITEMS,
     MOST_VOTES,
     Assumptions,
     allowed_votes,
     mean_half_width,
+    pilot_correlation,
+    power_of_difference,
     refuse_outside,
 )
-from softcal.planning.pilots import FEWEST_ITEMS
+from softcal.table.joint import refuse_many_bins
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softcal.door.votes import Votes
-from softcal.errors import InputTypeError
-from softcal.extras import naming_the_extra
+from softcal._optional import naming_the_extra
+from softcal._validation.votes import Votes
+from softcal.exceptions import InputTypeError
 from softcal.report.parts import part_of_classes, parts_of_columns
-from softcal.sources.pieces import SLICES
-from softcal.sources.roles import Roles
+from softcal.sources.columns import SLICES, Roles
 
 if TYPE_CHECKING:
     import os

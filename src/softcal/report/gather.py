@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal.door import inputs
-from softcal.door.arrays import to_array
-from softcal.errors import InputError
-from softcal.inference.joint import JointTable, joined_rows
+from softcal._validation import inputs
+from softcal._validation.arrays import to_array
+from softcal.exceptions import InputError
+from softcal.table.joint import JointTable, joined_rows
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from softcal.door.inputs import Rows
+    from softcal._validation.inputs import Rows
+    from softcal.bins import Bins
     from softcal.report.parts import Part
     from softcal.report.sample import Sample
-    from softcal.table.bins import Bins
 
 MAX_SLICES = 200
 _NO_VALUE = "(no value)"

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from softcal.errors import InputError
+from softcal._display import printable
+from softcal._io import written_whole
+from softcal.bins import Bins
+from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_tables, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, smece_interval
-from softcal.names import printable
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
 from softcal.report.repairs import repair_panel
@@ -28,8 +30,6 @@ from softcal.report.verdict import (
     signed_limit,
     verdict,
 )
-from softcal.table.bins import Bins
-from softcal.writing import written_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

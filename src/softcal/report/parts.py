@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from softcal.door.class_inputs import class_rows
-from softcal.errors import InputError
-from softcal.measures import metrics
-from softcal.measures.multiclass import top_label_rows
-from softcal.sources.pieces import SLICES
+from softcal._validation.multiclass import class_rows
+from softcal.exceptions import InputError
+from softcal.metrics import binned
+from softcal.metrics.multiclass import top_label_rows
+from softcal.sources.columns import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
-    from softcal.door.inputs import Rows
-    from softcal.sources.roles import Roles
+    from softcal._validation.inputs import Rows
+    from softcal.sources.columns import Roles
 
 MAX_MODELS = 8
 
@@ -43,7 +43,7 @@ def parts_of_columns(
     for batch in batches:
         soft = {name: roles.rows(batch, name) for name in roles.y_prob}
         hard = {
-            name: rows._replace(y_true=metrics.harden(rows.y_true)) for name, rows in soft.items()
+            name: rows._replace(y_true=binned.harden(rows.y_true)) for name, rows in soft.items()
         }
         yield Part(soft, hard, batch.get(SLICES))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from softcal.repair.preview import BINARY_METHODS, preview_of
+from softcal.calibrators.preview import BINARY_METHODS, preview_of
 
 if TYPE_CHECKING:
-    from softcal.repair.preview import RepairPreview, Trial
+    from softcal.bins import Bins
+    from softcal.calibrators.preview import RepairPreview, Trial
     from softcal.report.sample import Sample
-    from softcal.table.bins import Bins
 
 FOLDS = 5
 FEWEST_ROWS = 100  # with fewer, what a fold says is chance

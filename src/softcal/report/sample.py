@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcal.door.inputs import as_float64
+from softcal._validation.inputs import as_float64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softcal.door.inputs import FloatArray, Rows
+    from softcal._validation.inputs import FloatArray, Rows
 
 MOST_ROWS = 200_000
 

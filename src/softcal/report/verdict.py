@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from softcal.inference.chance import calibration_test
+from softcal.bins import Bins
 from softcal.inference.intervals import gap_intervals, smece_interval
-from softcal.table.bins import Bins
+from softcal.inference.tests import calibration_test
 
 if TYPE_CHECKING:
     from softcal.inference.intervals import Interval

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, NamedTuple
 
-from softcal.errors import InputError
-from softcal.reading import readable, refuse_elsewhere
-from softcal.sources.contents import refuse_other_file
-from softcal.sources.foreign_text import MARKS, separator_hint
+from softcal._io import readable, refuse_elsewhere
+from softcal.exceptions import InputError
+from softcal.sources.files import MARKS, refuse_other_file, separator_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal.door.rules import (
+from softcal._validation.rules import (
     DROP_OR_IMPUTE,
     LARGEST_VOTES,
     LARGEST_WEIGHT,
@@ -24,15 +24,15 @@ from softcal.door.rules import (
     Rule,
     Spread,
 )
-from softcal.errors import InputError, InputTypeError
-from softcal.sources.pieces import refuse_type, refuse_unknown
-from softcal.sources.tally import Key, Tables, refuse_many_slices, refuse_nothing
+from softcal.exceptions import InputError, InputTypeError
+from softcal.sources.collect import Key, Tables, refuse_many_slices, refuse_nothing
+from softcal.sources.columns import refuse_type, refuse_unknown
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
 
 if TYPE_CHECKING:
-    from softcal.sources.roles import Roles
-    from softcal.table.bins import Bins
+    from softcal.bins import Bins
+    from softcal.sources.columns import Roles
 
 MAX_EDGES = 256
 """How many edges of unequal bins an engine compares each row with."""

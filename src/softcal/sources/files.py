@@ -1,16 +1,612 @@
-"""Whole columns from files, by name."""
+"""Columns of files of any size: one reader per format, a bounded number of rows at a time."""
 
 from __future__ import annotations
 
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from softcal.errors import InputError
-from softcal.sources.batches import Paths, batches, files_of
-from softcal.sources.pieces import SLICES, Batch
+import numpy as np
+
+from softcal._io import not_utf_8, readable, refuse_elsewhere
+from softcal._parallel import in_order
+from softcal.exceptions import InputError
+from softcal.sources.columns import (
+    SLICES,
+    Batch,
+    Piece,
+    Wanted,
+    columns_of,
+    refuse_other_types,
+    refuse_unknown,
+    rows_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
+
+_LOOKED_AT = 1000  # bytes
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class _Content(NamedTuple):
+    """How a kind of content starts, its name, the suffixes it may have, and the remedy."""
+
+    start: bytes  # as a regular expression
+    kind: str
+    suffixes: tuple[str, ...]
+    remedy: str
+
+
+_ARROW = (".arrow", ".feather", ".ipc")
+_TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
+_AS_ARROW = "Let its name end in .arrow, or save it as Parquet."
+_SAVE = "Save the sheet as CSV in UTF-8."
+# A byte that no text has follows where the first ones alone could be the name of a column.
+_CONTENTS = (
+    _Content(rb"PAR1[\0-\x08\x0e-\x1f]", "a Parquet file", (".parquet", ".pq"),
+             "Let its name end in .parquet."),
+    _Content(rb"ARROW1\0", "an Arrow file", _ARROW, _AS_ARROW),
+    _Content(rb"\xff{4}", "an Arrow stream", _ARROW, _AS_ARROW),
+    _Content(rb"FEA1\0", "a Feather file of version 1", (), "Save it again as Parquet."),
+    _Content(rb"PK\x03\x04.{26}(\[Content_Types]|_rels/|docProps/|xl/|mimetype)",
+             "a workbook of Excel or LibreOffice", (), _SAVE),
+    _Content(rb"\xd0\xcf\x11\xe0", "an old workbook of Excel (.xls)", (), _SAVE),
+    _Content(rb"PK\x03\x04", "a zip archive", (), "Unzip it first."),
+    _Content(rb"\x1f\x8b", "gzip", (".gz",), "Let its name end in .csv.gz, or decompress it."),
+    _Content(rb"BZh\d1AY&SY", "bzip2", (".bz2",),
+             "Let its name end in .csv.bz2, or decompress it."),
+    _Content(rb"\x28\xb5\x2f\xfd", "Zstandard", (".zst",),
+             "Let its name end in .csv.zst, or decompress it."),
+    _Content(rb"\xfd7zXZ\0", "xz", (), "Decompress it first."),
+    _Content(rb"(\xef\xbb\xbf)?[\t\r\n -~]{16}", "text", _TEXT_SUFFIXES,
+             "Let its name end in .csv, .tsv or .jsonl."),
+)  # fmt: skip
+
+
+def refuse_other_file(path: Path) -> None:
+    """Refuse a file whose first bytes are of another kind than the end of its name says."""
+    with path.open("rb") as file:
+        refuse_other_content(file.read(_LOOKED_AT), path.suffix.lower(), path)
+
+
+def refuse_other_content(content: bytes, suffix: str, path: Path) -> None:
+    """Refuse content of another kind than a suffix says; that of a compressed file may be new."""
+    start = content[:_LOOKED_AT]
+    found = next((one for one in _CONTENTS if re.match(one.start, start, re.DOTALL)), None)
+    if found is not None and suffix not in found.suffixes:
+        message = (
+            f"cannot read {path}: it holds {found.kind}, though its name says {suffix}. "
+            f"{found.remedy}"
+        )
+        raise InputError(message)
+    if suffix in _TEXT_SUFFIXES:
+        _refuse_other_text(start, path)
+
+
+def _refuse_other_text(start: bytes, path: Path) -> None:
+    """Refuse text of two bytes per character, as spreadsheets save it, and what is not text."""
+    zeros = sorted((start[::2].count(0), start[1::2].count(0)))
+    # Of letters in UTF-16 every second byte is 0, and no other.
+    if start.startswith(_UTF_16) or (zeros[0] == 0 and 4 * zeros[1] > len(start)):
+        message = f"cannot read {path}: {not_utf_8('UTF-16')}"
+        raise InputError(message)
+    if b"\0" in start:
+        message = (
+            f"cannot read {path}: it must be text in UTF-8, and has a byte 0, which no text has. "
+            "Save the data as CSV in UTF-8."
+        )
+        raise InputError(message)
+
+
+MARKS = {".csv": ",", ".tsv": "\t"}
+"""What separates the cells of a text file, by the end of its name."""
+
+_NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+_ANSWERS = (
+    ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("positive", "negative"),
+)  # fmt: skip
+_SUFFIXES = {mark: suffix for suffix, mark in MARKS.items()}
+
+
+def separator_hint(names: Sequence[str], mark: str) -> str:
+    """Say, where names of columns look separated by another mark, by which; else nothing."""
+    line = mark.join(names)
+    often = max((other for other in _NAMED if other != mark), key=line.count)
+    if line.count(often) <= line.count(mark):
+        return ""
+    remedy = f"Save it with {_NAMED[mark]}, and decimals with a point."
+    if often in _SUFFIXES:
+        remedy = f"Let its name end in {_SUFFIXES[often]}."
+    return f" They look separated by {_NAMED[often]}, not {_NAMED[mark]}. {remedy}"
+
+
+def number_hint(text: str) -> str:
+    """Say how to write 0,5 or 63.7% or yes as a number; nothing for other text.
+
+    >>> number_hint("63.7 %")
+    ' Write 0.637.'
+    """
+    if re.fullmatch(r"[+-]?\d*,\d+", text):
+        return " Write decimals with a point."
+    if percent := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
+        whole, part = percent.groups()
+        return f" Write {Decimal(f'{whole}.{part}').scaleb(-2).normalize():f}."
+    for one, zero in _ANSWERS:
+        if text.strip().lower() in {one, zero}:
+            return f" Write 1 for {one} and 0 for {zero}."
+    return ""
+
+
+_QUOTE, _END = b'"', b"\n"
+_LONGEST_CELL = 1 << 24
+
+
+def whole_lines(read: Callable[[], bytes]) -> Iterator[bytes]:
+    """Give blocks that end where a line ends, whatever the blocks are that `read` gives."""
+    rest = b""
+    while block := read():
+        rest += block
+        end = _last_line_end(rest)
+        if end:
+            yield rest[:end]
+            rest = rest[end:]
+    if rest:
+        yield rest
+
+
+def _last_line_end(block: bytes) -> int:
+    """Say where the last whole line ends; 0 if none does."""
+    if _QUOTE not in block:
+        return block.rfind(_END) + 1
+    ends = _line_ends(block)
+    if len(ends):
+        return int(ends[-1])
+    # A quote that nothing closes in so long a text opens no cell: it is a mark like any other.
+    return block.rfind(_END) + 1 if len(block) > _LONGEST_CELL else 0
+
+
+def _line_ends(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Find the line ends outside quotes: those before which the number of quotes is even."""
+    marks = np.frombuffer(block, dtype=np.uint8)
+    quoted = np.bitwise_xor.accumulate(marks == _QUOTE[0])
+    return np.flatnonzero((marks == _END[0]) & ~quoted) + 1
+
+
+def line_ends(block: bytes) -> Iterator[int]:
+    """Walk through the places after every line end, of any kind and inside quotes too."""
+    return (found.end() for found in re.finditer(rb"\r\n?|\n", block))
+
+
+_BLOCK_BYTES = 1 << 22
+_GROUP_VALUES = 1 << 23
+_BATCH_VALUES = 1 << 21
+_STREAM_BYTES = 1 << 18
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+class _Part(NamedTuple):
+    """A part of a file: how many of its bytes, and how to decode it as Arrow tables."""
+
+    size: int
+    decode: Callable[[], Iterator[Any]]
+
+
+class _NotANumber(Exception):  # noqa: N818 - a finding on its way to a message, not the error itself
+    """A cell of text where a number should be, and its row within the piece."""
+
+    def __init__(self, name: str, row: int, text: str) -> None:
+        super().__init__(name, row, text)
+        self.name, self.row, self.text = name, row, text
+
+
+def pieces(path: Path, wanted: Wanted) -> Iterator[Piece]:
+    """Cut a file into pieces, after a look at its columns."""
+    with readable(path) as unchanged:
+        refuse_other_file(path)
+        for number, part in enumerate(_READERS[kind(path)](path, wanted)):
+            batches = partial(_batches, path, wanted, number, part, unchanged)
+            yield Piece(str(path), part.size, batches)
+
+
+def _batches(
+    path: Path, wanted: Wanted, number: int, part: _Part, unchanged: Callable[[], None]
+) -> Iterator[Batch]:
+    with readable(path):
+        try:
+            for table in part.decode():
+                unchanged()
+                if table.num_rows:
+                    table.validate(full=True)  # else a damaged file leads Arrow out of bounds
+                    yield columns_of(table, wanted)
+        except _NotANumber as found:
+            # Only now does the row's number in the file matter: count the rows before the piece.
+            before = islice(_READERS[kind(path)](path, wanted), number)
+            row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
+            message = (
+                f"{found.name} must hold numbers: row {row} of {path.name} holds the text "
+                f"{found.text!r:.60}.{number_hint(found.text)}"
+            )
+            raise InputError(message) from found
+
+
+def kind(path: Path) -> str:
+    """Give the suffix that says how a file is read, '.csv' for data.csv.gz; '' if none does."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+        return suffixes[-1] if suffixes and suffixes[-1] in _TEXT else ""
+    return suffixes[-1] if suffixes and suffixes[-1] in _READERS else ""
+
+
+def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        meta = file.metadata
+        refuse_unknown(wanted, file.schema_arrow.names, path.name)
+        refuse_other_types(wanted, file.schema_arrow, path.name)
+    size = path.stat().st_size / max(meta.num_rows, 1)
+    for group in range(meta.num_row_groups):
+        rows = meta.row_group(group).num_rows
+        decode = partial(_row_group, path, meta, group, wanted.names)
+        if rows * len(wanted.names) <= _GROUP_VALUES:
+            yield _Part(round(rows * size), partial(decode, _BATCH_VALUES))
+        else:  # too large to hold: read it here, bit by bit; several of them wait to be added up
+            for batch in decode(_BATCH_VALUES // 8):
+                yield _Part(round(batch.num_rows * size), partial(_once, batch))
+
+
+def _row_group(path: Path, meta: Any, group: int, names: list[str], values: int) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    # Buffered: else a column of the row group is first read whole, however large it is.
+    with pq.ParquetFile(path, metadata=meta, buffer_size=_STREAM_BYTES, pre_buffer=False) as file:
+        rows = max(values // len(names), 1)
+        yield from file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
+
+
+def _arrow(path: Path, wanted: Wanted) -> Iterator[_Part]:
+    import pyarrow as pa
+
+    with pa.OSFile(str(path)) as file:
+        magic = file.read(6)
+        file.seek(0)
+        if magic == b"ARROW1":
+            yield from _arrow_batches(path, pa.ipc.open_file(file), wanted)
+        else:
+            yield from _arrow_batches(path, pa.ipc.open_stream(file), wanted)
+
+
+def _arrow_batches(path: Path, reader: Any, wanted: Wanted) -> Iterator[_Part]:
+    refuse_unknown(wanted, reader.schema.names, path.name)
+    refuse_other_types(wanted, reader.schema, path.name)
+    random_access = hasattr(reader, "get_batch")
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if random_access else reader
+    size = path.stat().st_size
+    for batch in batches:
+        share = 1 / reader.num_record_batches if random_access else 0
+        yield _Part(round(size * share), partial(_once, batch.select(wanted.names)))
+
+
+def _once(batch: Any) -> Iterator[Any]:
+    yield batch
+
+
+def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
+    """Walk through a text file by blocks of whole lines; with each, the bytes read for it."""
+    import pyarrow as pa
+
+    with pa.OSFile(str(path)) as file:
+        compression = _COMPRESSED.get(path.suffix.lower())
+        stream = file if compression is None else pa.CompressedInputStream(file, compression)
+        done = 0
+        for block in whole_lines(partial(stream.read, _BLOCK_BYTES)):
+            if not done:
+                refuse_other_content(block, kind(path), path)
+            yield block, file.tell() - done
+            done = file.tell()
+
+
+def _csv(path: Path, wanted: Wanted) -> Iterator[_Part]:
+    from pyarrow import csv
+
+    mark = MARKS[kind(path)]
+    parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+    blocks = _text_blocks(path)
+    first, size = next(blocks, (b"", 0))
+    head, names = _csv_head(parse, first)
+    refuse_unknown(wanted, names, path.name, separator_hint(names, mark))
+    decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
+    yield _Part(size, partial(decode, first[len(head) :]))
+    for block, size in blocks:
+        yield _Part(size, partial(decode, block))
+
+
+def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
+    """Find where the line of names ends, as the parser sees it: with no row of data in it."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    for end in line_ends(first):
+        try:
+            found = csv.read_csv(pa.BufferReader(first[:end]), _at_once(first), parse)
+        except pa.ArrowInvalid:  # blank lines, or the middle of a quoted name
+            continue
+        return first[:end], found.schema.names
+    return first, csv.read_csv(pa.BufferReader(first), _at_once(first), parse).schema.names
+
+
+def _at_once(block: bytes, **options: Any) -> Any:
+    """Let Arrow read text whole, here: cut in smaller blocks, a long line would be refused."""
+    from pyarrow import csv
+
+    return csv.ReadOptions(use_threads=False, block_size=len(block) + 1, **options)
+
+
+def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
+    """Say how to read each column: truth values where the file starts with them, else float64.
+
+    The names of slices stay text, since in a text file 07 may be a name; a column that is read as
+    numbers too is made so from the text.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions(include_columns=wanted.names)
+    found = csv.read_csv(pa.BufferReader(first), _at_once(first), parse, convert)
+    types = {
+        name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
+        for name in wanted.numbers
+    }
+    return types if wanted.by is None else {**types, wanted.by: pa.string()}
+
+
+def _csv_block(
+    parse: Any, names: list[str], wanted: Wanted, types: dict[str, Any], block: bytes
+) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if not block.strip():
+        return
+
+    def read(types: dict[str, Any]) -> Any:
+        return csv.read_csv(
+            pa.BufferReader(block),
+            _at_once(block, column_names=names),
+            parse,
+            csv.ConvertOptions(column_types=types, include_columns=wanted.names),
+        )
+
+    try:
+        table = read(types)
+    except pa.ArrowInvalid:
+        _refuse_text(read({name: pa.string() for name in wanted.names}), wanted)
+        raise
+    yield table if wanted.by is None else _with_gaps(table, wanted.by)
+
+
+def _with_gaps(table: Any, by: str) -> Any:
+    """Take an empty cell for no value, which is how text files write one."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    names = table.column(by)
+    filled = pc.if_else(pc.equal(names, ""), pa.scalar(None, pa.string()), names)
+    return table.set_column(table.column_names.index(by), by, filled)
+
+
+def _refuse_text(table: Any, wanted: Wanted) -> None:
+    """Find the first cell that is no number, in the order of the columns."""
+    for name in wanted.numbers:
+        for row, cell in enumerate(table.column(name).to_pylist()):
+            if cell and not _is_number(cell):
+                raise _NotANumber(name, row, cell)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _json_lines(path: Path, wanted: Wanted) -> Iterator[_Part]:
+    import pyarrow as pa
+    from pyarrow import json
+
+    blocks = _text_blocks(path)
+    first, size = next(blocks, (b"", 0))
+    found = _read_json(first).schema
+    refuse_unknown(wanted, found.names, path.name)
+    refuse_other_types(wanted, found, path.name)
+    types = {name: found.field(name).type for name in wanted.names}
+    types |= {name: _json_type(types[name]) for name in wanted.numbers}
+    parse = json.ParseOptions(
+        explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
+    )
+    decode = partial(_json_block, parse)
+    yield _Part(size, partial(decode, first))
+    for block, size in blocks:
+        yield _Part(size, partial(decode, block))
+
+
+def _json_type(found: Any) -> Any:
+    """Widen whole numbers, which need not stay whole further down the file."""
+    import pyarrow as pa
+
+    return pa.float64() if pa.types.is_integer(found) or pa.types.is_null(found) else found
+
+
+def _json_block(parse: Any, block: bytes) -> Iterator[Any]:
+    if block.strip():
+        yield _read_json(block, parse)
+
+
+def _read_json(block: bytes, parse: Any = None) -> Any:
+    import pyarrow as pa
+    from pyarrow import json
+
+    if not block.lstrip().startswith(b"{"):  # Arrow crashes where the first line is null
+        message = f"every line must be an object, {{...}}: one starts with {block.lstrip()[:20]!r}."
+        raise pa.ArrowInvalid(message)
+    # One block, however long its lines are: Arrow would refuse a line longer than a block.
+    options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    return json.read_json(pa.BufferReader(block), options, parse)
+
+
+_TEXT = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines}
+_READERS: dict[str, Callable[[Path, Wanted], Iterator[_Part]]] = {
+    **_TEXT,
+    ".parquet": _parquet,
+    ".pq": _parquet,
+    ".arrow": _arrow,
+    ".feather": _arrow,
+    ".ipc": _arrow,
+}
+
+SUFFIXES = ", ".join(_READERS)
+
+
+Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+"""A file, a folder, a glob pattern, or several of these."""
+
+Progress: TypeAlias = Callable[[int, int, int], None]
+"""Told at the start and after each piece: rows and bytes so far, bytes of all files."""
+
+
+def batches(
+    source: Paths,
+    columns: Iterable[str],
+    *,
+    by: str | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Batch]:
+    """Walk through columns of files as arrays, few rows at a time, decoded on all cores.
+
+    Memory stays bounded whatever the size of the files.
+
+    Parameters
+    ----------
+    source : path, glob pattern, folder, or several
+        Parquet, CSV, TSV, JSON-lines or Arrow files; the text formats may be compressed
+        (.gz, .bz2, .zst). Of a folder, every such file in it and below, in the order of the names.
+    columns : iterable of str
+        The columns to read. They must hold numbers; missing values become NaN.
+    by : str, optional
+        One more column, of any kind, an Arrow array under `columns.SLICES`.
+    progress : callable, optional
+        Called as `progress(rows, bytes, total_bytes)`, at the start and after each piece of a file.
+
+    Yields
+    ------
+    dict of str to ndarray
+        Columns of one length.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a file cannot be read, lacks a column, or holds something other than numbers in it.
+
+    Examples
+    --------
+    >>> from importlib.resources import files
+    >>> items = files("softcal") / "data" / "lidc_malignancy" / "items.csv"
+    >>> sum(batch["prob_rf_all"].size for batch in batches(items, ["prob_rf_all"]))
+    1377
+    """
+    wanted = Wanted(tuple(columns), by)
+
+    def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
+        return piece, list(piece.batches())
+
+    paths = files_of(source)
+    report = reporter(paths, progress)
+    # Decoded pieces are much larger than what is made of them, so fewer may wait.
+    for piece, found in in_order(decode, all_pieces(paths, wanted), ahead=1):
+        yield from found
+        report(piece, sum(map(rows_of, found)))
+
+
+def files_of(source: Paths) -> list[Path]:
+    """List the files that a path, a pattern, a folder or several of these stand for."""
+    several = [source] if isinstance(source, str | os.PathLike) else list(source)
+    found: dict[Path, Path] = {}  # by what they really are
+    for one in several:
+        try:
+            for path in _files_of_one(Path(one)):
+                _refuse_twice(path, found)
+                found[path.resolve()] = path
+        except (OSError, UnicodeEncodeError) as error:
+            message = f"cannot read {one!s:.100}: {error!s:.100}"
+            raise InputError(message) from error
+    return list(found.values())
+
+
+def _refuse_twice(path: Path, found: dict[Path, Path]) -> None:
+    """Refuse a file named twice: its rows would count twice, and look surer than they are."""
+    if path.resolve() in found:
+        message = f"{path} is named twice, so its rows would count twice. Name each file once."
+        raise InputError(message)
+
+
+def _files_of_one(path: Path) -> list[Path]:
+    refuse_elsewhere(path)
+    if path.is_dir():
+        inside = sorted(below for below in path.rglob("*") if _is_data(below, path))
+        return inside or _refuse_none(path)
+    if glob.has_magic(str(path)) and not path.exists():
+        names = glob.glob(str(path), recursive=True)  # noqa: PTH207 - Path has no absolute ones
+        found = [Path(name) for name in sorted(names)]
+        return [below for one in found for below in _files_of_one(one)] or _refuse_none(path)
+    if not kind(path):
+        message = (
+            f"cannot tell the format of {path.name!r}: the name must end in one of {SUFFIXES}."
+        )
+        raise InputError(message)
+    return [path]
+
+
+def _is_data(path: Path, folder: Path) -> bool:
+    """Leave out what Spark and others put beside the data: _SUCCESS, .crc files."""
+    named = path.relative_to(folder).parts
+    return bool(kind(path)) and not any(part.startswith(("_", ".")) for part in named)
+
+
+def _refuse_none(path: Path) -> list[Path]:
+    message = f"no data in {path}: it has no file whose name ends in one of {SUFFIXES}."
+    raise InputError(message)
+
+
+def all_pieces(paths: Iterable[Path], wanted: Wanted) -> Iterator[Piece]:
+    """Cut all files into pieces, one file after another."""
+    for path in paths:
+        yield from pieces(path, wanted)
+
+
+def reporter(paths: list[Path], progress: Progress | None) -> Callable[[Piece, int], None]:
+    """Make the function that adds up what is done and tells the caller."""
+    total = sum(path.stat().st_size for path in paths if path.is_file())
+    rows = done = 0
+    if progress is not None:
+        progress(0, 0, total)
+
+    def report(piece: Piece, more: int) -> None:
+        nonlocal rows, done
+        rows += more
+        done += piece.size
+        if progress is not None:
+            progress(rows, min(done, total), total)
+
+    return report
 
 
 def read_columns(
@@ -19,7 +615,7 @@ def read_columns(
     """Read the named columns of files whole, for work that needs all rows at once.
 
     All must hold numbers, but for the one that may be text (names of groups).
-    `softcal.sources.batches` reads the same files in bounded memory.
+    `softcal.sources.files` reads the same files in bounded memory.
 
     Raises
     ------

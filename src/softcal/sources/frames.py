@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from softcal.door.arrays import column
-from softcal.errors import InputTypeError
-from softcal.sources.pieces import (
+from softcal._validation.arrays import column
+from softcal.exceptions import InputTypeError
+from softcal.sources.columns import (
     SLICES,
     Batch,
     Piece,

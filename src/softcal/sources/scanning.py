@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
-from softcal.errors import InputError, InputTypeError
-from softcal.extras import naming_the_extra
-from softcal.sources.batches import all_pieces, files_of
-from softcal.sources.roles import Roles
-from softcal.sources.tally import Tables, sorting_key, tally
-from softcal.table.bins import Bins, BinsLike
+from softcal._optional import naming_the_extra
+from softcal.bins import Bins, BinsLike
+from softcal.exceptions import InputError, InputTypeError
+from softcal.sources.collect import Tables, sorting_key, tally
+from softcal.sources.columns import Roles
+from softcal.sources.files import all_pieces, files_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import config, njit
 
-from softcal.door.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT, SUM_TOLERANCE
+from softcal._validation.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT, SUM_TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from softcal.door.arrays import Column
+    from softcal._validation.arrays import Column
 
 _lock = threading.Lock()
 _compiled_for: set[tuple[str, ...]] = set()
@@ -33,7 +33,7 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compile
 def bin_of(p, edges, guide):  # type: ignore[no-untyped-def]
-    """Find the bin of one prediction in [0, 1], by the `starts` of `softcal.table.guide`."""
+    """Find the bin of one prediction in [0, 1], by the `starts` of `softcal.bins`."""
     # Exact, since the number of cells is a power of two. Unsigned, so that Numba need not look
     # for an index below 0.
     cell = np.uint64(p * (guide.size - 2))
@@ -205,7 +205,7 @@ def compile_for(*columns: Column | None) -> None:
 
 
 def _call_without_rows(columns: tuple[Column | None, ...]) -> None:
-    from softcal.table.bins import Bins
+    from softcal.bins import Bins
 
     bins = Bins.uniform(1)
     none = [None if column is None else column[:0] for column in columns]

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from softcal.door.inputs import FloatArray, Rows, all_valid, as_float64, refuse, refuse_no_weight
+from softcal._validation.inputs import (
+    FloatArray,
+    Rows,
+    all_valid,
+    as_float64,
+    refuse,
+    refuse_no_weight,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

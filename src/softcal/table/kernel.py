@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from softcal.door.inputs import FloatArray, Rows, all_valid, as_float64
-from softcal.parallel import in_order
+from softcal._parallel import in_order
+from softcal._validation.inputs import FloatArray, Rows, all_valid, as_float64
+from softcal._validation.multiclass import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from softcal.door.arrays import Column
-    from softcal.table.bins import Bins
+    from softcal._validation.arrays import Column
+    from softcal._validation.multiclass import ClassRows
+    from softcal.bins import Bins
 
 LARGE = 1 << 16
 """Above so many rows it is worth loading Numba, which takes a quarter of a second."""
@@ -194,3 +196,54 @@ def loop_ready(part: Column) -> Column:
     # Numba compiles anew for read-only arrays, which half of our callers have: so all are.
     block.setflags(write=False)
     return block
+
+
+_ROWS_AT_ONCE = 8192  # copied, where the rows do not lie one after another
+
+
+def class_sums(data: ClassRows, bins: Bins) -> list[Sums]:
+    """Add up the rows of each class and bin, or refuse when some value breaks the rules."""
+    if data.y_prob.shape[0] <= LARGE:
+        data.check()
+        found = [bin_sums(data.column(c), bins) for c in range(len(data.classes))]
+    else:
+        found = _compiled_class_sums(data, bins)
+    sums = [each for each in found if each is not None]
+    if len(sums) < len(data.classes):
+        refuse(data)
+    return sums
+
+
+def _compiled_class_sums(data: ClassRows, bins: Bins) -> list[Sums | None]:
+    from softcal.table.compiled import add_class_block, compile_for
+
+    n, n_classes = data.y_prob.shape
+    columns = (data.y_prob, data.y_true, data.sample_weight, data.n_votes)
+    run = rows_per_partial_sum(len(bins))
+    size = run * max(1, _ROWS_AT_ONCE // run)  # whole runs, so that no digit changes
+    shape = (n_classes, len(bins), len(columns_of(data.column(0))))
+
+    def block_sums(block: slice) -> FloatArray | None:
+        totals = np.zeros(shape)
+        stop = min(block.stop, n)
+        for start in range(block.start, stop, size):
+            part = slice(start, min(start + size, stop))
+            rows = [None if column is None else loop_ready(column[part]) for column in columns]
+            if not add_class_block(*rows, bins.edges, bins.guide.starts, run, totals):
+                return None
+        return totals
+
+    compile_for(*(None if column is None else loop_ready(column[:0]) for column in columns))
+    total = joined_blocks(block_sums, n, len(bins))
+    if total is None:
+        return []
+    rows = data.column(0)
+    return [as_sums(rows, list(np.ascontiguousarray(sums.T))) for sums in total]
+
+
+def cross_entropy(y: FloatArray, p: FloatArray) -> FloatArray:
+    """Give each row's log loss; 0 log 0 is 0."""
+    from scipy.special import xlog1py, xlogy
+
+    loss: FloatArray = -xlogy(y, p) - xlog1py(1 - y, -p)
+    return loss

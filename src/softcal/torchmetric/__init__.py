@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from softcal.door.rules import SUM_TOLERANCE
-from softcal.errors import InputError, InputTypeError
-from softcal.extras import naming_the_extra
+from softcal._optional import naming_the_extra
+from softcal._validation.rules import SUM_TOLERANCE
+from softcal.exceptions import InputError, InputTypeError
 
 with naming_the_extra():
     import torch
@@ -20,7 +20,7 @@ with naming_the_extra():
     from softcal.torchmetric.tensors import are_probabilities, class_sums, column_sums
 
 if TYPE_CHECKING:
-    from softcal.table.bins import BinsLike
+    from softcal.bins import BinsLike
     from softcal.table.reliability import Reliability
 
 __all__ = [

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from softcal.errors import BinMismatchError, InputError
-from softcal.table.bins import Bins
+from softcal.bins import Bins
+from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.kernel import Sums
 from softcal.table.reliability import Reliability
 from softcal.torchmetric.tensors import KEPT
@@ -18,7 +18,7 @@ from softcal.torchmetric.tensors import KEPT
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from softcal.table.bins import BinsLike
+    from softcal.bins import BinsLike
 
 _STATES = ("edges", "sums")
 

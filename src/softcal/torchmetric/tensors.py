@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softcal.door import inputs
-from softcal.door.inputs import Names
-from softcal.door.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from softcal._validation import inputs
+from softcal._validation.inputs import Names
+from softcal._validation.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from softcal.table import kernel
 
 if TYPE_CHECKING:
-    from softcal.table.bins import Bins
+    from softcal.bins import Bins
 
 KEPT = kernel.SUM_NAMES[: kernel.SUM_NAMES.index("votes")]
 """The sums kept of tensors, in this order: all but those of votes."""

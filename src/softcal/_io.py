@@ -1,0 +1,193 @@
+"""Read and write files safely: readable paths, atomic writes, saved formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_OF_ARROW = {".parquet", ".pq", ".arrow", ".feather", ".ipc"}
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[Callable[[], None]]:
+    """Refuse what cannot be read, with the name of the file and the reason.
+
+    What it gives is to be called after rows were read: it refuses those of a file that something
+    else has written to meanwhile, for they may be neither of the old file nor of the new.
+    """
+
+    def unchanged() -> None:
+        if _stamp(path) != before:
+            message = (
+                f"cannot read {path}: it changed while it was being read. Try again when nothing "
+                "writes to it, or on a copy."
+            )
+            raise InputError(message)
+
+    try:
+        refuse_elsewhere(path)
+        if path.exists() and not path.is_file():
+            message = f"cannot read {path}: it is not a file. Save what it gives as a file first."
+            raise InputError(message)
+        before = _stamp(path)
+        yield unchanged
+    except FileNotFoundError as error:
+        message = f"no such file: {path}"
+        raise InputError(message) from error
+    except _troubles() as error:
+        message = f"cannot read {path}: {_reason(error, path):.300}"
+        raise InputError(message) from error
+
+
+def refuse_elsewhere(path: Path) -> None:
+    """Refuse what is no file of this machine, before anybody looks for it here."""
+    name = path.as_posix()
+    if name in {"-", "/dev/stdin"}:
+        message = "standard input is not read: save it as a file first."
+        raise InputError(message)
+    if re.match(r"[A-Za-z][\w+.-]+:/", name) and not path.exists():
+        message = (
+            f"cannot read {name.replace(':/', '://', 1)}: only files of this machine are read. "
+            "Copy it here first; in Python, a frame of DuckDB, Arrow or Spark may hold it instead."
+        )
+        raise InputError(message)
+
+
+def _troubles() -> tuple[type[Exception], ...]:
+    """Give what reading may raise; Arrow's errors only where somebody has loaded Arrow."""
+    arrow = sys.modules.get("pyarrow")
+    return (OSError, UnicodeError, *(() if arrow is None else (arrow.ArrowException,)))
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _reason(error: Exception, path: Path) -> str:
+    if isinstance(error, UnicodeEncodeError):  # of the name, when it is handed to Arrow
+        return "its name is not UTF-8. Rename it first."
+    # Arrow has no error of its own for it. Text in its own formats is UTF-8, or damaged.
+    other_text = "UTF8" in str(error) and path.suffix.lower() not in _OF_ARROW
+    if other_text or isinstance(error, UnicodeDecodeError):
+        return not_utf_8("LATIN1")
+    return " ".join(str(error).split())
+
+
+def not_utf_8(guess: str) -> str:
+    """Say that text is in another encoding, and how to change it."""
+    return (
+        f"it must be text in UTF-8, and looks like {guess}. Save it again as UTF-8 (in a shell, "
+        f"iconv -f {guess} -t UTF-8)."
+    )
+
+
+_unfinished: set[Path] = set()
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a place beside the path to write to; rename it there when all went well.
+
+    Nobody ever sees half a file: an interruption or a full disk leaves what was there before. A
+    link stays a link, and what it leads to is written. A file that is there keeps its permissions.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    with _writable(path):
+        _refuse_what_is_no_file(path)
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        beside = target.with_name(f".softcal-{os.urandom(8).hex()}{target.suffix}")
+    _unfinished.add(beside)  # before it is there: a signal may come between any two lines
+    try:
+        with _writable(path):
+            usual = 0o666 if mode is None else mode | stat.S_IWUSR
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, usual))
+            yield beside
+            if mode is not None:
+                beside.chmod(mode)
+            beside.replace(target)
+    finally:
+        _remove(beside)
+
+
+def remove_unfinished() -> None:
+    """Remove every file that is not whole, for a program that stops this instant."""
+    for beside in tuple(_unfinished):
+        _remove(beside)
+
+
+def _remove(beside: Path) -> None:
+    with suppress(OSError):  # it was renamed, or never made
+        beside.unlink()
+    _unfinished.discard(beside)
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """Refuse a folder, a pipe or a device, which a file would replace, and what is protected."""
+    if path.exists() and not path.is_file():
+        message = f"cannot write {path}: it is not a file. Give the name of a file."
+        raise InputError(message)
+    effective = os.access in os.supports_effective_ids
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=effective):
+        message = f"cannot write {path}: it is write-protected. Give another name."
+        raise InputError(message)
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    """Turn what may go wrong while a file is written into one line about that file."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)  # Arrow's are wordy
+        message = f"cannot write {path}: {reason}. Nothing of it was written."
+        raise InputError(message) from error
+
+
+def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
+    """Refuse what is not saved in this format, or in a schema this softcal does not know."""
+    if not isinstance(saved, dict) or saved.get("format") != format_:
+        message = f"not {name}: its 'format' must be {format_!r}."
+        raise InputError(message)
+    found = saved.get("schema")
+    if type(found) is not int or not 1 <= found <= schema:
+        known = "1" if schema == 1 else f"1 to {schema}"
+        message = (
+            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {known}. "
+            "Upgrade softcal."
+        )
+        raise InputError(message)
+
+
+def write_json(path: Path, saved: dict[str, Any]) -> None:
+    """Write a file of JSON, whole or not at all."""
+    with written_whole(path) as beside:
+        beside.write_text(json.dumps(saved, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path, made_by: str) -> Any:
+    """Read a file of JSON, or say that it is none and what would have made one."""
+    with readable(path):
+        content = path.read_bytes()
+    try:
+        return json.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        message = f"cannot read {path}: it is not JSON, as {made_by} makes it."
+        raise InputError(message) from error

@@ -1,0 +1,66 @@
+"""Work on all cores, results in order, memory bounded."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    Item = TypeVar("Item")
+    Result = TypeVar("Result")
+
+_here = threading.local()
+
+
+def in_order(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    at_most: int | None = None,
+    ahead: int = 8,
+) -> Iterator[Result]:
+    """Run the work on each item, in threads, and give the results in the order of the items.
+
+    Items are drawn one after another as threads become free, and few results wait at any time.
+    `at_most` is how many items there are, where that is known: one item needs no thread. `ahead` is
+    how many results a thread may be ahead of the caller. Work that itself comes here, from one of
+    these threads, finds the cores taken and is done where it is.
+    """
+    threads = _cores() if at_most is None else min(at_most, _cores())
+    pool = _pool(threads) if threads > 1 and not hasattr(_here, "busy") else None
+    if pool is None:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > ahead * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # also when interrupted, or when nobody wants the rest: start no further item
+        pool.shutdown(cancel_futures=True)
+
+
+def _pool(threads: int) -> ThreadPoolExecutor | None:
+    """Start threads, unless the interpreter is shutting down and has none to give."""
+    try:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+        pool = ThreadPoolExecutor(threads, initializer=lambda: setattr(_here, "busy", True))
+        pool.submit(int)
+    except RuntimeError:
+        return None
+    return pool
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

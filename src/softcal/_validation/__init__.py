@@ -1,0 +1,1 @@
+"""Input validation: what the caller holds becomes checked arrays."""

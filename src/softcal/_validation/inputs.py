@@ -1,0 +1,289 @@
+"""The door for labels, predictions, weights and votes, a column of each.
+
+The check has two halves. `rows` looks at what costs nothing: kind, shape, length. The
+values themselves are checked by whoever reads them anyway (the kernel, in its one pass
+over the data), and when a value breaks a rule the kernel only says so; `refuse` then
+goes back, finds the first offender and raises. Good data is so read once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._validation.arrays import Column, column, numbered, refuse_missing
+from softcal._validation.rules import (
+    FROM_LOGITS,
+    LABEL,
+    LOGIT,
+    MISSING,
+    UNIT,
+    VOTES,
+    WEIGHT,
+    Rule,
+    Spread,
+    is_bad_vote,
+    is_bad_weight,
+    is_whole,
+)
+from softcal._validation.votes import Votes
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+class Names(NamedTuple):
+    """What the caller calls the columns, for messages that name them."""
+
+    y_true: str = "y_true"
+    y_prob: str = "y_prob"
+    sample_weight: str = "sample_weight"
+    n_votes: str = "n_votes"
+    from_logits: str = FROM_LOGITS  # what makes a probability of a logit there
+
+
+DEFAULT_NAMES = Names()
+"""Those of the parameters, for whoever calls from Python."""
+
+
+class Rows(NamedTuple):
+    """Columns of one length whose kind and shape are right; values not yet read."""
+
+    y_true: Column
+    y_prob: Column
+    sample_weight: Column | None
+    n_votes: Column | None
+    names: Names
+
+    def blocks(
+        self, size: int = _ROWS_AT_ONCE
+    ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
+        """Walk through (p, y, w) as float64, a bounded number of rows at a time."""
+        for start in range(0, self.y_prob.size, size):
+            part = slice(start, start + size)
+            weight = self.sample_weight
+            yield (
+                as_float64(self.y_prob[part]),
+                as_float64(self.y_true[part]),
+                None if weight is None else as_float64(weight[part]),
+            )
+
+
+def rows(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    names: Names = DEFAULT_NAMES,
+) -> Rows:
+    """Check the kind, shape and length of the columns; leave the values unread.
+
+    Votes of two classes are a label too: the share of the second class, with its number of votes.
+    """
+    indexes = [index_of(each) for each in (y_true, y_prob, sample_weight, n_votes)]
+    y_true, n_votes = labels_of_votes(y_true, n_votes, names)
+    y = column(y_true, names.y_true)
+    p = column(y_prob, names.y_prob)
+    w = None if sample_weight is None else column(sample_weight, names.sample_weight)
+    m = None if n_votes is None else _votes(n_votes, names.n_votes, p.size)
+    for other, name in ((p, names.y_prob), (w, names.sample_weight), (m, names.n_votes)):
+        if other is not None and other.size != y.size:
+            message = (
+                f"{names.y_true} and {name} must have the same length: {names.y_true} has "
+                f"{y.size} rows, {name} has {other.size}. Pass one value of each per row."
+            )
+            raise InputError(message)
+    refuse_misaligned(zip(indexes, names[:4], strict=True))
+    return Rows(y, p, w, m, names)
+
+
+def labels_of_votes(
+    y_true: npt.ArrayLike, n_votes: npt.ArrayLike | None = None, names: Names = DEFAULT_NAMES
+) -> tuple[npt.ArrayLike, npt.ArrayLike | None]:
+    """Take votes apart into labels and numbers of votes; leave other labels as they are."""
+    if not isinstance(y_true, Votes):
+        return y_true, n_votes
+    refuse_votes_twice(n_votes, names)
+    if y_true.n_classes != 2:
+        message = (
+            f"{names.y_true} must be votes of two classes: these are of {y_true.n_classes}. Choose "
+            f"one with {names.y_true}.binary({y_true.classes[0]!r:.60}), or use a metric of many "
+            "classes, such as top_label_smece or classwise_smece."
+        )
+        raise InputError(message)
+    return y_true.counts[:, 1] / y_true.totals, y_true.totals
+
+
+def refuse_votes_twice(n_votes: npt.ArrayLike | None, names: Names = DEFAULT_NAMES) -> None:
+    """Refuse a number of votes beside votes, which have one."""
+    if n_votes is not None:
+        message = f"leave {names.n_votes} out: {names.y_true} are votes, which know their number."
+        raise InputError(message)
+
+
+def all_valid(
+    p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None = None
+) -> bool:
+    """Whether every value keeps the rules; where not, `refuse` says which and why."""
+    # Written so that NaN, which fails every comparison, is invalid.
+    valid = p.min() >= 0 and p.max() <= 1 and y.min() >= 0 and y.max() <= 1
+    if w is not None:
+        valid = valid and bool((~is_bad_weight(w)).all())
+    if m is not None:
+        valid = valid and bool((~is_bad_vote(m)).all())
+    return bool(valid)
+
+
+def probabilities(values: npt.ArrayLike, name: str) -> Column:
+    """Check one column of probabilities, kind and values."""
+    array = column(labels_of_votes(values)[0], name)
+    _refuse_broken(array, name, UNIT)
+    return array
+
+
+def logits(values: npt.ArrayLike, name: str) -> Column:
+    """Check one column of logits, kind and values."""
+    array = column(values, name)
+    _refuse_broken(array, name, LOGIT)
+    return array
+
+
+def refuse(data: Rows) -> NoReturn:
+    """Raise for the first value that breaks a rule. The caller knows there is one."""
+    _refuse_broken(data.y_true, data.names.y_true, LABEL, data.names.from_logits)
+    _refuse_broken(data.y_prob, data.names.y_prob, UNIT, data.names.from_logits)
+    check_weights_and_votes(data)
+    refuse_changed()
+
+
+def refuse_changed() -> NoReturn:
+    """Raise because a value that broke a rule is not there any more."""
+    message = "the data changed while it was being read; try again on a copy of it."
+    raise InputError(message)
+
+
+def check_weights_and_votes(data: Rows) -> None:
+    """Refuse weights and numbers of votes that break a rule, where there are any."""
+    if data.sample_weight is not None:
+        _refuse_broken(data.sample_weight, data.names.sample_weight, WEIGHT)
+    if data.n_votes is not None:
+        _refuse_broken(data.n_votes, data.names.n_votes, VOTES)
+
+
+def refuse_no_weight(data: Rows) -> NoReturn:
+    """Raise because every weight is zero, which leaves no row to measure."""
+    refuse_zeros(data.names.sample_weight, data.y_prob.size)
+
+
+def refuse_zeros(name: str, rows: int) -> NoReturn:
+    """Raise because all weights of that name are zero."""
+    message = (
+        f"{name} must have a positive value somewhere: all {rows} are 0, which leaves no row. "
+        f"Leave {name} out to count every row once."
+    )
+    raise InputError(message)
+
+
+def refuse_soft_labels(data: Rows) -> NoReturn:
+    """Raise because an outcome metric was given labels other than 0 and 1."""
+    y, name = data.y_true, data.names.y_true
+    soft = (y != 0) & (y != 1)
+    if data.sample_weight is not None:
+        soft &= data.sample_weight > 0
+    message = (
+        f"{name} must be 0 or 1 for ece: {_found(y, soft, name)}. Use smece for labels that "
+        "are probabilities, or ece(..., threshold=0.5) to harden them on purpose."
+    )
+    raise InputError(message)
+
+
+def as_float64(part: Column) -> FloatArray:
+    """Give a contiguous float64 view of a block, copying it only where it is not one."""
+    return np.ascontiguousarray(part, dtype=np.float64)
+
+
+def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
+    if is_whole(n_votes):
+        return np.broadcast_to(column([n_votes], name), (size,))
+    return column(n_votes, name)
+
+
+def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.intp]:
+    """Give each row the number of its group, from 0; groups may be named by anything."""
+    numbers = numbered(groups, "groups")[1]
+    if numbers.size != data.y_true.size:
+        message = (
+            f"{data.names.y_true} and groups must have the same length: {data.names.y_true} has "
+            f"{data.y_true.size} rows, groups has {numbers.size}."
+        )
+        raise InputError(message)
+    return numbers
+
+
+def index_of(values: Any) -> Any:
+    """Give the pandas index of a column, or of the frame votes came in; None without one."""
+    return values.index if hasattr(values, "iloc") or isinstance(values, Votes) else None
+
+
+def refuse_misaligned_groups(groups: Any, **columns: Any) -> None:
+    """Refuse groups whose pandas index is another than that of the columns."""
+    refuse_misaligned((index_of(v), k) for k, v in {**columns, "groups": groups}.items())
+
+
+def refuse_misaligned(indexes: Iterable[tuple[Any, str]]) -> None:
+    """Refuse pandas columns whose indexes differ: their rows may not belong together."""
+    indexed = [(index, name) for index, name in indexes if index is not None]
+    for index, name in indexed[1:]:
+        first, first_name = indexed[0]
+        if not first.equals(index):
+            message = (
+                f"{first_name} and {name} must have the same pandas index: they differ, so "
+                f"their rows may not belong together. Align them (for instance {name} = "
+                f"{name}.loc[{first_name}.index]), or pass .to_numpy() to go by position."
+            )
+            raise InputError(message)
+
+
+def _refuse_broken(
+    array: Column,
+    name: str,
+    rules: tuple[Rule, ...],
+    from_logits: str = DEFAULT_NAMES.from_logits,
+) -> None:
+    for rule in rules:
+        broken = _where(array, rule.broken)
+        if broken is None:
+            continue
+        if rule is MISSING:
+            refuse_missing(broken, name)
+        count, first = int(broken.sum()), int(broken.argmax())
+        where = f", the first is {name}[{first}] = {float(array[first])!r}"
+        spread = Spread.of(array, from_logits)
+        raise InputError(rule.message(name, count, array.size, where, spread))
+
+
+def _where(
+    array: Column, rule: Callable[[FloatArray], npt.NDArray[np.bool_]]
+) -> npt.NDArray[np.bool_] | None:
+    """Mark the values for which a rule says so, block by block; None if there are none."""
+    marks = np.empty(array.size, dtype=bool)
+    for start in range(0, array.size, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        marks[part] = rule(as_float64(array[part]))
+    return marks if marks.any() else None
+
+
+def _found(array: Column, offending: npt.NDArray[np.bool_], name: str) -> str:
+    first = int(offending.argmax())
+    count = int(offending.sum())
+    return (
+        f"{count} of {array.size} values {'is' if count == 1 else 'are'} not, "
+        f"the first is {name}[{first}] = {float(array[first])!r}"
+    )

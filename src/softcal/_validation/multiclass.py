@@ -1,0 +1,182 @@
+"""The door for many classes: one row per item, one column per class, rows that sum to 1.
+
+As in `inputs`, kind and shape are looked at here and the values by whoever reads them; when one
+breaks a rule, `refuse` finds the first offender.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._parallel import in_order
+from softcal._validation import arrays, inputs
+from softcal._validation.inputs import DEFAULT_NAMES
+from softcal._validation.rules import DROP_OR_IMPUTE, SUM_TOLERANCE
+from softcal._validation.votes import Votes
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from softcal._validation.arrays import Column
+    from softcal._validation.inputs import FloatArray, Names, Rows
+
+    Result = TypeVar("Result")
+
+_ROWS_AT_ONCE = 1 << 16
+_NUMBERS_AT_ONCE = 1 << 17  # which the cache of a core holds
+
+
+class ClassRows(NamedTuple):
+    """Labels and predictions of the same shape (items, classes), their values not yet read.
+
+    Weights and numbers of votes, of which there are few, have been.
+    """
+
+    y_true: Column
+    y_prob: Column
+    sample_weight: Column | None
+    n_votes: Column | None
+    classes: tuple[Any, ...]
+    names: Names
+
+    def column(self, c: int) -> Rows:
+        """Give the rows of one class."""
+        y, p = self.y_true[:, c], self.y_prob[:, c]
+        return inputs.Rows(y, p, self.sample_weight, self.n_votes, self.names)
+
+    def check(self) -> None:
+        """Refuse values that break the rules."""
+        for _ in self.map_blocks(lambda _p, _y: None):
+            pass
+
+    def map_blocks(
+        self, work: Callable[[FloatArray, FloatArray], Result]
+    ) -> Iterator[tuple[slice, Result]]:
+        """Work on (p, y), both of shape (classes, rows), a bounded number of rows at a time."""
+        n, n_classes = self.y_prob.shape
+        size = max(1, min(_ROWS_AT_ONCE, _NUMBERS_AT_ONCE // n_classes))
+        parts = [slice(start, start + size) for start in range(0, n, size)]
+
+        def checked(part: slice) -> Result:
+            p, y = by_class(self.y_prob[part]), by_class(self.y_true[part])
+            if not (is_valid(p) and is_valid(y)):
+                refuse(self)
+            return work(p, y)
+
+        return zip(parts, in_order(checked, parts, at_most=len(parts)), strict=True)
+
+
+def class_rows(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    names: Names = DEFAULT_NAMES,
+) -> ClassRows:
+    """Check the kind and shape of labels and predictions of many classes."""
+    y, p = _matrix(y_true, names.y_true), _matrix(y_prob, names.y_prob)
+    if y.shape[1] != p.shape[1]:
+        message = (
+            f"{names.y_true} and {names.y_prob} must have the same classes: {names.y_true} has "
+            f"{y.shape[1]} columns, {names.y_prob} has {p.shape[1]}."
+        )
+        raise InputError(message)
+    inputs.refuse_misaligned(
+        (inputs.index_of(values), name)
+        for values, name in zip((y_true, y_prob, sample_weight, n_votes), names[:4], strict=True)
+    )
+    if isinstance(y_true, Votes):
+        inputs.refuse_votes_twice(n_votes, names)
+        n_votes = y_true.totals
+    one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # do the lengths fit?
+    inputs.check_weights_and_votes(one)
+    classes = _classes(y_true, y_prob, p.shape[1])
+    return ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
+
+
+def _matrix(values: Any, name: str) -> Column:
+    hint = (
+        f"Of two classes pass both, numpy.column_stack([1 - {name}, {name}]); if these are numbers "
+        f"of classes, numpy.eye(n_classes)[{name}]."
+    )
+    return arrays.matrix(values, name, hint)
+
+
+def _classes(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
+    """Name the classes as the labels do, else as the predictions do, else by number."""
+    labels = y_true.classes if isinstance(y_true, Votes) else arrays.column_names(y_true)
+    predictions = arrays.column_names(y_prob)
+    if labels is None or predictions is None:
+        return arrays.different_names(labels or predictions or range(size), size, "classes")
+    if set(labels) == set(predictions) and list(labels) != list(predictions):
+        message = (
+            "y_true and y_prob must have their classes in the same order: y_true starts with "
+            f"{labels[0]!r:.60}, y_prob with {predictions[0]!r:.60}. Reorder the columns."
+        )
+        raise InputError(message)
+    return arrays.different_names(labels, size, "classes")
+
+
+def by_class(block: Column) -> FloatArray:
+    """Turn a block of rows into one contiguous float64 row per class."""
+    return np.ascontiguousarray(block.T, dtype=np.float64)
+
+
+def is_valid(block: FloatArray) -> bool:
+    """Whether a block (classes, rows) holds probabilities that sum to 1 for each row."""
+    # Written so that NaN, which fails every comparison, is invalid.
+    inside = block.min() >= 0 and block.max() <= 1
+    return bool(inside and (np.abs(block.sum(axis=0) - 1) <= SUM_TOLERANCE).all())
+
+
+def refuse(data: ClassRows) -> NoReturn:
+    """Raise for the first value that breaks a rule. The caller knows there is one."""
+    for array, name in ((data.y_true, data.names.y_true), (data.y_prob, data.names.y_prob)):
+        _refuse_values(array, name)
+        _refuse_sums(array, name)
+    inputs.refuse(data.column(0))
+
+
+def _refuse_values(array: Column, name: str) -> None:
+    bad, first, missing = 0, (0, 0), False
+    for start in range(0, array.shape[0], _ROWS_AT_ONCE):
+        block = np.asarray(array[start : start + _ROWS_AT_ONCE], dtype=np.float64)
+        outside = ~((block >= 0) & (block <= 1))
+        if outside.any() and not bad:
+            row, column = divmod(int(outside.argmax()), outside.shape[1])
+            first, missing = (start + row, column), bool(np.isnan(block[row, column]))
+        bad += int(outside.sum())
+    if not bad:
+        return
+    found = f"{bad} of {array.size} are not, the first is {name}[{first[0]}, {first[1]}]"
+    if missing:
+        message = f"{name} must hold numbers in [0, 1]: {found}, which is missing. {DROP_OR_IMPUTE}"
+    else:
+        message = (
+            f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. If these are logits, "
+            "take the softmax of each row; if counts of votes, give them as such (softcal.Votes, "
+            "--vote-columns)."
+        )
+    raise InputError(message)
+
+
+def _refuse_sums(array: Column, name: str) -> None:
+    sums = np.empty(array.shape[0])
+    for start in range(0, sums.size, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        sums[part] = by_class(array[part]).sum(axis=0)
+    # A little stricter, since whoever found a row broken may have added it up in another order.
+    off = ~(np.abs(sums - 1) <= SUM_TOLERANCE - 1e-12)
+    if off.any():
+        row = int(off.argmax())
+        message = (
+            f"rows of {name} must sum to 1 within {SUM_TOLERANCE:g}: {off.sum()} of {off.size} do "
+            f"not, the first is {name}[{row}], which sums to {sums[row]:.7g}. If this is "
+            "rounding, divide each row by its sum; if the classes do not exclude each other, score "
+            "each on its own."
+        )
+        raise InputError(message)

@@ -1,0 +1,407 @@
+"""`Votes`: counts of votes as a label that knows its number of votes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._validation import arrays
+from softcal._validation.rules import LARGEST_VOTES
+from softcal.exceptions import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Ballots(NamedTuple):
+    """The votes one by one, by numbers, and the names these stand for.
+
+    The names of workers are empty where nobody says whose the votes are.
+    """
+
+    item: npt.NDArray[np.intp]
+    label: npt.NDArray[np.intp]
+    worker: npt.NDArray[np.intp]
+    items: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    workers: tuple[Any, ...]
+
+
+def read_ballots(
+    frame: Any,
+    *,
+    item: str,
+    label: str,
+    worker: str | None,
+    classes: Sequence[Any] | None,
+    allow_repeated: bool,
+) -> Ballots:
+    """Read the columns of a table of votes; see `Votes.from_long`."""
+    names = [item, label] if worker is None else [item, label, worker]
+    columns = {name: arrays.numbered(_taken(frame, name), name) for name in names}
+    _refuse_other_lengths({name: numbers.size for name, (_, numbers) in columns.items()})
+    items, item_number = columns[item]
+    own, label_number = _in_order(*columns[label], classes, label)
+    if len(own) < 2:
+        message = (
+            f"{label} must have two or more classes: every vote is for {own[0]!r:.60}. "
+            "Give all of them with classes=."
+        )
+        raise InputError(message)
+    workers: list[Any] = []
+    worker_number = np.zeros_like(item_number)
+    if worker is not None:
+        workers, worker_number = columns[worker]
+        if not allow_repeated:
+            _refuse_second_votes(item_number, items, worker_number, workers)
+    return Ballots(item_number, label_number, worker_number, tuple(items), own, tuple(workers))
+
+
+def _taken(frame: Any, name: str) -> Any:
+    # What can be collected holds no columns yet, and asking for their names may cost much.
+    names = None if hasattr(frame, "collect") else arrays.column_names(frame)
+    if names is None:
+        message = (
+            "frame must be a pandas, Polars or Arrow table or a dict of columns: got "
+            f"{type(frame).__name__}. Collect or load it first."
+        )
+        raise InputTypeError(message)
+    if name not in names:
+        message = f"frame has no column {name!r:.60}. Its columns are: {arrays.listed(names)}."
+        raise InputError(message)
+    return frame[name]
+
+
+def _refuse_other_lengths(sizes: dict[str, int]) -> None:
+    (first, n), *others = sizes.items()
+    for name, size in others:
+        if size != n:
+            message = (
+                f"{first} and {name} must have the same length: {first} has {n} rows, {name} has "
+                f"{size}. Pass one value of each per vote."
+            )
+            raise InputError(message)
+
+
+def _in_order(
+    found: list[Any], numbers: npt.NDArray[np.intp], classes: Sequence[Any] | None, name: str
+) -> tuple[tuple[Any, ...], npt.NDArray[np.intp]]:
+    """Give the classes in the caller's order, and the rows' numbers in it."""
+    if classes is None:
+        return tuple(found), numbers
+    wanted = arrays.different_names(classes, len(classes), "classes")
+    place = {key: k for k, key in enumerate(wanted)}
+    unknown = [key for key in found if key not in place]
+    if unknown:
+        message = (
+            f"{name} must be one of classes: {len(unknown)} names are not, the first is "
+            f"{unknown[0]!r:.60}. The classes are {arrays.listed(wanted)}."
+        )
+        raise InputError(message)
+    return wanted, np.array([place[key] for key in found], dtype=np.intp)[numbers]
+
+
+def _refuse_second_votes(
+    item: npt.NDArray[np.intp],
+    items: list[Any],
+    worker: npt.NDArray[np.intp],
+    workers: list[Any],
+) -> None:
+    pair = item * len(workers) + worker
+    _, first, count = np.unique(pair, return_index=True, return_counts=True)
+    again = count > 1
+    if again.any():
+        row = int(first[again].min())
+        message = (
+            f"a worker must have one vote on an item: {again.sum()} pairs have more, the first is "
+            f"worker {workers[worker[row]]!r:.60} on item {items[item[row]]!r:.60}. Drop the "
+            "repeats, or pass allow_repeated=True to count each as a vote."
+        )
+        raise InputError(message)
+
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Votes:
+    r"""Votes of several people on each item, to be used wherever `y_true` is asked for.
+
+    The label of item i and class c is the share \(k_{ic} / m_i\) of its votes; the number of
+    votes \(m_i\) may differ from item to item, and goes into every interval. Metrics of one
+    probability take votes of two classes and use the share of the **second**; `binary` chooses
+    another.
+
+    Parameters
+    ----------
+    counts : array-like of shape (items, classes)
+        How many votes each class got: whole numbers, at least one vote per item.
+    classes : sequence, optional
+        Names of the classes: by default those of the table's columns, or 0, 1, ...
+    items : sequence, optional
+        Names of the items, for `for_items`.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If a count is negative or no whole number, or an item has no vote.
+
+    Examples
+    --------
+    >>> votes = Votes([[3, 1], [0, 2]], classes=["benign", "malignant"])
+    >>> votes
+    Votes(items=2, classes=('benign', 'malignant'), votes=6)
+    >>> votes.shares
+    array([[0.75, 0.25],
+           [0.  , 1.  ]])
+    >>> from softcal import smece
+    >>> smece(votes, [0.25, 0.5])
+    0.25
+    """
+
+    counts: IntArray
+    classes: tuple[Any, ...]
+    items: tuple[Any, ...] | None
+    ballots: Ballots | None
+    index: Any  # of the pandas frame the counts came in, so that rows are never mixed up
+
+    def __init__(
+        self,
+        counts: npt.ArrayLike,
+        *,
+        classes: Sequence[Any] | None = None,
+        items: Sequence[Any] | None = None,
+    ) -> None:
+        hint = "Count the votes for every class, for two numpy.column_stack([no, yes])."
+        own = _checked(arrays.matrix(counts, "counts", hint))
+        if classes is None:
+            classes = arrays.column_names(counts) or range(own.shape[1])
+        own.setflags(write=False)
+        _keep(
+            self,
+            counts=own,
+            classes=arrays.different_names(classes, own.shape[1], "classes"),
+            items=None if items is None else arrays.different_names(items, own.shape[0], "items"),
+            ballots=None,
+            index=getattr(counts, "index", None) if hasattr(counts, "iloc") else None,
+        )
+
+    @classmethod
+    def from_long(
+        cls,
+        frame: Any,
+        *,
+        item: str,
+        label: str,
+        worker: str | None = None,
+        classes: Sequence[Any] | None = None,
+        allow_repeated: bool = False,
+    ) -> Votes:
+        """Count votes listed one per row: which item, whose vote, for which class.
+
+        Items are put in the order of their names, and classes too unless `classes` gives theirs.
+        With the worker's column the votes themselves are kept, and `dawid_skene` can use them.
+
+        Parameters
+        ----------
+        frame : pandas, Polars or Arrow table, or dict of columns
+            One vote per row.
+        item, label, worker : str
+            Names of the columns.
+        classes : sequence, optional
+            All classes in the order you want them, whether or not somebody voted for each.
+        allow_repeated : bool
+            Whether a worker may have several votes on an item. Each then counts as an independent
+            vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
+            because most are duplicated rows. Without `worker`, repeats cannot be detected.
+
+        Examples
+        --------
+        >>> votes = Votes.from_long(
+        ...     {"text": ["a", "a", "b"], "who": [7, 8, 7], "says": ["no", "yes", "yes"]},
+        ...     item="text", worker="who", label="says",
+        ... )
+        >>> votes.items, votes.classes, votes.counts.tolist()
+        (('a', 'b'), ('no', 'yes'), [[1, 1], [0, 1]])
+        """
+        found = read_ballots(
+            frame,
+            item=item,
+            label=label,
+            worker=worker,
+            classes=classes,
+            allow_repeated=allow_repeated,
+        )
+        n_items, n_classes = len(found.items), len(found.classes)
+        cell = found.item * n_classes + found.label
+        counts = np.bincount(cell, minlength=n_items * n_classes).astype(np.int64)
+        votes = cls(counts.reshape(n_items, n_classes), classes=found.classes, items=found.items)
+        if worker is not None:
+            _keep(votes, ballots=found)
+        return votes
+
+    # What is in it
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return int(self.counts.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return int(self.counts.shape[1])
+
+    @property
+    def totals(self) -> IntArray:
+        """The number of votes on each item."""
+        totals: IntArray = self.counts.sum(axis=1)
+        return totals
+
+    @property
+    def shares(self) -> FloatArray:
+        """The share of each item's votes each class got; rows sum to 1."""
+        shares: FloatArray = self.counts / self.totals[:, None]
+        return shares
+
+    def __len__(self) -> int:
+        return self.n_items
+
+    def __repr__(self) -> str:
+        votes = int(self.counts.sum())
+        names = arrays.listed(self.classes)
+        return f"Votes(items={self.n_items}, classes=({names}), votes={votes})"
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, *, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        """Let NumPy, and whatever takes an array of labels, see the shares."""
+        return np.array(self.shares, dtype=dtype)
+
+    # Labels made of votes
+
+    def binary(self, positive: Any) -> Votes:
+        """Give the votes for one class against those for all others together.
+
+        Examples
+        --------
+        >>> votes = Votes([[1, 2, 0], [0, 1, 3]], classes=["hate", "offensive", "neither"])
+        >>> votes.binary("hate").counts.tolist()
+        [[2, 1], [4, 0]]
+        """
+        if positive not in self.classes:
+            known = arrays.listed(self.classes)
+            message = f"there is no class {positive!r:.60}: the classes are {known}."
+            raise InputError(message)
+        k = self.classes.index(positive)
+        own = self.counts[:, k]
+        classes = (f"not {positive}", positive)
+        votes = Votes(np.column_stack([self.totals - own, own]), classes=classes)
+        ballots = self.ballots
+        if ballots is not None:
+            label = (ballots.label == k).astype(np.intp)
+            ballots = ballots._replace(label=label, classes=classes)
+        _keep(votes, items=self.items, ballots=ballots, index=self.index)
+        return votes
+
+    def for_items(self, items: npt.ArrayLike) -> Votes:
+        """Give the votes on these items, by their names, in this order.
+
+        The way to put votes beside a table of predictions, whose order is another. Single votes
+        are not kept: run `dawid_skene` before.
+
+        Examples
+        --------
+        >>> votes = Votes([[3, 1], [0, 2]], items=["x", "y"])
+        >>> votes.for_items(["y", "x"]).counts.tolist()
+        [[0, 2], [3, 1]]
+        """
+        if self.items is None:
+            message = "these votes have no names of items: give them as Votes(counts, items=...)."
+            raise InputError(message)
+        place = {name: k for k, name in enumerate(self.items)}
+        names, numbers = arrays.numbered(items, "items")
+        unknown = [name for name in names if name not in place]
+        if unknown:
+            message = (
+                f"items must have votes: {len(unknown)} of {len(names)} names have none, the first "
+                f"is {unknown[0]!r:.60}. Leave those rows out."
+            )
+            raise InputError(message)
+        rows = np.array([place[name] for name in names])[numbers]
+        votes = Votes(self.counts[rows], classes=self.classes)
+        _keep(votes, items=tuple(names[k] for k in numbers))
+        return votes
+
+    def majority(self) -> npt.NDArray[np.intp]:
+        """Give the column of the class with most votes; of tied classes, the first.
+
+        This throws away what the votes know; `tied` says where the rule decided.
+
+        Examples
+        --------
+        >>> Votes([[1, 3], [2, 2]]).majority()
+        array([1, 0])
+        """
+        column: npt.NDArray[np.intp] = self.counts.argmax(axis=1)
+        return column
+
+    @property
+    def tied(self) -> npt.NDArray[np.bool_]:
+        """Where two or more classes share the most votes."""
+        most = self.counts.max(axis=1, keepdims=True)
+        tied: npt.NDArray[np.bool_] = (self.counts == most).sum(axis=1) > 1
+        return tied
+
+    def smoothed(self, pseudo_votes: float) -> FloatArray:
+        r"""Give shares drawn towards even ones: as if each class had some votes more.
+
+        \[ \frac{k_{ic} + a}{m_i + C a} \]
+
+        the mean of the posterior under a Dirichlet prior of a for each of the C classes. No share
+        is then 0, but the shares are biased, and errors measured against them as well.
+
+        Examples
+        --------
+        >>> Votes([[3, 1], [0, 2]]).smoothed(1).round(3)
+        array([[0.667, 0.333],
+               [0.25 , 0.75 ]])
+        """
+        if not isinstance(pseudo_votes, Real) or not 0 < pseudo_votes < LARGEST_VOTES:
+            message = f"pseudo_votes must be above 0 and finite: got {pseudo_votes!r:.60}."
+            raise InputError(message)
+        more = self.counts + np.float64(pseudo_votes)
+        shares: FloatArray = more / more.sum(axis=1, keepdims=True)
+        return shares
+
+
+def _keep(votes: Votes, **fields: Any) -> None:
+    """Set what frozen votes hold, while they are being made."""
+    for name, value in fields.items():
+        object.__setattr__(votes, name, value)
+
+
+def _checked(counts: arrays.Column) -> IntArray:
+    numbers = counts.astype(np.float64)
+    bad = ~((numbers >= 0) & (numbers < LARGEST_VOTES) & (numbers == np.floor(numbers)))
+    if bad.any():
+        row, column = divmod(int(bad.argmax()), bad.shape[1])
+        message = (
+            f"counts must be whole numbers of 0 or more: {bad.sum()} of {bad.size} are not, the "
+            f"first is counts[{row}, {column}] = {float(numbers[row, column])!r}. If these are "
+            "shares of votes, give them as such (y_true, --label-columns)."
+        )
+        raise InputError(message)
+    without = ~counts.any(axis=1)
+    if without.any():
+        message = (
+            f"every item must have a vote: {without.sum()} of {without.size} have none, the first "
+            f"is counts[{without.argmax()}]. Leave those items out, here and in the predictions."
+        )
+        raise InputError(message)
+    return counts.astype(np.int64)

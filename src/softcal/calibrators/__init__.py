@@ -1,0 +1,1 @@
+"""Calibrators fitted to soft labels."""

@@ -1,0 +1,224 @@
+"""What all calibration maps share: fitting data and saved numbers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._validation import inputs
+from softcal._validation.arrays import column, to_array
+from softcal._validation.inputs import DEFAULT_NAMES, FloatArray, Names
+from softcal._validation.rules import SUM_TOLERANCE
+from softcal.exceptions import InputError
+
+
+class Data(NamedTuple):
+    """Predictions and labels, both of shape (n,) or both of shape (n, C), and weights."""
+
+    p: FloatArray
+    y: FloatArray
+    w: FloatArray
+    logits: bool = False  # whether that is what p holds
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, divided by their sum."""
+        shares: FloatArray = self.w / self.w.sum()
+        return shares
+
+
+def fitting_data(
+    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    names: Names = DEFAULT_NAMES,
+    *,
+    logits: bool = False,
+) -> Data:
+    """Check what a map is to be fitted on; two dimensions are classes."""
+    if _matrix(y_prob) is not None:
+        return _of_classes(y_prob, y_true, sample_weight, names, logits=logits)
+    rows = inputs.rows(y_true, y_prob, sample_weight, names=names)
+    p, y = inputs.as_float64(rows.y_prob), inputs.as_float64(rows.y_true)
+    w = None if rows.sample_weight is None else inputs.as_float64(rows.sample_weight)
+    if logits:
+        inputs.logits(p, names.y_prob)
+        rows = rows._replace(y_prob=np.zeros(p.size))  # the other columns follow the same rules
+    if not inputs.all_valid(inputs.as_float64(rows.y_prob), y, w):
+        inputs.refuse(rows)
+    if w is None:
+        return Data(p, y, np.ones(p.size), logits)
+    if not w.any():
+        inputs.refuse_no_weight(rows)
+    return _weighted(p, y, w, logits=logits)
+
+
+def predictions(y_prob: npt.ArrayLike, name: str = "y_prob", *, logits: bool = False) -> FloatArray:
+    """Check predictions of shape (n,), or of shape (n, C) with rows that sum to 1; or logits."""
+    matrix = _matrix(y_prob)
+    read = inputs.logits if logits else inputs.probabilities
+    if matrix is None:
+        return inputs.as_float64(read(y_prob, name))
+    if matrix.shape[1] < 2:
+        message = (
+            f"{name} must be one column, or one column per class, at least two: it has shape "
+            f"{matrix.shape}. Pass that column itself (of an array, {name}.ravel())."
+        )
+        raise InputError(message)
+    classes: FloatArray = inputs.as_float64(read(matrix.ravel(), name)).reshape(matrix.shape)
+    if logits:
+        return classes
+    off = np.abs(classes.sum(axis=1) - 1) > SUM_TOLERANCE
+    if off.any():
+        first = int(off.argmax())
+        message = (
+            f"each row of {name} must sum to 1: {off.sum()} of {off.size} do not, the first is "
+            f"row {first}, which sums to {float(classes[first].sum()):.6g}. Divide each row by its "
+            "sum, if the classes exclude each other."
+        )
+        raise InputError(message)
+    return classes
+
+
+def _matrix(values: npt.ArrayLike) -> npt.NDArray[Any] | None:
+    """Give what has two dimensions as an array; the door looks at everything else."""
+    if isinstance(values, np.ma.MaskedArray):
+        return values if values.ndim == 2 else None  # the door refuses what is masked
+    try:
+        array = np.asarray(values.detach() if hasattr(values, "detach") else values)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return array if array.ndim == 2 else None
+
+
+def _of_classes(
+    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    names: Names,
+    *,
+    logits: bool,
+) -> Data:
+    p, labels = predictions(y_prob, names.y_prob, logits=logits), _matrix(y_true)
+    if labels is None or labels.shape != p.shape:
+        found = to_array(y_true, names.y_true).shape
+        message = (
+            f"{names.y_true} must give each class its share, as {names.y_prob} does: it has shape "
+            f"{found}, not {p.shape}. Of class numbers make "
+            f"numpy.eye({p.shape[1]})[{names.y_true}]."
+        )
+        raise InputError(message)
+    y = predictions(y_true, names.y_true)
+    # Weights, and pandas' indexes, go through the door beside the first class.
+    first = _first(y_prob, p), _first(y_true, y)
+    one = fitting_data(*first, sample_weight, names, logits=logits)
+    if sample_weight is None:
+        return Data(p, y, one.w, logits)
+    w = inputs.as_float64(column(sample_weight, names.sample_weight))
+    return _weighted(p, y, w, logits=logits)
+
+
+def _first(values: Any, checked: FloatArray) -> npt.ArrayLike:
+    first: npt.ArrayLike = values.iloc[:, 0] if hasattr(values, "iloc") else checked[:, 0]
+    return first
+
+
+def _weighted(p: FloatArray, y: FloatArray, w: FloatArray, *, logits: bool) -> Data:
+    present = w > 0
+    return Data(p[present], y[present], w[present], logits)
+
+
+FORMAT = "softcal.calibrator"
+SCHEMA = 2
+
+_LARGEST = 1e100  # a parameter of a saved map beyond this is damage
+
+
+class CalibrationMap(ABC):
+    """A fitted map from predictions to calibrated predictions: a frozen handful of numbers."""
+
+    method: ClassVar[str]
+    dimensions: ClassVar[tuple[int, ...]] = (1,)  # of the predictions it takes
+
+    @property
+    def n_classes(self) -> int | None:
+        """How many classes it was fitted on, where that matters."""
+        return None
+
+    @property
+    def takes_logits(self) -> bool:
+        """Whether it takes logits instead of probabilities."""
+        return False
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, data: Data) -> Self:
+        """Fit the map to data that came through the door."""
+
+    @abstractmethod
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Map predictions that came through the door."""
+
+    def predict(self, y_prob: npt.ArrayLike) -> FloatArray:
+        """Return calibrated probabilities, in the shape of the predictions, or logits, given."""
+        p = predictions(y_prob, logits=self.takes_logits)
+        self.refuse_other_dimensions(p)
+        if self.n_classes not in (None, p.shape[-1]):
+            message = (
+                f"this {self.method} calibrator was fitted on {self.n_classes} classes: y_prob has "
+                f"{p.shape[-1]}."
+            )
+            raise InputError(message)
+        return self.apply(p)
+
+    @classmethod
+    def refuse_other_dimensions(cls, p: FloatArray) -> None:
+        """Refuse class probabilities where one column is meant, or the other way round."""
+        if p.ndim not in cls.dimensions:
+            wanted = "one column" if cls.dimensions == (1,) else "one column per class"
+            message = f"{cls.method} calibration takes {wanted}: y_prob has shape {p.shape}."
+            raise InputError(message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the map as plain data, ready for JSON; `softcal.load_calibrator` reads it."""
+        return {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "method": self.method,
+            "parameters": {
+                field.name: _plain(getattr(self, field.name))
+                for field in fields(self)  # type: ignore[arg-type]
+            },
+        }
+
+    @classmethod
+    @abstractmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Make the map of saved parameters, trusting nothing."""
+
+
+def _plain(value: Any) -> Any:
+    return value.to_dict() if hasattr(value, "to_dict") else np.asarray(value).tolist()
+
+
+def saved_numbers(parameters: dict[str, Any], name: str, dimensions: int) -> FloatArray:
+    """Read one saved parameter: a number, a list of them, or a list of equally long lists."""
+    values = np.array(parameters[name], dtype=object)
+    flat = values.ravel().tolist()
+    good = values.ndim == dimensions and all(type(value) in (int, float) for value in flat)
+    if not (good and flat and all(-_LARGEST <= value <= _LARGEST for value in flat)):
+        kind = ("a finite number", "a list of finite numbers", "rows of finite numbers")[dimensions]
+        message = f"a saved calibrator's {name!r} must be {kind}."
+        raise InputError(message)
+    return values.astype(np.float64)
+
+
+def refuse_unless(rule: bool, text: str) -> None:  # noqa: FBT001
+    """Refuse a saved map that no fit can have made."""
+    if not rule:
+        message = f"a saved calibrator's {text}: the file is damaged, or made by something else."
+        raise InputError(message)

@@ -1,0 +1,314 @@
+"""Classifiers for soft labels, with scikit-learn's interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from softcal._validation import inputs
+from softcal._validation.arrays import column
+from softcal._validation.inputs import Names
+from softcal.calibrators.base import fitting_data, predictions
+from softcal.calibrators.loading import MAPS
+from softcal.calibrators.preview import split_folds
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.calibrators.base import CalibrationMap
+
+
+class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Train a binary scikit-learn classifier on labels that are probabilities.
+
+    scikit-learn's classifiers refuse such labels. A row with label y is the same to a weighted loss
+    as that row twice: once with class 1 and weight y, once with class 0 and weight 1 - y,
+
+    \[ \ell(y, p) = y \, \ell(1, p) + (1 - y) \, \ell(0, p) , \]
+
+    and that is what the classifier is given; so log loss becomes soft cross-entropy. Rows of weight
+    0 are left out: with labels 0 and 1 it is the classifier itself.
+
+    With it, `cross_val_score` and `GridSearchCV` work with soft labels, scored by
+    `make_scorer(softcal.smece, response_method="predict_proba", greater_is_better=False)`.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        One whose `fit` takes `sample_weight`, with `predict_proba` to be scored. Of a pipeline the
+        last step gets the weights; the others see both halves of every row.
+
+    Attributes
+    ----------
+    estimator_ : scikit-learn classifier
+        The fitted copy.
+    classes_ : ndarray
+        0 and 1: `predict_proba(X)[:, 1]` is the predicted probability.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.25, 0.5, 0.75]
+    >>> model = SoftLabelClassifier(LogisticRegression(C=1e6)).fit(X, y)
+    >>> model.predict_proba(X)[:, 1].round(3)
+    array([0.25, 0.5 , 0.75])
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> SoftLabelClassifier:
+        """Fit a copy of the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            As the classifier takes it.
+        y : array-like of shape (n,)
+            Labels in [0, 1].
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        SoftLabelClassifier
+            Itself.
+        """
+        check_consistent_length(X, y)
+        label = inputs.as_float64(inputs.probabilities(y, "y"))
+        weight = (
+            np.ones(label.size) if sample_weight is None else _weights(sample_weight, label.size)
+        )
+        # Both halves of a row stand side by side, so that the order of the rows stays theirs.
+        halves = np.stack((weight * (1 - label), weight * label), axis=1)
+        self.estimator_ = trained_on_shares(self.estimator, X, halves)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+        """Give the probability of class 0 and of class 1, one column each."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """Give the class the classifier holds more probable, 0 or 1."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+
+def trained_on_shares(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    shares: inputs.FloatArray,
+    which: str = "these rows",
+    remedy: str = "Add rows of another.",
+) -> Any:
+    """Fit a copy of a classifier to rows that enter once per class, weighted by its share of them.
+
+    Which rows they are, and what to do when all are of one class, is for the message.
+
+    Raises
+    ------
+    InputError
+        If the classifier takes no weights, and they are not all 1; or if it refuses labels of one
+        class only, and there are no others.
+    """
+    row, class_ = np.nonzero(shares)
+    weight = shares[row, class_]
+    name = _weight_name(estimator)
+    if name is None and not (weight == 1).all():
+        message = (
+            f"{type(estimator).__name__} must take sample_weight to be trained on soft labels: its "
+            "fit does not. Use a classifier that does, or train it on hard labels."
+        )
+        raise InputError(message)
+    weights = {} if name is None else {name: weight}
+    try:
+        return clone(estimator).fit(take_rows(X, row), class_, **weights)
+    except ValueError as error:
+        seen = np.unique(class_).tolist()
+        if len(seen) > 1:
+            raise
+        message = (
+            f"{type(estimator).__name__} must be trained on labels of two classes or more: of "
+            f"{which} they are {seen}. {remedy}"
+        )
+        raise InputError(message) from error
+
+
+def _weight_name(estimator: Any) -> str | None:
+    """Find what the weights are called; a pipeline passes them to its last step by name."""
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        name = _weight_name(last)
+        return None if name is None else f"{step}__{name}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def _weights(sample_weight: npt.ArrayLike, size: int) -> inputs.FloatArray:
+    rows = inputs.rows(np.zeros(size), np.zeros(size), sample_weight)
+    weight = inputs.as_float64(np.asarray(rows.sample_weight))
+    if not inputs.all_valid(np.zeros(1), np.zeros(1), weight):
+        inputs.refuse(rows)
+    return weight
+
+
+class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Train any classifier on soft labels, and calibrate it on predictions it did not train on.
+
+    The classifier is trained as by `SoftLabelClassifier`, on any number of classes: each row enters
+    once per class, weighted by the label's share of it. The map is fitted on out-of-fold
+    predictions against the soft labels, and the classifier once more on all rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `predict_proba`, and `sample_weight` in `fit` unless all labels are 0 or 1. A fitted
+        one in scikit-learn's `FrozenEstimator` is only calibrated: then give rows it was not
+        trained on.
+    method : str, default "temperature"
+        temperature, platt, beta, histogram or isotonic for one column of labels; temperature,
+        vector or dirichlet for one column per class.
+    cv : int, default 5
+        How many split_folds.
+    random_state : int, default 0
+        Rows are dealt into split_folds at random, the same way for the same number.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted on all rows.
+    calibrator_ : CalibrationMap
+        With `to_dict()`; `softcal.load_calibrator` reads it.
+    classes_ : ndarray
+        Of a frozen estimator its own; otherwise 0, 1, ... in the order of the columns of labels.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
+    >>> y = [0.1, 0.4, 0.6, 0.9] * 5
+    >>> model = SoftCalibratedClassifier(LogisticRegression()).fit(X, y)
+    >>> model.predict_proba([[0.0], [3.0]])[:, 1].round(1)
+    array([0.1, 0.9])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        method: str = "temperature",
+        cv: int = 5,
+        random_state: int | None = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: N803
+        """Fit classifier and map.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, n_features)
+            Whatever the classifier takes.
+        y : array-like of shape (n,) or (n, n_classes)
+            Soft labels: the probability of the second class, or of each class.
+        sample_weight : array-like of shape (n,), optional
+            Weights of rows.
+        """
+        labels = predictions(y, "y")
+        method = _method(self.method, labels)
+        names = Names(y_true="y", y_prob="y")
+        fitting_data(labels, labels, sample_weight, names)  # refuses bad weights before the work
+        check_consistent_length(X, labels)
+        self._labels_are_classes = labels.ndim == 2
+        shares = labels if labels.ndim == 2 else np.column_stack([1 - labels, labels])
+        if sample_weight is not None:
+            weight = inputs.as_float64(column(sample_weight, "sample_weight"))
+            shares = shares * weight[:, None]
+        if isinstance(self.estimator, FrozenEstimator):
+            self.estimator_, self.classes_ = self.estimator, np.asarray(self.estimator.classes_)
+            _refuse_other_classes(self.classes_, shares.shape[1])
+            before = self._uncalibrated(self.estimator_, X)
+        else:
+            self.classes_ = np.arange(shares.shape[1])
+            before = self._out_of_fold(X, shares)
+            self.estimator_ = trained_on_shares(self.estimator, X, shares)
+        self.calibrator_: CalibrationMap = method.fit(fitting_data(before, labels, sample_weight))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Give calibrated class probabilities, of shape (n, n_classes)."""
+        check_is_fitted(self)
+        q = self.calibrator_.predict(self._uncalibrated(self.estimator_, X))
+        return q if q.ndim == 2 else np.column_stack([1 - q, q])
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """Give the most likely class."""
+        check_is_fitted(self)
+        classes: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return classes
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+    def _out_of_fold(self, X: Any, shares: FloatArray) -> FloatArray:  # noqa: N803
+        n, n_classes = shares.shape
+        found = np.empty((n, n_classes) if self._labels_are_classes else n)
+        dealt = split_folds(n, self.cv, self.random_state)
+        for number, (fit_on, held_out) in enumerate(dealt, 1):
+            model = trained_on_shares(
+                self.estimator,
+                take_rows(X, fit_on),
+                shares[fit_on],
+                f"the rows outside fold {number} of {self.cv}",
+                "Add rows of another, or try another cv or random_state.",
+            )
+            found[held_out] = self._uncalibrated(model, take_rows(X, held_out))
+        return found
+
+    def _uncalibrated(self, model: Any, X: Any) -> FloatArray:  # noqa: N803
+        """Give what a classifier says, 0 for a class it has not seen; one column for one label."""
+        said = model.predict_proba(X)
+        p = np.zeros((said.shape[0], self.classes_.size))
+        p[:, np.searchsorted(self.classes_, model.classes_)] = said
+        return p if self._labels_are_classes else p[:, 1]
+
+
+def _method(name: str, labels: FloatArray) -> type[CalibrationMap]:
+    known = [method for method, map_ in MAPS.items() if labels.ndim in map_.dimensions]
+    if name not in known:
+        shape = "one column per class" if labels.ndim == 2 else "one column"
+        message = (
+            f"method must be one of {', '.join(known)} for labels of {shape}: got {name!r:.60}."
+        )
+        raise InputError(message)
+    return MAPS[name]
+
+
+def _refuse_other_classes(classes: npt.NDArray[Any], n_labels: int) -> None:
+    if classes.size != n_labels:
+        message = (
+            f"y must have one column per class of the frozen estimator, which has {classes.size}: "
+            f"it stands for {n_labels}."
+        )
+        raise InputError(message)

@@ -1,0 +1,240 @@
+"""A calibrator applied to a file: its columns as they were, and calibrated ones beside them.
+
+Batch by batch, so that memory stays bounded; the new file appears when it is whole.
+"""
+
+from __future__ import annotations
+
+import csv
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from softcal._io import readable, written_whole
+from softcal.exceptions import InputError, InputTypeError
+from softcal.sources.columns import Wanted, refuse_unknown
+from softcal.sources.files import (
+    MARKS,
+    number_hint,
+    refuse_other_file,
+    refuse_overwriting,
+    separator_hint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.calibrators.base import CalibrationMap
+
+_PARQUET = {".parquet", ".pq"}
+_ROWS_AT_ONCE = 1 << 16
+_BYTE_ORDER_MARK = "\ufeff"  # with which spreadsheets start a file of UTF-8
+
+SUFFIX = "_calibrated"
+
+T = TypeVar("T")
+
+
+def write_calibrated(
+    calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path
+) -> int:
+    """Write a copy of a file with a column `NAME_calibrated` for each column named.
+
+    Text to text keeps every byte of the rows and adds cells at their ends; Parquet to Parquet keeps
+    schema, metadata and values. From the one to the other goes through Arrow.
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or written, a column is absent, or a new one is there already.
+    """
+    for path in (source, target):
+        if path.suffix.lower() not in {*MARKS, *_PARQUET}:
+            message = (
+                f"cannot tell the format of {path.name!r}: the name must end in .csv, .tsv or "
+                ".parquet."
+            )
+            raise InputError(message)
+    refuse_overwriting(target, source)
+    same_text = source.suffix.lower() == target.suffix.lower() and _is_text(source)
+    with readable(source):
+        refuse_other_file(source)
+    with written_whole(target) as beside:
+        return (_text if same_text else _arrow)(calibrator, source, columns, beside)
+
+
+def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
+    """Walk through what is read, so that its troubles are told from those of what is written."""
+    with readable(source) as unchanged:
+        try:
+            yield from rows
+        except csv.Error as error:
+            message = f"cannot read {source}: {error}"
+            raise InputError(message) from error
+        unchanged()
+
+
+def _is_text(path: Path) -> bool:
+    return path.suffix.lower() in MARKS
+
+
+def _calibrated(
+    calibrator: CalibrationMap, columns: Sequence[str], parts: Sequence[Any], first_row: int
+) -> FloatArray:
+    """Map one batch; of one column or of one per class."""
+    given = np.column_stack(parts) if len(parts) > 1 else parts[0]
+    try:
+        found = calibrator.predict(given)
+    except (InputError, InputTypeError) as error:
+        message = f"{', '.join(columns)}, in the batch from row {first_row + 1}: {error}"
+        raise type(error)(message) from error
+    return found.reshape(len(found), -1)
+
+
+def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) -> None:
+    hint = separator_hint(present, MARKS[path.suffix.lower()]) if _is_text(path) else ""
+    refuse_unknown(Wanted(tuple(columns)), list(present), path.name, hint)
+    for name in columns:
+        if name + SUFFIX in present:
+            message = (
+                f"{path.name} already has a column {name + SUFFIX!r}: rename or drop it first; "
+                "softcal never overwrites a column."
+            )
+            raise InputError(message)
+
+
+# Text to text
+
+
+def _text(calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path) -> int:
+    separator = MARKS[source.suffix.lower()]
+    with target.open("w", encoding="utf-8", newline="") as out:
+        records = _reading(source, _records(source, separator))
+        raw, header = next(records, ("", []))
+        _refuse_columns(header, columns, source)
+        wanted = [header.index(name) for name in columns]
+        names = _quoted([name + SUFFIX for name in columns], separator)
+        out.write(_with_cells(raw, separator + names))
+        done = 0
+        while batch := list(islice(records, _ROWS_AT_ONCE)):
+            rows = [cells for _, cells in batch if cells]
+            _refuse_ragged(rows, len(header), done, source.name)
+            parts = [_numbers(rows, k, header[k], done) for k in wanted]
+            found = _calibrated(calibrator, columns, parts, done).tolist() if rows else []
+            added = iter([separator + separator.join(map(repr, row)) for row in found])
+            out.writelines(_with_cells(raw, next(added) if cells else "") for raw, cells in batch)
+            done += len(rows)
+        return done
+
+
+def _records(source: Path, separator: str) -> Iterator[tuple[str, list[str]]]:
+    """Give each record as it stands in the file, quotes and line ends and all, and its cells."""
+    taken: list[str] = []
+
+    def remembered() -> Iterator[str]:
+        for line in lines:
+            taken.append(line)
+            yield line
+
+    with source.open(encoding="utf-8", newline="") as lines:
+        if lines.read(1) == _BYTE_ORDER_MARK:
+            taken.append(_BYTE_ORDER_MARK)
+        else:
+            lines.seek(0)
+        for cells in csv.reader(remembered(), delimiter=separator, strict=True):
+            yield "".join(taken), cells
+            taken.clear()
+
+
+def _with_cells(raw: str, added: str) -> str:
+    body = raw.rstrip("\r\n")
+    return body + added + raw[len(body) :]
+
+
+def _quoted(names: Sequence[str], separator: str) -> str:
+    """Quote names that need it."""
+    return separator.join(
+        '"' + name.replace('"', '""') + '"' if set(name) & {separator, '"', "\n", "\r"} else name
+        for name in names
+    )
+
+
+def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int, file: str) -> None:
+    for row, cells in enumerate(rows):
+        if len(cells) != n_cells:
+            message = (
+                f"every row must have {n_cells} cells, as the header has: row {done + row + 1} of "
+                f"{file} has {len(cells)}."
+            )
+            raise InputError(message)
+
+
+def _numbers(rows: list[list[str]], k: int, name: str, done: int) -> FloatArray:
+    found = np.empty(len(rows))
+    for row, cells in enumerate(rows):
+        try:
+            found[row] = float(cells[k])
+        except ValueError:
+            message = (
+                f"{name} must hold numbers: row {done + row + 1} holds the text "
+                f"{cells[k]!r:.60}.{number_hint(cells[k])}"
+            )
+            raise InputError(message) from None
+    return found
+
+
+# Through Arrow
+
+
+def _arrow(calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path) -> int:
+    import pyarrow as pa
+
+    with readable(source):
+        schema, batches = _opened(source)
+    _refuse_columns(schema.names, columns, source)
+    for name in columns:
+        schema = schema.append(pa.field(name + SUFFIX, pa.float64()))
+    done = 0
+    with _writer(target, schema) as out:
+        for batch in _reading(source, batches):
+            parts = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
+            found = _calibrated(calibrator, columns, parts, done)
+            arrays = [*batch.columns, *(pa.array(each) for each in found.T)]
+            out.write_batch(pa.record_batch(arrays, schema=schema))
+            done += batch.num_rows
+    return done
+
+
+def _opened(source: Path) -> tuple[Any, Iterator[Any]]:
+    """Give the schema and the batches of a file."""
+    if _is_text(source):
+        from pyarrow import csv as arrow_csv
+
+        parse = arrow_csv.ParseOptions(
+            delimiter=MARKS[source.suffix.lower()], newlines_in_values=True
+        )
+        reader = arrow_csv.open_csv(source, parse_options=parse)
+        return reader.schema, iter(reader)
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(source)
+    return file.schema_arrow, file.iter_batches(_ROWS_AT_ONCE)
+
+
+def _writer(target: Path, schema: Any) -> Any:
+    if _is_text(target):
+        from pyarrow import csv as arrow_csv
+
+        options = arrow_csv.WriteOptions(delimiter=MARKS[target.suffix.lower()])
+        return arrow_csv.CSVWriter(target, schema, write_options=options)
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(target, schema)

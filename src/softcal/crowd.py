@@ -1,0 +1,213 @@
+"""Dawid and Skene's model: what the label is when workers differ in skill."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcal._validation.votes import Votes
+from softcal.exceptions import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
+    from softcal._validation.votes import Ballots
+
+
+@dataclass(frozen=True, eq=False)
+class DawidSkene:
+    """Hold the estimates of `dawid_skene`.
+
+    `posterior` and `log_likelihood` are exactly those of `prior` and `confusion`.
+
+    Attributes
+    ----------
+    posterior : ndarray of shape (items, classes)
+        Probability of each class for each item, given all votes. Items in the order of the votes.
+    confusion : ndarray of shape (workers, classes, classes)
+        `confusion[w, t, l]` is the probability that worker w votes l when class t is true. Every
+        row sums to 1. A worker who met no item that may be of class t votes t with probability 1.
+    prior : ndarray of shape (classes,)
+        Probability of each class before any vote.
+    workers, classes : tuple
+        The names, in the order of the arrays.
+    log_likelihood : float
+        Log-likelihood of the votes, divided by the number of votes; in nats.
+    iterations : int
+        Number of iterations made.
+    converged : bool
+        Whether the last iteration changed every posterior by `tolerance` or less.
+    """
+
+    posterior: FloatArray
+    confusion: FloatArray
+    prior: FloatArray
+    workers: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    log_likelihood: float
+    iterations: int
+    converged: bool
+
+    def __repr__(self) -> str:
+        items, classes = self.posterior.shape
+        return (
+            f"DawidSkene(items={items}, workers={len(self.workers)}, classes={classes}, "
+            f"iterations={self.iterations}, converged={self.converged})"
+        )
+
+
+def dawid_skene(
+    votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 10_000
+) -> DawidSkene:
+    r"""Estimate labels from votes whose workers differ in skill (Dawid and Skene 1979).
+
+    Each item has one true class t, drawn with probability \(\pi_t\). Worker w then votes l with
+    probability \(\theta^w_{tl}\). Expectation maximization starts from the shares of votes. It
+    finds parameters of locally maximal likelihood, and with them the posterior of each item
+
+    \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
+
+    Nothing is smoothed or floored, so the likelihood never falls. If all items of worker w have
+    posterior 0 for class t, the votes tell nothing about \(\theta^w_t\). The worker is then taken
+    at their word, \(\theta^w_{tt} = 1\), so votes that nobody contradicts are not explained away.
+    Votes of a worker who votes the same whatever others vote tell nothing: items with only such
+    votes get the prior.
+
+    The model assumes that there **is** one true class, and that workers err independently.
+    Where people disagree for good reasons, the posterior hides that: it is nearly always close
+    to 0 or 1. Do not measure calibration to human opinion against it.
+
+    Parameters
+    ----------
+    votes : Votes
+        From `Votes.from_long`, with the worker of each vote.
+    tolerance : float
+        Converged when an iteration changes no posterior by more. Steps shrink slowly, so a
+        posterior can be up to about 500 times `tolerance` away from its limit.
+    max_iterations : int
+        Largest number of iterations; reaching it without convergence warns.
+
+    Returns
+    -------
+    DawidSkene
+        Its `posterior` can be used as `y_true`.
+
+    Warns
+    -----
+    RuntimeWarning
+        If posteriors still change after `max_iterations`. `converged` is then False.
+
+    Examples
+    --------
+    Workers 1 and 2 agree; worker 3 votes the opposite every time.
+
+    >>> says = {1: [0, 0, 1, 1, 0, 1], 2: [0, 0, 1, 1, 0, 1], 3: [1, 1, 0, 0, 1, 0]}
+    >>> votes = Votes.from_long(
+    ...     {
+    ...         "item": [i for each in says.values() for i in range(len(each))],
+    ...         "worker": [w for w, each in says.items() for _ in each],
+    ...         "label": [label for each in says.values() for label in each],
+    ...     },
+    ...     item="item", worker="worker", label="label",
+    ... )
+    >>> found = dawid_skene(votes)
+    >>> found.posterior[:, 1].round(3)
+    array([0., 0., 1., 1., 0., 1.])
+    >>> found.confusion[2].round(3)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    ballots = _ballots(votes)
+    numbers = isinstance(max_iterations, Real) and isinstance(tolerance, Real)
+    if not numbers or max_iterations < 1 or not 0 <= tolerance < np.inf:
+        message = (
+            "max_iterations must be 1 or more and tolerance 0 or more: got "
+            f"{max_iterations!r:.30} and {tolerance!r:.30}."
+        )
+        raise InputError(message)
+    posterior, change, iterations = votes.shares, np.inf, 0
+    while iterations < max_iterations and change > tolerance:
+        iterations += 1
+        before = posterior
+        prior, rates = _parameters(ballots, before)
+        posterior, likelihood = _posterior(ballots, prior, rates)
+        change = float(np.abs(posterior - before).max())
+    converged = change <= tolerance
+    if not converged:
+        message = (
+            f"dawid_skene did not converge in {iterations} iterations: the last one changed a "
+            f"posterior by {change:.2g}, more than {tolerance:g}. Raise max_iterations."
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return DawidSkene(
+        posterior,
+        rates,
+        prior,
+        ballots.workers,
+        ballots.classes,
+        likelihood,
+        iterations,
+        converged,
+    )
+
+
+def _ballots(votes: Votes) -> Ballots:
+    if not isinstance(votes, Votes):
+        message = f"votes must be Votes, from Votes.from_long: got {type(votes).__name__}."
+        raise InputTypeError(message)
+    if votes.ballots is None:
+        message = (
+            "votes must say whose each vote is: make them with Votes.from_long(frame, item=, "
+            "worker=, label=)."
+        )
+        raise InputError(message)
+    return votes.ballots
+
+
+def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute the prior and each worker's rates that are most likely given the posterior.
+
+    Any rates are as likely for a class that none of the worker's items may be of. The worker is
+    taken at their word: with rates above 0 for other votes, EM would go on to explain away votes
+    that nobody contradicts.
+    """
+    n_workers, n_classes = len(ballots.workers), posterior.shape[1]
+    said = ballots.worker * n_classes + ballots.label
+    counts = np.stack(
+        [
+            np.bincount(said, posterior[ballots.item, t], n_workers * n_classes)
+            for t in range(n_classes)
+        ],
+        axis=-1,
+    )
+    confusion = counts.reshape(n_workers, n_classes, n_classes).swapaxes(1, 2)
+    total = confusion.sum(axis=2, keepdims=True)
+    at_their_word = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
+    return posterior.mean(axis=0), np.divide(confusion, total, out=at_their_word, where=total > 0)
+
+
+def _posterior(ballots: Ballots, prior: FloatArray, rates: FloatArray) -> tuple[FloatArray, float]:
+    """Compute each item's posterior, and the log-likelihood per vote.
+
+    Every item has a class of positive likelihood: the rates of its likeliest class before were
+    estimated from its own votes, among others.
+    """
+    n_items, n_classes = len(ballots.items), prior.size
+    with np.errstate(divide="ignore"):
+        log_rates, log_prior = np.log(rates), np.log(prior)
+    joint = np.stack(
+        [
+            np.bincount(ballots.item, log_rates[ballots.worker, t, ballots.label], n_items)
+            + log_prior[t]
+            for t in range(n_classes)
+        ],
+        axis=1,
+    )
+    most = joint.max(axis=1, keepdims=True)
+    scaled = np.exp(joint - most)
+    total = scaled.sum(axis=1, keepdims=True)
+    likelihood = float((np.log(total) + most).sum()) / ballots.item.size
+    return scaled / total, likelihood

@@ -1,1 +1,0 @@
-"""Numbers from arrays or from a table: errors, scores, curves, with bins and without."""

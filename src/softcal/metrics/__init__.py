@@ -1,0 +1,1 @@
+"""Metrics of calibration and proper scores."""

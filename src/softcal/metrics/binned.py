@@ -1,0 +1,433 @@
+"""Binned metrics: SMECE, ECE, the largest and the root mean squared gap, and their variants."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._validation import inputs
+from softcal.bins import Bins
+from softcal.exceptions import InputError, InputTypeError
+from softcal.table.distinct import distinct
+from softcal.table.kernel import cross_entropy
+from softcal.table.reliability import Reliability, from_rows, refuse_no_rows, reliability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.bins import BinsLike
+
+
+def smece(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""SMECE, the soft mean expected calibration error of probabilistic labels.
+
+    Not SmoothECE (`smECE` in relplot): this is the binned error against soft labels,
+
+    \[ \mathrm{SMECE} = \sum_b \frac{n_b}{n} \bigl|\bar p_b - \bar y_b\bigr|
+       = \frac1n \sum_b \Bigl|\sum_{i \in b} (p_i - y_i)\Bigr| . \]
+
+    With labels 0 and 1 it is exactly `ece`. Empty bins add nothing. The value depends on the
+    bins: report them with it.
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight
+        As in `reliability`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; exactly 0 when every label equals its prediction.
+
+    Examples
+    --------
+    Gaps of 0.05 in a bin of two rows and of 0.1 in a bin of one: (2 * 0.05 + 0.1) / 3.
+
+    >>> round(smece([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
+    0.0667
+    """
+    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).smece
+
+
+def ece(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    threshold: float | None = None,
+) -> float:
+    r"""ECE, the expected calibration error of outcomes that are 0 or 1.
+
+    \[ \mathrm{ECE} = \sum_b \frac{n_b}{n} \bigl|\bar p_b - \bar y_b\bigr|,
+       \qquad y_i \in \{0, 1\} \]
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight
+        As in `reliability`; the labels must be 0 or 1, unless a threshold is given.
+    threshold : float, optional
+        Harden the labels on purpose, as in `harden`. This discards what the labels know, and the
+        perfect model then has an ECE above 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If a label is neither 0 nor 1 and no threshold is given.
+
+    Examples
+    --------
+    >>> round(ece([0, 1, 1], [0.2, 0.4, 0.9], bins=2), 4)
+    0.1667
+    >>> ece([0.2, 0.4, 0.9], [0.2, 0.4, 0.9])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    softcal.exceptions.InputError: y_true must be 0 or 1 for ece: 3 of 3 values are not, ...
+    """
+    rows = inputs.rows(y_true, y_prob, sample_weight)
+    if threshold is not None:
+        rows = rows._replace(y_true=harden(rows.y_true, threshold))
+    rel = from_rows(rows, Bins.of(bins))
+    if not rel.has_hard_labels:
+        inputs.refuse_soft_labels(rows)
+    return rel.smece
+
+
+def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool_]:
+    """Turn probabilistic labels into outcomes: True where the label is above the threshold.
+
+    Parameters
+    ----------
+    y_true : array-like
+        Labels between 0 and 1.
+    threshold : float, default 0.5
+        At least 0 and below 1. A label equal to the threshold becomes False, so a threshold of 1
+        would make every label False; it is refused.
+
+    Examples
+    --------
+    >>> harden([0.2, 0.5, 0.9])
+    array([False, False,  True])
+    """
+    if not isinstance(threshold, Real):
+        message = f"threshold must be a number: got {threshold!r:.60}."
+        raise InputTypeError(message)
+    if not 0 <= threshold < 1:
+        message = (
+            f"threshold must be at least 0 and below 1, because True means above it: got "
+            f"{threshold!r}."
+        )
+        raise InputError(message)
+    # As a float64, so that labels of any dtype are compared with the same number.
+    hard: npt.NDArray[np.bool_] = inputs.probabilities(y_true, "y_true") > np.float64(threshold)
+    return hard
+
+
+def max_gap(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Largest absolute gap of any bin (MCE), \(\max_b |\bar p_b - \bar y_b|\).
+
+    Parameters are those of `reliability`. A bin of one row counts as much as any other, so
+    look at the counts too.
+
+    Examples
+    --------
+    >>> round(max_gap([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
+    0.1
+    """
+    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).max_gap
+
+
+def rms_gap(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Root mean square gap, \(\sqrt{\sum_b (n_b/n) (\bar p_b - \bar y_b)^2}\).
+
+    Parameters are those of `reliability`. Never below SMECE.
+
+    Examples
+    --------
+    >>> round(rms_gap([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
+    0.0707
+    """
+    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).rms_gap
+
+
+def bias(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean prediction minus mean label, \(\bar p - \bar y\); needs no bins.
+
+    Parameters are those of `reliability`. Above 0 the predictions are too high overall.
+
+    Examples
+    --------
+    >>> round(bias([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.0
+    """
+    return reliability(y_true, y_prob, bins=1, sample_weight=sample_weight).bias
+
+
+def brier(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Brier score against soft labels, \(\frac1n \sum_i (p_i - y_i)^2\); needs no bins.
+
+    Parameters are those of `reliability`. If z is a 0/1 outcome drawn with probability y, the
+    usual Brier score against z is on average this one plus the mean of y(1 - y).
+
+    Examples
+    --------
+    >>> round(brier([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.02
+    """
+    return reliability(y_true, y_prob, bins=1, sample_weight=sample_weight).brier
+
+
+def log_loss(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Log loss (cross-entropy) against soft labels, in nats.
+
+    \[ -\frac1n \sum_i y_i \log p_i + (1 - y_i) \log(1 - p_i) = H(y) + KL(y \| p) \]
+
+    Its least value is not 0 but the entropy of the labels, `label_entropy`; what the model adds
+    to that is `kl_divergence`. Nothing is clipped: where the model rules out what the label
+    holds possible, the loss is infinite.
+
+    Parameters are those of `reliability`.
+
+    Examples
+    --------
+    >>> y_true, y_prob = [0.0, 0.5, 1.0], [0.2, 0.4, 0.9]
+    >>> round(log_loss(y_true, y_prob), 4)
+    0.3474
+    >>> round(label_entropy(y_true) + kl_divergence(y_true, y_prob), 4)
+    0.3474
+    """
+    return _mean(cross_entropy, y_true, y_prob, sample_weight)
+
+
+def kl_divergence(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean Kullback-Leibler divergence from prediction to label, in nats.
+
+    \[ \frac1n \sum_i y_i \log \frac{y_i}{p_i} + (1 - y_i) \log \frac{1 - y_i}{1 - p_i} \]
+
+    The log loss above its floor: exactly 0 when every label equals its prediction.
+
+    Parameters are those of `reliability`.
+
+    Examples
+    --------
+    >>> round(kl_divergence([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.1163
+    """
+
+    def divergence(y: FloatArray, p: FloatArray) -> FloatArray:
+        excess: FloatArray = cross_entropy(y, p) - cross_entropy(y, y)
+        return np.maximum(excess, 0.0)  # never negative, but for rounding
+
+    return _mean(divergence, y_true, y_prob, sample_weight)
+
+
+def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
+    r"""Mean entropy of the labels, the least log loss any model can have, in nats.
+
+    \[ H(y) = -\frac1n \sum_i y_i \log y_i + (1 - y_i) \log(1 - y_i) \]
+
+    0 when every label is 0 or 1.
+
+    Examples
+    --------
+    >>> round(label_entropy([0.0, 0.5, 1.0]), 4)
+    0.231
+    """
+    labels = inputs.labels_of_votes(y_true)[0]
+    return _mean(cross_entropy, labels, labels, sample_weight)
+
+
+def _mean(
+    terms: Callable[[FloatArray, FloatArray], FloatArray],
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+) -> float:
+    """Weighted mean of what each row gives, block by block so that memory stays bounded."""
+    rows = inputs.rows(y_true, y_prob, sample_weight)
+
+    def losses() -> Iterator[tuple[FloatArray, FloatArray | None]]:
+        for p, y, w in rows.blocks():
+            if not inputs.all_valid(p, y, w):
+                inputs.refuse(rows)
+            yield terms(y, p), w
+
+    mean = weighted_mean(losses())
+    if mean is None:
+        inputs.refuse_no_weight(rows)
+    return mean
+
+
+def weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
+    """Give the mean of what rows lose, block by block with their weights; None of no weight."""
+    totals, weights = [], []
+    for loss, w in blocks:
+        if w is None:
+            totals.append(float(loss.sum()))
+            weights.append(float(loss.size))
+        else:
+            # A row of weight 0 is absent, even where its loss is infinite.
+            here = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
+            totals.append(float(here.sum()))
+            weights.append(float(w.sum()))
+    return math.fsum(totals) / math.fsum(weights) if any(weights) else None
+
+
+_ROUNDING = 1e-9
+"""Of what a bin weighs: where all pairs of its rows weigh less, they are but rounding."""
+
+
+def squared_gap_debiased(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean squared gap of the bins, without the bias that chance brings; below 0 at times.
+
+    The square of `rms_gap` is too large on average, since a gap that is nothing but chance has a
+    square too. Leaving each row's product with itself out of the square leaves no bias:
+
+    \[ \frac1n \sum_b n_b \, \frac{\sum_{i \ne j \in b} d_i d_j}{n_b (n_b - 1)}
+       = \frac1n \sum_b \frac{(\sum_{i \in b} d_i)^2 - \sum_{i \in b} d_i^2}{n_b - 1},
+       \qquad d_i = p_i - y_i . \]
+
+    Unlike the correction \(\bar y (1 - \bar y) / (n_b - 1)\) of Kumar, Liang and Ma (Verified
+    uncertainty calibration, NeurIPS 2019), which is right for labels of 0 and 1, this one is
+    unbiased for soft labels and vote shares as well.
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight
+        As in `reliability`. Weighted rows bring \(w_i w_j d_i d_j\), divided by the sum of
+        \(w_i w_j\) over the same pairs.
+
+    Returns
+    -------
+    float
+        An estimate of a square, but itself no square: about 0 for a calibrated model, and then as
+        often below as above. A bin of one row, or in which one has all the weight but for
+        rounding, says nothing of its gap, and adds 0.
+
+    Examples
+    --------
+    >>> round(squared_gap_debiased([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
+    -0.0133
+    """
+    return squared_gap_debiased_from_table(
+        reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight)
+    )
+
+
+def squared_gap_debiased_from_table(rel: Reliability) -> float:
+    """Mean squared gap without the bias of chance, of a table; exactly `squared_gap_debiased`.
+
+    Examples
+    --------
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
+    >>> round(squared_gap_debiased_from_table(rel), 4)
+    -0.0133
+    """
+    refuse_no_rows(rel)
+    s = rel.sums
+    pairs = s.weight**2 - s.weight_sq
+    several = pairs > _ROUNDING * s.weight**2
+    products = s.residual[several] ** 2 - s.residual_var[several]
+    return float((s.weight[several] * products / pairs[several]).sum() / s.weight.sum())
+
+
+def sweep_bins(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, most: int = 1000) -> Bins:
+    r"""Find the largest number of equal-mass bins whose mean labels never fall.
+
+    Try 2, 3, 4, ... bins of equal mass, and stop before the first number of bins at which a mean
+    label is below that of the bin before (Roelofs, Cain, Shlens and Mozer, Mitigating bias in
+    calibration error estimation, AISTATS 2022). Equal means count as not falling. Soft labels have
+    less noise than 0/1 outcomes, and so get more bins. Constant labels never fall: they get one
+    bin per distinct prediction, up to `most`, because labels without noise need no averaging.
+
+    Parameters
+    ----------
+    y_true, y_prob
+        As in `reliability`.
+    most : int, default 1000
+        Largest number of bins. Labels without noise would have one bin per row.
+
+    Returns
+    -------
+    Bins
+        `Bins.quantile(y_prob, b)` for the b found; equal predictions share a bin. The ECE-sweep of
+        the paper is `smece(y_true, y_prob, bins=sweep_bins(y_true, y_prob))`.
+
+    Examples
+    --------
+    >>> sweep_bins([0.0, 0.3, 0.2, 0.9], [0.1, 0.4, 0.6, 0.8]).edges
+    array([0. , 0.4, 0.6, 1. ])
+    """
+    upper = len(Bins.uniform(most))  # refuses what is no number of bins
+    pools = distinct(inputs.rows(y_true, y_prob))
+    rows_before = np.append(0, pools.rows.cumsum())
+    labels_before = np.append(0.0, pools.label.cumsum())
+    found = 1
+    most = min(upper, int(rows_before[-1]))
+    while found < most and _rises(found + 1, rows_before, labels_before):
+        found += 1
+    return Bins.quantile(y_prob, found)
+
+
+def _rises(n_bins: int, rows_before: npt.NDArray[np.int64], labels_before: FloatArray) -> bool:
+    """Whether the mean labels of n equal-mass bins never fall. Bins start at a pool each."""
+    wanted = np.arange(1, n_bins) * rows_before[-1] // n_bins
+    starts = rows_before.searchsorted(wanted, side="right") - 1
+    # As `Bins.quantile`: no bin is left empty at the bottom.
+    bounds = np.unique(np.concatenate(([0], np.maximum(starts, 1), [rows_before.size - 1])))
+    means = np.diff(labels_before[bounds]) / np.diff(rows_before[bounds])
+    # Cumulative sums round: equal means may seem to fall by that much.
+    return bool((np.diff(means) >= -1e-12).all())

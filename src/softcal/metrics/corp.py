@@ -1,0 +1,245 @@
+r"""The isotonic (CORP) curve, and a score split into miscalibration, discrimination, uncertainty.
+
+Dimitriadis, Gneiting and Jordan, Stable reliability diagrams for probabilistic classifiers, PNAS
+118(8), 2021. Isotonic regression asks nothing of the labels but a mean, so they may be soft.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from softcal._validation import inputs
+from softcal.bins import Bins
+from softcal.metrics import binned
+from softcal.table.distinct import distinct
+from softcal.table.kernel import cross_entropy
+from softcal.table.reliability import Reliability, from_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import FloatArray, Rows
+
+
+@dataclass(frozen=True)
+class ScoreDecomposition:
+    """A mean score as miscalibration - discrimination + uncertainty.
+
+    Attributes
+    ----------
+    score : float
+        The mean score of the predictions as they are; smaller is better.
+    miscalibration : float
+        What the best increasing recalibration would take off it, 0 or more (but see
+        `corp_from_table`).
+    discrimination : float
+        What the recalibrated predictions gain over predicting the mean label, 0 or more.
+    uncertainty : float
+        The score of predicting the mean label for every row.
+    """
+
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+@dataclass(frozen=True, eq=False)
+class CorpCurve:
+    """The isotonic recalibration curve, a step for each pool of predictions.
+
+    Attributes
+    ----------
+    prob_low, prob_high : ndarray
+        The least and greatest prediction of each step; from a table, the edges of its bins.
+    recalibrated : ndarray
+        The mean label of the step, strictly increasing from step to step.
+    count : ndarray
+        The number of rows of the step.
+    weight : ndarray
+        Their weight.
+    brier : ScoreDecomposition
+        The Brier score, decomposed.
+    """
+
+    prob_low: FloatArray
+    prob_high: FloatArray
+    recalibrated: FloatArray
+    count: npt.NDArray[np.int64]
+    weight: FloatArray
+    brier: ScoreDecomposition
+
+
+def corp(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> CorpCurve:
+    r"""Fit the best increasing recalibration, and decompose the Brier score by it.
+
+    With \(\hat y_i\) the isotonic regression of the labels on the predictions (equal predictions
+    pooled first) and \(\bar y\) the mean label,
+
+    \[ \underbrace{\overline{(p - y)^2}}_{\text{score}} =
+       \underbrace{\overline{(p - y)^2} - \overline{(\hat y - y)^2}}_{\text{miscalibration}} -
+       \underbrace{\overline{(\hat y - \bar y)^2}}_{\text{discrimination}} +
+       \underbrace{\overline{(y - \bar y)^2}}_{\text{uncertainty}} . \]
+
+    The uncertainty is the variance of the labels. For labels of 0 and 1, and only for those, that
+    is \(\bar y (1 - \bar y)\).
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in `reliability`.
+
+    Returns
+    -------
+    CorpCurve
+        The curve, and `brier`, the decomposition. It sees miscalibration that an increasing map
+        can mend, and no other; on little data the fit follows chance, and the miscalibration of a
+        perfect model is above 0.
+
+    Examples
+    --------
+    >>> curve = corp([0.0, 0.6, 0.4, 1.0], [0.1, 0.3, 0.6, 0.8])
+    >>> curve.recalibrated
+    array([0. , 0.5, 1. ])
+    >>> curve.prob_low, curve.prob_high
+    (array([0.1, 0.3, 0.8]), array([0.1, 0.6, 0.8]))
+    >>> parts = curve.brier
+    >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
+    (0.04, 0.125, 0.13)
+    >>> round(parts.miscalibration - parts.discrimination + parts.uncertainty - parts.score, 12)
+    0.0
+    """
+    rows = inputs.rows(y_true, y_prob, sample_weight)
+    pools = distinct(rows)
+    recalibrated, starts = _isotonic(pools.label, pools.weight)
+    # Within a pool p and y^ are constant, so the labels enter by their mean alone.
+    gain = pools.weight * (pools.prob - recalibrated)
+    gain *= pools.prob + recalibrated - 2 * pools.label / pools.weight
+    mean = min(float(pools.label.sum() / pools.weight.sum()), 1.0)
+    always_the_mean = rows._replace(y_prob=np.broadcast_to(mean, rows.y_true.size))
+    brier = _decomposition(
+        _brier(rows),
+        float(gain.sum() / pools.weight.sum()),
+        _spread_of(recalibrated, pools.weight),
+        _brier(always_the_mean),
+    )
+    ends = np.append(starts[1:], recalibrated.size) - 1
+    return CorpCurve(
+        pools.prob[starts],
+        pools.prob[ends],
+        recalibrated[starts],
+        np.add.reduceat(pools.rows, starts),
+        np.add.reduceat(pools.weight, starts),
+        brier,
+    )
+
+
+def corp_from_table(rel: Reliability) -> CorpCurve:
+    r"""Fit the curve to a reliability table, whose bins are pooled: constant within a bin.
+
+    Score and uncertainty are those of `corp`, to rounding. Miscalibration and discrimination both
+    are too small by the same amount, which is at most the largest share of weight in one bin: a
+    table of 3,600 bins with evenly spread predictions is off by at most 1/3600, and where all
+    predictions of each bin are equal, by nothing. The miscalibration may so fall below 0: the
+    predictions tell rows of a bin apart, and a curve that is constant there cannot.
+
+    Examples
+    --------
+    >>> from softcal import reliability
+    >>> rel = reliability([0.0, 0.6, 0.4, 1.0], [0.1, 0.3, 0.6, 0.8], bins=100)
+    >>> corp_from_table(rel).recalibrated
+    array([0. , 0.5, 1. ])
+    """
+    score = rel.brier
+    filled = rel.count > 0
+    weight, label = rel.sums.weight[filled], rel.sums.label[filled]
+    recalibrated, starts = _isotonic(label, weight)
+    total = weight.sum()
+    mean = label.sum() / total
+    squares = (label - rel.sums.label_var[filled]).sum() / total  # mean of y^2 = y - y(1 - y)
+    uncertainty = max(float(squares - mean**2), 0.0)
+    discrimination = _spread_of(recalibrated, weight)
+    ends = np.append(starts[1:], recalibrated.size) - 1
+    return CorpCurve(
+        rel.bins.edges[:-1][filled][starts],
+        rel.bins.edges[1:][filled][ends],
+        recalibrated[starts],
+        np.add.reduceat(rel.count[filled], starts),
+        np.add.reduceat(weight, starts),
+        ScoreDecomposition(
+            score, score - uncertainty + discrimination, discrimination, uncertainty
+        ),
+    )
+
+
+def log_loss_decomposition(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> ScoreDecomposition:
+    r"""Decompose the log loss by the isotonic recalibration of `corp`.
+
+    The log loss is linear in the label, so the same recalibration is the best increasing one for it
+    too. With \(H(q) = -q \log q - (1 - q) \log(1 - q)\) the uncertainty is \(H(\bar y)\) and the
+    discrimination \(H(\bar y) - \overline{H(\hat y)}\). With soft labels the score can never reach
+    0 but only `label_entropy`. Where the model rules out what a label holds possible, the score
+    and the miscalibration are infinite.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in `reliability`.
+
+    Examples
+    --------
+    >>> parts = log_loss_decomposition([0.0, 0.6, 0.4, 1.0], [0.1, 0.3, 0.6, 0.8])
+    >>> round(parts.score, 4)
+    0.4869
+    >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
+    (0.1403, 0.3466, 0.6931)
+    """
+    pools = distinct(inputs.rows(y_true, y_prob, sample_weight))
+    recalibrated, _ = _isotonic(pools.label, pools.weight)
+    score = binned.log_loss(y_true, y_prob, sample_weight=sample_weight)
+    share = pools.weight / pools.weight.sum()
+    best = float((share * cross_entropy(recalibrated, recalibrated)).sum())
+    mean = np.clip([pools.label.sum() / pools.weight.sum()], 0, 1)
+    uncertainty = float(cross_entropy(mean, mean)[0])
+    return _decomposition(score, score - best, uncertainty - best, uncertainty)
+
+
+def _isotonic(label: FloatArray, weight: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Fit increasing values to the pools' mean labels; say at which pools the steps start."""
+    mean = np.clip(label / weight, 0.0, 1.0)  # a mean of labels, but for rounding
+    fitted: FloatArray = isotonic_regression(mean, weights=weight).x
+    starts = np.flatnonzero(np.append(True, fitted[1:] > fitted[:-1]))
+    return fitted, starts
+
+
+def _decomposition(
+    score: float, miscalibration: float, discrimination: float, uncertainty: float
+) -> ScoreDecomposition:
+    """Keep the two parts that are never negative from being so by rounding."""
+    return ScoreDecomposition(
+        score, max(miscalibration, 0.0), max(discrimination, 0.0), uncertainty
+    )
+
+
+def _spread_of(values: FloatArray, weight: FloatArray) -> float:
+    """Weighted variance of the values."""
+    share = weight / weight.sum()
+    return float((share * (values - (share * values).sum()) ** 2).sum())
+
+
+def _brier(rows: Rows) -> float:
+    return from_rows(rows, Bins.uniform(1)).brier

@@ -1,0 +1,259 @@
+r"""Calibration by cumulative differences: no bins, no bandwidth, and a p-value.
+
+Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu, Metrics of calibration for probabilistic predictions,
+JMLR 23, 2022. Walk through the rows in the order of their predictions and add up the
+residuals: of a calibrated model the sum wanders as a Brownian motion does, and its greatest
+excursion and its range have known laws. Its variance is taken from the residuals themselves; the
+p(1 - p) of the paper holds for labels of 0 and 1 only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtr
+
+from softcal._validation import inputs
+from softcal.exceptions import InputError
+from softcal.table.distinct import distinct
+from softcal.table.reliability import refuse_no_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.table.reliability import Reliability
+
+_TERMS = np.arange(12)  # of each series; the first left out is below 1e-16 where it is used
+_CERTAIN = 1e-3  # below it the chance is 1 in every digit, and 1/x^2 may overflow
+_ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
+_SLACK = 1e-12  # of a sum of squares, which rounding of labels may leave
+_SWITCH = 1.5  # below, the series in 1/x converge faster; above, those in x
+
+
+@dataclass(frozen=True)
+class CumulativeTest:
+    """How far the cumulative residuals wander, and how often chance alone takes them as far.
+
+    Attributes
+    ----------
+    statistic : float
+        The greatest excursion, or the range: on the scale of a calibration error.
+    scale : float
+        The standard deviation of the last sum, were the model calibrated.
+    pvalue : float
+        How often a calibrated model would wander at least as far, for many rows; 0 where a label
+        contradicts a prediction of exactly 0 or 1.
+    """
+
+    statistic: float
+    scale: float
+    pvalue: float
+
+
+def ecce_mad(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> CumulativeTest:
+    r"""ECCE-MAD, the greatest absolute cumulative residual, with a test of calibration.
+
+    \[ \max_t |C(t)|, \qquad C(t) = \frac1n \sum_{i : p_i \le t} (p_i - y_i), \qquad
+       \mathrm{scale} = \frac1n \sqrt{\textstyle\sum_i (p_i - y_i)^2} \]
+
+    The sum is looked at after each distinct prediction, so the order of equal ones does not matter.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in `reliability`.
+
+    Returns
+    -------
+    CumulativeTest
+        A small p-value speaks against calibration. It supposes independent rows, and many; with
+        few distinct predictions it is too large rather than too small.
+
+    Examples
+    --------
+    >>> test = ecce_mad([0.0, 0.5, 1.0], [0.2, 0.4, 0.7])
+    >>> round(test.statistic, 4), round(test.pvalue, 2)
+    (0.0667, 0.98)
+    """
+    return _tested(_greatest, _chance_of_greatest, *_walk(y_true, y_prob, sample_weight))
+
+
+def ecce_range(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> CumulativeTest:
+    r"""ECCE-R, the range of the cumulative residuals, with a test of calibration.
+
+    \[ \max_t C(t) - \min_t C(t), \qquad C(t) = \frac1n \sum_{i : p_i \le t} (p_i - y_i), \]
+
+    the start, 0, included: the largest bias, in absolute value, over any interval of predictions,
+    times the share of rows there.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in `reliability`.
+
+    Returns
+    -------
+    CumulativeTest
+        As in `ecce_mad`.
+
+    Examples
+    --------
+    >>> test = ecce_range([0.0, 0.5, 1.0], [0.2, 0.4, 0.7])
+    >>> round(test.statistic, 4), round(test.pvalue, 2)
+    (0.1333, 0.9)
+    """
+    return _tested(_range, _chance_of_range, *_walk(y_true, y_prob, sample_weight))
+
+
+def ecce_mad_from_table(rel: Reliability) -> CumulativeTest:
+    r"""ECCE-MAD of a reliability table: the sum is looked at after each bin only.
+
+    Never above `ecce_mad`, and below it by at most
+    \(\max_b \frac1n \sqrt{n_b \sum_{i \in b} (p_i - y_i)^2}\); the p-value errs upwards.
+
+    Examples
+    --------
+    >>> from softcal import reliability
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
+    >>> round(ecce_mad_from_table(rel).statistic, 4)
+    0.0667
+    """
+    return _tested(_greatest, _chance_of_greatest, *_walk_over(rel))
+
+
+def ecce_range_from_table(rel: Reliability) -> CumulativeTest:
+    """ECCE-R of a reliability table: the sum is looked at after each bin only.
+
+    Never above `ecce_range`, and below it by at most twice what `ecce_mad_from_table` states.
+
+    Examples
+    --------
+    >>> from softcal import reliability
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
+    >>> round(ecce_range_from_table(rel).statistic, 4)
+    0.1333
+    """
+    return _tested(_range, _chance_of_range, *_walk_over(rel))
+
+
+def _walk(
+    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+) -> tuple[FloatArray, float, float, float]:
+    """Return the cumulative residuals, from 0, and how far chance takes them.
+
+    That is the scale, the scale with rounding, and the factor of `possible_share`.
+    """
+    pools = distinct(inputs.rows(y_true, y_prob, sample_weight))
+    certain = (pools.prob == 0) | (pools.prob == 1)
+    return _cumulative(pools.residual, pools.residual_var, pools.weight, pools.rows, certain)
+
+
+def _walk_over(rel: Reliability) -> tuple[FloatArray, float, float, float]:
+    refuse_no_rows(rel)
+    if rel.clusters is not None:
+        message = (
+            "the test takes rows as independent, and this table was built with groups. Look "
+            "whether smece_interval contains 0 instead."
+        )
+        raise InputError(message)
+    s = rel.sums
+    return _cumulative(s.residual, s.residual_var, s.weight, s.count, s.prob_var <= 0)
+
+
+def _cumulative(
+    residual: FloatArray,
+    variance: FloatArray,
+    weight: FloatArray,
+    rows: npt.NDArray[np.int64],
+    certain: npt.NDArray[np.bool_],
+) -> tuple[FloatArray, float, float, float]:
+    total = float(weight.sum())
+    walk = np.append(0.0, residual.cumsum()) / total
+    n = int(rows.sum())
+    scale = math.sqrt(float(variance.sum())) / total
+    noise = math.hypot(scale, _ROUNDING / math.sqrt(n))
+    possible = possible_share((variance[certain] * (n / total) ** 2).sum())
+    return walk, scale, noise, float(possible)
+
+
+def possible_share(contradiction: FloatArray) -> FloatArray:
+    r"""Return the factor of a p-value after predictions of exactly 0 and 1: 0 if contradicted.
+
+    Where a calibrated model predicts 0 the labels have mean 0, so each of them is 0, soft labels
+    too. `contradiction` is \(\sum (p - y)^2\) over such rows. Up to 1e-12 it may be rounding,
+    and the factor falls from 1 to 0.
+    """
+    return np.clip(1 - contradiction / _SLACK, 0.0, 1.0)
+
+
+def _tested(
+    statistic_of: Callable[[FloatArray], float],
+    chance_of: Callable[[float], float],
+    walk: FloatArray,
+    scale: float,
+    noise: float,
+    possible: float,
+) -> CumulativeTest:
+    statistic = statistic_of(walk)
+    return CumulativeTest(statistic, scale, chance_of(statistic / noise) * possible)
+
+
+def _greatest(walk: FloatArray) -> float:
+    return float(np.abs(walk).max())
+
+
+def _range(walk: FloatArray) -> float:
+    return float(walk.max() - walk.min())
+
+
+def _chance_of_greatest(x: float) -> float:
+    r"""Give P(max |B| > x) for a Brownian motion B on [0, 1].
+
+    \[ 4 \sum_{k \ge 0} (-1)^k \Phi(-(2k + 1) x)
+       = 1 - \frac4\pi \sum_{k \ge 0} \frac{(-1)^k}{2k + 1} e^{-(2k + 1)^2 \pi^2 / 8 x^2} \]
+    """
+    if x < _CERTAIN:
+        return 1.0
+    odd, sign = 2 * _TERMS + 1, (-1.0) ** _TERMS
+    if x > _SWITCH:
+        chance = 4 * float((sign * ndtr(-odd * x)).sum())
+    else:
+        chance = 1 - 4 / np.pi * float((sign / odd * np.exp(-((odd * np.pi / x) ** 2) / 8)).sum())
+    return min(max(chance, 0.0), 1.0)
+
+
+def _chance_of_range(x: float) -> float:
+    r"""Give P(max B - min B > x) for a Brownian motion B on [0, 1].
+
+    Feller, The asymptotic distribution of the range of sums of independent random variables, Ann.
+    Math. Statist. 22, 1951, has the density \(8 \sum_{k \ge 1} (-1)^{k-1} k^2 \varphi(kx)\).
+    Integrated as it stands, and after Poisson's summation formula:
+
+    \[ 8 \sum_{k \ge 1} (-1)^{k-1} k\, \Phi(-kx) = 1 - 8 \sum_{k \ge 0}
+       \Bigl( \frac1{x^2} + \frac1{(2k + 1)^2 \pi^2} \Bigr) e^{-(2k + 1)^2 \pi^2 / 2 x^2} \]
+    """
+    if x < _CERTAIN:
+        return 1.0
+    if x > _SWITCH:
+        k = _TERMS + 1
+        chance = 8 * float(((-1.0) ** _TERMS * k * ndtr(-k * x)).sum())
+    else:
+        c = ((2 * _TERMS + 1) * np.pi) ** 2
+        chance = 1 - 8 * float(((1 / x**2 + 1 / c) * np.exp(-c / (2 * x**2))).sum())
+    return min(max(chance, 0.0), 1.0)

@@ -1,0 +1,248 @@
+"""What the chance of who was asked adds to scores, item by item.
+
+A share of m votes is not the rate it estimates. Calibration errors average that away; scores that
+look at one item at a time do not, and stay above 0 for a model that is exactly right. Of the Brier
+score the excess can be taken off without bias. Of total variation and entropy nothing can be taken
+off without bias (they are no polynomials), but what a perfect model would score can be said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._validation import inputs
+from softcal._validation.multiclass import ClassRows, class_rows
+from softcal._validation.votes import Votes
+from softcal.bins import Bins
+from softcal.exceptions import InputError, InputTypeError
+from softcal.metrics import multiclass
+from softcal.metrics.binned import weighted_mean
+from softcal.table.reliability import from_rows
+
+if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
+
+Metric = Literal["dist_ce", "ent_ce", "rank_cs"]
+
+_SCORES = {
+    "dist_ce": multiclass.total_variation,
+    "ent_ce": multiclass.absolute_entropy_gap,
+    "rank_cs": multiclass.same_order,
+}
+_NUMBERS_AT_ONCE = 1 << 20
+
+
+def brier_without_vote_noise(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    n_votes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Brier score against the rates behind the votes, which the shares only estimate.
+
+    \[ \frac1n \sum_i (p_i - y_i)^2 - \frac{y_i (1 - y_i)}{m_i - 1} \]
+
+    With y the share of m votes that were drawn independently at a rate y*, its mean is that of
+    \((p - y^*)^2\), for any m of 2 or more. `brier` is higher by what vote noise adds. An estimate
+    from few items can come out below 0.
+
+    Parameters
+    ----------
+    y_true : Votes of two classes, or shares
+        With shares, give `n_votes`; every item needs two votes.
+    y_prob, n_votes, sample_weight
+        As in `reliability`.
+
+    Examples
+    --------
+    >>> round(brier_without_vote_noise(Votes([[1, 3], [2, 2]]), [0.5, 0.5]), 4)
+    -0.0417
+    """
+    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    _refuse_single_votes(rows.n_votes)
+    sums = from_rows(rows, Bins.of(1)).sums
+    return float((sums.residual_sq - sums.vote_noise).sum() / sums.weight.sum())
+
+
+def multiclass_brier_without_vote_noise(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    n_votes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Brier score of many classes against the rates behind the votes.
+
+    \[ \frac1n \sum_i \sum_c (p_{ic} - y_{ic})^2 - \frac{y_{ic} (1 - y_{ic})}{m_i - 1} \]
+
+    As `brier_without_vote_noise`; with two classes it is twice that.
+
+    Examples
+    --------
+    >>> votes = Votes([[1, 3, 0], [2, 1, 1]])
+    >>> round(multiclass_brier_without_vote_noise(votes, [[0.2, 0.6, 0.2], [0.4, 0.4, 0.2]]), 4)
+    -0.1167
+    """
+    data = class_rows(y_true, y_prob, sample_weight, n_votes)
+    votes = _refuse_single_votes(data.n_votes)
+
+    def parts(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return multiclass.squared_distance(p, y), (y * (1 - y)).sum(axis=0)
+
+    w = data.sample_weight
+    mean = weighted_mean(
+        (
+            squares - spread / (inputs.as_float64(votes[part]) - 1),
+            None if w is None else inputs.as_float64(w[part]),
+        )
+        for part, (squares, spread) in data.map_blocks(parts)
+    )
+    if mean is None:
+        inputs.refuse_no_weight(data.column(0))
+    return mean
+
+
+def vote_noise_floor(
+    votes: Votes,
+    y_prob: npt.ArrayLike,
+    *,
+    metric: Metric,
+    rng: np.random.Generator | None = None,
+    draws: int = 100,
+) -> float:
+    r"""Give what a model would score on average if its predictions were exactly the true rates.
+
+    Each item gets as many votes as it has, drawn from the **prediction**; the result is the mean
+    of the metric over such draws. A model's score above this floor is its own; a score at the
+    floor is as good as these votes can show. To ask what a perfect model would score were the
+    shares the true rates, pass `votes.shares` as `y_prob`.
+
+    `dist_ce` is exact: the number of votes for one class is binomial, and
+
+    \[ E|k/m - p| = \frac{2 v}{m} \binom{m}{v} p^v (1 - p)^{m - v + 1}, \quad
+       v = \lfloor m p \rfloor + 1 . \]
+
+    With two classes `ent_ce` and `rank_cs` are exact too, by adding up all outcomes; with more
+    they are simulated.
+
+    Parameters
+    ----------
+    votes : Votes
+        Of which only the number of votes per item is used.
+    y_prob : array-like of shape (items, classes)
+        The predictions. For two classes, those of the second alone will do.
+    metric : {"dist_ce", "ent_ce", "rank_cs"}
+        Which of them; of `rank_cs`, where higher is better, this is a ceiling. With two classes
+        `dist_ce` is the mean absolute difference.
+    rng : numpy.random.Generator, optional
+        For what is simulated; it is then required, and the same one gives the same result.
+    draws : int
+        How many times each item's votes are drawn, where they are.
+
+    Examples
+    --------
+    A model that knows the rate of 0.5 exactly, and three votes on each item:
+
+    >>> round(vote_noise_floor(Votes([[2, 1]]), [0.5], metric="dist_ce"), 4)
+    0.25
+    """
+    if not isinstance(votes, Votes):
+        message = f"votes must be Votes: got {type(votes).__name__}."
+        raise InputTypeError(message)
+    if metric not in _SCORES:
+        message = f"metric must be one of {', '.join(_SCORES)}: got {metric!r:.60}."
+        raise InputError(message)
+    data = class_rows(votes, _both_classes(votes, y_prob))
+    data.check()
+    if metric == "dist_ce":
+        return _dist_ce_floor(data, votes.totals)
+    if votes.n_classes == 2:
+        return _two_class_floor(data, votes.totals, metric)
+    if rng is None:
+        message = (
+            f"{metric} of {votes.n_classes} classes is simulated: pass rng=numpy.random."
+            "default_rng(seed)."
+        )
+        raise InputError(message)
+    return _simulated_floor(data, votes.totals, metric, rng, draws)
+
+
+def _both_classes(votes: Votes, y_prob: npt.ArrayLike) -> npt.ArrayLike:
+    if votes.n_classes > 2 or np.ndim(y_prob) != 1:
+        return y_prob
+    second = inputs.probabilities(y_prob, "y_prob").astype(np.float64)
+    return np.column_stack([1 - second, second])
+
+
+def _dist_ce_floor(data: ClassRows, totals: npt.NDArray[Any]) -> float:
+    from scipy.stats import binom
+
+    def distance(part: slice) -> FloatArray:
+        p, m = data.y_prob[part].astype(np.float64), totals[part, None]
+        v = np.floor(m * p) + 1
+        off = 2 * v / m * binom.pmf(v, m, p) * (1 - p)
+        total: FloatArray = off.sum(axis=1) / 2
+        return total
+
+    size = max(1, _NUMBERS_AT_ONCE // data.y_prob.shape[1])
+    parts = [slice(start, start + size) for start in range(0, totals.size, size)]
+    return float(sum(distance(part).sum() for part in parts)) / totals.size
+
+
+def _two_class_floor(data: ClassRows, totals: npt.NDArray[Any], metric: Metric) -> float:
+    """Add up all outcomes of each item's votes, items of equal numbers of votes together."""
+    from scipy.stats import binom
+
+    score, second, total = _SCORES[metric], data.y_prob[:, 1].astype(np.float64), 0.0
+    for m in np.unique(totals):
+        k = np.arange(m + 1)
+        probs = second[totals == m]
+        size = max(1, _NUMBERS_AT_ONCE // k.size)
+        for start in range(0, probs.size, size):
+            p = probs[start : start + size, None]
+            outcome = np.broadcast_to(k / m, (p.size, k.size)).ravel()
+            model = np.broadcast_to(p, (p.size, k.size)).ravel()
+            scores = score(np.stack([1 - model, model]), np.stack([1 - outcome, outcome]))
+            total += float((scores.reshape(p.size, k.size) * binom.pmf(k, m, p)).sum())
+    return total / totals.size
+
+
+def _simulated_floor(
+    data: ClassRows,
+    totals: npt.NDArray[Any],
+    metric: Metric,
+    rng: np.random.Generator,
+    draws: int,
+) -> float:
+    if draws < 1:
+        message = f"draws must be 1 or more: got {draws!r:.60}."
+        raise InputError(message)
+    score, total = _SCORES[metric], 0.0
+    size = max(1, _NUMBERS_AT_ONCE // data.y_prob.shape[1])
+    for start in range(0, totals.size, size):
+        part = slice(start, start + size)
+        p = data.y_prob[part].astype(np.float64)
+        p /= p.sum(axis=1, keepdims=True)  # to the last digit, which the generator insists on
+        for _ in range(draws):
+            shares = rng.multinomial(totals[part], p) / totals[part, None]
+            total += float(score(p.T, shares.T).sum())
+    return total / (totals.size * draws)
+
+
+def _refuse_single_votes(n_votes: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    if n_votes is None:
+        message = "pass Votes as y_true, or n_votes=: vote noise depends on how many there are."
+        raise InputError(message)
+    single = n_votes == 1
+    if single.any():
+        message = (
+            f"every item must have two votes or more: {single.sum()} of {single.size} have one, "
+            f"the first is item {single.argmax()}. One vote does not show how much votes differ; "
+            "leave those items out."
+        )
+        raise InputError(message)
+    return n_votes

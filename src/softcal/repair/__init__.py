@@ -1,1 +1,0 @@
-"""Maps that mend predictions: fitted on soft labels, judged on rows held out."""

@@ -1,0 +1,179 @@
+"""Columns of a source: which are wanted, their roles, and batches of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from softcal._validation import inputs
+from softcal._validation.inputs import Names
+from softcal._validation.rules import LABEL, LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
+from softcal.exceptions import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from softcal._validation.arrays import Column
+    from softcal._validation.inputs import Rows
+
+Batch: TypeAlias = dict[str, Any]
+"""Columns of one length: NumPy arrays of numbers, and an Arrow array of the values of slices."""
+
+SLICES: Any = ("slices",)
+"""Where a batch keeps the values of slices: the column may be one of the numbers as well.
+
+No text, so that no column can have this name.
+"""
+
+
+class Wanted(NamedTuple):
+    """The columns to read: those that must hold numbers, and the one that may hold anything."""
+
+    numbers: tuple[str, ...]
+    by: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All of them, each once."""
+        return list(dict.fromkeys(self.numbers if self.by is None else (*self.numbers, self.by)))
+
+
+class Piece(NamedTuple):
+    """A part of the rows: where it is from, the bytes it stands for, and how to get its batches.
+
+    It may be asked for its batches more than once. A frame has no place, and counts no bytes.
+    """
+
+    place: str
+    size: int
+    batches: Callable[[], Iterator[Batch]]
+
+
+def rows_of(batch: Batch) -> int:
+    """Count the rows of a batch."""
+    return len(next(iter(batch.values())))
+
+
+def columns_of(table: Any, wanted: Wanted) -> Batch:
+    """Take the wanted columns out of an Arrow table, without a copy where NumPy can do without."""
+    columns: Batch = {name: _numbers(table.column(name)) for name in wanted.numbers}
+    if wanted.by is not None:
+        columns[SLICES] = slice_values(table.column(wanted.by), wanted.by)
+    return columns
+
+
+def _numbers(column: Any) -> Column:
+    """Read an Arrow column as a NumPy one; a missing value becomes NaN."""
+    import pyarrow as pa
+
+    floating = pa.types.is_floating(column.type)
+    if not floating and (column.null_count or not pa.types.is_integer(column.type)):
+        column = column.cast(pa.float64())
+    out: Column = _one_array(column).to_numpy(zero_copy_only=False)
+    return out
+
+
+def slice_values(column: Any, name: str) -> Any:
+    """Make one plain Arrow array of the values of slices; categories become their values."""
+    import pyarrow as pa
+
+    whole = _one_array(column)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    if pa.types.is_nested(whole.type) or isinstance(whole.type, pa.BaseExtensionType):
+        message = f"{name} must hold single values to slice by: it holds {whole.type}."
+        raise InputTypeError(message)
+    return whole
+
+
+def _one_array(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def refuse_other_types(wanted: Wanted, schema: Any, place: str) -> None:
+    """Refuse an Arrow column that holds something other than numbers."""
+    from pyarrow import types
+
+    fits = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal, types.is_null)
+    for name in wanted.numbers:
+        found = schema.field(name).type
+        if not any(is_one(found) for is_one in fits):
+            refuse_type(name, found, place)
+
+
+def refuse_type(name: str, found: Any, place: str) -> None:
+    """Refuse a column because of what it holds."""
+    message = (
+        f"{name} must hold real numbers: in {place} it holds {found}. Convert it to float first."
+    )
+    raise InputTypeError(message)
+
+
+def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "") -> None:
+    """Refuse a name that no column has, or several have; the hint may say why."""
+    for name in wanted.names:
+        if present.count(name) != 1:
+            problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
+            names = ", ".join(map(repr, present))
+            message = f"{place} has {problem}. Its columns are: {names}.{hint}"
+            raise InputError(message)
+
+
+class Roles(NamedTuple):
+    """Which column plays which part."""
+
+    y_true: str
+    y_prob: tuple[str, ...]
+    sample_weight: str | None = None
+    n_votes: str | int | None = None
+    by: str | None = None
+
+    @property
+    def wanted(self) -> Wanted:
+        """The columns to read."""
+        optional = (self.sample_weight, self.n_votes)
+        named = [name for name in optional if isinstance(name, str)]
+        return Wanted((self.y_true, *self.y_prob, *named), self.by)
+
+    @property
+    def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
+        """What the values of each column must be, in the order in which they are looked at."""
+        found: list[tuple[str, tuple[Rule, ...]]] = [
+            (self.y_true, LABEL),
+            *((name, UNIT) for name in self.y_prob),
+        ]
+        if self.sample_weight is not None:
+            found.append((self.sample_weight, WEIGHT))
+        if isinstance(self.n_votes, str):
+            found.append((self.n_votes, VOTES))
+        return found if self.by is None else [(self.by, (MISSING,)), *found]
+
+    def rows(self, columns: Mapping[str, npt.ArrayLike], pred: str) -> Rows:
+        """Bring the columns of one prediction through the door, by the names they have there."""
+        w, m = self.sample_weight, self.n_votes
+        return inputs.rows(
+            columns[self.y_true],
+            columns[pred],
+            None if w is None else columns[w],
+            columns[m] if isinstance(m, str) else m,
+            Names(self.y_true, pred, w or "", str(m)),
+        )
+
+    def refuse_impossible(self) -> None:
+        """Refuse parts no column can play: both label and prediction, or one model twice."""
+        if not self.y_prob:
+            message = "y_prob must name at least one column."
+            raise InputError(message)
+        for pred in self.y_prob:
+            if pred == self.y_true:
+                message = f"label and prediction must be different columns: both are {pred!r}."
+                raise InputError(message)
+            if self.y_prob.count(pred) > 1:
+                message = f"each prediction must be named once: {pred!r} is named more often."
+                raise InputError(message)
+        if isinstance(self.n_votes, int) and not 1 <= self.n_votes < LARGEST_VOTES:
+            message = f"n_votes must be 1 or more: got {self.n_votes}."
+            raise InputError(message)

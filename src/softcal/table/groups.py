@@ -1,0 +1,96 @@
+"""Rows that belong together: how their residuals vary as one, for honest intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._validation.inputs import FloatArray, Rows, as_float64
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from softcal.bins import Bins
+
+MAX_BINS = 2000
+"""With groups the table keeps a square of sums; more bins would fill the memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """What the table keeps of groups of rows (patients, documents, annotators).
+
+    With S_gb the sum of w d over the rows of group g in bin b, and W_gb that of w:
+
+    Attributes
+    ----------
+    count : int
+        The number of groups with a row of positive weight.
+    residual : ndarray of shape (bins, bins)
+        Sum over groups of S_gb S_gc.
+    weight : ndarray of shape (bins, bins)
+        Sum over groups of W_gb W_gc.
+    """
+
+    count: int
+    residual: FloatArray
+    weight: FloatArray
+
+    def __post_init__(self) -> None:
+        for array in (self.residual, self.weight):
+            array.setflags(write=False)
+
+    def __add__(self, other: Clusters) -> Clusters:
+        """Add up, which is right as long as no group has rows in both tables."""
+        return Clusters(
+            self.count + other.count, self.residual + other.residual, self.weight + other.weight
+        )
+
+    def coarsen(self, starts: npt.NDArray[np.intp]) -> Clusters:
+        """Join neighbouring bins, given where each new one starts."""
+        return Clusters(self.count, joined_square(self.residual, starts),
+                        joined_square(self.weight, starts))  # fmt: skip
+
+
+def joined_square(square: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArray:
+    """Join neighbouring rows and columns of a matrix of sums."""
+    out: FloatArray = np.add.reduceat(np.add.reduceat(square, starts, axis=-1), starts, axis=-2)
+    return out
+
+
+def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Clusters:
+    """Add up each group's residuals and weights per bin, and multiply them with each other."""
+    residual, weight = _per_group(rows, group, bins)
+    return Clusters(
+        int((weight.sum(axis=1) > 0).sum()),
+        (residual.T @ residual).toarray(),
+        (weight.T @ weight).toarray(),
+    )
+
+
+def cluster_cross_sums(
+    rows_a: Rows, rows_b: Rows, group: npt.NDArray[np.intp], bins: Bins
+) -> FloatArray:
+    """Multiply each group's residuals of one model with those of another, per pair of bins."""
+    (a, _), (b, _) = (_per_group(rows, group, bins) for rows in (rows_a, rows_b))
+    out: FloatArray = (a.T @ b).toarray()
+    return out
+
+
+def _per_group(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> tuple[Any, Any]:
+    """Add up w d and w over the rows of each group (lines) and bin (columns), as sparse arrays."""
+    from scipy.sparse import csr_array
+
+    n_bins = len(bins)
+    if n_bins > MAX_BINS:
+        message = f"with groups there can be at most {MAX_BINS} bins: got {n_bins}."
+        raise InputError(message)
+    p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
+    w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
+    place = (group, bins.guide.locate(p))
+    shape = (int(group.max()) + 1, n_bins)
+    # Entries of the same group and bin are added up when the matrix is made.
+    residual, weight = (csr_array((v, place), shape=shape) for v in (w * (p - y), w))
+    return residual, weight

@@ -1,0 +1,173 @@
+"""A table written as plain data, and read back trusting nothing: the file may be anybody's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal import _io
+from softcal._validation.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WEIGHT
+from softcal.bins import Bins
+from softcal.exceptions import InputError
+from softcal.table.groups import Clusters
+from softcal.table.kernel import SUM_NAMES, Sums
+
+if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
+
+FORMAT = "softcal.reliability"
+SCHEMA = 1
+_LARGEST_COUNT = 2**53  # in all bins together, so that a thousand such tables fit an int64
+_LARGEST_SUM = 1e300
+_MORE = 1 + 1e-9  # room for the rounding of honest sums
+
+
+def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]:
+    """Give a table as plain numbers and lists; a sum that is 0 in every bin is left out."""
+    saved: dict[str, Any] = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "bins": len(bins) if bins.is_uniform else bins.edges.tolist(),
+        "sums": {
+            name: values.tolist()
+            for name, values in zip(SUM_NAMES, sums, strict=True)
+            if values.any()
+        },
+    }
+    if clusters is not None:
+        saved["clusters"] = {
+            "count": clusters.count,
+            "residual": clusters.residual.tolist(),
+            "weight": clusters.weight.tolist(),
+        }
+    return saved
+
+
+def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
+    """Read back what `written` gave."""
+    _io.refuse_other(saved, FORMAT, SCHEMA, "a saved reliability table")
+    bins = Bins.of(saved.get("bins", 0))
+    sums = saved.get("sums")
+    if not isinstance(sums, dict) or not set(sums) <= set(SUM_NAMES):
+        message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
+        raise InputError(message)
+    found = Sums(*(_read_sum(sums, name, len(bins)) for name in SUM_NAMES))
+    _refuse_impossible(found, bins)
+    return bins, found, _read_clusters(saved.get("clusters"), found)
+
+
+def _read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
+    """Read one saved sum: a list of numbers of the right length and range."""
+    whole = name == "count"
+    values = sums.get(name, [0] * n_bins)
+    high = _LARGEST_COUNT if whole else _LARGEST_SUM
+    low = -high if name == "residual" else 0
+    kinds = (int,) if whole else (int, float)
+    if (
+        not isinstance(values, list)
+        or len(values) != n_bins
+        or not all(type(v) in kinds and low <= v <= high for v in values)
+    ):
+        message = (
+            f"a saved table's sum {name!r} must be a list of {n_bins} finite "
+            f"{'whole numbers' if whole else 'numbers'}{'' if low else ', none negative'}."
+        )
+        raise InputError(message)
+    return np.array(values, dtype=np.int64 if whole else np.float64)
+
+
+def _refuse_impossible(sums: Sums, bins: Bins) -> None:
+    """Refuse saved sums no data could give, rather than turn them into nonsense later."""
+    with np.errstate(over="ignore"):  # what overflows is larger than it may be
+        possible = np.logical_and.reduce(
+            [low <= high * _MORE for low, high in _in_order(sums, bins)]
+        )
+    possible &= (sums.count > 0) == (sums.weight > 0)
+    if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
+        message = (
+            f"a saved table's sums contradict each other: {(~possible).sum()} of {len(bins)} bins "
+            "have sums no rows can have. The file is damaged, or was made by something else."
+        )
+        raise InputError(message)
+
+
+def _in_order(s: Sums, bins: Bins) -> list[tuple[FloatArray, FloatArray]]:
+    """Give pairs of which, with 0 <= p, y <= 1 and the weights there are, none is the larger."""
+    count = s.count.astype(np.float64)
+    prob = s.label + s.residual
+    rounding = s.weight * 1e-9
+    return [
+        (count * SMALLEST_WEIGHT, s.weight),
+        (s.weight, count * LARGEST_WEIGHT),
+        (s.weight**2, count * s.weight_sq),
+        (s.weight_sq, s.weight**2),
+        (s.label, s.weight),
+        (s.residual_sq, s.weight),
+        (abs(s.residual), np.sqrt(s.weight * s.residual_sq) + rounding),
+        (abs(s.residual), np.sqrt(count * s.residual_var) + rounding),
+        (s.residual_var, s.weight_sq),
+        (s.prob_var, s.weight_sq / 4),
+        (s.label_var, s.weight / 4),
+        (s.repeated, count),
+        (2 * s.repeated, s.votes),
+        (s.votes, count * LARGEST_VOTES),
+        (s.vote_floor, s.prob_var),
+        (s.vote_noise, s.label_var),
+        (bins.edges[:-1] * s.weight, prob + rounding),
+        (prob, bins.edges[1:] * s.weight + rounding),
+    ]
+
+
+def _read_clusters(saved: Any, sums: Sums) -> Clusters | None:
+    """Read the saved sums of groups, where there are any, trusting nothing."""
+    if saved is None:
+        return None
+    n = sums.count.size
+    try:
+        count = saved["count"]
+        squares = [np.array(saved[key], dtype=np.float64) for key in ("residual", "weight")]
+    except (TypeError, ValueError, KeyError, OverflowError):
+        count, squares = 0, []
+    whole = type(count) is int and 0 < count <= int(sums.count.sum())
+    if not whole or not all(_is_square_of_sums(square, n) for square in squares):
+        message = (
+            f"a saved table's 'clusters' must have a count and two symmetric squares of {n} by {n} "
+            "finite numbers, 'residual' and 'weight'."
+        )
+        raise InputError(message)
+    clusters = Clusters(count, *squares)
+    _refuse_other_groups(clusters, sums)
+    return clusters
+
+
+def _is_square_of_sums(square: FloatArray, n: int) -> bool:
+    return (
+        square.shape == (n, n)
+        and bool(np.isfinite(square).all())
+        and np.array_equal(square, square.T)
+        and bool((square.diagonal() >= 0).all())
+    )
+
+
+def _refuse_other_groups(groups: Clusters, s: Sums) -> None:
+    """Refuse squares of sums that no groups of these rows could give."""
+    residual, weight = groups.residual, groups.weight
+    root, weight_root = np.sqrt(residual.diagonal()), np.sqrt(weight.diagonal())
+    rounding = 1e-9  # of the weight: small residuals have squares too small to be kept
+    in_order = [
+        (abs(residual), weight),
+        (abs(residual), np.outer(root, root) + rounding * weight),
+        (weight, np.outer(weight_root, weight_root)),
+        (weight_root, s.weight),
+        (s.weight, weight_root * np.sqrt(groups.count)),
+        (s.weight_sq, weight_root**2),
+        (abs(s.residual), root * np.sqrt(groups.count) + rounding * s.weight),
+    ]
+    if not all((low <= high * _MORE).all() for low, high in in_order):
+        message = (
+            "a saved table's 'clusters' contradict its sums: no groups of its rows can have these. "
+            "The file is damaged, or was made by something else."
+        )
+        raise InputError(message)
