@@ -25,7 +25,8 @@ from scipy.special import ndtr, ndtri
 import softcal as sc
 from benchmarks.paired import write_csv
 from softcal.inference.comparison import DifferenceIntervals
-from softcal.table.joint import JointTable, joint_table
+from softcal.table.build import joint_table
+from softcal.table.joint import JointTable
 
 DOCS = Path(__file__).parent.parent / "docs"
 LABELS = {"hard": 0, "votes of 5": 5, "exact soft": 0}

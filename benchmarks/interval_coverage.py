@@ -29,7 +29,7 @@ from benchmarks.paired import write_csv
 from softcal import Bins
 from softcal.inference.intervals import interval_limits
 from softcal.inference.tests import calibration_pvalues
-from softcal.table.kernel import Sums
+from softcal.table.kernel import Sums, unknown_hardened
 
 DOCS = Path(__file__).parent.parent / "docs"
 BINS = (5, 15, 50)
@@ -131,6 +131,7 @@ def tables(shared: Any, own: Any, votes: int, bins: int) -> Sums:
         residual=residual, residual_sq=square, residual_var=square, prob_var=prob_var,
         label_var=label_var, votes=zero, repeated=zero,
         vote_floor=prob_var / votes if votes else zero, vote_noise=zero,
+        **unknown_hardened(count.shape),
     )  # fmt: skip
 
 

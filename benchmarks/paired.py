@@ -26,7 +26,7 @@ from scipy.special import ndtr, ndtri
 
 from softcal._io import written_whole
 from softcal.inference.comparison import DifferenceIntervals
-from softcal.table.kernel import Sums
+from softcal.table.kernel import Sums, unknown_hardened
 
 DOCS = Path(__file__).parent.parent / "docs"
 KINDS = ("hard", "votes", "exact")
@@ -130,7 +130,7 @@ def model_sums(y: Any, p: Any, votes: int, n_bins: int) -> Sums:
     none = np.zeros_like(count)
     floor = prob_var / votes if votes else none
     return Sums(count, count, count, label, residual, square, square, prob_var, label_var,
-                none, none, floor, none)  # fmt: skip
+                none, none, floor, none, **unknown_hardened(count.shape))  # fmt: skip
 
 
 def added(cell: Any, cells: int, values: Any) -> Any:

@@ -14,7 +14,8 @@ from strategies import N_BINS, UNIT, WEIGHT
 
 import softcal as sc
 from softcal.inference.comparison import Comparison, compare, compare_many, compare_tables
-from softcal.table.joint import JointTable, joint_table
+from softcal.table.build import joint_table
+from softcal.table.joint import JointTable
 
 Row = tuple[float, float, float, float]
 ROWS = st.lists(st.tuples(UNIT, UNIT, UNIT, WEIGHT), min_size=1, max_size=60).filter(

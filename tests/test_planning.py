@@ -25,7 +25,7 @@ from softcal.planning.plans import (
     plan_budget,
     plan_difference,
 )
-from softcal.table.joint import joint_table
+from softcal.table.build import joint_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -261,14 +261,12 @@ from .report import (
 from .sources.scanning import (
     scan as scan,
 )
-from .sources.scanning import (
-    scan_by as scan_by,
+from .table.build import (
+    joint_table as joint_table,
 )
+from .table.files import load as load
 from .table.joint import (
     JointTable as JointTable,
-)
-from .table.joint import (
-    joint_table as joint_table,
 )
 from .table.reliability import (
     Reliability as Reliability,
@@ -279,5 +277,7 @@ from .table.reliability import (
 from .table.reliability import (
     reliability as reliability,
 )
+from .table.tableset import TableSet as TableSet
 
 __version__: str
+

@@ -161,19 +161,19 @@ def _writable(path: Path) -> Iterator[None]:
         raise InputError(message) from error
 
 
-def refuse_other(saved: object, format_: str, schema: int, name: str) -> None:
-    """Refuse what is not saved in this format, or in a schema this softcal does not know."""
+def schema_of(saved: object, format_: str, newest: int, name: str) -> int:
+    """Return the schema of something saved; refuse another format, or a newer schema."""
     if not isinstance(saved, dict) or saved.get("format") != format_:
         message = f"not {name}: its 'format' must be {format_!r}."
         raise InputError(message)
     found = saved.get("schema")
-    if type(found) is not int or not 1 <= found <= schema:
-        known = "1" if schema == 1 else f"1 to {schema}"
+    if type(found) is not int or not 1 <= found <= newest:
         message = (
-            f"cannot read {name} of schema {found!r:.20}: this softcal reads schema {known}. "
-            "Upgrade softcal."
+            f"cannot read {name} of schema {found!r:.20}: this softcal reads schemas up to "
+            f"{newest}. Upgrade softcal."
         )
         raise InputError(message)
+    return found
 
 
 def write_json(path: Path, saved: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -58,9 +59,11 @@ class Guide(NamedTuple):
 
     def locate(self, p: FloatArray) -> npt.NDArray[np.intp]:
         """Give the number of the bin each prediction belongs to, from 0."""
-        if self.most_edges > 1:
-            return self.inner.searchsorted(p, side="right")
-        bin_ = self.starts.take((p * (self.starts.size - 2)).astype(np.intp))
+        cell = (p * (self.starts.size - 2)).astype(np.intp)
+        bin_ = self.starts.take(cell)
+        if self.most_edges > 1:  # a search, in the cells that have several edges
+            several = np.flatnonzero(self.starts.take(cell + 1) - bin_ > 1)
+            bin_[several] = self.inner.searchsorted(p[several], side="right")
         bin_ += p >= self.upper.take(bin_)
         return bin_
 
@@ -133,6 +136,22 @@ class Bins:
             message = f"the number of bins must be between 1 and {MAX_BINS}: got {n}."
             raise InputError(message)
         return _uniform(int(n))
+
+    @staticmethod
+    def grid(bins: BinsLike = 10) -> Bins:
+        r"""Return the fine grid on which a `TableSet` is kept: it coarsens to these bins.
+
+        600 equal-width bins, or as many as the number asked for divides, of which the first and
+        the last are cut again in equal ratios toward 0 and 1, down to \(10^{-7}\), because
+        logits change fast there. Bins of unequal width are their own grid.
+
+        Examples
+        --------
+        >>> len(Bins.grid(10)), len(Bins.grid(7))
+        (648, 888)
+        """
+        wanted = Bins.of(bins)
+        return _grid(len(wanted)) if wanted.is_uniform else wanted
 
     @staticmethod
     def quantile(y_prob: npt.ArrayLike, n: int, sample_weight: npt.ArrayLike | None = None) -> Bins:
@@ -224,6 +243,21 @@ def _present(y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike) -> tuple[Float
     if not w.any():
         refuse_no_weight(data)
     return as_float64(data.y_prob)[w > 0], w[w > 0]
+
+
+_GRID_BINS, _GRID_DIVISORS, _MOST_GRID_BINS = 600, 60, 6000
+_GRID_RATIO, _GRID_END = 1.5, 1e-7
+
+
+@lru_cache(maxsize=64)
+def _grid(n: int) -> Bins:
+    shared = math.lcm(n, _GRID_DIVISORS)
+    # Where no multiple is small enough, the grid gives these bins and no others.
+    uniform = n if shared > _MOST_GRID_BINS else shared * math.ceil(_GRID_BINS / shared)
+    number = math.ceil(math.log(1 / uniform / _GRID_END, _GRID_RATIO))
+    cuts = 1 / uniform / _GRID_RATIO ** np.arange(1, number + 1)
+    inner = np.arange(1, uniform) / uniform
+    return Bins(np.concatenate(([0.0], cuts[::-1], inner, 1 - cuts, [1.0])))
 
 
 def _off_the_ends(inner: FloatArray, p: Column) -> FloatArray:

@@ -62,6 +62,16 @@ class Rows(NamedTuple):
     n_votes: Column | None
     names: Names
 
+    def taken(self, at: npt.NDArray[np.intp]) -> Rows:
+        """Return some of the rows."""
+        w, m = self.sample_weight, self.n_votes
+        return self._replace(
+            y_true=self.y_true[at],
+            y_prob=self.y_prob[at],
+            sample_weight=None if w is None else w[at],
+            n_votes=None if m is None else m[at],
+        )
+
     def blocks(
         self, size: int = _ROWS_AT_ONCE
     ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:

@@ -66,7 +66,7 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
             "file with json.load first."
         )
         raise InputTypeError(message)
-    _io.refuse_other(saved, FORMAT, SCHEMA, "a saved calibrator")
+    _io.schema_of(saved, FORMAT, SCHEMA, "a saved calibrator")
     method, parameters = saved.get("method"), saved.get("parameters")
     if not isinstance(method, str) or method not in MAPS:
         message = (

@@ -120,7 +120,7 @@ class Scores:
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> Scores:
         """Read back what `to_dict` gave, trusting nothing."""
-        _io.refuse_other(saved, FORMAT, SCHEMA, "saved scores")
+        _io.schema_of(saved, FORMAT, SCHEMA, "saved scores")
         try:
             models = {str(one["pred"]): one for one in saved["models"]}
             whole = {pred: _read(one) for pred, one in models.items()}

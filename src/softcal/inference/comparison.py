@@ -27,7 +27,8 @@ from softcal.inference.intervals import (
     soft_sign,
 )
 from softcal.metrics.multiclass import top_label_rows
-from softcal.table.joint import JointTable, PairedSums, joined_rows, joint_table, refuse_many_bins
+from softcal.table.build import joined_rows, joint_table
+from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
@@ -402,7 +403,7 @@ def compare_many(
     tables = {name: from_rows(columns, binned, group) for name, columns in rows.items()}
     smece = dict(sorted(((n, t.smece) for n, t in tables.items()), key=lambda item: item[1]))
     found = [
-        (a, b, compare_tables(joined_rows(rows[a], tables[a], rows[b], tables[b], group), level))
+        (a, b, compare_tables(joined_rows(rows[a], rows[b], binned, group), level))
         for a, b in combinations(smece, 2)
     ]
     corrected = holm([comparison.pvalue for _, _, comparison in found])
@@ -510,5 +511,4 @@ def compare_top_label(
         top_label_rows(class_rows(y_true, y_prob, sample_weight, n_votes))
         for y_prob in (y_prob_a, y_prob_b)
     ]
-    a, b = (from_rows(columns, binned) for columns in rows)
-    return compare_tables(joined_rows(rows[0], a, rows[1], b), level)
+    return compare_tables(joined_rows(rows[0], rows[1], binned), level)

@@ -144,7 +144,7 @@ class ReliabilityBounds:
         InputError, InputTypeError
             If this is no such thing, or one of a newer softcal.
         """
-        _io.refuse_other(saved, FORMAT, SCHEMA, "saved reliability bounds")
+        _io.schema_of(saved, FORMAT, SCHEMA, "saved reliability bounds")
         return ReliabilityBounds(
             *(Reliability.from_dict(saved.get(end, {})) for end in ("low", "high"))
         )

@@ -16,8 +16,8 @@ from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.comparison import DifferenceIntervals
 from softcal.inference.intervals import SHARPNESS, Gaps, interval_limits, noise_floor, soft_sign
-from softcal.table.joint import joint_table
-from softcal.table.kernel import Sums
+from softcal.table.build import joint_table
+from softcal.table.kernel import Sums, unknown_hardened
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -308,6 +308,7 @@ def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) ->
         repeated=zeros,
         vote_floor=each(a.prob_var / votes) if votes else zeros,
         vote_noise=zeros,
+        **unknown_hardened(residual.shape),
     )
 
 

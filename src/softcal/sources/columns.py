@@ -4,39 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from softcal._validation import inputs
-from softcal._validation.inputs import Names
+import numpy as np
+
+from softcal._validation.inputs import Names, Rows
 from softcal._validation.rules import LABEL, LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    import numpy.typing as npt
-
     from softcal._validation.arrays import Column
-    from softcal._validation.inputs import Rows
 
-Batch: TypeAlias = dict[str, Any]
-"""Columns of one length: NumPy arrays of numbers, and an Arrow array of the values of slices."""
+Batch: TypeAlias = dict[Any, Any]
+"""Columns of one length: NumPy arrays of numbers, and Arrow arrays under `Named`."""
 
-SLICES: Any = ("slices",)
-"""Where a batch keeps the values of slices: the column may be one of the numbers as well.
 
-No text, so that no column can have this name.
-"""
+class Named(NamedTuple):
+    """Under which a batch keeps a column of names: it may be one of the numbers as well."""
+
+    column: str
 
 
 class Wanted(NamedTuple):
-    """The columns to read: those that must hold numbers, and the one that may hold anything."""
+    """The columns to read: those that must hold numbers, and those that may hold anything."""
 
     numbers: tuple[str, ...]
-    by: str | None = None
+    named: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """All of them, each once."""
-        return list(dict.fromkeys(self.numbers if self.by is None else (*self.numbers, self.by)))
+        return list(dict.fromkeys((*self.numbers, *self.named)))
 
 
 class Piece(NamedTuple):
@@ -58,8 +56,8 @@ def rows_of(batch: Batch) -> int:
 def columns_of(table: Any, wanted: Wanted) -> Batch:
     """Take the wanted columns out of an Arrow table, without a copy where NumPy can do without."""
     columns: Batch = {name: _numbers(table.column(name)) for name in wanted.numbers}
-    if wanted.by is not None:
-        columns[SLICES] = slice_values(table.column(wanted.by), wanted.by)
+    for name in wanted.named:
+        columns[Named(name)] = plain_values(table.column(name), name)
     return columns
 
 
@@ -74,15 +72,15 @@ def _numbers(column: Any) -> Column:
     return out
 
 
-def slice_values(column: Any, name: str) -> Any:
-    """Make one plain Arrow array of the values of slices; categories become their values."""
+def plain_values(column: Any, name: str) -> Any:
+    """Make one plain Arrow array of a column of names; categories become their values."""
     import pyarrow as pa
 
     whole = _one_array(column)
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
     if pa.types.is_nested(whole.type) or isinstance(whole.type, pa.BaseExtensionType):
-        message = f"{name} must hold single values to slice by: it holds {whole.type}."
+        message = f"{name} must hold single values: it holds {whole.type}."
         raise InputTypeError(message)
     return whole
 
@@ -122,6 +120,10 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
             raise InputError(message)
 
 
+Rules: TypeAlias = "list[tuple[str | Named, tuple[Rule, ...]]]"
+"""Columns, and what their values must be."""
+
+
 class Roles(NamedTuple):
     """Which column plays which part."""
 
@@ -129,19 +131,21 @@ class Roles(NamedTuple):
     y_prob: tuple[str, ...]
     sample_weight: str | None = None
     n_votes: str | int | None = None
-    by: str | None = None
+    by: tuple[str, ...] = ()
+    group: str | None = None
 
     @property
     def wanted(self) -> Wanted:
         """The columns to read."""
         optional = (self.sample_weight, self.n_votes)
-        named = [name for name in optional if isinstance(name, str)]
-        return Wanted((self.y_true, *self.y_prob, *named), self.by)
+        numbers = [name for name in optional if isinstance(name, str)]
+        named = self.by if self.group is None else (*self.by, self.group)
+        return Wanted((self.y_true, *self.y_prob, *numbers), tuple(dict.fromkeys(named)))
 
     @property
-    def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
+    def rules(self) -> Rules:
         """What the values of each column must be, in the order in which they are looked at."""
-        found: list[tuple[str, tuple[Rule, ...]]] = [
+        found: Rules = [
             (self.y_true, LABEL),
             *((name, UNIT) for name in self.y_prob),
         ]
@@ -149,16 +153,18 @@ class Roles(NamedTuple):
             found.append((self.sample_weight, WEIGHT))
         if isinstance(self.n_votes, str):
             found.append((self.n_votes, VOTES))
-        return found if self.by is None else [(self.by, (MISSING,)), *found]
+        return found if self.group is None else [(Named(self.group), (MISSING,)), *found]
 
-    def rows(self, columns: Mapping[str, npt.ArrayLike], pred: str) -> Rows:
-        """Bring the columns of one prediction through the door, by the names they have there."""
+    def rows(self, columns: Mapping[Any, Any], pred: str) -> Rows:
+        """Return the columns of one prediction, by the names they have in the source."""
         w, m = self.sample_weight, self.n_votes
-        return inputs.rows(
+        p = columns[pred]
+        votes = np.broadcast_to(np.float64(m), p.shape) if isinstance(m, int) else None
+        return Rows(
             columns[self.y_true],
-            columns[pred],
+            p,
             None if w is None else columns[w],
-            columns[m] if isinstance(m, str) else m,
+            columns[m] if isinstance(m, str) else votes,
             Names(self.y_true, pred, w or "", str(m)),
         )
 
@@ -174,6 +180,9 @@ class Roles(NamedTuple):
             if self.y_prob.count(pred) > 1:
                 message = f"each prediction must be named once: {pred!r} is named more often."
                 raise InputError(message)
+        if len(set(self.by)) < len(self.by):
+            message = f"each 'by' column must be named once: got {', '.join(map(repr, self.by))}."
+            raise InputError(message)
         if isinstance(self.n_votes, int) and not 1 <= self.n_votes < LARGEST_VOTES:
             message = f"n_votes must be 1 or more: got {self.n_votes}."
             raise InputError(message)

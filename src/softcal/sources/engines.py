@@ -7,12 +7,11 @@ good rows counts the bad ones, and costs no more for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from softcal._validation.rules import (
-    DROP_OR_IMPUTE,
     LARGEST_VOTES,
     LARGEST_WEIGHT,
     MISSING,
@@ -24,38 +23,42 @@ from softcal._validation.rules import (
     Rule,
     Spread,
 )
+from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.collect import Key, Tables, refuse_many_slices, refuse_nothing
+from softcal.sources.collect import finished, text_of
 from softcal.sources.columns import refuse_type, refuse_unknown
-from softcal.table.kernel import SUM_NAMES, Sums
-from softcal.table.reliability import Reliability
+from softcal.table.build import Builder, Entries
+from softcal.table.kernel import SUM_NAMES
+from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
-    from softcal.bins import Bins
     from softcal.sources.columns import Roles
+    from softcal.table.tableset import TableSet
 
 MAX_EDGES = 256
 """How many edges of unequal bins an engine compares each row with."""
 
-_P, _Y, _W, _M, _BY, _MODEL, _BIN, _GUESS = (
-    f"softcal_{name}" for name in ("p", "y", "w", "m", "by", "model", "bin", "guess")
+_P, _Y, _W, _M, _MODEL, _BIN, _GUESS = (
+    f"softcal_{name}" for name in ("p", "y", "w", "m", "model", "bin", "guess")
 )
 
 
-def engine_tables(frame: Any, roles: Roles, bins: Bins) -> Tables:
-    """Add up a lazy narwhals frame in its engine, into one table for each key."""
+def engine_tables(frame: Any, roles: Roles, bins: Bins, date: str | None = None) -> TableSet:
+    """Add up a lazy narwhals frame in its engine, into one set of tables."""
     import narwhals.stable.v2 as nw
 
     _refuse_columns(frame, roles)
     rows = _prepared(frame, roles)
     faults = _faults(roles)
-    n: Any = float(len(bins))
+    grid = Bins.grid(bins)
+    core = _Core.of(grid)
+    n: Any = float(core.n)
     if frame.implementation.is_polars():
         # Polars divides by a number by multiplying with 1/n, which gives other edges than k/n. It
         # does not know that this is a number.
         n = nw.col(_GUESS) * 0.0 + n
-    placed = rows.with_columns(_guess(bins)).with_columns(_bin(bins, n, roles, faults))
-    keys = [_BIN, *([_BY] if roles.by is not None else []), *_model_key(roles)]
+    placed = rows.with_columns(_guess(core)).with_columns(_bin(core, n, roles, faults))
+    keys = [_BIN, *_by(roles), *_model_key(roles)]
     # Dask adds up columns only, not expressions: so the terms become columns first.
     terms = _terms(roles)
     added = (nw.col(name).sum() for name in terms)
@@ -64,21 +67,67 @@ def engine_tables(frame: Any, roles: Roles, bins: Bins) -> Tables:
         placed.select(*keys, *named).group_by(keys).agg(nw.len().alias("rows"), *added)
     )
     _refuse_faults(frame, found, faults, roles)
-    tables = _tables(found, roles, bins)
-    refuse_nothing(tables, sum(row["rows"] for row in found), roles)
-    return tables
+    builder = Builder(roles.y_prob, roles.by, bins=bins, grid=grid)
+    each_model = sum(int(row["rows"]) for row in found) // len(roles.y_prob)
+    builder.add(_entries(found, roles, each_model))
+    return finished(builder, each_model, roles, date)
+
+
+def _by(roles: Roles) -> list[str]:
+    return [f"softcal_by_{k}" for k in range(len(roles.by))]
+
+
+class _Core(NamedTuple):
+    """Bins as an engine finds them: equal ones by arithmetic, and cuts by comparing.
+
+    With n = 1 there is one equal bin, and all edges are cuts.
+    """
+
+    n: int
+    low: list[float]  #  inner edges of the first equal bin
+    high: list[float]  # inner edges of the last one, where it is another
+
+    @staticmethod
+    def of(bins: Bins) -> _Core:
+        """Find the equal bins; refuse too many cuts."""
+        inner = bins.edges[1:-1]
+        n = 1
+        if inner.size:
+            middle = np.diff(bins.edges)[len(bins) // 2]
+            n = round(1 / float(middle))
+        even = np.arange(1, n) / n
+        if n < 2 or not np.isin(even, inner).all():
+            n, low, high = 1, inner.tolist(), []
+        else:
+            low, high = inner[inner < even[0]].tolist(), inner[inner > even[-1]].tolist()
+            if inner.size != even.size + len(low) + len(high):
+                n, low, high = 1, inner.tolist(), []
+        if len(low) + len(high) >= MAX_EDGES:
+            message = (
+                f"an engine takes at most {MAX_EDGES} bins of unequal width: got {len(bins)}. Pass "
+                "a number of equal-width bins, which may be many, and coarsen the set."
+            )
+            raise InputError(message)
+        return _Core(n, low, high)
 
 
 def _refuse_columns(frame: Any, roles: Roles) -> None:
+    if roles.group is not None:
+        message = (
+            f"groups ({roles.group}) are added up in memory: collect the frame first, or scan "
+            "files."
+        )
+        raise InputError(message)
     schema = frame.collect_schema()
     refuse_unknown(roles.wanted, list(schema.names()), "the frame")
     for name in roles.wanted.numbers:
         kind = schema[name]
         if not (kind.is_numeric() or str(kind) == "Boolean"):
             refuse_type(name, kind, "the frame")
-    if roles.by is not None and schema[roles.by].is_nested():
-        message = f"{roles.by} must hold single values to slice by: it holds {schema[roles.by]}."
-        raise InputTypeError(message)
+    for name in roles.by:
+        if schema[name].is_nested():
+            message = f"{name} must hold single values: it holds {schema[name]}."
+            raise InputTypeError(message)
 
 
 def _model_key(roles: Roles) -> list[str]:
@@ -97,8 +146,7 @@ def _prepared(frame: Any, roles: Roles) -> Any:
         columns.append(number(roles.sample_weight, _W))
     if isinstance(roles.n_votes, str):
         columns.append(number(roles.n_votes, _M))
-    if roles.by is not None:
-        columns.append(nw.col(roles.by).alias(_BY))
+    columns += [nw.col(name).alias(ours) for name, ours in zip(roles.by, _by(roles), strict=True)]
     if len(roles.y_prob) == 1:
         return frame.select(*columns, number(roles.y_prob[0], _P))
     if frame.implementation.is_duckdb():
@@ -114,7 +162,7 @@ def _prepared(frame: Any, roles: Roles) -> Any:
         nw.col(name).cast(nw.Float64).fill_null(np.nan).alias(k)
         for name, k in zip(roles.y_prob, numbered, strict=True)
     ]
-    index = [ours for ours in (_Y, _W, _M, _BY) if ours in _ours(roles)]
+    index = [*_ours(roles), *_by(roles)]
     wide = frame.select(*columns, *preds)
     return wide.unpivot(numbered, index=index, variable_name=_MODEL, value_name=_P)
 
@@ -126,47 +174,53 @@ def _ours(roles: Roles) -> dict[str, str]:
         found[_W] = roles.sample_weight
     if isinstance(roles.n_votes, str):
         found[_M] = roles.n_votes
-    if roles.by is not None:
-        found[_BY] = roles.by
     return found
 
 
-def _guess(bins: Bins) -> Any:
-    """Guess the bin: exact where the bins are unequal, off by at most one where they are equal."""
+def _guess(core: _Core) -> Any:
+    """Guess the equal bin: off by at most one, since p * n is rounded."""
     import narwhals.stable.v2 as nw
 
     p = nw.col(_P)
-    if bins.is_uniform:
-        # Of good values only: Spark's floor is a whole number, and of infinity an error.
-        inside = nw.when((p >= 0.0) & (p <= 1.0)).then(p).otherwise(nw.lit(0.0))
-        return (inside * float(len(bins))).floor().cast(nw.Float64).alias(_GUESS)
-    if len(bins) > MAX_EDGES:
-        message = (
-            f"an engine takes at most {MAX_EDGES} bins of unequal width: got {len(bins)}. Pass a "
-            "number of equal-width bins, which may be many, and coarsen the table."
-        )
-        raise InputError(message)
-    guess = nw.lit(0.0)
-    for edge in bins.edges[1:-1].tolist():
-        guess = guess + nw.when(p >= edge).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-    return guess.alias(_GUESS)
+    # Of good values only: Spark's floor is a whole number, and of infinity an error.
+    inside = nw.when((p >= 0.0) & (p <= 1.0)).then(p).otherwise(nw.lit(0.0))
+    return (inside * float(core.n)).floor().cast(nw.Float64).alias(_GUESS)
 
 
-def _bin(bins: Bins, n: Any, roles: Roles, faults: list[tuple[str, Rule]]) -> Any:
+def _bin(core: _Core, n: Any, roles: Roles, faults: list[tuple[str, Rule]]) -> Any:
     """Give the number of the bin, as comparing with the edges gives it; below 0 for a bad row."""
     import narwhals.stable.v2 as nw
 
-    p, guess, last = nw.col(_P), nw.col(_GUESS), len(bins) - 1.0
-    place = guess
-    if bins.is_uniform:
-        # p * n is rounded, the edges k/n are too: the comparison has the last word.
-        up = nw.when(p >= (guess + 1.0) / n).then(guess + 1.0).otherwise(guess)
-        place = nw.when(p < guess / n).then(guess - 1.0).otherwise(up)
-        place = nw.when(p >= 1.0).then(nw.lit(last)).otherwise(place)
+    p, guess, last = nw.col(_P), nw.col(_GUESS), core.n - 1.0
+    # p * n is rounded, the edges k/n are too: the comparison has the last word.
+    up = nw.when(p >= (guess + 1.0) / n).then(guess + 1.0).otherwise(guess)
+    place = nw.when(p < guess / n).then(guess - 1.0).otherwise(up)
+    place = nw.when(p >= 1.0).then(nw.lit(last)).otherwise(place)
+    if core.low or core.high:
+        # Only the rows of the two end bins are compared with the edges inside these.
+        inner = (
+            nw.when(p >= (core.n - 1) / core.n).then(last + len(core.low) + _edges_up_to(core.high))
+            if core.high
+            else None
+        )
+        middle = place + float(len(core.low))
+        rest = middle if inner is None else inner.otherwise(middle)
+        below = _edges_up_to(core.low)
+        place = below if core.n == 1 else nw.when(p < 1 / core.n).then(below).otherwise(rest)
     fault = nw.lit(-float(len(faults)))
     for number, (column, rule) in reversed(list(enumerate(faults[:-1], start=1))):
         fault = nw.when(_breaks(column, rule)).then(nw.lit(-float(number))).otherwise(fault)
     return nw.when(_valid(roles)).then(place).otherwise(fault).cast(nw.Int64).alias(_BIN)
+
+
+def _edges_up_to(edges: list[float]) -> Any:
+    """Count the edges that a prediction has reached."""
+    import narwhals.stable.v2 as nw
+
+    count = nw.lit(0.0)
+    for edge in edges:
+        count = count + nw.when(nw.col(_P) >= edge).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    return count
 
 
 def _faults(roles: Roles) -> list[tuple[str, Rule]]:
@@ -174,7 +228,7 @@ def _faults(roles: Roles) -> list[tuple[str, Rule]]:
     ours = {theirs: mine for mine, theirs in _ours(roles).items()}
     faults: list[tuple[str, Rule]] = []
     for name, rules in roles.rules:
-        column = _P if name in roles.y_prob else ours[name]
+        column = _P if name in roles.y_prob else ours[str(name)]
         faults += [(column, rule) for rule in rules if (column, rule) not in faults]
     return faults
 
@@ -189,7 +243,7 @@ def _valid(roles: Roles) -> Any:
         valid &= ((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0.0)
     if isinstance(roles.n_votes, str):
         valid &= (m >= 1.0) & (m < LARGEST_VOTES) & (m == m.floor())
-    return valid if roles.by is None else valid & ~nw.col(_BY).is_null()
+    return valid
 
 
 def _breaks(column: str, rule: Rule) -> Any:
@@ -198,7 +252,7 @@ def _breaks(column: str, rule: Rule) -> Any:
 
     x = nw.col(column)
     if rule is MISSING:
-        return x.is_null() if column == _BY else x.is_null() | x.is_nan()
+        return x.is_null() | x.is_nan()
     return {
         OUTSIDE.must: ~((x >= 0.0) & (x <= 1.0)),
         NEGATIVE.must: x < 0.0,
@@ -212,24 +266,32 @@ def _terms(roles: Roles) -> dict[str, Any]:
     import narwhals.stable.v2 as nw
 
     p, y = nw.col(_P), nw.col(_Y)
+    one, zero = nw.lit(1.0), nw.lit(0.0)
     d = p - y
+    e = p - nw.when(y > 0.5).then(one).otherwise(zero)  # noqa: PLR2004 - the hardened label
     p_var, y_var = p * (1.0 - p), y * (1.0 - y)
-    here = nw.lit(1.0)
+    here = one
     terms = {"label": y, "residual": d, "residual_sq": d * d}
+    terms |= {"hard_residual": e, "hard_residual_sq": e * e}
+    residual_var = d * d
     if roles.sample_weight is not None:
         w = nw.col(_W)
-        here = nw.when(w > 0.0).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-        p_var, y_var = w * w * p_var, w * y_var
+        here = nw.when(w > 0.0).then(one).otherwise(zero)
+        p_var, y_var, residual_var = w * w * p_var, w * y_var, w * w * residual_var
         terms = {name: w * term for name, term in terms.items()}
-        terms |= {"count": here, "weight": w, "weight_sq": w * w, "residual_var": w * w * (d * d)}
+        terms |= {"count": here, "weight": w, "weight_sq": w * w, "residual_var": residual_var}
+        terms["hard_residual_var"] = w * w * (e * e)
     terms |= {"prob_var": p_var, "label_var": y_var}
     if roles.n_votes is not None:
         m = nw.lit(float(roles.n_votes)) if isinstance(roles.n_votes, int) else nw.col(_M)
-        zero = nw.lit(0.0)
         terms["votes"] = m * here
         terms["repeated"] = nw.when(m >= 2.0).then(here).otherwise(zero)
         terms["vote_floor"] = p_var / m
         terms["vote_noise"] = nw.when(m >= 2.0).then(y_var / (m - 1.0)).otherwise(zero)
+        return terms
+    outcome = nw.when((y == 0.0) | (y == 1.0))
+    terms["outcome_prob_var"] = outcome.then(p_var).otherwise(zero)
+    terms["outcome_residual_var"] = outcome.then(residual_var).otherwise(zero)
     return terms
 
 
@@ -267,22 +329,17 @@ def _spread(frame: Any, name: str, rule: Rule) -> Spread:
     return Spread(row["low"], row["high"], signs=not row["other"])
 
 
-def _tables(found: list[dict[str, Any]], roles: Roles, bins: Bins) -> Tables:
-    nameless = sum(row["rows"] for row in found if row.get(_BY) != row.get(_BY))
-    if nameless:  # NaN, which engines take for a value
-        message = (
-            f"{roles.by} must have no missing values: {int(nameless)} are NaN. {DROP_OR_IMPUTE}"
-        )
-        raise InputError(message)
-    sums: dict[Key, dict[str, Any]] = {}
+def _entries(found: list[dict[str, Any]], roles: Roles, rows: int) -> Entries:
+    """Turn the rows of the engine's answer, one per model, cell and bin, into entries."""
+    cells: dict[tuple[str | None, ...], int] = {}
+    keys, values = [], []
     for row in found:
-        key = Key(roles.y_prob[int(row.get(_MODEL, 0))], row.get(_BY))
-        if key not in sums:
-            sums[key] = {name: np.zeros(len(bins)) for name in SUM_NAMES}
-            refuse_many_slices(len(sums) // len(roles.y_prob), roles.by)
-        for name in SUM_NAMES:
-            sums[key][name][row[_BIN]] = _value(row, name)
-    return {key: Reliability(bins, _as_sums(table)) for key, table in sums.items()}
+        cell = tuple(text_of(row[ours]) for ours in _by(roles))
+        keys.append((int(row.get(_MODEL, 0)), 0, cells.setdefault(cell, len(cells)), row[_BIN]))
+        values.append([_value(row, name) for name in SUM_NAMES])
+    sums = np.array(values, dtype=np.float64).reshape(-1, len(SUM_NAMES)).T
+    tables = Sparse.of(np.array(keys, dtype=np.int64).reshape(-1, 4).T, sums)
+    return Entries.of_tables(rows, tuple(cells), tables.where(tables.values[0] > 0))
 
 
 def _value(row: dict[str, Any], name: str) -> float:
@@ -292,9 +349,6 @@ def _value(row: dict[str, Any], name: str) -> float:
         "weight": row["rows"],
         "weight_sq": row["rows"],
         "residual_var": row["residual_sq"],
+        "hard_residual_var": row["hard_residual_sq"],
     }
     return float(row.get(name, without.get(name, 0.0)))
-
-
-def _as_sums(table: dict[str, Any]) -> Sums:
-    return Sums(**{**table, "count": table["count"].round().astype(np.int64)})

@@ -18,8 +18,8 @@ from softcal._io import not_utf_8, readable, refuse_elsewhere
 from softcal._parallel import in_order
 from softcal.exceptions import InputError
 from softcal.sources.columns import (
-    SLICES,
     Batch,
+    Named,
     Piece,
     Wanted,
     columns_of,
@@ -365,7 +365,7 @@ def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
         name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
         for name in wanted.numbers
     }
-    return types if wanted.by is None else {**types, wanted.by: pa.string()}
+    return types | {name: pa.string() for name in wanted.named}
 
 
 def _csv_block(
@@ -390,17 +390,19 @@ def _csv_block(
     except pa.ArrowInvalid:
         _refuse_text(read({name: pa.string() for name in wanted.names}), wanted)
         raise
-    yield table if wanted.by is None else _with_gaps(table, wanted.by)
+    for name in wanted.named:
+        table = _with_gaps(table, name)
+    yield table
 
 
-def _with_gaps(table: Any, by: str) -> Any:
+def _with_gaps(table: Any, name: str) -> Any:
     """Take an empty cell for no value, which is how text files write one."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    names = table.column(by)
+    names = table.column(name)
     filled = pc.if_else(pc.equal(names, ""), pa.scalar(None, pa.string()), names)
-    return table.set_column(table.column_names.index(by), by, filled)
+    return table.set_column(table.column_names.index(name), name, filled)
 
 
 def _refuse_text(table: Any, wanted: Wanted) -> None:
@@ -487,7 +489,7 @@ def batches(
     source: Paths,
     columns: Iterable[str],
     *,
-    by: str | None = None,
+    named: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Iterator[Batch]:
     """Walk through columns of files as arrays, few rows at a time, decoded on all cores.
@@ -501,8 +503,8 @@ def batches(
         (.gz, .bz2, .zst). Of a folder, every such file in it and below, in the order of the names.
     columns : iterable of str
         The columns to read. They must hold numbers; missing values become NaN.
-    by : str, optional
-        One more column, of any kind, an Arrow array under `columns.SLICES`.
+    named : sequence of str, optional
+        More columns, of any kind, given as Arrow arrays under `Named`.
     progress : callable, optional
         Called as `progress(rows, bytes, total_bytes)`, at the start and after each piece of a file.
 
@@ -523,7 +525,7 @@ def batches(
     >>> sum(batch["prob_rf_all"].size for batch in batches(items, ["prob_rf_all"]))
     1377
     """
-    wanted = Wanted(tuple(columns), by)
+    wanted = Wanted(tuple(columns), tuple(named))
 
     def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
         return piece, list(piece.batches())
@@ -623,13 +625,14 @@ def read_columns(
         If a file cannot be read, or has no such column; the message lists those it has.
     """
     wanted = [name for name in dict.fromkeys(names) if name != may_be_text]
-    found = list(batches(source, wanted, by=may_be_text))
+    text = () if may_be_text is None else (may_be_text,)
+    found = list(batches(source, wanted, named=text))
     if not found:
         message = "the source has no rows: there is nothing to measure."
         raise InputError(message)
     columns = joined(found)
-    if may_be_text is not None:
-        columns[may_be_text] = columns.pop(SLICES)
+    for name in text:
+        columns[name] = columns.pop(Named(name))
     return columns
 
 
@@ -638,16 +641,15 @@ def joined(batches: list[Batch]) -> Batch:
     import numpy as np
     import pyarrow as pa
 
-    columns: Batch = {
-        name: np.concatenate([batch[name] for batch in batches])
-        for name in batches[0]
-        if name != SLICES
-    }
-    if SLICES in batches[0]:
-        parts = [batch[SLICES] for batch in batches]
+    columns: Batch = {}
+    for name in batches[0]:
+        parts = [batch[name] for batch in batches]
+        if not isinstance(name, Named):
+            columns[name] = np.concatenate(parts)
+            continue
         if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
             parts = [part.cast(pa.string()) for part in parts]
-        columns[SLICES] = pa.chunked_array(parts)
+        columns[name] = pa.chunked_array(parts)
     return columns
 
 

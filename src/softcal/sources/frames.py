@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from softcal._validation.arrays import column
 from softcal.exceptions import InputTypeError
 from softcal.sources.columns import (
-    SLICES,
     Batch,
+    Named,
     Piece,
     Wanted,
     columns_of,
+    plain_values,
     refuse_other_types,
     refuse_unknown,
-    slice_values,
 )
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
     import pyarrow as pa
 
     batch: Batch = {name: column(frame[name], name) for name in wanted.numbers}
-    if wanted.by is not None:
+    for name in wanted.named:
         try:
-            values = pa.Array.from_pandas(frame[wanted.by])
+            values = pa.Array.from_pandas(frame[name])
         except (pa.ArrowException, TypeError) as error:
-            message = f"{wanted.by} must hold values of one plain kind to slice by: {error}."
+            message = f"{name} must hold values of one plain kind: {error}."
             raise InputTypeError(message) from error
-        batch[SLICES] = slice_values(values, wanted.by)
+        batch[Named(name)] = plain_values(values, name)
     return batch
 
 

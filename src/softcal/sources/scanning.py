@@ -5,72 +5,70 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from softcal._optional import naming_the_extra
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.collect import Tables, sorting_key, tally
+from softcal.sources.collect import collect
 from softcal.sources.columns import Roles
 from softcal.sources.files import all_pieces, files_of
 
 if TYPE_CHECKING:
+    import datetime
     from collections.abc import Sequence
 
-    from softcal.table.reliability import Reliability
+    from softcal.table.tableset import TableSet
 
 
-@overload
-def scan(
-    source: Any,
-    *,
-    y_true: str,
-    y_prob: str,
-    sample_weight: str | None = ...,
-    n_votes: str | int | None = ...,
-    bins: BinsLike = ...,
-) -> Reliability: ...
-@overload
-def scan(
-    source: Any,
-    *,
-    y_true: str,
-    y_prob: Sequence[str],
-    sample_weight: str | None = ...,
-    n_votes: str | int | None = ...,
-    bins: BinsLike = ...,
-) -> dict[str, Reliability]: ...
 @naming_the_extra()
 def scan(
     source: Any,
     *,
     y_true: str,
     y_prob: str | Sequence[str],
+    by: str | Sequence[str] = (),
     sample_weight: str | None = None,
     n_votes: str | int | None = None,
+    groups: str | None = None,
     bins: BinsLike = 10,
-) -> Reliability | dict[str, Reliability]:
-    """Make the table of columns of files or of a frame, in one pass where the data lives.
+    pairs: bool = True,
+    date: str | datetime.date | None = None,
+) -> TableSet:
+    """Return the tables of columns of files or of a frame, in one pass where the data lives.
 
     Files are read in bounded memory on all cores. A frame in memory goes through the same loop as
     arrays, without a copy. A lazy frame or a relation (Polars, DuckDB, Dask, Spark) is added up by
-    its own engine, and only the table comes back; the bins are the same, row for row.
+    its own engine, and only the tables come back; the bins are the same, row for row.
 
     Parameters
     ----------
     source : path, glob pattern, folder, several of these, or frame
         Parquet, CSV, TSV, JSON-lines or Arrow files; or a frame of pandas, Polars, PyArrow (also
         a dataset or a stream of batches), DuckDB, Dask or PySpark.
-    y_true, y_prob, sample_weight, n_votes : str
-        Names of the columns, of which `reliability` says what they hold. Several predictions may
-        be named in a list: they are added up in the same pass. `n_votes` may be a number.
+    y_true, sample_weight, n_votes : str
+        Names of the columns, of which `reliability` says what they hold. `n_votes` may be a number.
+    y_prob : str or sequence of str
+        The column of predictions of each model, all added up in the same pass.
+    by : str or sequence of str, optional
+        Columns whose values make segments; rows without a value are a segment of their own. There
+        may be 100,000 combinations of values.
+    groups : str, optional
+        The column that says which rows belong together, as in `reliability`. Its sums are kept in
+        memory until all rows are read; engines do not take it.
     bins : int, Bins or edges, default 10
-        As in `reliability`. An engine takes at most 256 bins of unequal width.
+        The bins of the tables. The set keeps a finer grid (`Bins.grid`), so that `coarsen` can give
+        others. An engine takes at most 256 bins of unequal width.
+    pairs : bool, default True
+        Whether to add up what each two models have in common, which `compare` needs. Engines do
+        not.
+    date : str or date, optional
+        The day of the rows, kept with the set.
 
     Returns
     -------
-    Reliability, or dict of str to Reliability
-        The table; where `y_prob` is a list, one for each of its names.
+    TableSet
+        `tables["a"]` is the table of model a, `tables.by("country")` has the set of each country.
 
     Raises
     ------
@@ -82,67 +80,36 @@ def scan(
     --------
     >>> from importlib.resources import files
     >>> items = files("softcal") / "data" / "lidc_malignancy" / "items.csv"
-    >>> scan(items, y_true="soft_malignant", y_prob="prob_rf_all")
-    Reliability(n=1377, bins=10)
-    >>> both = scan(items, y_true="soft_malignant", y_prob=["prob_rf_all", "prob_lr_geometry"])
-    >>> {name: round(rel.smece, 4) for name, rel in both.items()}
+    >>> models = ["prob_rf_all", "prob_lr_geometry"]
+    >>> tables = scan(items, y_true="soft_malignant", y_prob=models, by="fold")
+    >>> {name: round(rel.smece, 4) for name, rel in tables.items()}
     {'prob_rf_all': 0.0952, 'prob_lr_geometry': 0.1067}
+    >>> tables.by("fold")["0"]
+    TableSet(n=138, models=['prob_rf_all', 'prob_lr_geometry'], bins=10)
     """
-    several = isinstance(y_prob, Iterable) and not isinstance(y_prob, str)
-    preds: tuple[Any, ...] = tuple(y_prob) if several else (y_prob,)
-    found = _tables(source, Roles(y_true, preds, sample_weight, n_votes), Bins.of(bins))
-    tables = {key.y_prob: table for key, table in found.items()}
-    return tables[y_prob] if isinstance(y_prob, str) else {name: tables[name] for name in preds}
-
-
-@naming_the_extra()
-def scan_by(
-    source: Any,
-    *,
-    y_true: str,
-    y_prob: str,
-    by: str,
-    sample_weight: str | None = None,
-    n_votes: str | int | None = None,
-    bins: BinsLike = 10,
-) -> dict[Any, Reliability]:
-    """Make one table for each value of a column: segments, countries, days.
-
-    Parameters
-    ----------
-    source, y_true, y_prob, sample_weight, n_votes, bins
-        As in `scan`.
-    by : str
-        The column whose values slice the rows, 10,000 different ones at most and none missing. In
-        CSV files they are text, and an empty cell is missing; elsewhere they are what they are.
-
-    Returns
-    -------
-    dict of value to Reliability
-        Sorted by value. Their sum is the table of all rows.
-
-    Examples
-    --------
-    >>> from importlib.resources import files
-    >>> items = files("softcal") / "data" / "lidc_malignancy" / "items.csv"
-    >>> folds = scan_by(items, y_true="soft_malignant", y_prob="prob_rf_all", by="fold")
-    >>> folds["0"], sum(folds.values())
-    (Reliability(n=138, bins=10), Reliability(n=1377, bins=10))
-    """
-    _refuse_other_names({"by": by})
-    found = _tables(source, Roles(y_true, (y_prob,), sample_weight, n_votes, by), Bins.of(bins))
-    return {key.value: found[key] for key in sorted(found, key=sorting_key)}
-
-
-def _tables(source: Any, roles: Roles, bins: Bins) -> Tables:
-    weight = {} if roles.sample_weight is None else {"sample_weight": roles.sample_weight}
-    for pred in roles.y_prob:
-        _refuse_other_names({"y_true": roles.y_true, "y_prob": pred, **weight})
-    if roles.n_votes is not None and not isinstance(roles.n_votes, str):
-        roles = roles._replace(n_votes=_whole(roles.n_votes))
+    preds: tuple[Any, ...] = (y_prob,) if isinstance(y_prob, str) else tuple(_listed(y_prob))
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    roles = Roles(y_true, preds, sample_weight, n_votes, columns, groups)
+    named = {"y_true": y_true, "sample_weight": sample_weight, "groups": groups}
+    _refuse_other_names(
+        [*named.items(), *(("y_prob", p) for p in preds), *(("by", c) for c in columns)]
+    )
+    if n_votes is not None and not isinstance(n_votes, str):
+        roles = roles._replace(n_votes=_whole(n_votes))
     roles.refuse_impossible()
+    return _tables(
+        source, roles, Bins.of(bins), pairs=pairs, date=None if date is None else str(date)
+    )
+
+
+def _listed(y_prob: Any) -> Iterable[Any]:
+    return y_prob if isinstance(y_prob, Iterable) else (y_prob,)
+
+
+def _tables(source: Any, roles: Roles, bins: Bins, *, pairs: bool, date: str | None) -> TableSet:
     if _are_paths(source):
-        return tally(all_pieces(files_of(source), roles.wanted), roles, bins)
+        pieces = all_pieces(files_of(source), roles.wanted)
+        return collect(pieces, roles, bins, pairs=pairs, date=date)
     # Imported here, since paths need no narwhals.
     import narwhals.stable.v2 as nw
 
@@ -155,16 +122,18 @@ def _tables(source: Any, roles: Roles, bins: Bins) -> Tables:
         message = f"no two columns of the frame may have one name: {' '.join(str(error).split())}"
         raise InputError(message) from error
     if isinstance(frame, nw.LazyFrame):
-        return engine_tables(frame, roles, bins)
+        return engine_tables(frame, roles, bins, date)
+    at_most, found = None, None
     if isinstance(frame, nw.DataFrame):
-        pieces = frame_pieces(frame, roles.wanted)
-        return tally(pieces, roles, bins, at_most=len(pieces))
-    return tally(stream_pieces(source, roles.wanted), roles, bins)
+        found = frame_pieces(frame, roles.wanted)
+        at_most = len(found)
+    streamed = stream_pieces(source, roles.wanted) if found is None else found
+    return collect(streamed, roles, bins, pairs=pairs, date=date, at_most=at_most)
 
 
-def _refuse_other_names(named: dict[str, Any]) -> None:
-    for what, name in named.items():
-        if not isinstance(name, str):
+def _refuse_other_names(named: Iterable[tuple[str, Any]]) -> None:
+    for what, name in named:
+        if name is not None and not isinstance(name, str):
             message = (
                 f"{what} must be the name of a column, which is text: got {name!r:.60}. Of a frame "
                 "with other names, pass frame.rename(columns=str); for arrays use reliability."

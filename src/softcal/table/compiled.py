@@ -106,6 +106,43 @@ def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # 
 
 
 @_compile
+def add_hardened(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def]
+    """Add what depends on whether a label is soft to the last columns of `sums`.
+
+    A run of 0/1 labels, the commonest kind, copies sums that are there already.
+    """
+    first = sums.shape[1] - (4 if w is None else 5)
+    residual_var = 3 if w is None else 8
+    soft = False
+    for i in range(y.size):
+        soft |= 0.0 < y[i] < 1.0
+    if not soft:
+        sums[:, first] = sums[:, 2]
+        sums[:, first + 1] = sums[:, 3]
+        if m is None:
+            sums[:, first + 2] = sums[:, 4]
+            sums[:, first + 3] = sums[:, residual_var]
+        if w is not None:
+            sums[:, first + 4] = sums[:, residual_var]
+        return
+    for i in range(p.size):
+        p_i = np.float64(p[i])
+        y_i = np.float64(y[i])
+        b = bin_of(p_i, edges, guide)
+        w_i = 1.0 if w is None else np.float64(w[i])
+        ww = w_i * w_i
+        e = p_i - (1.0 if y_i > 0.5 else 0.0)  # noqa: PLR2004
+        sums[b, first] += w_i * e
+        sums[b, first + 1] += w_i * e * e
+        if m is None and (y_i == 0.0 or y_i == 1.0):
+            d = p_i - y_i
+            sums[b, first + 2] += ww * p_i * (1.0 - p_i)
+            sums[b, first + 3] += ww * d * d
+        if w is not None:
+            sums[b, first + 4] += ww * e * e
+
+
+@_compile
 def add_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped-def]
     """Add a block of rows to the totals, setting the sums aside every `run` rows."""
     partial = np.zeros_like(totals)
@@ -115,6 +152,7 @@ def add_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped
         m_run = None if m is None else m[start:stop]
         if not add_rows(p[start:stop], y[start:stop], w_run, m_run, edges, guide, partial):
             return False
+        add_hardened(p[start:stop], y[start:stop], w_run, m_run, edges, guide, partial)
         totals += partial
         partial[:] = 0.0
     return True
@@ -150,6 +188,7 @@ def add_class_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-u
             columns = p_run[:, c], y_run[:, c]
             if not add_rows(*columns, w_run, m_run, edges, guide, partial[c]):
                 return False
+            add_hardened(*columns, w_run, m_run, edges, guide, partial[c])
         totals += partial
         partial[:] = 0.0
     return True
@@ -210,7 +249,7 @@ def _call_without_rows(columns: tuple[Column | None, ...]) -> None:
     bins = Bins.uniform(1)
     none = [None if column is None else column[:0] for column in columns]
     many = none[0] is not None and none[0].ndim == 2
-    loop, shape = (add_class_block, (1, 1, 13)) if many else (add_block, (1, 13))
+    loop, shape = (add_class_block, (1, 1, 18)) if many else (add_block, (1, 18))
     arguments = (*none, bins.edges, bins.guide.starts, 1, np.zeros(shape))
     call_until_compiled(loop, *arguments)
 

@@ -70,15 +70,6 @@ def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Cluster
     )
 
 
-def cluster_cross_sums(
-    rows_a: Rows, rows_b: Rows, group: npt.NDArray[np.intp], bins: Bins
-) -> FloatArray:
-    """Multiply each group's residuals of one model with those of another, per pair of bins."""
-    (a, _), (b, _) = (_per_group(rows, group, bins) for rows in (rows_a, rows_b))
-    out: FloatArray = (a.T @ b).toarray()
-    return out
-
-
 def _per_group(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> tuple[Any, Any]:
     """Add up w d and w over the rows of each group (lines) and bin (columns), as sparse arrays."""
     from scipy.sparse import csr_array

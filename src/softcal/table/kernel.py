@@ -23,7 +23,7 @@ from softcal._validation.inputs import FloatArray, Rows, all_valid, as_float64
 from softcal._validation.multiclass import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from softcal._validation.arrays import Column
     from softcal._validation.multiclass import ClassRows
@@ -42,7 +42,8 @@ class Sums:
 
     With p the prediction, y the label, d = p - y, w the weight (1 when none is given) and
     m the number of votes behind the label, where it was given. The sum of w p is not kept:
-    it is label + residual.
+    it is label + residual. The last five are NaN in tables of schema 1 whose labels are soft: the
+    file does not say. A NaN stays one in every sum of tables.
     """
 
     count: npt.NDArray[np.int64]  #    rows of positive weight
@@ -58,6 +59,11 @@ class Sums:
     repeated: FloatArray  #            rows with m >= 2
     vote_floor: FloatArray  #          sum w^2 p(1-p)/m
     vote_noise: FloatArray  #          sum w y(1-y)/(m-1) over rows with m >= 2
+    hard_residual: FloatArray  #       sum w (p-h) with h = [y > 1/2], the hardened label
+    hard_residual_sq: FloatArray  #    sum w (p-h)^2
+    hard_residual_var: FloatArray  #   sum w^2 (p-h)^2
+    outcome_prob_var: FloatArray  #    sum w^2 p(1-p) over rows with y = 0 or 1 and m not given
+    outcome_residual_var: FloatArray  # sum w^2 d^2 over the same rows
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         """Walk through the sums in the order of `SUM_NAMES`."""
@@ -65,13 +71,24 @@ class Sums:
 
 
 SUM_NAMES = tuple(field.name for field in fields(Sums))
+HARDENED = SUM_NAMES[SUM_NAMES.index("hard_residual") :]
+"""The sums of hardened labels and of labels that are outcomes, which schema 1 did not keep."""
+
+
+def unknown_hardened(shape: int | tuple[int, ...]) -> dict[str, FloatArray]:
+    """Return the sums of hardened labels as not known, which is NaN."""
+    return {name: np.full(shape, np.nan) for name in HARDENED}
 
 
 # The order of the columns both roads fill. The first six suffice when no row has a weight, the
-# next three join when there are weights, the last four when there are votes.
+# next three join when there are weights, the next four when there are votes. What depends on
+# whether a label is soft comes last, one more of it where there are weights: where all labels are
+# 0 or 1, these sums are copies of others.
 _PLAIN = ("count", "label", "residual", "residual_sq", "prob_var", "label_var")
 _WEIGHTS = ("weight", "weight_sq", "residual_var")
 _VOTES = ("votes", "repeated", "vote_floor", "vote_noise")
+_HARD = ("hard_residual", "hard_residual_sq", "outcome_prob_var", "outcome_residual_var")
+_HARD_WITH_WEIGHTS = (*_HARD, "hard_residual_var")
 
 
 def bin_sums(rows: Rows, bins: Bins) -> Sums | None:
@@ -90,6 +107,7 @@ def as_sums(rows: Rows, totals: list[npt.NDArray[Any]]) -> Sums:
     if rows.sample_weight is None:
         found["weight"] = found["weight_sq"] = count.astype(np.float64)
         found["residual_var"] = found["residual_sq"]
+        found["hard_residual_var"] = found["hard_residual_sq"]
     if rows.n_votes is None:
         found.update(dict.fromkeys(_VOTES, np.zeros(count.size)))
     return Sums(**found)
@@ -97,8 +115,20 @@ def as_sums(rows: Rows, totals: list[npt.NDArray[Any]]) -> Sums:
 
 def columns_of(rows: Rows) -> tuple[str, ...]:
     """Give the names of the columns of the totals, in their order."""
-    columns = _PLAIN if rows.sample_weight is None else _PLAIN + _WEIGHTS
-    return columns if rows.n_votes is None else columns + _VOTES
+    weighted = rows.sample_weight is not None
+    votes = () if rows.n_votes is None else _VOTES
+    if weighted:
+        return _PLAIN + _WEIGHTS + votes + _HARD_WITH_WEIGHTS
+    return _PLAIN + votes + _HARD
+
+
+def sums_of_outcomes(plain: Sequence[FloatArray], *, votes: bool) -> tuple[FloatArray, ...]:
+    """Give the sums of hardened labels where every label is 0 or 1: copies of the plain sums."""
+    residual, residual_sq, prob_var = plain[2], plain[3], plain[4]
+    none = np.zeros_like(residual)
+    variances = (none, none) if votes else (prob_var, plain[8] if len(plain) > 6 else residual_sq)
+    extra = (residual, residual_sq, *variances)
+    return (*extra, plain[8]) if len(plain) > 6 else extra
 
 
 def rows_per_partial_sum(n_bins: int) -> int:
@@ -117,13 +147,17 @@ def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
     cell = bins.guide.locate(p)
     run = rows_per_partial_sum(n_bins)
     n_runs = -(-p.size // run)
-    if n_runs == 1:
-        return [np.bincount(cell, term, n_bins) for term in _terms(p, y, w, m)]
     cell += np.arange(p.size) // run * n_bins
-    return [
-        np.bincount(cell, term, n_runs * n_bins).reshape(n_runs, n_bins).sum(axis=0)
-        for term in _terms(p, y, w, m)
-    ]
+
+    def added(terms: Iterator[npt.NDArray[np.floating] | None]) -> list[npt.NDArray[Any]]:
+        sums = (np.bincount(cell, term, n_runs * n_bins) for term in terms)
+        return [each.reshape(n_runs, n_bins).sum(axis=0) for each in sums]
+
+    plain = added(_terms(p, y, w, m))
+    if ((y > 0) & (y < 1)).any():
+        return plain + added(_hardened_terms(p, y, w, votes=m is not None))
+    own = plain[: 6 if w is None else 9]
+    return [*plain, *sums_of_outcomes(own, votes=m is not None)]
 
 
 def _terms(
@@ -146,6 +180,57 @@ def _terms(
         here = 1.0 if w is None else w > 0
         repeated = (m >= 2) * here
         yield from (m * here, repeated, p_var / m, repeated * y_var / np.maximum(m - 1, 1))
+
+
+def _hardened_terms(
+    p: FloatArray, y: FloatArray, w: FloatArray | None, *, votes: bool
+) -> Iterator[npt.NDArray[np.floating]]:
+    """Give what each row adds to the sums of hardened labels and of outcomes."""
+    e = p - (y > 0.5)  # noqa: PLR2004 - the threshold of hardened labels
+    d = p - y
+    # A label of exactly 0 or 1 is an outcome, unless it is known to be a share of votes.
+    outcome = np.zeros(y.size) if votes else ((y == 0) | (y == 1)).astype(np.float64)
+    if w is None:
+        yield from (e, e * e, outcome * p * (1 - p), outcome * d * d)
+    else:
+        ww = outcome * w * w
+        yield from (w * e, w * e * e, ww * p * (1 - p), ww * d * d, w * w * e * e)
+
+
+_ROWS_OF_A_RUN = 1024
+
+
+def sparse_sums(
+    rows: Rows, bins: Bins, cell: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.intp], Sums] | None:
+    """Add up the rows of each cell and bin that has any: for cells too many to visit one by one.
+
+    Returns the keys, cell * bins + bin, in rising order, and their sums; None when some value
+    breaks the rules.
+    """
+    p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
+    w = None if rows.sample_weight is None else as_float64(rows.sample_weight)
+    m = None if rows.n_votes is None else as_float64(rows.n_votes)
+    if not all_valid(p, y, w, m):
+        return None
+    key = cell * len(bins) + bins.guide.locate(p)
+    order = key.argsort(kind="stable")
+    key = key[order]
+    is_first = np.append(True, key[1:] != key[:-1])  # noqa: FBT003
+    first = np.flatnonzero(is_first)
+    # Long runs of one key are added up in parts, so that rounding does not drift.
+    place = np.arange(key.size) - np.repeat(first, np.diff(np.append(first, key.size)))
+    starts = np.flatnonzero(place % _ROWS_OF_A_RUN == 0)
+    of_keys = np.flatnonzero(is_first[starts])
+    ones = np.ones(key.size)
+
+    def added(term: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+        each = ones if term is None else np.asarray(term, dtype=np.float64)[order]
+        out: npt.NDArray[Any] = np.add.reduceat(np.add.reduceat(each, starts), of_keys)
+        return out
+
+    terms = (*_terms(p, y, w, m), *_hardened_terms(p, y, w, votes=m is not None))
+    return key[first], as_sums(rows, [added(term) for term in terms])
 
 
 def _compiled_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:

@@ -1,4 +1,4 @@
-"""A table written as plain data, and read back trusting nothing: the file may be anybody's."""
+"""Write a table as plain data, and read it back, validating everything: files are not trusted."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from softcal._validation.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WE
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.table.groups import Clusters
-from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.kernel import HARDENED, SUM_NAMES, Sums, unknown_hardened
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
 FORMAT = "softcal.reliability"
-SCHEMA = 1
+SCHEMA = 2
 _LARGEST_COUNT = 2**53  # in all bins together, so that a thousand such tables fit an int64
 _LARGEST_SUM = 1e300
 _MORE = 1 + 1e-9  # room for the rounding of honest sums
 
 
 def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]:
-    """Give a table as plain numbers and lists; a sum that is 0 in every bin is left out."""
+    """Return a table as plain numbers and lists.
+
+    A sum that is 0 in every bin is left out; one that is not known, of an older file, is None.
+    """
     saved: dict[str, Any] = {
         "format": FORMAT,
         "schema": SCHEMA,
         "bins": len(bins) if bins.is_uniform else bins.edges.tolist(),
         "sums": {
-            name: values.tolist()
+            name: None if np.isnan(values).any() else values.tolist()
             for name, values in zip(SUM_NAMES, sums, strict=True)
             if values.any()
         },
@@ -47,23 +50,41 @@ def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]
 
 def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
     """Read back what `written` gave."""
-    _io.refuse_other(saved, FORMAT, SCHEMA, "a saved reliability table")
+    schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved reliability table")
     bins = Bins.of(saved.get("bins", 0))
     sums = saved.get("sums")
     if not isinstance(sums, dict) or not set(sums) <= set(SUM_NAMES):
         message = f"a saved table's 'sums' must be some of: {', '.join(SUM_NAMES)}."
         raise InputError(message)
-    found = Sums(*(_read_sum(sums, name, len(bins)) for name in SUM_NAMES))
-    _refuse_impossible(found, bins)
+    known = {name: read_sum(sums, name, len(bins)) for name in SUM_NAMES}
+    found = Sums(**(with_hardened(known) if schema == 1 else known))
+    refuse_impossible(found, bins.edges[:-1], bins.edges[1:])
     return bins, found, _read_clusters(saved.get("clusters"), found)
 
 
-def _read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
-    """Read one saved sum: a list of numbers of the right length and range."""
+def with_hardened(sums: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Fill in what schema 1 did not keep: known where every label is 0 or 1, else NaN."""
+    if sums["label_var"].any():
+        return {**sums, **unknown_hardened(sums["label"].size)}
+    votes = sums["votes"] > 0
+    copies = {
+        "hard_residual": sums["residual"],
+        "hard_residual_sq": sums["residual_sq"],
+        "hard_residual_var": sums["residual_var"],
+        "outcome_prob_var": np.where(votes, 0.0, sums["prob_var"]),
+        "outcome_residual_var": np.where(votes, 0.0, sums["residual_var"]),
+    }
+    return {**sums, **copies}
+
+
+def read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
+    """Read one saved sum: a list of numbers of the right length and range, or None."""
     whole = name == "count"
     values = sums.get(name, [0] * n_bins)
+    if values is None and name in HARDENED:
+        return np.full(n_bins, np.nan)
     high = _LARGEST_COUNT if whole else _LARGEST_SUM
-    low = -high if name == "residual" else 0
+    low = -high if name in ("residual", "hard_residual") else 0
     kinds = (int,) if whole else (int, float)
     if (
         not isinstance(values, list)
@@ -78,22 +99,23 @@ def _read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
     return np.array(values, dtype=np.int64 if whole else np.float64)
 
 
-def _refuse_impossible(sums: Sums, bins: Bins) -> None:
-    """Refuse saved sums no data could give, rather than turn them into nonsense later."""
+def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
+    """Refuse saved sums of bins with these edges that no rows could have given."""
     with np.errstate(over="ignore"):  # what overflows is larger than it may be
-        possible = np.logical_and.reduce(
-            [low <= high * _MORE for low, high in _in_order(sums, bins)]
+        # Not known is NaN, for which no comparison holds.
+        possible = ~np.logical_or.reduce(
+            [low > high * _MORE for low, high in _in_order(sums, lows, highs)]
         )
     possible &= (sums.count > 0) == (sums.weight > 0)
     if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
         message = (
-            f"a saved table's sums contradict each other: {(~possible).sum()} of {len(bins)} bins "
+            f"a saved table's sums contradict each other: {(~possible).sum()} of {lows.size} bins "
             "have sums no rows can have. The file is damaged, or was made by something else."
         )
         raise InputError(message)
 
 
-def _in_order(s: Sums, bins: Bins) -> list[tuple[FloatArray, FloatArray]]:
+def _in_order(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
     """Give pairs of which, with 0 <= p, y <= 1 and the weights there are, none is the larger."""
     count = s.count.astype(np.float64)
     prob = s.label + s.residual
@@ -115,8 +137,13 @@ def _in_order(s: Sums, bins: Bins) -> list[tuple[FloatArray, FloatArray]]:
         (s.votes, count * LARGEST_VOTES),
         (s.vote_floor, s.prob_var),
         (s.vote_noise, s.label_var),
-        (bins.edges[:-1] * s.weight, prob + rounding),
-        (prob, bins.edges[1:] * s.weight + rounding),
+        (s.hard_residual_sq, s.weight),
+        (abs(s.hard_residual), np.sqrt(s.weight * s.hard_residual_sq) + rounding),
+        (s.hard_residual_var, s.weight_sq),
+        (s.outcome_prob_var, s.prob_var + rounding),
+        (s.outcome_residual_var, s.residual_var + rounding),
+        (lows * s.weight, prob + rounding),
+        (prob, highs * s.weight + rounding),
     ]
 
 

@@ -13,7 +13,7 @@ from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.kernel import Sums
 from softcal.table.reliability import Reliability
-from softcal.torchmetric.tensors import KEPT
+from softcal.torchmetric.tensors import KEPT, VOTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
 
 _STATES = ("edges", "sums")
+_SUMS_OF_SCHEMA_1 = 9
 
 
 class TableMetric(Metric):
@@ -122,6 +123,7 @@ class TableMetric(Metric):
         vars(self).update(before)
         if not saved:
             return
+        saved["sums"] = _of_all_schemas(saved.get("sums"))
         if not self._fits(saved):
             error_msgs.append(
                 f"{prefix}sums must be float64 sums of {self.bins!r} and "
@@ -143,11 +145,25 @@ class TableMetric(Metric):
         """Give the tables of all rows so far, of all processes."""
         with self.sync_context(self.dist_sync_fn, should_sync=self._to_sync):
             tables = self.sums.cpu().numpy()
-        votes = [np.zeros(len(self.bins))] * 4
+        no_votes = dict.fromkeys(VOTES, np.zeros(len(self.bins)))
         return [
-            Reliability(self.bins, Sums(sums[0].astype(np.int64), *sums[1:].copy(), *votes))
+            Reliability(
+                self.bins,
+                Sums(
+                    **{**dict(zip(KEPT, sums.copy(), strict=True)), **no_votes,
+                       "count": sums[0].astype(np.int64)}
+                ),
+            )
             for sums in tables.swapaxes(0, 1)
-        ]
+        ]  # fmt: skip
+
+
+def _of_all_schemas(sums: object) -> object:
+    """Add the sums that a checkpoint of softcal 0.1 does not have, as not known (NaN)."""
+    if isinstance(sums, Tensor) and sums.ndim == 3 and len(sums) == _SUMS_OF_SCHEMA_1:  # noqa: PLR2004
+        missing = len(KEPT) - _SUMS_OF_SCHEMA_1
+        return torch.cat((sums, sums.new_full((missing, *sums.shape[1:]), torch.nan)))
+    return sums
 
 
 def _the_same_edges(edges: Tensor) -> Tensor:

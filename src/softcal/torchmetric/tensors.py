@@ -21,8 +21,9 @@ from softcal.table import kernel
 if TYPE_CHECKING:
     from softcal.bins import Bins
 
-KEPT = kernel.SUM_NAMES[: kernel.SUM_NAMES.index("votes")]
-"""The sums kept of tensors, in this order: all but those of votes."""
+VOTES = ("votes", "repeated", "vote_floor", "vote_noise")
+KEPT = tuple(name for name in kernel.SUM_NAMES if name not in VOTES)
+"""The sums kept of tensors, in this order: all except those of votes."""
 
 
 def column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
@@ -98,8 +99,12 @@ def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bin
     cell += torch.arange(shape[1], device=p.device) * len(bins)
     d = p - y
     ww, dd = w * w, d * d
-    p_var, y_var = p * (1 - p), y * (1 - y)
-    terms = ((w > 0).double(), w, ww, w * y, w * d, w * dd, ww * dd, ww * p_var, w * y_var)
+    p_var, y_var = ww * p * (1 - p), w * y * (1 - y)
+    e = p - (y > 0.5).double()  # noqa: PLR2004 - hardened labels
+    outcome = ((y == 0) | (y == 1)).double()
+    plain = ((w > 0).double(), w, ww, w * y, w * d, w * dd, ww * dd, p_var, y_var)
+    hardened = (w * e, w * e * e, ww * e * e, outcome * p_var, outcome * ww * dd)
+    terms = (*plain, *hardened)
     sums = torch.zeros(shape, dtype=torch.float64, device=p.device).flatten(1)
     # index_add_, not bincount: torch has a deterministic form of it on every device.
     sums.index_add_(1, cell.flatten(), torch.stack(terms).flatten(1))

@@ -1,0 +1,450 @@
+"""Rows to sets of tables: what one batch of rows adds, and how batches become one set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal._validation import inputs
+from softcal._validation.inputs import Names, as_float64
+from softcal.bins import Bins
+from softcal.exceptions import InputError
+from softcal.table import kernel
+from softcal.table.joint import refuse_many_bins
+from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy
+from softcal.table.tableset import (
+    LABEL,
+    LOSSES,
+    Groups,
+    IntArray,
+    Pairs,
+    Sparse,
+    TableSet,
+    empty_sparse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from softcal._validation.inputs import FloatArray, Rows
+    from softcal.bins import BinsLike
+    from softcal.table.joint import JointTable
+
+MAX_CELLS = 100_000
+"""How many combinations of values the `by` columns may have: each has tables of its own."""
+
+_ROWS_PER_CELL = 4096  # from which on it pays to add up cells one by one
+_ENTRIES_WAITING = 1 << 18  # of batches, before they are added up
+
+
+class Coded(NamedTuple):
+    """Which of some names each row has, by its number."""
+
+    numbers: IntArray
+    names: Sequence[Any]
+
+
+class Entries(NamedTuple):
+    """What one batch of rows adds to a set; cells and groups by the numbers they have in it."""
+
+    rows: int
+    cells: Sequence[tuple[str | None, ...]]
+    groups: Sequence[Any]
+    tables: Sparse
+    cross: Sparse
+    losses: Sparse
+    grouped: Sparse  #        keys (model, target, group, cell, bin): sums of w d and w
+    grouped_losses: Sparse  # keys (first, second, target, group, cell): the sums of `_PAIR_TERMS`
+
+    @staticmethod
+    def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
+        """Return entries without pairs and groups, as an engine adds them up."""
+        return Entries(
+            rows, cells, [], tables, empty_sparse(6, 1), empty_sparse(4, len(LOSSES)),
+            empty_sparse(5, 2), empty_sparse(5, len(_PAIR_TERMS)),
+        )  # fmt: skip
+
+
+_PAIR_TERMS = ("weight", "differing", "brier", "log_loss", *LOSSES[-4:])
+
+
+def entries(
+    rows: Mapping[tuple[int, int], Rows],
+    grid: Bins,
+    cells: Coded | None = None,
+    groups: Coded | None = None,
+    *,
+    pairs: bool = False,
+) -> Entries | None:
+    """Add up one batch, given the rows of each model and target; None if a value breaks a rule.
+
+    Parameters
+    ----------
+    rows : mapping from (model, target) to Rows
+        Numbers of models and targets. All have the same length and weights.
+    """
+    tables = []
+    for key, each in rows.items():
+        found = _table_entries(each, grid, cells)
+        if found is None:
+            return None
+        tables.append(_under(key, found))
+    cross, losses = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
+    grouped = [empty_sparse(5, 2)]
+    grouped_losses = [empty_sparse(5, len(_PAIR_TERMS))]
+    at = _numbers(cells, next(iter(rows.values())).y_prob.size)
+    if groups is not None:
+        keys = np.array([groups.numbers, at])
+        grouped += [_under(key, _group_entries(r, grid, keys)) for key, r in rows.items()]
+    for (i, t), (j, other) in combinations(sorted(rows), 2) if pairs else ():
+        if t != other or i == j:
+            continue
+        a, b = rows[i, t], rows[j, t]
+        terms = _pair_terms(a, b)
+        if groups is None:
+            cross.append(_under((i, j, t), _cross_entries(a, b, grid, at)))
+            losses.append(_under((i, j, t), _per_cell(cells, _losses(terms))))
+        else:
+            keys = np.array([groups.numbers, at])
+            grouped_losses.append(_under((i, j, t), Sparse.of(keys, terms)))
+    names = ((),) if cells is None else cells.names
+    return Entries(
+        at.size, names, [] if groups is None else groups.names,
+        *map(Sparse.added, (tables, cross, losses, grouped, grouped_losses)),
+    )  # fmt: skip
+
+
+def _under(key: tuple[int, ...], found: Sparse) -> Sparse:
+    """Put entries under the numbers of a model and target, or of two models."""
+    above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
+    return Sparse(np.concatenate((above, found.keys)), found.values)
+
+
+def _per_cell(cells: Coded | None, terms: FloatArray) -> Sparse:
+    """Add up the terms of the rows of each cell."""
+    if cells is None:
+        return Sparse(np.zeros((1, 1), dtype=np.int64), terms.sum(axis=1, keepdims=True))
+    return Sparse.of(cells.numbers[None], terms)
+
+
+def _numbers(cells: Coded | None, size: int) -> IntArray:
+    return np.zeros(size, dtype=np.int64) if cells is None else cells.numbers
+
+
+def _table_entries(rows: Rows, grid: Bins, cells: Coded | None) -> Sparse | None:
+    """Add up the rows of each cell and bin: keys (cell, bin)."""
+    if cells is None or len(cells.names) == 1:
+        sums = kernel.bin_sums(rows, grid)
+        return None if sums is None else _filled(sums, 0)
+    if rows.y_prob.size < _ROWS_PER_CELL * len(cells.names):
+        found = kernel.sparse_sums(rows, grid, cells.numbers)
+        if found is None:
+            return None
+        keys = np.array(np.divmod(found[0], len(grid)), dtype=np.int64)
+        return _with_rows(Sparse(keys, np.array(list(found[1]), dtype=np.float64)))
+    order = cells.numbers.argsort(kind="stable")
+    starts = cells.numbers[order].searchsorted(np.arange(len(cells.names) + 1))
+    parts = []
+    for k in range(len(cells.names)):
+        sums = kernel.bin_sums(rows.taken(order[starts[k] : starts[k + 1]]), grid)
+        if sums is None:
+            return None
+        parts.append(_filled(sums, k))
+    return Sparse.added(parts)
+
+
+def _filled(sums: Sums, cell: int) -> Sparse:
+    values = np.array(list(sums), dtype=np.float64)
+    keys = np.array([np.full(values.shape[1], cell), np.arange(values.shape[1])])
+    return _with_rows(Sparse(keys, values))
+
+
+def _with_rows(found: Sparse) -> Sparse:
+    """Leave out bins whose rows all have weight 0: they add nothing."""
+    return found.where(found.values[SUM_NAMES.index("count")] > 0)
+
+
+def _group_entries(rows: Rows, grid: Bins, keys: IntArray) -> Sparse:
+    """Add up w d and w over the rows of each group, cell and bin."""
+    p, y, w = _columns(rows)
+    place = grid.guide.locate(p)
+    found = Sparse.of(np.concatenate((keys, place[None])), np.array([w * (p - y), w]))
+    return found.where(found.values[1] > 0)
+
+
+def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    weight = rows.sample_weight
+    w = np.ones(rows.y_prob.size) if weight is None else as_float64(weight)
+    return as_float64(rows.y_prob), as_float64(rows.y_true), w
+
+
+def _pair_terms(rows_a: Rows, rows_b: Rows) -> FloatArray:
+    """Return what each row adds to `_PAIR_TERMS`. The labels of the two may differ too."""
+    (p_a, y_a, w), (p_b, y_b, _) = _columns(rows_a), _columns(rows_b)
+    here = w > 0
+    unlike = ((p_a != p_b) | (y_a != y_b)) & here
+    # p and y apart, so that labels that are the same cancel exactly.
+    brier = ((p_a - p_b) - (y_a - y_b)) * ((p_a - y_a) + (p_b - y_b))
+    losses = cross_entropy(y_a, p_a), cross_entropy(y_b, p_b)
+    infinite = [np.isinf(loss) & here for loss in losses]
+    finite_a, finite_b = (
+        np.where(bad | ~here, 0.0, loss) for loss, bad in zip(losses, infinite, strict=True)
+    )
+    both = ~(infinite[0] | infinite[1])
+    difference = np.where(both, finite_a - finite_b, 0.0)
+    return np.array(
+        [w, unlike, w * brier, w * difference, *infinite, w * finite_a, w * finite_b],
+        dtype=np.float64,
+    )
+
+
+def _losses(terms: FloatArray) -> FloatArray:
+    """Return the sums of `LOSSES` of independent units, rows or groups, given their terms."""
+    weight, differing, brier, log_loss, *rest = terms
+    paired = [part for each in (brier, log_loss) for part in (each, weight * each, each * each)]
+    return np.array([differing, *paired, *rest])
+
+
+def _cross_entries(rows_a: Rows, rows_b: Rows, grid: Bins, cell: IntArray) -> Sparse:
+    """Multiply each row's residuals of one model with the other's: keys (cell, bin, bin)."""
+    (p_a, y_a, w), (p_b, y_b, _) = _columns(rows_a), _columns(rows_b)
+    product = w * w * (p_a - y_a) * (p_b - y_b)
+    size = len(grid)
+    flat = (cell * size + grid.guide.locate(p_a)) * size + grid.guide.locate(p_b)
+    if int(flat.max(initial=0)) < 4 * flat.size:  # dense enough to count
+        sums = np.bincount(flat, product)
+        filled = np.flatnonzero(sums)
+        return Sparse(_unraveled(filled, size), sums[filled][None])
+    found = Sparse.of(flat[None], product[None])
+    return Sparse(_unraveled(found.keys[0], size), found.values)
+
+
+def _unraveled(flat: npt.NDArray[Any], size: int) -> IntArray:
+    rest, second = np.divmod(flat, size)
+    cell, first = np.divmod(rest, size)
+    return np.array([cell, first, second], dtype=np.int64)
+
+
+class Builder:
+    """Adds up entries of batches, in the order they come, into one set."""
+
+    def __init__(self, models: Sequence[str], by_names: Sequence[str] = (), *, bins: Bins,
+                 grid: Bins, pairs: bool = False, group: str | None = None) -> None:  # fmt: skip
+        self.models, self.by_names = tuple(models), tuple(by_names)
+        self.bins, self.grid, self.pairs, self.group = bins, grid, pairs, group
+        self.rows = 0
+        self._cells: dict[tuple[str | None, ...], int] = {}
+        self._groups: dict[Any, int] = {}
+        self._parts: list[list[Sparse]] = [[] for _ in range(5)]
+
+    def add(self, found: Entries) -> None:
+        """Add the entries of one more batch."""
+        cells = [self._cells.setdefault(cell, len(self._cells)) for cell in found.cells]
+        groups = [self._groups.setdefault(name, len(self._groups)) for name in found.groups]
+        if len(self._cells) > MAX_CELLS:
+            refuse_many_cells(self.by_names)
+        self.rows += found.rows
+        moved = (
+            found.tables.renumbered(2, cells),
+            found.cross.renumbered(3, cells),
+            found.losses.renumbered(3, cells),
+            found.grouped.renumbered(3, cells).renumbered(2, groups),
+            found.grouped_losses.renumbered(4, cells).renumbered(3, groups),
+        )
+        for parts, each in zip(self._parts, moved, strict=True):
+            parts.append(each)
+            if len(parts) > 1 and sum(part.keys.shape[1] for part in parts[1:]) > max(
+                _ENTRIES_WAITING, parts[0].keys.shape[1]
+            ):
+                parts[:] = [Sparse.added(parts)]
+
+    def finish(self, label: str, targets: tuple[str, ...] = (LABEL,), **about: Any) -> TableSet:
+        """Return the set of all batches."""
+        tables, cross, losses, grouped, grouped_losses = map(Sparse.added, self._parts)
+        pairs = Pairs(cross, losses) if self.pairs else None
+        groups = None
+        cells = tuple(self._cells)
+        if self.group is not None:
+            segments = _segments(self.by_names, cells)
+            groups = _tied(self.group, segments, self.by_names, cells, grouped, self.grid)
+            if self.pairs:
+                pairs = _tied_pairs(
+                    segments, self.by_names, cells, grouped, grouped_losses, self.grid
+                )
+        found = TableSet(
+            label, self.models, self.bins, self.grid, tables, targets, self.by_names, cells,
+            pairs=pairs, groups=groups, **about,
+        )  # fmt: skip
+        return replace(found, rows_without_weight=self.rows - found.n)
+
+
+def refuse_many_cells(by: Sequence[str]) -> None:
+    """Refuse columns with about as many values as rows."""
+    message = (
+        f"{' and '.join(by)} must have at most {MAX_CELLS:,} different values: there are more. Use "
+        "columns with fewer, or join some of their values first."
+    )
+    raise InputError(message)
+
+
+def _segments(
+    by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
+) -> list[dict[str, str | None]]:
+    """List all rows, each value of each column, and each combination of values there is."""
+    chosen = chain.from_iterable(combinations(range(len(by)), k) for k in range(len(by) + 1))
+    found: dict[tuple[tuple[str, str | None], ...], None] = {}
+    for columns in chosen:
+        for cell in cells:
+            found.setdefault(tuple((by[k], cell[k]) for k in columns))
+    return [dict(each) for each in found]
+
+
+def _in_segment(
+    segment: Mapping[str, str | None], by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
+) -> npt.NDArray[np.bool_]:
+    """Mark the cells of a segment."""
+    return np.array(
+        [
+            all(segment.get(name, value) == value for name, value in zip(by, cell, strict=True))
+            for cell in cells
+        ]
+    )
+
+
+def _matrices(grouped: Sparse, grid: Bins, chosen: npt.NDArray[np.bool_]) -> tuple[Any, Any]:
+    """Return residuals and weights of some entries as sparse matrices, groups by bins."""
+    from scipy.sparse import csr_array
+
+    _, _, group, _, place = grouped.keys[:, chosen]
+    shape = (int(grouped.keys[2].max()) + 1, len(grid))
+    residual, weight = (
+        csr_array((values, (group, place)), shape=shape) for values in grouped.values[:, chosen]
+    )
+    return residual, weight
+
+
+def _products(left: Any, right: Any) -> tuple[IntArray, FloatArray]:
+    square = (left.T @ right).tocoo()
+    return np.array([square.row, square.col], dtype=np.int64), square.data
+
+
+def _tied(
+    column: str,
+    segments: Sequence[dict[str, str | None]],
+    by: Sequence[str],
+    cells: Sequence[tuple[str | None, ...]],
+    grouped: Sparse,
+    grid: Bins,
+) -> Groups:
+    """Multiply the groups' sums with each other, in each segment."""
+    counts, squares = [empty_sparse(3, 1)], [empty_sparse(5, 2)]
+    for k, segment in enumerate(segments):
+        inside = _in_segment(segment, by, cells)[grouped.keys[3]]
+        for model, target in _different(grouped.keys[:2]):
+            chosen = inside & (grouped.keys[0] == model) & (grouped.keys[1] == target)
+            residual, weight = _matrices(grouped, grid, chosen)
+            number = float((weight.sum(axis=1) > 0).sum())
+            counts.append(Sparse(np.array([[model], [target], [k]]), np.array([[number]])))
+            keys, of_weight = _products(weight, weight)
+            of_residual = (residual.T @ residual).tocsr()[keys[0], keys[1]]
+            values = np.array([np.asarray(of_residual).ravel(), of_weight])
+            squares.append(_under((model, target, k), Sparse(keys, values)))
+    return Groups(column, tuple(segments), Sparse.added(counts), Sparse.added(squares))
+
+
+def _tied_pairs(
+    segments: Sequence[dict[str, str | None]],
+    by: Sequence[str],
+    cells: Sequence[tuple[str | None, ...]],
+    grouped: Sparse,
+    losses: Sparse,
+    grid: Bins,
+) -> Pairs:
+    """Multiply the groups' sums of one model with those of another, in each segment."""
+    found, total = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
+    for k, segment in enumerate(segments):
+        of_cells = _in_segment(segment, by, cells)
+        for i, j, target in _different(losses.keys[:3]):
+            mine = np.array([[i], [j], [target]])
+            inside = of_cells[losses.keys[4]] & (losses.keys[:3] == mine).all(axis=0)
+            per_group = Sparse.of(losses.keys[3:4, inside], losses.values[:, inside])
+            per_group.values[1] = per_group.values[1] > 0  # groups that differ, not rows
+            at = np.full((1, per_group.keys.shape[1]), k)
+            total.append(_under((i, j, target), Sparse.of(at, _losses(per_group.values))))
+            a, b = (
+                _matrices(
+                    grouped, grid,
+                    of_cells[grouped.keys[3]] & (grouped.keys[0] == m) & (grouped.keys[1] == target),
+                )[0]
+                for m in (i, j)
+            )  # fmt: skip
+            keys, values = _products(a, b)
+            found.append(_under((i, j, target, k), Sparse(keys, values[None])))
+    return Pairs(Sparse.added(found), Sparse.added(total))
+
+
+def _different(keys: IntArray) -> Iterable[tuple[int, ...]]:
+    """List the different keys."""
+    return sorted({tuple(key) for key in keys.T.tolist()})
+
+
+def joint_table(
+    y_true: npt.ArrayLike,
+    y_prob_a: npt.ArrayLike,
+    y_prob_b: npt.ArrayLike,
+    *,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> JointTable:
+    """Sort two models' predictions for the same rows into bins, and add up.
+
+    Parameters
+    ----------
+    y_true, bins, sample_weight, n_votes, groups
+        As in `reliability`; at most 2,000 bins. Tables with groups add up as long as no group
+        has rows in two of them.
+    y_prob_a, y_prob_b : array-like of shape (n,)
+        The predictions of both models, row by row.
+
+    Examples
+    --------
+    >>> joint = joint_table([0.5, 1.0], [0.4, 0.9], [0.6, 0.9], bins=2)
+    >>> joint.cross.round(3)
+    array([[ 0.  , -0.01],
+           [ 0.  ,  0.01]])
+    """
+    binned = Bins.of(bins)
+    refuse_many_bins(len(binned))
+    inputs.rows(y_prob_a, y_prob_b, names=Names("y_prob_a", "y_prob_b"))  # do they fit each other?
+    rows_a = inputs.rows(y_true, y_prob_a, sample_weight, n_votes, Names(y_prob="y_prob_a"))
+    rows_b = inputs.rows(y_true, y_prob_b, sample_weight, n_votes, Names(y_prob="y_prob_b"))
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob_a=y_prob_a)
+    group = None if groups is None else inputs.group_numbers(groups, rows_a)
+    return joined_rows(rows_a, rows_b, binned, group)
+
+
+def joined_rows(
+    rows_a: Rows, rows_b: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None
+) -> JointTable:
+    """Add up the rows of two models together. Their labels may differ, as those of top classes."""
+    groups = None if group is None else Coded(group.astype(np.int64), range(int(group.max()) + 1))
+    found = entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=True)
+    if found is None:
+        for rows in (rows_a, rows_b):
+            if kernel.bin_sums(rows, bins) is None:
+                inputs.refuse(rows)
+        inputs.refuse_changed()
+    if not found.tables.keys.shape[1]:
+        inputs.refuse_no_weight(rows_a)
+    column = None if group is None else "groups"
+    builder = Builder(("a", "b"), bins=bins, grid=bins, pairs=True, group=column)
+    builder.add(found)
+    return builder.finish("label").pair("a", "b")
+
+

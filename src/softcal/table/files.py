@@ -1,0 +1,499 @@
+"""Sets of tables in files: JSON when small, Parquet when there are many entries.
+
+Nothing read is trusted: a file may be anybody's. Every file of softcal 0.1 is read too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcal import _io
+from softcal._optional import naming_the_extra
+from softcal.bins import Bins
+from softcal.exceptions import InputError, InputTypeError, SoftcalError
+from softcal.table import serialize
+from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.reliability import Reliability
+from softcal.table.tableset import LABEL, LOSSES, Groups, Pairs, Sparse, TableSet, empty_sparse
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from softcal.table.tableset import IntArray
+
+FORMAT = "softcal.tables"
+SCHEMA = 2
+SCORES_FORMAT = "softcal.scores"  # of `softcal score --save` in 0.1
+MANY = 20_000
+"""From so many entries on a set is saved as Parquet."""
+
+_TABLE_KEYS = ("model", "target", "cell", "bin")
+_NEXT_KEYS = {
+    "cross": ("first", "second", "target", "place", "bin_a", "bin_b"),
+    "losses": ("first", "second", "target", "place"),
+    "counts": ("model", "target", "segment"),
+    "squares": ("model", "target", "segment", "bin_a", "bin_b"),
+}
+_NEXT_SUMS = {
+    "cross": ("product",),
+    "losses": LOSSES,
+    "counts": ("count",),
+    "squares": ("residual", "weight"),
+}
+_SIGNED = {
+    "residual",
+    "hard_residual",
+    "product",
+    *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
+}
+_KEY = b"softcal"
+_NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
+
+
+def save(tables: TableSet, path: str | os.PathLike[str]) -> None:
+    """Write a set to one file, whole or not at all."""
+    path = Path(path)
+    sizes = [tables.tables.keys.shape[1], *(e.keys.shape[1] for e in _tied(tables).values())]
+    if sum(sizes) < MANY:
+        _io.write_json(path, written(tables))
+    else:
+        _write_parquet(path, tables)
+
+
+def load(path: str | os.PathLike[str]) -> TableSet:
+    """Read a set back from what `TableSet.save` or `softcal scan` wrote.
+
+    What softcal 0.1 saved is read too: `softcal score --save`, and `Reliability.to_dict` as JSON,
+    which becomes the set of one model named "model".
+
+    Parameters
+    ----------
+    path : path
+        The file, whatever its name.
+
+    Returns
+    -------
+    TableSet
+        The set.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or holds something else.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from softcal import reliability
+    >>> path = Path(tempfile.mkdtemp()) / "table.json"
+    >>> _ = path.write_text(json.dumps(reliability([0.5, 1.0], [0.25, 0.75]).to_dict()))
+    >>> load(path)
+    TableSet(n=2, models=['model'], bins=10)
+    """
+    path = Path(path)
+    with _io.readable(path), path.open("rb") as file:
+        start = file.read(4)
+    try:
+        if start == b"PAR1":
+            return _read_parquet(path)
+        return _from_json(_io.read_json(path, "`softcal scan` or `TableSet.save`"))
+    except SoftcalError as error:
+        if str(error).startswith("cannot read"):
+            raise
+        message = f"cannot read {path}: {error}"
+        raise InputError(message) from error
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a file is a saved set, by its content."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if start[:4] != b"PAR1":
+        return _NAMED.match(start) is not None
+    with naming_the_extra(), _io.readable(path):
+        import pyarrow.parquet as pq
+
+        return _KEY in (pq.read_schema(path).metadata or {})
+
+
+def _tied(tables: TableSet) -> dict[str, Sparse]:
+    """Return the entries beside the tables, by their names."""
+    found: dict[str, Sparse] = {}
+    if tables.pairs is not None:
+        found |= tables.pairs._asdict()
+    if tables.groups is not None:
+        found |= {"counts": tables.groups.counts, "squares": tables.groups.squares}
+    return found
+
+
+def _about(tables: TableSet) -> dict[str, Any]:
+    """Return everything except the entries."""
+    groups = tables.groups
+    return {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "label": tables.label,
+        "models": list(tables.models),
+        "targets": list(tables.targets),
+        "by": list(tables.by_names),
+        "weight": tables.weight,
+        "votes": tables.votes,
+        "date": tables.date,
+        "rows_without_weight": tables.rows_without_weight,
+        "bins": _saved_bins(tables.bins),
+        "grid": "standard" if tables.grid == Bins.grid() else _saved_bins(tables.grid),
+        "cells": [list(cell) for cell in tables.cells],
+        "group": None if groups is None else groups.column,
+        "segments": [] if groups is None else [dict(each) for each in groups.segments],
+    }
+
+
+def _saved_bins(bins: Bins) -> int | list[float]:
+    return len(bins) if bins.is_uniform else bins.edges.tolist()
+
+
+def written(tables: TableSet) -> dict[str, Any]:
+    """Return a set as plain numbers, lists and names; sums that are all 0 are left out."""
+    saved = _about(tables) | {"tables": _listed(tables.tables, _TABLE_KEYS, SUM_NAMES)}
+    for name, entries in _tied(tables).items():
+        saved[name] = _listed(entries, _NEXT_KEYS[name], _NEXT_SUMS[name])
+    return saved
+
+
+def _listed(entries: Sparse, keys: tuple[str, ...], sums: tuple[str, ...]) -> dict[str, list[Any]]:
+    found = {name: row.tolist() for name, row in zip(keys, entries.keys, strict=True)}
+    for name, row in zip(sums, entries.values, strict=True):
+        if row.any():
+            found[f"sum_{name}"] = [None if value != value else value for value in row.tolist()]
+    return found
+
+
+def _from_json(saved: Any) -> TableSet:
+    format_ = saved.get("format") if isinstance(saved, dict) else None
+    if format_ == serialize.FORMAT:
+        return _set_of({"model": Reliability.from_dict(saved)}, "label")
+    if format_ == SCORES_FORMAT:
+        return _of_scores(saved)
+    _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
+    entries = {
+        name: _read_listed(saved.get(name), _NEXT_KEYS[name], _NEXT_SUMS[name])
+        for name in _NEXT_KEYS
+        if name in saved
+    }
+    tables = _read_listed(saved.get("tables"), _TABLE_KEYS, SUM_NAMES)
+    return _checked(saved, tables, entries)
+
+
+def _read_listed(saved: Any, keys: tuple[str, ...], sums: tuple[str, ...]) -> Sparse:
+    """Read entries that `_listed` gave."""
+    try:
+        size = len(saved[keys[0]])
+        numbers = [_whole_numbers(saved[name], size) for name in keys]
+        values = [_numbers(saved.get(f"sum_{name}"), size) for name in sums]
+        unknown = set(saved) - {*keys, *(f"sum_{name}" for name in sums)}
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        message = (
+            f"its entries lack a part or have a wrong one: {error!s:.60}. The file is damaged."
+        )
+        raise InputError(message) from error
+    if unknown:
+        message = f"its entries have a part that is not known, {min(unknown)!r:.60}."
+        raise InputError(message)
+    return Sparse(np.array(numbers, dtype=np.int64).reshape(len(keys), size), np.array(values))
+
+
+def _whole_numbers(values: Any, size: int) -> IntArray:
+    if len(values) != size or not all(type(value) is int for value in values):
+        message = "keys must be whole numbers, one per entry"
+        raise ValueError(message)
+    return np.array(values, dtype=np.int64)
+
+
+def _numbers(values: Any, size: int) -> Any:
+    if values is None:
+        return np.zeros(size)
+    if len(values) != size or not all(
+        value is None or type(value) in (int, float) for value in values
+    ):
+        message = "sums must be numbers, one per entry"
+        raise ValueError(message)
+    found = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    if np.isinf(found).any():
+        message = "sums must be finite"
+        raise ValueError(message)
+    return found
+
+
+def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse]) -> TableSet:
+    """Make the set of what was read, refusing what no rows could have given."""
+    try:
+        names = {key: _texts(saved[key]) for key in ("models", "targets", "by")}
+        about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
+        label = _text(saved["label"])
+        bins = Bins.of(saved["bins"])
+        grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
+        cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
+        segments = tuple(
+            {_text(name): _maybe_text(value) for name, value in each.items()}
+            for each in saved["segments"]
+        )
+        weightless = saved["rows_without_weight"]
+        _require(weightless is None or type(weightless) is int, "rows_without_weight")
+        _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
+        _require(len(set(cells)) == len(cells) > 0, "cells")
+        _require(np.isin(bins.edges, grid.edges).all(), "bins")
+    except (KeyError, TypeError, AttributeError, InputError, InputTypeError) as error:
+        message = f"a part is missing or wrong: {error!s:.100}. The file is damaged."
+        raise InputError(message) from error
+    size = {
+        "model": len(names["models"]), "target": len(names["targets"]), "cell": len(cells),
+        "bin": len(grid), "first": len(names["models"]), "second": len(names["models"]),
+        "bin_a": len(grid), "bin_b": len(grid), "segment": len(segments),
+        "place": len(cells) if about["group"] is None else len(segments),
+    }  # fmt: skip
+    _refuse_keys(tables, _TABLE_KEYS, size)
+    for name, each in entries.items():
+        _refuse_keys(each, _NEXT_KEYS[name], size)
+        _refuse_negative(each, _NEXT_SUMS[name])
+    _refuse_tables(tables, grid)
+    pairs = groups = None
+    if "cross" in entries and "losses" in entries:
+        pairs = Pairs(entries["cross"], entries["losses"])
+    if about["group"] is not None:
+        _require({} in segments, "segments")
+        groups = Groups(
+            about["group"], segments,
+            entries.get("counts", empty_sparse(3, 1)), entries.get("squares", empty_sparse(5, 2)),
+        )  # fmt: skip
+    return TableSet(
+        label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
+        about["weight"], about["votes"], about["date"], weightless, pairs, groups,
+    )  # fmt: skip
+
+
+def _require(holds: Any, part: str) -> None:
+    if not holds:
+        message = f"{part!r} is not as it should be"
+        raise InputError(message)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        message = f"{value!r:.40} is not text"
+        raise InputTypeError(message)
+    return value
+
+
+def _maybe_text(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    found = tuple(map(_text, values))
+    _require(len(set(found)) == len(found), "names")
+    return found
+
+
+def _refuse_keys(entries: Sparse, names: tuple[str, ...], size: Mapping[str, int]) -> None:
+    """Refuse numbers of models, cells or bins that there are not, and the same key twice."""
+    for name, row in zip(names, entries.keys, strict=True):
+        if row.size and not (0 <= row.min() and row.max() < size[name]):
+            message = f"an entry has a {name} that is not there. The file is damaged."
+            raise InputError(message)
+    if Sparse.of(*entries).keys.shape != entries.keys.shape:
+        message = "two entries have the same key. The file is damaged."
+        raise InputError(message)
+
+
+def _refuse_negative(entries: Sparse, sums: tuple[str, ...]) -> None:
+    for name, row in zip(sums, entries.values, strict=True):
+        if not np.isfinite(row).all() or (name not in _SIGNED and (row < 0).any()):
+            message = f"the sum {name} has a value that no rows can have. The file is damaged."
+            raise InputError(message)
+
+
+def _refuse_tables(tables: Sparse, grid: Bins) -> None:
+    values = dict(zip(SUM_NAMES, tables.values, strict=True))
+    count = values["count"]
+    known = [row for name, row in values.items() if name not in serialize.HARDENED]
+    if (
+        np.isnan(known).any()
+        or (count < 1).any()
+        or (count != np.floor(count)).any()
+        or any((row < 0).any() for name, row in values.items() if name not in _SIGNED)
+    ):
+        message = "its sums have values that no rows can have. The file is damaged."
+        raise InputError(message)
+    at = tables.keys[3]
+    sums = Sums(**{**values, "count": count.astype(np.int64)})
+    serialize.refuse_impossible(sums, grid.edges[:-1][at], grid.edges[1:][at])
+
+
+@naming_the_extra()
+def _write_parquet(path: Path, tables: TableSet) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    model, target, cell, at = tables.tables.keys
+    columns: dict[str, Any] = {
+        "kind": pa.array(["table"] * model.size),
+        "model": pa.array(np.array(tables.models, dtype=object)[model], pa.string()),
+        "target": pa.array(np.array(tables.targets, dtype=object)[target], pa.string()),
+    }
+    for k, name in enumerate(tables.by_names):
+        values = np.array([values[k] for values in tables.cells], dtype=object)
+        columns[f"by_{name}"] = pa.array(values[cell], pa.string())
+    columns |= {
+        "low": pa.array(tables.grid.edges[:-1][at]),
+        "high": pa.array(tables.grid.edges[1:][at]),
+    }
+    for name, row in zip(SUM_NAMES, tables.tables.values, strict=True):
+        columns[name] = pa.array(row)
+    columns["keys"] = pa.array(tables.tables.keys.T.tolist(), pa.list_(pa.int64()))
+    columns["values"] = pa.nulls(model.size, pa.list_(pa.float64()))
+    batches = [pa.table(columns)]
+    for name, entries in _tied(tables).items():
+        size = entries.keys.shape[1]
+        rest = {
+            "kind": pa.array([name] * size),
+            "keys": pa.array(entries.keys.T.tolist(), pa.list_(pa.int64())),
+            "values": pa.array(entries.values.T.tolist(), pa.list_(pa.float64())),
+        }
+        batches.append(pa.table(rest))
+    whole = pa.concat_tables(batches, promote_options="default")
+    about = json.dumps(_about(tables), allow_nan=False).encode()
+    with _io.written_whole(path) as beside:
+        pq.write_table(whole.replace_schema_metadata({_KEY: about}), beside)
+
+
+@naming_the_extra()
+def _read_parquet(path: Path) -> TableSet:
+    import pyarrow.parquet as pq
+
+    with _io.readable(path):
+        whole = pq.read_table(path)
+    about = (whole.schema.metadata or {}).get(_KEY)
+    if about is None:
+        message = "it is a Parquet file of rows, not a saved set. Read it with softcal.scan."
+        raise InputError(message)
+    try:
+        saved = json.loads(about)
+        _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
+        kind = np.array(whole.column("kind").to_pylist(), dtype=object)
+        keys = whole.column("keys").to_pylist()
+
+        def of(name: str, width: int) -> tuple[Any, IntArray]:
+            chosen = np.flatnonzero(kind == name)
+            found = np.array([keys[k] for k in chosen], dtype=np.int64)
+            return chosen, found.reshape(chosen.size, width).T
+
+        chosen, numbers = of("table", len(_TABLE_KEYS))
+        values = [whole.column(name).to_numpy()[chosen] for name in SUM_NAMES]
+        tables = Sparse(numbers, np.array(values, dtype=np.float64))
+        entries = {}
+        of_others = whole.column("values").to_pylist()
+        for name in {*kind} - {"table"}:
+            chosen, numbers = of(name, len(_NEXT_KEYS[name]))
+            sums = np.array([of_others[k] for k in chosen], dtype=np.float64)
+            entries[name] = Sparse(numbers, sums.reshape(chosen.size, len(_NEXT_SUMS[name])).T)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = (
+            f"its entries lack a part or have a wrong one: {error!s:.60}. The file is damaged."
+        )
+        raise InputError(message) from error
+    return _checked(saved, tables, entries)
+
+
+def _set_of(
+    models: Mapping[str, Reliability],
+    label: str,
+    by: str | None = None,
+    slices: Mapping[str, Mapping[str, Reliability]] | None = None,
+    **about: Any,
+) -> TableSet:
+    """Make a set of dense tables, which files of 0.1 hold, on the bins they have."""
+    first = next(iter(models.values()))
+    cells: dict[str, int] = {}
+    parts, counts, squares = [], [empty_sparse(3, 1)], [empty_sparse(5, 2)]
+    for m, (model, rel) in enumerate(models.items()):
+        if rel.bins != first.bins:
+            message = "its tables have different bins. The file is damaged."
+            raise InputError(message)
+        each = {"": rel} if slices is None else slices[model]
+        for value, table in each.items():
+            cell = cells.setdefault(value, len(cells))
+            parts.append(_entries_of(table, (m, 0, cell)))
+        if rel.clusters is not None:
+            groups = rel.clusters
+            filled = np.argwhere(groups.weight != 0).T
+            values = np.array([square[*filled] for square in (groups.residual, groups.weight)])
+            keys = np.concatenate((np.broadcast_to([[m], [0], [0]], (3, filled.shape[1])), filled))
+            squares.append(Sparse(keys.astype(np.int64), values))
+            counts.append(Sparse(np.array([[m], [0], [0]]), np.array([[float(groups.count)]])))
+    tied = None
+    if first.clusters is not None:
+        tied = Groups("groups", ({},), Sparse.added(counts), Sparse.added(squares))
+    return TableSet(
+        label, tuple(models), first.bins, first.bins, Sparse.added(parts), (LABEL,),
+        () if by is None else (by,), tuple((value,) if by else () for value in cells),
+        groups=tied, **about,
+    )  # fmt: skip
+
+
+def _entries_of(rel: Reliability, key: tuple[int, int, int]) -> Sparse:
+    values = np.array(list(rel.sums), dtype=np.float64)
+    filled = np.flatnonzero(rel.count)
+    above = np.broadcast_to(np.array(key)[:, None], (3, filled.size))
+    return Sparse(np.concatenate((above, filled[None])).astype(np.int64), values[:, filled])
+
+
+def _of_scores(saved: dict[str, Any]) -> TableSet:
+    """Read what `softcal score --save` of 0.1 kept: a table and a hardened one for each model."""
+    _io.schema_of(saved, SCORES_FORMAT, 1, "saved scores")
+    try:
+        by = _maybe_text(saved["by"])
+        models = {_text(one["pred"]): one for one in saved["models"]}
+        whole = {pred: _with_hardened(one) for pred, one in models.items()}
+        slices = None
+        if by is not None:
+            slices = {
+                pred: {str(each["value"]): _with_hardened(each) for each in one["slices"]}
+                for pred, one in models.items()
+            }
+        weightless = saved.get("rows_without_weight")  # which the first files of 0.1 lack
+        about = {
+            "weight": _maybe_text(saved["weight"]),
+            "votes": _maybe_text(saved["votes"]),
+            "rows_without_weight": weightless if isinstance(weightless, int) else None,
+        }
+        label = _text(saved["label"])
+    except (KeyError, TypeError, AttributeError) as error:
+        message = f"saved scores lack a part or have a wrong one: {error}. The file is damaged."
+        raise InputError(message) from error
+    if not whole:
+        message = "saved scores must have at least one model: the file is damaged."
+        raise InputError(message)
+    return _set_of(whole, label, by, slices, **about)
+
+
+def _with_hardened(saved: Any) -> Reliability:
+    """Put the sums of the hardened table of 0.1 beside the others."""
+    soft = Reliability.from_dict(saved["table"])
+    if saved["hardened"] is None:
+        return soft
+    hard = Reliability.from_dict(saved["hardened"]).sums
+    sums = vars(soft.sums) | {
+        "hard_residual": hard.residual,
+        "hard_residual_sq": hard.residual_sq,
+        "hard_residual_var": hard.residual_var,
+    }
+    return Reliability(soft.bins, Sums(**sums), soft.clusters)

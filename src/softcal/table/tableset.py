@@ -1,0 +1,605 @@
+"""The set of tables in the middle: keyed by model, target and segment. It adds and coarsens.
+
+Inside, the tables are sparse: one entry for each filled bin of a model, target and cell, so that
+many small cells cost what their rows cost. A dense `Reliability` is made when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from softcal import _display
+from softcal.bins import Bins
+from softcal.exceptions import BinMismatchError, InputError
+from softcal.table.groups import Clusters
+from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
+from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.reliability import Reliability
+
+if TYPE_CHECKING:
+    import os
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.bins import BinsLike
+
+LABEL = "label"
+"""The target of a set whose labels are one probability per row."""
+
+MISSING = "(missing)"
+"""How the segment of rows without a value is shown."""
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Sparse(NamedTuple):
+    """Entries of sums, each under a key of several whole numbers. Keys are different and rise."""
+
+    keys: IntArray  #     (parts of a key, entries)
+    values: FloatArray  # (sums, entries)
+
+    @staticmethod
+    def added(parts: Sequence[Sparse]) -> Sparse:
+        """Add up entries of the same key."""
+        if len(parts) == 1:
+            return parts[0]
+        keys = np.concatenate([part.keys for part in parts], axis=1)
+        values = np.concatenate([part.values for part in parts], axis=1)
+        return Sparse.of(keys, values)
+
+    @staticmethod
+    def of(keys: IntArray, values: FloatArray) -> Sparse:
+        """Sort entries by key, and add up those of the same key."""
+        if not keys.shape[1]:
+            return Sparse(keys, values)
+        order = np.lexsort(keys[::-1])
+        keys, values = keys[:, order], values[:, order]
+        new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))  # noqa: FBT003
+        first = np.flatnonzero(new)
+        return Sparse(keys[:, first], np.add.reduceat(values, first, axis=1))
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Sparse:
+        """Keep some entries."""
+        return Sparse(self.keys[:, chosen], self.values[:, chosen])
+
+    def renumbered(self, part: int, numbers: Sequence[int] | IntArray) -> Sparse:
+        """Replace one part of the keys by other numbers, and add up what is then the same."""
+        keys = self.keys.copy()
+        keys[part] = np.asarray(numbers, dtype=np.int64)[keys[part]]
+        return Sparse.of(keys, self.values)
+
+
+def empty_sparse(key_parts: int, sums: int) -> Sparse:
+    """Return no entries."""
+    return Sparse(np.empty((key_parts, 0), dtype=np.int64), np.empty((sums, 0)))
+
+
+class Pairs(NamedTuple):
+    """What ties two models together: products of residuals per pair of bins, and paired losses.
+
+    Each pair is of numbers of models, the first below the second. With groups, the place is the
+    number of a segment, and the sums are of groups; else it is the number of a cell.
+    """
+
+    cross: Sparse  #  keys (first, second, target, place, bin, bin), one sum
+    losses: Sparse  # keys (first, second, target, place), the sums of `LOSSES`
+
+
+LOSSES = (
+    "differing",
+    *(f"{loss}_{part}" for loss in ("brier", "log_loss") for part in PairedSums._fields),
+    "infinite_a",
+    "infinite_b",
+    "log_loss_a",
+    "log_loss_b",
+)
+"""The sums of `JointTable` beside the cross products; the last two are sums of w times loss."""
+
+
+class Groups(NamedTuple):
+    """What ties rows of a group together, for each segment: a group may be in several cells."""
+
+    column: str
+    segments: tuple[Mapping[str, str | None], ...]  # values of some `by` columns; all rows: {}
+    counts: Sparse  #  keys (model, target, segment), the number of groups
+    squares: Sparse  # keys (model, target, segment, bin, bin): sums of products of residual, weight
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableSet(Mapping[str, Reliability]):
+    """Tables of one pass over the rows, keyed by model, target and segment. Made by `scan`.
+
+    Sets add: a week is the sum of its days. `tables["a"]` is the table of model a, and
+    `tables.by("country")` maps each country to the set of its rows.
+
+    Attributes
+    ----------
+    label : str
+        The column of labels.
+    models : tuple of str
+        The columns of predictions.
+    targets : tuple of str
+        What the predictions are compared with: "label", or "top" and each class.
+    by_names : tuple of str
+        The columns whose values make segments.
+    bins : Bins
+        The bins of the tables it gives.
+    grid : Bins
+        The finer bins it is kept on, to which `coarsen` can go.
+    weight, votes, date : str or None
+        Columns of weights and numbers of votes, and the date of the rows, where given.
+    rows_without_weight : int or None
+        How many rows have weight 0; None where that was not counted.
+
+    Examples
+    --------
+    >>> from importlib.resources import files
+    >>> from softcal import scan
+    >>> items = files("softcal") / "data" / "lidc_malignancy" / "items.csv"
+    >>> models = ["prob_rf_all", "prob_lr_geometry"]
+    >>> tables = scan(items, y_true="soft_malignant", y_prob=models, by="fold")
+    >>> round(tables["prob_rf_all"].smece, 4)
+    0.0952
+    >>> tables.by("fold")["0"]["prob_rf_all"]
+    Reliability(n=138, bins=10)
+    >>> tables + tables.by("fold")["0"]
+    Traceback (most recent call last):
+    softcal.exceptions.InputError: cannot add sets with different 'by' columns: one has 'fold', another none.
+    """
+
+    label: str
+    models: tuple[str, ...]
+    bins: Bins
+    grid: Bins
+    tables: Sparse = field(repr=False)  # keys (model, target, cell, bin), the sums of `Sums`
+    targets: tuple[str, ...] = (LABEL,)
+    by_names: tuple[str, ...] = ()
+    cells: tuple[tuple[str | None, ...], ...] = ((),)  # the values of the `by` columns
+    weight: str | None = None
+    votes: str | None = None
+    date: str | None = None
+    rows_without_weight: int | None = None
+    pairs: Pairs | None = None
+    groups: Groups | None = None
+
+    # The tables of all rows
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Reliability:
+        """Return the table of a model, or of a (model, target)."""
+        model, target = key if isinstance(key, tuple) else (key, self.targets[0])
+        if model not in self.models or target not in self.targets:
+            named = f"model {model!r}" if model not in self.models else f"target {target!r}"
+            have = self.models if model not in self.models else self.targets
+            message = f"the set has no {named}. It has: {', '.join(map(repr, have))}."
+            raise _NoSuchTableError(message)
+        m, t = self.models.index(model), self.targets.index(target)
+        return Reliability(self.bins, self._sums(m, t), self._clusters(m, t))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @property
+    def n(self) -> int:
+        """The number of rows; rows of weight 0 are not counted."""
+        first = (self.tables.keys[0] == 0) & (self.tables.keys[1] == 0)
+        return int(self.tables.values[0, first].sum())
+
+    def _sums(self, model: int, target: int) -> Sums:
+        keys, values = self.tables
+        chosen = (keys[0] == model) & (keys[1] == target)
+        at = self._places()[keys[3, chosen]]
+        dense = [np.bincount(at, row, len(self.bins)) for row in values[:, chosen]]
+        named = dict(zip(SUM_NAMES, dense, strict=True))
+        return Sums(**{**named, "count": named["count"].astype(np.int64)})
+
+    def _places(self) -> IntArray:
+        """Return, for each bin of the grid, the bin it is in."""
+        places: IntArray = self.bins.edges[1:-1].searchsorted(self.grid.edges[:-1], side="right")
+        return places
+
+    def _clusters(self, model: int, target: int) -> Clusters | None:
+        if self.groups is None:
+            return None
+        place, size = self._places(), len(self.bins)
+        m, t, s, *at = self.groups.squares.keys
+        whole = self._segment()
+        chosen = (m == model) & (t == target) & (s == whole)
+        flat = place[at[0][chosen]] * size + place[at[1][chosen]]
+        squares = (
+            np.bincount(flat, row, size * size).reshape(size, size)
+            for row in self.groups.squares.values[:, chosen]
+        )
+        m, t, s = self.groups.counts.keys
+        count = self.groups.counts.values[0, (m == model) & (t == target) & (s == whole)]
+        return Clusters(int(count.sum()), *squares)
+
+    def _segment(self) -> int:
+        """Return the number of the segment of all rows."""
+        return next(k for k, each in enumerate(self.groups.segments) if not each)  # type: ignore[union-attr]
+
+    # Segments
+
+    def by(self, column: str) -> Segments:
+        """Return the set of each value of a column.
+
+        Parameters
+        ----------
+        column : str
+            One of `by_names`.
+
+        Returns
+        -------
+        mapping from str to TableSet
+            In the order of the values, numbers by size. The key of rows without a value is None.
+        """
+        if column not in self.by_names:
+            have = ", ".join(map(repr, self.by_names)) or "none"
+            message = f"the set has no segments by {column!r}. It has segments by: {have}."
+            raise InputError(message)
+        return Segments(self, column)
+
+    def _where(self, column: str, value: str | None) -> TableSet:
+        """Return the set of the rows that have this value."""
+        place = self.by_names.index(column)
+        old = [k for k, cell in enumerate(self.cells) if cell[place] == value]
+        cells: dict[tuple[str | None, ...], int] = {}
+        numbers = np.full(len(self.cells), -1, dtype=np.int64)
+        for k in old:
+            rest = self.cells[k][:place] + self.cells[k][place + 1 :]
+            numbers[k] = cells.setdefault(rest, len(cells))
+
+        def kept(entries: Sparse, part: int) -> Sparse:
+            return entries.where(numbers[entries.keys[part]] >= 0).renumbered(part, numbers)
+
+        pairs = None
+        groups = None if self.groups is None else _groups_where(self.groups, column, value)
+        if self.pairs is not None and groups is None:
+            pairs = Pairs(*(kept(entries, 3) for entries in self.pairs))
+        elif self.pairs is not None and self.groups is not None:
+            pairs = _pairs_where(self.pairs, self.groups, column, value)
+        return replace(
+            self,
+            tables=kept(self.tables, 2),
+            by_names=tuple(name for name in self.by_names if name != column),
+            cells=tuple(cells),
+            pairs=pairs,
+            groups=groups,
+            rows_without_weight=None,
+        )
+
+    # Pairs of models
+
+    def pair(self, a: str, b: str, target: str | None = None) -> JointTable:
+        """Return what two models on the same rows have in common, as `compare` needs it.
+
+        Raises
+        ------
+        InputError
+            If the set was made without pairs.
+        """
+        target = self.targets[0] if target is None else target
+        tables = self[a, target], self[b, target]
+        if a == b:
+            message = f"a model cannot be compared with itself: both are {a!r}."
+            raise InputError(message)
+        if self.pairs is None:
+            message = (
+                "the set does not say what its models have in common, so they cannot be compared: "
+                "make it with pairs=True, on arrays, frames in memory or files."
+            )
+            raise InputError(message)
+        refuse_many_bins(len(self.bins))
+        first, second = sorted((self.models.index(a), self.models.index(b)))
+        joint = self._joint(first, second, self.targets.index(target), tables)
+        return joint if self.models.index(a) == first else joint.swapped()
+
+    def _joint(
+        self, first: int, second: int, target: int, tables: tuple[Reliability, Reliability]
+    ) -> JointTable:
+        assert self.pairs is not None  # noqa: S101 - `pair` has looked
+
+        def chosen(entries: Sparse) -> Sparse:
+            i, j, t, place = entries.keys[:4]
+            mine = (i == first) & (j == second) & (t == target)
+            if self.groups is not None:
+                mine &= place == self._segment()
+            return entries.where(mine)
+
+        cross, losses = map(chosen, self.pairs)
+        size, place = len(self.bins), self._places()
+        flat = place[cross.keys[4]] * size + place[cross.keys[5]]
+        square = np.bincount(flat, cross.values[0], size * size).reshape(size, size)
+        total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
+        a, b = (tables[0], tables[1]) if first < second else (tables[1], tables[0])
+        return JointTable(
+            a, b, square, int(total["differing"]),
+            brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
+            log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
+            infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
+            loss_a=total["log_loss_a"], loss_b=total["log_loss_b"],
+        )  # fmt: skip
+
+    # Sets from sets
+
+    def coarsen(self, bins: BinsLike) -> TableSet:
+        """Return the same set, giving its tables on other bins; each edge must be one of the grid.
+
+        Raises
+        ------
+        BinMismatchError
+            If the grid does not have these edges.
+        """
+        target = Bins.of(bins)
+        missing = ~np.isin(target.edges, self.grid.edges)
+        if missing.any():
+            message = (
+                f"cannot give {_words(target)}: {missing.sum()} of their {len(target) + 1} edges "
+                f"are not edges of the set's grid, the first is "
+                f"{float(target.edges[missing][0])!r}. Scan the rows again with these bins."
+            )
+            raise BinMismatchError(message)
+        return replace(self, bins=target)
+
+    def select(self, models: Sequence[str]) -> TableSet:
+        """Return the set of some of the models, in this order.
+
+        Raises
+        ------
+        KeyError
+            If one of them is not in the set.
+        """
+        for model in models:
+            self[model]
+        numbers = np.full(len(self.models), -1, dtype=np.int64)
+        numbers[[self.models.index(model) for model in models]] = np.arange(len(models))
+
+        def kept(entries: Sparse, *parts: int) -> Sparse:
+            for part in parts:
+                entries = entries.where(numbers[entries.keys[part]] >= 0)
+                entries = entries.renumbered(part, numbers)
+            return entries
+
+        pairs, groups = self.pairs, self.groups
+        if pairs is not None:
+            pairs = Pairs(*(_rising(kept(each, 0, 1)) for each in pairs))
+        if groups is not None:
+            groups = groups._replace(counts=kept(groups.counts, 0), squares=kept(groups.squares, 0))
+        return replace(
+            self, models=tuple(models), tables=kept(self.tables, 0), pairs=pairs, groups=groups
+        )
+
+    def __add__(self, other: TableSet) -> TableSet:
+        """Return the set of the rows of both, which must have the same columns and grid.
+
+        Segments that only one of them has are kept. Where there are groups, no group may have rows
+        in both. A date is kept where both have the same.
+        """
+        if not isinstance(other, TableSet):
+            return NotImplemented
+        self._refuse_other(other)
+        cells = {cell: k for k, cell in enumerate(self.cells)}
+        numbers = [cells.setdefault(cell, len(cells)) for cell in other.cells]
+        groups, places = self.groups, numbers
+        if self.groups is not None and other.groups is not None:
+            groups, places = _added_groups(self.groups, other.groups)
+        pairs = None
+        if self.pairs is not None and other.pairs is not None:
+            both = zip(self.pairs, other.pairs, strict=True)
+            pairs = Pairs(*(Sparse.added([a, b.renumbered(3, places)]) for a, b in both))
+        weightless = None
+        if self.rows_without_weight is not None and other.rows_without_weight is not None:
+            weightless = self.rows_without_weight + other.rows_without_weight
+        return replace(
+            self,
+            tables=Sparse.added([self.tables, other.tables.renumbered(2, numbers)]),
+            cells=tuple(cells),
+            pairs=pairs,
+            groups=groups,
+            date=self.date if self.date == other.date else None,
+            rows_without_weight=weightless,
+        )
+
+    def __radd__(self, other: object) -> TableSet:
+        """Let `sum(sets)`, which starts from 0, work."""
+        return self if other == 0 else NotImplemented
+
+    def _refuse_other(self, other: TableSet) -> None:
+        for what, mine, theirs in (
+            ("labels", self.label, other.label),
+            ("models", self.models, other.models),
+            ("targets", self.targets, other.targets),
+            ("weights", self.weight, other.weight),
+            ("numbers of votes", self.votes, other.votes),
+            ("'by' columns", self.by_names, other.by_names),
+            ("groups", self.groups and self.groups.column, other.groups and other.groups.column),
+        ):
+            if mine != theirs:
+                message = (
+                    f"cannot add sets with different {what}: one has {_listed(mine)}, another "
+                    f"{_listed(theirs)}."
+                )
+                raise InputError(message)
+        if self.grid != other.grid:
+            message = (
+                f"cannot add sets with different grids: left has {_words(self.grid)}, right has "
+                f"{_words(other.grid)}. Scan both with the same bins."
+            )
+            raise BinMismatchError(message)
+
+    # Saving and showing
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the set to one file: JSON, or Parquet where it has many entries. See `load`.
+
+        DuckDB and pandas can query the Parquet file: one row for each filled bin.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from softcal import load, scan
+        >>> rows = Path(tempfile.mkdtemp()) / "rows.csv"
+        >>> _ = rows.write_text("share,model\\n0.5,0.25\\n")
+        >>> scan(rows, y_true="share", y_prob="model").save(rows.with_name("day.softcal"))
+        >>> load(rows.with_name("day.softcal"))["model"].smece
+        0.25
+        """
+        from softcal.table.files import save
+
+        save(self, path)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TableSet):
+            return NotImplemented
+        from softcal.table.files import written
+
+        return written(self) == written(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by its arrays, which cannot be hashed
+
+    def __repr__(self) -> str:
+        by = f", by={list(self.by_names)}" if self.by_names else ""
+        return f"TableSet(n={self.n}, models={list(self.models)}, bins={len(self.bins)}{by})"
+
+    def __str__(self) -> str:
+        return _display.as_text(*self._shown())
+
+    def _repr_html_(self) -> str:
+        return _display.as_html(*self._shown())
+
+    def _shown(self) -> tuple[str, list[str], list[list[str]]]:
+        cells = f"   cells = {len(self.cells):,}" if self.by_names else ""
+        title = f"n = {self.n:,}   label = {_display.printable(self.label)}{cells}"
+        rows = [
+            [
+                _display.printable(name),
+                *([target] if len(self.targets) > 1 else []),
+                *(f"{x:.4f}" for x in (rel.smece, rel.brier)),
+                f"{rel.bias:+.4f}",
+            ]
+            for name in self.models
+            for target in self.targets
+            for rel in [self[name, target]]
+            if rel.n
+        ]
+        of = ["target"] if len(self.targets) > 1 else []
+        return title, ["model", *of, "SMECE", "Brier", "bias"], rows
+
+
+class _NoSuchTableError(InputError, KeyError):
+    """A model that is not in the set: a KeyError, as of any mapping, with words."""
+
+    __str__ = Exception.__str__  # KeyError's would put the message in quotes
+
+
+class Segments(Mapping["str | None", TableSet]):
+    """The segments of a set by one column, made when they are asked for."""
+
+    def __init__(self, tables: TableSet, column: str) -> None:
+        place = tables.by_names.index(column)
+        self._tables, self._column = tables, column
+        self._values = sorted({cell[place] for cell in tables.cells}, key=_by_number_or_name)
+
+    def __getitem__(self, value: object) -> TableSet:
+        """Return the set of the rows with this value; a number stands for its text."""
+        text = value if value is None or isinstance(value, str) else str(value)
+        if text not in self._values:
+            message = (
+                f"no rows have {self._column} = {value!r:.60}. The values are: "
+                f"{_display.ends([repr(each) for each in self._values])}."
+            )
+            raise _NoSuchTableError(message)
+        return self._tables._where(self._column, text)  # noqa: SLF001
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Segments(by={self._column!r}, n={len(self)})"
+
+
+def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
+    """Sort 9 before 10, numbers before names, and rows without a value last."""
+    try:
+        number = float(value or "nan")
+    except ValueError:
+        number = np.nan
+    return value is None, np.inf if np.isnan(number) else number, value or ""
+
+
+def _added_groups(one: Groups, other: Groups) -> tuple[Groups, list[int]]:
+    segments = list(one.segments)
+    for each in other.segments:
+        if each not in segments:
+            segments.append(each)
+    numbers = [segments.index(each) for each in other.segments]
+    counts = Sparse.added([one.counts, other.counts.renumbered(2, numbers)])
+    squares = Sparse.added([one.squares, other.squares.renumbered(2, numbers)])
+    return Groups(one.column, tuple(segments), counts, squares), numbers
+
+
+def _segments_where(
+    groups: Groups, column: str, value: str | None
+) -> tuple[list[Mapping[str, str | None]], IntArray]:
+    """List the segments of rows with this value, less the column, and number them."""
+    numbers = np.full(len(groups.segments), -1, dtype=np.int64)
+    kept: list[Mapping[str, str | None]] = []
+    for k, each in enumerate(groups.segments):
+        if column in each and each[column] == value:
+            numbers[k] = len(kept)
+            kept.append({name: v for name, v in each.items() if name != column})
+    return kept, numbers
+
+
+def _groups_where(groups: Groups, column: str, value: str | None) -> Groups:
+    kept, numbers = _segments_where(groups, column, value)
+    counts, squares = (
+        entries.where(numbers[entries.keys[2]] >= 0).renumbered(2, numbers)
+        for entries in (groups.counts, groups.squares)
+    )
+    return Groups(groups.column, tuple(kept), counts, squares)
+
+
+def _pairs_where(pairs: Pairs, groups: Groups, column: str, value: str | None) -> Pairs:
+    _, numbers = _segments_where(groups, column, value)
+    return Pairs(
+        *(entries.where(numbers[entries.keys[3]] >= 0).renumbered(3, numbers) for entries in pairs)
+    )
+
+
+def _rising(entries: Sparse) -> Sparse:
+    """Put the lower model of each pair first, swapping what belongs to each."""
+    keys, values = entries.keys.copy(), entries.values.copy()
+    swapped = keys[0] > keys[1]
+    keys[:2, swapped] = keys[1::-1, swapped]
+    if len(keys) > 4:  # a product of residuals: the bins change places too
+        keys[4:6, swapped] = keys[5:3:-1, swapped]
+    else:
+        for name, other in (("infinite_a", "infinite_b"), ("log_loss_a", "log_loss_b")):
+            i, j = LOSSES.index(name), LOSSES.index(other)
+            values[[i, j]] = np.where(swapped, values[[j, i]], values[[i, j]])
+        signed = [k for k, name in enumerate(LOSSES) if name.endswith(("_total", "_mixed"))]
+        values[signed] *= np.where(swapped, -1.0, 1.0)
+    return Sparse.of(keys, values)
+
+
+def _listed(what: object) -> str:
+    if isinstance(what, tuple):
+        return ", ".join(map(repr, what)) or "none"
+    return "none" if what is None else repr(what)
+
+
+def _words(bins: Bins) -> str:
+    if bins.is_uniform:
+        return f"{len(bins)} bins of equal width"
+    return f"{len(bins)} bins"

@@ -1,0 +1,321 @@
+"""Sets of tables: what they give equals what the rows give, whole, in parts, saved and loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from same_tables import assert_same_table
+
+import softcal as sc
+from softcal.bins import Bins
+from softcal.table import files
+
+SAVED_0_1 = sorted((Path(__file__).parent / "tables").glob("s*1*.json"))
+MODELS = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    n = 3000
+    p = rng.choice([0.0, 0.1, 0.3, 1 / 3, 0.7, 0.999, 1.0], n) * 0.5 + rng.beta(0.4, 0.4, n) * 0.5
+    p[:50] = np.repeat([0.0, 1.0, 1e-9, 1 - 1e-9, 0.6], 10)
+    votes = rng.integers(1, 6, n)
+    return pd.DataFrame(
+        {
+            "a": p,
+            "b": np.clip(p + rng.normal(0, 0.1, n), 0, 1),
+            "c": 1 - p,
+            "y": rng.binomial(votes, p) / votes,
+            "votes": votes,
+            "w": rng.integers(0, 4, n).astype(float),
+            "country": rng.choice(["DE", "FR", "a\0b", ""], n),
+            "device": rng.integers(0, 12, n),
+            "patient": rng.integers(0, 400, n),
+        }
+    ).replace({"country": {"": None}})
+
+
+def scanned(rows: pd.DataFrame, **options: Any) -> sc.TableSet:
+    return sc.scan(rows, y_true="y", y_prob=MODELS, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"n_votes": "votes"}])
+@pytest.mark.parametrize("bins", [10, 15, 7, 1, [0, 0.2, 0.9, 1]])
+def test_set_gives_the_tables_of_the_rows(
+    rows: pd.DataFrame, options: dict[str, str], bins: Any
+) -> None:
+    tables = scanned(rows, bins=bins, **options)
+    columns = {name: rows[column] for name, column in options.items()}
+    for model in MODELS:
+        expected = sc.reliability(rows["y"], rows[model], bins=bins, **columns)  # type: ignore[arg-type]
+        assert_same_table(tables[model], expected)
+
+
+def test_set_coarsens_to_every_number_of_bins_its_grid_gives(rows: pd.DataFrame) -> None:
+    tables = scanned(rows)
+    for bins in (1, 2, 3, 4, 5, 6, 8, 12, 15, 20, 24, 25, 30, 40, 50, 60, 75, 100, 600):
+        coarse = tables.coarsen(bins)
+        assert_same_table(coarse["a"], sc.reliability(rows["y"], rows["a"], bins=bins))
+
+
+def test_bins_the_grid_does_not_give_are_refused_with_the_remedy(rows: pd.DataFrame) -> None:
+    with pytest.raises(sc.BinMismatchError, match=r"cannot give 7 bins.*Scan the rows again"):
+        scanned(rows).coarsen(7)
+
+
+def test_hardened_table_is_that_of_hardened_labels(rows: pd.DataFrame) -> None:
+    tables = scanned(rows, sample_weight="w")
+    hard = (rows["y"] > 0.5).astype(float)
+    expected = sc.reliability(hard, rows["a"], sample_weight=rows["w"])
+    assert_same_table(tables["a"].hardened(), expected)
+
+
+def test_segments_are_the_tables_of_their_rows(rows: pd.DataFrame) -> None:
+    segments = scanned(rows, by="country").by("country")
+    assert list(segments) == ["DE", "FR", "a\0b", None]
+    for value, tables in segments.items():
+        inside = rows[rows["country"].isna() if value is None else rows["country"] == value]
+        assert_same_table(tables["b"], sc.reliability(inside["y"], inside["b"]))
+
+
+def test_two_columns_make_cells_whose_sums_are_the_segments(rows: pd.DataFrame) -> None:
+    tables = scanned(rows, by=["country", "device"])
+    assert list(tables.by("device")) == [str(k) for k in range(12)]
+    phone = tables.by("device")[3]  # a number stands for its text
+    inside = rows[rows["device"] == 3]
+    assert_same_table(phone["a"], sc.reliability(inside["y"], inside["a"]))
+    cell = phone.by("country")["FR"]
+    inside = inside[inside["country"] == "FR"]
+    assert_same_table(cell["a"], sc.reliability(inside["y"], inside["a"]))
+    assert cell.by_names == ()
+
+
+def test_many_small_cells_equal_their_rows(rows: pd.DataFrame) -> None:
+    tables = scanned(rows, by="patient")
+    inside = rows[rows["patient"] == 17]
+    assert_same_table(
+        tables.by("patient")[17]["a"], sc.reliability(inside["y"], inside["a"])
+    )
+    assert_same_table(tables["a"], sc.reliability(rows["y"], rows["a"]))
+
+
+@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"n_votes": "votes"}])
+def test_sum_of_sets_is_the_set_of_all_rows(rows: pd.DataFrame, options: dict[str, str]) -> None:
+    whole = scanned(rows, by=["country", "device"], **options)
+    parts = [scanned(rows[k::3], by=["country", "device"], **options) for k in range(3)]
+    for added in (sum(parts), sum(parts[::-1])):
+        assert isinstance(added, sc.TableSet)
+        assert added.n == whole.n
+        assert added.rows_without_weight == whole.rows_without_weight
+        assert_same_table(added["a"], whole["a"])
+        assert_same_table(added.by("device")[5]["c"], whole.by("device")[5]["c"])
+        one, other = added.pair("a", "b"), whole.pair("a", "b")
+        np.testing.assert_allclose(one.cross, other.cross, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(one.log_loss, other.log_loss, rtol=1e-10)
+
+
+@pytest.mark.parametrize("groups", [None, "patient"])
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_pair_is_the_joint_table_of_the_rows(
+    rows: pd.DataFrame, groups: str | None, weight: str | None
+) -> None:
+    tables = scanned(rows, groups=groups, sample_weight=weight)
+    for a, b in (("a", "c"), ("c", "b")):
+        found = tables.pair(a, b)
+        expected = sc.joint_table(
+            rows["y"], rows[a], rows[b],
+            groups=None if groups is None else rows[groups],
+            sample_weight=None if weight is None else rows[weight],
+        )  # fmt: skip
+        np.testing.assert_allclose(found.cross, expected.cross, rtol=1e-11, atol=1e-12)
+        assert found.differing == expected.differing
+        for mine, theirs in ((found.brier, expected.brier), (found.log_loss, expected.log_loss)):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+        assert (found.infinite_a, found.infinite_b) == (expected.infinite_a, expected.infinite_b)
+        np.testing.assert_allclose(
+            [found.log_loss_a, found.log_loss_b], [expected.log_loss_a, expected.log_loss_b]
+        )
+
+
+def test_groups_are_those_of_the_rows_in_each_segment(rows: pd.DataFrame) -> None:
+    tables = scanned(rows, groups="patient", by=["country", "device"])
+    inside = rows[rows["device"] == 4]
+    for found, expected in (
+        (tables["a"], sc.reliability(rows["y"], rows["a"], groups=rows["patient"])),
+        (
+            tables.by("device")[4]["a"],
+            sc.reliability(inside["y"], inside["a"], groups=inside["patient"]),
+        ),
+    ):
+        assert found.clusters is not None
+        assert expected.clusters is not None
+        assert found.clusters.count == expected.clusters.count
+        np.testing.assert_allclose(found.clusters.residual, expected.clusters.residual, atol=1e-12)
+        np.testing.assert_allclose(found.clusters.weight, expected.clusters.weight)
+    both = tables.by("device")[4].by("country")["DE"]
+    inside = inside[inside["country"] == "DE"]
+    joint = sc.joint_table(inside["y"], inside["a"], inside["b"], groups=inside["patient"])
+    np.testing.assert_allclose(both.pair("a", "b").cross, joint.cross, atol=1e-12)
+
+
+def test_grouped_sets_add_where_no_group_is_in_both(rows: pd.DataFrame) -> None:
+    first = rows["patient"] < 200
+    parts = [scanned(rows[which], groups="patient", by="country") for which in (first, ~first)]
+    whole, added = scanned(rows, groups="patient", by="country"), parts[0] + parts[1]
+    for one, other in ((added, whole), (added.by("country")["FR"], whole.by("country")["FR"])):
+        assert one["a"].clusters is not None
+        assert other["a"].clusters is not None
+        np.testing.assert_allclose(
+            one["a"].clusters.residual, other["a"].clusters.residual, atol=1e-11
+        )
+        np.testing.assert_allclose(one.pair("a", "b").brier, other.pair("a", "b").brier, rtol=1e-9)
+
+
+def test_selected_models_keep_their_pairs(rows: pd.DataFrame) -> None:
+    tables = scanned(rows, groups="patient")
+    some = tables.select(["c", "a"])
+    assert some.models == ("c", "a")
+    assert_same_table(some["a"], tables["a"])
+    for a, b in (("a", "c"), ("c", "a")):
+        one, other = some.pair(a, b), tables.pair(a, b)
+        np.testing.assert_allclose(one.cross, other.cross, rtol=1e-11, atol=1e-12)
+        assert one.brier == other.brier
+        assert (one.infinite_a, one.loss_b) == (other.infinite_a, other.loss_b)
+
+
+@pytest.mark.parametrize("many", [10**9, 1])
+@pytest.mark.parametrize("groups", [None, "patient"])
+def test_saved_set_is_loaded_as_it_was(
+    rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, groups: str | None
+) -> None:
+    monkeypatch.setattr(files, "MANY", many)
+    tables = scanned(rows, by=["country", "device"], groups=groups, date="2026-11-16", bins=15)
+    path = tmp_path / "set.anything"
+    tables.save(path)
+    assert (path.read_bytes()[:4] == b"PAR1") is (many == 1)
+    assert files.is_saved(path)
+    loaded = sc.load(path)
+    assert loaded == tables
+    assert loaded.date == "2026-11-16"
+    assert loaded + scanned(rows[:5], by=["country", "device"], groups=groups) != tables
+
+
+def test_duckdb_queries_a_large_saved_set(
+    rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.setattr(files, "MANY", 1)
+    tables = scanned(rows, by="country")
+    tables.save(tmp_path / "set.softcal")
+    query = (
+        "select sum(residual) / sum(weight) from read_parquet(?) "
+        "where kind = 'table' and model = 'a' and by_country = 'DE'"
+    )
+    (bias,) = duckdb.execute(query, [str(tmp_path / "set.softcal")]).fetchone()
+    assert bias == pytest.approx(tables.by("country")["DE"]["a"].bias, rel=1e-12)
+
+
+@pytest.mark.parametrize("path", SAVED_0_1, ids=lambda path: path.name)
+def test_files_of_0_1_still_load(path: Path) -> None:
+    tables = sc.load(path)
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    if saved["format"] == "softcal.scores":
+        for one in saved["models"]:
+            table = sc.Reliability.from_dict(one["table"])
+            assert_same_table(tables[one["pred"]], table, hardened=False)
+            hard = sc.Reliability.from_dict(one["hardened"])
+            assert tables[one["pred"]].hardened().smece == pytest.approx(hard.smece, rel=1e-12)
+    else:
+        assert_same_table(tables["model"], sc.Reliability.from_dict(saved))
+
+
+def test_unknown_hardened_sums_stay_unknown(tmp_path: Path) -> None:
+    saved = sc.reliability([0.4, 0.6], [0.3, 0.8]).to_dict()
+    old = {**saved, "schema": 1}
+    old["sums"] = {k: v for k, v in saved["sums"].items() if k[:4] not in ("hard", "outc")}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    tables = sc.load(tmp_path / "old.json")
+    tables.save(tmp_path / "new.json")
+    for each in (tables, sc.load(tmp_path / "new.json")):
+        with pytest.raises(sc.InputError, match=r"does not know its hardened labels"):
+            each["model"].hardened()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": "other"}, "a saved set of tables"),
+        ({"schema": 3}, "Upgrade softcal"),
+        ({"models": ["a", "a"]}, "damaged"),
+        ({"label": 3}, "damaged"),
+        ({"bins": 7}, "damaged"),
+        ({"cells": []}, "damaged"),
+        ({"cells": [["x"]]}, "damaged"),
+        ({"rows_without_weight": "x"}, "damaged"),
+        ({"tables": {}}, "damaged"),
+        ({"tables": None}, "damaged"),
+    ],
+)
+def test_damaged_set_is_refused(
+    rows: pd.DataFrame, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    saved = files.written(scanned(rows)) | change
+    (tmp_path / "set.json").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match=said):
+        sc.load(tmp_path / "set.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model", 9), ("bin", -1), ("cell", 0.5), ("sum_count", 0.5), ("sum_weight", -1.0),
+        ("sum_residual", 1e9), ("sum_label", "x"), ("sum_prob_var", None), ("extra", 1),
+    ],
+)  # fmt: skip
+def test_entry_that_no_rows_can_have_is_refused(
+    rows: pd.DataFrame, tmp_path: Path, name: str, value: Any
+) -> None:
+    saved = files.written(scanned(rows))
+    saved["tables"].setdefault(name, [0] * len(saved["tables"]["model"]))[0] = value
+    (tmp_path / "set.json").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="damaged|not known|contradict"):
+        sc.load(tmp_path / "set.json")
+
+
+def test_set_is_a_mapping_of_its_models(rows: pd.DataFrame) -> None:
+    tables = scanned(rows)
+    assert list(tables) == MODELS
+    assert len(tables) == 3
+    assert dict(tables)["a"] == tables["a"]
+    with pytest.raises(KeyError, match=r"^the set has no model 'x'. It has: 'a', 'b', 'c'.$"):
+        tables["x"]
+    assert "x" not in tables
+
+
+def test_sets_of_other_columns_do_not_add(rows: pd.DataFrame) -> None:
+    whole = scanned(rows)
+    for other in (
+        sc.scan(rows, y_true="y", y_prob="a"),
+        sc.scan(rows, y_true="b", y_prob=["a", "y", "c"]),
+        scanned(rows, sample_weight="w"),
+        scanned(rows, by="country"),
+        scanned(rows, groups="patient"),
+    ):
+        with pytest.raises(sc.InputError, match="cannot add sets with different"):
+            whole + other
+    with pytest.raises(sc.BinMismatchError, match="different grids"):
+        whole + scanned(rows, bins=7)
+
+
+def test_grid_is_fine_at_both_ends() -> None:
+    edges = Bins.grid(10).edges
+    assert len(edges) == 649
+    assert edges[1] < 1.5e-7 < 1e-3 < edges[24]
+    assert np.isin(np.arange(601) / 600, edges).all()
+    assert Bins.grid([0, 0.3, 1]) == Bins([0, 0.3, 1])
