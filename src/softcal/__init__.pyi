@@ -280,4 +280,3 @@ from .table.reliability import (
 from .table.tableset import TableSet as TableSet
 
 __version__: str
-

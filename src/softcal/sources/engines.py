@@ -268,7 +268,7 @@ def _terms(roles: Roles) -> dict[str, Any]:
     p, y = nw.col(_P), nw.col(_Y)
     one, zero = nw.lit(1.0), nw.lit(0.0)
     d = p - y
-    e = p - nw.when(y > 0.5).then(one).otherwise(zero)  # noqa: PLR2004 - the hardened label
+    e = p - nw.when(y > 0.5).then(one).otherwise(zero)
     p_var, y_var = p * (1.0 - p), y * (1.0 - y)
     here = one
     terms = {"label": y, "residual": d, "residual_sq": d * d}

@@ -216,7 +216,7 @@ def _cross_entries(rows_a: Rows, rows_b: Rows, grid: Bins, cell: IntArray) -> Sp
     size = len(grid)
     flat = (cell * size + grid.guide.locate(p_a)) * size + grid.guide.locate(p_b)
     if int(flat.max(initial=0)) < 4 * flat.size:  # dense enough to count
-        sums = np.bincount(flat, product)
+        sums = np.bincount(flat, product).astype(np.float64, copy=False)
         filled = np.flatnonzero(sums)
         return Sparse(_unraveled(filled, size), sums[filled][None])
     found = Sparse.of(flat[None], product[None])
@@ -446,5 +446,3 @@ def joined_rows(
     builder = Builder(("a", "b"), bins=bins, grid=bins, pairs=True, group=column)
     builder.add(found)
     return builder.finish("label").pair("a", "b")
-
-

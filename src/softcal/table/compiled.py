@@ -131,7 +131,7 @@ def add_hardened(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def
         b = bin_of(p_i, edges, guide)
         w_i = 1.0 if w is None else np.float64(w[i])
         ww = w_i * w_i
-        e = p_i - (1.0 if y_i > 0.5 else 0.0)  # noqa: PLR2004
+        e = p_i - (1.0 if y_i > 0.5 else 0.0)
         sums[b, first] += w_i * e
         sums[b, first + 1] += w_i * e * e
         if m is None and (y_i == 0.0 or y_i == 1.0):

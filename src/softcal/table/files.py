@@ -17,7 +17,7 @@ from softcal._optional import naming_the_extra
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table import serialize
-from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
 from softcal.table.tableset import LABEL, LOSSES, Groups, Pairs, Sparse, TableSet, empty_sparse
 
@@ -306,7 +306,7 @@ def _texts(values: Any) -> tuple[str, ...]:
 def _refuse_keys(entries: Sparse, names: tuple[str, ...], size: Mapping[str, int]) -> None:
     """Refuse numbers of models, cells or bins that there are not, and the same key twice."""
     for name, row in zip(names, entries.keys, strict=True):
-        if row.size and not (0 <= row.min() and row.max() < size[name]):
+        if row.size and not (row.min() >= 0 and row.max() < size[name]):
             message = f"an entry has a {name} that is not there. The file is damaged."
             raise InputError(message)
     if Sparse.of(*entries).keys.shape != entries.keys.shape:
@@ -324,7 +324,7 @@ def _refuse_negative(entries: Sparse, sums: tuple[str, ...]) -> None:
 def _refuse_tables(tables: Sparse, grid: Bins) -> None:
     values = dict(zip(SUM_NAMES, tables.values, strict=True))
     count = values["count"]
-    known = [row for name, row in values.items() if name not in serialize.HARDENED]
+    known = [row for name, row in values.items() if name not in HARDENED]
     if (
         np.isnan(known).any()
         or (count < 1).any()

@@ -186,7 +186,7 @@ def _hardened_terms(
     p: FloatArray, y: FloatArray, w: FloatArray | None, *, votes: bool
 ) -> Iterator[npt.NDArray[np.floating]]:
     """Give what each row adds to the sums of hardened labels and of outcomes."""
-    e = p - (y > 0.5)  # noqa: PLR2004 - the threshold of hardened labels
+    e = p - (y > 0.5)
     d = p - y
     # A label of exactly 0 or 1 is an outcome, unless it is known to be a share of votes.
     outcome = np.zeros(y.size) if votes else ((y == 0) | (y == 1)).astype(np.float64)
@@ -216,7 +216,7 @@ def sparse_sums(
     key = cell * len(bins) + bins.guide.locate(p)
     order = key.argsort(kind="stable")
     key = key[order]
-    is_first = np.append(True, key[1:] != key[:-1])  # noqa: FBT003
+    is_first = np.append(True, key[1:] != key[:-1])
     first = np.flatnonzero(is_first)
     # Long runs of one key are added up in parts, so that rounding does not drift.
     place = np.arange(key.size) - np.repeat(first, np.diff(np.append(first, key.size)))
