@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CORE = {"softcal", "numpy", "scipy", "numba", "llvmlite"}
+CORE = {"softcal", "numpy", "scipy", "numba", "llvmlite", "lazy-loader", "packaging"}
 COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
 INSTALLED = (
     "import json; from importlib.metadata import distributions; "
