@@ -12,7 +12,7 @@ from softcal._validation.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WE
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.table.groups import Clusters
-from softcal.table.kernel import HARDENED, SUM_NAMES, Sums, unknown_hardened
+from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -65,7 +65,8 @@ def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
 def with_hardened(sums: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     """Fill in what schema 1 did not keep: known where every label is 0 or 1, else NaN."""
     if sums["label_var"].any():
-        return {**sums, **unknown_hardened(sums["label"].size)}
+        unknown = np.where(sums["count"] > 0, np.nan, 0.0)
+        return {**sums, **dict.fromkeys(HARDENED, unknown)}
     votes = sums["votes"] > 0
     copies = {
         "hard_residual": sums["residual"],

@@ -246,35 +246,6 @@ class TableSet(Mapping[str, Reliability]):
             raise InputError(message)
         return Segments(self, column)
 
-    def _where(self, column: str, value: str | None) -> TableSet:
-        """Return the set of the rows that have this value."""
-        place = self.by_names.index(column)
-        old = [k for k, cell in enumerate(self.cells) if cell[place] == value]
-        cells: dict[tuple[str | None, ...], int] = {}
-        numbers = np.full(len(self.cells), -1, dtype=np.int64)
-        for k in old:
-            rest = self.cells[k][:place] + self.cells[k][place + 1 :]
-            numbers[k] = cells.setdefault(rest, len(cells))
-
-        def kept(entries: Sparse, part: int) -> Sparse:
-            return entries.where(numbers[entries.keys[part]] >= 0).renumbered(part, numbers)
-
-        pairs = None
-        groups = None if self.groups is None else _groups_where(self.groups, column, value)
-        if self.pairs is not None and groups is None:
-            pairs = Pairs(*(kept(entries, 3) for entries in self.pairs))
-        elif self.pairs is not None and self.groups is not None:
-            pairs = _pairs_where(self.pairs, self.groups, column, value)
-        return replace(
-            self,
-            tables=kept(self.tables, 2),
-            by_names=tuple(name for name in self.by_names if name != column),
-            cells=tuple(cells),
-            pairs=pairs,
-            groups=groups,
-            rows_without_weight=None,
-        )
-
     # Pairs of models
 
     def pair(self, a: str, b: str, target: str | None = None) -> JointTable:
@@ -505,8 +476,20 @@ class Segments(Mapping["str | None", TableSet]):
 
     def __init__(self, tables: TableSet, column: str) -> None:
         place = tables.by_names.index(column)
-        self._tables, self._column = tables, column
-        self._values = sorted({cell[place] for cell in tables.cells}, key=_by_number_or_name)
+        self._tables, self._column, self._place = tables, column, place
+        values = sorted({cell[place] for cell in tables.cells}, key=_by_number_or_name)
+        self._values = {value: k for k, value in enumerate(values)}
+        self._of_cell = np.array([self._values[cell[place]] for cell in tables.cells])
+        self._cells: list[list[int]] = [[] for _ in values]
+        for k, segment in enumerate(self._of_cell):
+            self._cells[segment].append(k)
+        # Sorted once, so that all segments together cost what the set does.
+        self._sorted = _BySegment(tables.tables, self._of_cell[tables.tables.keys[2]], len(values))
+        self._pairs = [
+            _BySegment(entries, self._of_cell[entries.keys[3]], len(values))
+            for entries in tables.pairs or ()
+            if tables.groups is None
+        ]
 
     def __getitem__(self, value: object) -> TableSet:
         """Return the set of the rows with this value; a number stands for its text."""
@@ -517,7 +500,39 @@ class Segments(Mapping["str | None", TableSet]):
                 f"{_display.ends([repr(each) for each in self._values])}."
             )
             raise _NoSuchTableError(message)
-        return self._tables._where(self._column, text)  # noqa: SLF001
+        whole, k = self._tables, self._values[text]
+        cells = tuple(
+            whole.cells[old][: self._place] + whole.cells[old][self._place + 1 :]
+            for old in self._cells[k]
+        )
+        pairs = groups = None
+        if whole.groups is not None:
+            segments, of_segment = _segments_where(whole.groups, self._column, text)
+            groups = Groups(
+                whole.groups.column,
+                tuple(segments),
+                _kept(whole.groups.counts, 2, of_segment),
+                _kept(whole.groups.squares, 2, of_segment),
+            )
+            if whole.pairs is not None:
+                pairs = Pairs(*(_kept(entries, 3, of_segment) for entries in whole.pairs))
+        elif whole.pairs is not None:
+            pairs = Pairs(*(self._renumbered(each.of(k), 3, k) for each in self._pairs))
+        return replace(
+            whole,
+            tables=self._renumbered(self._sorted.of(k), 2, k),
+            by_names=tuple(name for name in whole.by_names if name != self._column),
+            cells=cells,
+            pairs=pairs,
+            groups=groups,
+            rows_without_weight=None,
+        )
+
+    def _renumbered(self, entries: Sparse, part: int, segment: int) -> Sparse:
+        """Number the cells of a segment from 0, in their order."""
+        keys = entries.keys.copy()
+        keys[part] = np.searchsorted(self._cells[segment], keys[part])
+        return Sparse(keys, entries.values)
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._values)
@@ -527,6 +542,25 @@ class Segments(Mapping["str | None", TableSet]):
 
     def __repr__(self) -> str:
         return f"Segments(by={self._column!r}, n={len(self)})"
+
+
+class _BySegment:
+    """Entries sorted by segment."""
+
+    def __init__(self, entries: Sparse, segment: IntArray, count: int) -> None:
+        order = segment.argsort(kind="stable")
+        self._entries = Sparse(entries.keys[:, order], entries.values[:, order])
+        self._starts = segment[order].searchsorted(np.arange(count + 1))
+
+    def of(self, k: int) -> Sparse:
+        """Return the entries of one segment."""
+        part = slice(self._starts[k], self._starts[k + 1])
+        return Sparse(self._entries.keys[:, part], self._entries.values[:, part])
+
+
+def _kept(entries: Sparse, part: int, numbers: IntArray) -> Sparse:
+    """Keep the entries whose key has a new number, under that."""
+    return entries.where(numbers[entries.keys[part]] >= 0).renumbered(part, numbers)
 
 
 def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
@@ -560,22 +594,6 @@ def _segments_where(
             numbers[k] = len(kept)
             kept.append({name: v for name, v in each.items() if name != column})
     return kept, numbers
-
-
-def _groups_where(groups: Groups, column: str, value: str | None) -> Groups:
-    kept, numbers = _segments_where(groups, column, value)
-    counts, squares = (
-        entries.where(numbers[entries.keys[2]] >= 0).renumbered(2, numbers)
-        for entries in (groups.counts, groups.squares)
-    )
-    return Groups(groups.column, tuple(kept), counts, squares)
-
-
-def _pairs_where(pairs: Pairs, groups: Groups, column: str, value: str | None) -> Pairs:
-    _, numbers = _segments_where(groups, column, value)
-    return Pairs(
-        *(entries.where(numbers[entries.keys[3]] >= 0).renumbered(3, numbers) for entries in pairs)
-    )
 
 
 def _rising(entries: Sparse) -> Sparse:
