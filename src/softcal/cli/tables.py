@@ -44,7 +44,8 @@ def load_tables(
     bins : int, optional
         Number of bins; 10 for rows, those of the file for saved tables.
     pairs : bool
-        Whether the models are to be compared.
+        Whether to add up what each two models have in common, for a comparison; saved tables have
+        it or not.
     look : callable, optional
         Called with the number of each piece of the rows and the rows of its models, in threads;
         never for saved tables.
@@ -53,7 +54,7 @@ def load_tables(
     if saved:
         found = load_saved(saved)
         columns = {"--label": label, "--weight": weight, "--votes": votes, "--group": group}
-        return _as_asked(found, columns, preds, by, bins, pairs=pairs)
+        return _as_asked(found, columns, preds, by, bins)
     preds = given(preds, "Missing option '--pred'.")
     label = given(label, "Missing option '--label'.")
 
@@ -129,8 +130,6 @@ def _as_asked(
     preds: Sequence[str] | None,
     by: Sequence[str],
     bins: int | None,
-    *,
-    pairs: bool,
 ) -> TableSet:
     """Return the view of saved tables that the options ask for."""
     group = None if tables.groups is None else tables.groups.column
@@ -150,20 +149,11 @@ def _as_asked(
         tables.by(column)  # refuses one it does not have
     if preds:
         tables = tables.select(preds)
-    if pairs and tables.pairs is None and len(tables.models) > 1:
-        message = (
-            "the saved tables do not say what the models have in common, so they cannot be "
-            "compared. Make them again from the rows with `softcal scan`."
-        )
-        raise InputError(message)
     return tables if bins is None else tables.coarsen(bins)
 
 
 def refuse_overwriting(output: Path, data: Sequence[str]) -> None:
     """Refuse to write over the data that is being read."""
-    from softcal.sources.files import files_of
+    from softcal.sources.files import files_of, refuse_same_file
 
-    for path in saved_files(data) or files_of(data):
-        if path.exists() and output.exists() and path.samefile(output):
-            message = f"{output} is the data itself: give another name for what is written."
-            raise InputError(message)
+    refuse_same_file(output, saved_files(data) or files_of(data))

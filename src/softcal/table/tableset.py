@@ -292,8 +292,9 @@ class TableSet(Mapping[str, Reliability]):
             raise InputError(message)
         if self.pairs is None:
             message = (
-                "the set does not say what its models have in common, so they cannot be compared: "
-                "make it with pairs=True, on arrays, frames in memory or files."
+                "the tables do not say what their models have in common, so they cannot be "
+                "compared. Make them again from the rows: `softcal scan`, or scan with pairs=True, "
+                "on frames in memory or files."
             )
             raise InputError(message)
         refuse_many_bins(len(self.bins))
@@ -379,11 +380,13 @@ class TableSet(Mapping[str, Reliability]):
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both, which must have the same columns and grid.
 
-        Segments that only one of them has are kept. Where there are groups, no group may have rows
+        The models may come in another order. Segments that only one of them has are kept. Where there are groups, no group may have rows
         in both. A date is kept where both have the same.
         """
         if not isinstance(other, TableSet):
             return NotImplemented
+        if set(self.models) == set(other.models):
+            other = other.select(self.models)
         self._refuse_other(other)
         cells = {cell: k for k, cell in enumerate(self.cells)}
         numbers = [cells.setdefault(cell, len(cells)) for cell in other.cells]
@@ -514,7 +517,7 @@ class Segments(Mapping["str | None", TableSet]):
         if text not in self._values:
             message = (
                 f"no rows have {self._column} = {value!r:.60}. The values are: "
-                f"{_display.ends([repr(each) for each in self._values])}."
+                f"{', '.join(map(repr, self._values)):.200}."
             )
             raise _NoSuchTableError(message)
         return self._tables._where(self._column, text)  # noqa: SLF001
