@@ -79,9 +79,7 @@ def compare(
         data, label=label, preds=pred, weight=weight, votes=votes, by=by or (), group=group,
         bins=bins, pairs=True,
     )  # fmt: skip
-    if len(tables) < 2:
-        message = f"there must be two models to compare: the saved tables have {list(tables)[0]!r}."
-        raise InputError(message)
+    _refuse_without_pairs(tables)
     card = _card(tables, level)
     if by:
         from softcal.cli.display import segments
@@ -94,6 +92,19 @@ def compare(
         print_json(card)
     else:
         _show(card, source_name(data))
+
+
+def _refuse_without_pairs(tables: TableSet) -> None:
+    """Refuse saved tables that are not enough for a comparison."""
+    if len(tables) < 2:
+        message = f"there must be two models to compare: the tables have {tables.models[0]!r} only."
+        raise InputError(message)
+    if tables.pairs is None:
+        message = (
+            "the tables do not say what their models have in common, so they cannot be compared. "
+            "Make them again from the rows with `softcal scan`."
+        )
+        raise InputError(message)
 
 
 def _card(tables: TableSet, level: float) -> dict[str, Any]:
@@ -179,7 +190,7 @@ def _show_ranking(console: Console, card: dict[str, Any], title: str) -> None:
         )  # fmt: skip
     console.print(table)
     if not card["indistinguishable"]:
-        console.print("The order of the models is settled: no pair is within chance.")
+        console.print("The data settle the order: every pair of models is told apart.")
         return
     unsure = ", ".join(f"{a} and {b}" for a, b in card["indistinguishable"])
     console.print(Text(printable(f"These data cannot tell which is better calibrated: {unsure}.")))

@@ -168,6 +168,6 @@ def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> 
         )
     worse = smece + found.difference
     return (
-        f"{collect}\nAssuming SMECE = {supposed} of one model and {worse:.4f} of the other,\n"
+        f"{collect}\nAssuming SMECE = {supposed} and {worse:.4f},\n"
         f"the {level} interval of the difference excludes 0 in {found.power:.0%} of such samples."
     )

@@ -286,25 +286,23 @@ class TableSet(Mapping[str, Reliability]):
             If the set was made without pairs.
         """
         target = self.targets[0] if target is None else target
-        tables = self[a, target], self[b, target]
+        for model in (a, b):
+            self[model, target]  # refuses one it does not have
         if a == b:
             message = f"a model cannot be compared with itself: both are {a!r}."
             raise InputError(message)
         if self.pairs is None:
             message = (
-                "the tables do not say what their models have in common, so they cannot be "
-                "compared. Make them again from the rows: `softcal scan`, or scan with pairs=True, "
-                "on frames in memory or files."
+                "the set does not say what its models have in common, so they cannot be compared: "
+                "make it with pairs=True, on arrays, frames in memory or files."
             )
             raise InputError(message)
         refuse_many_bins(len(self.bins))
         first, second = sorted((self.models.index(a), self.models.index(b)))
-        joint = self._joint(first, second, self.targets.index(target), tables)
+        joint = self._joint(first, second, self.targets.index(target))
         return joint if self.models.index(a) == first else joint.swapped()
 
-    def _joint(
-        self, first: int, second: int, target: int, tables: tuple[Reliability, Reliability]
-    ) -> JointTable:
+    def _joint(self, first: int, second: int, target: int) -> JointTable:
         assert self.pairs is not None  # noqa: S101 - `pair` has looked
 
         def chosen(entries: Sparse) -> Sparse:
@@ -319,7 +317,7 @@ class TableSet(Mapping[str, Reliability]):
         flat = place[cross.keys[4]] * size + place[cross.keys[5]]
         square = _counted(flat, cross.values[0], size * size).reshape(size, size)
         total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
-        a, b = (tables[0], tables[1]) if first < second else (tables[1], tables[0])
+        a, b = (self[self.models[k], self.targets[target]] for k in (first, second))
         return JointTable(
             a, b, square, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
