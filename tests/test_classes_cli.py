@@ -165,7 +165,7 @@ def test_the_table_is_for_people(parquet: Path) -> None:
     assert "data.parquet: 300 rows, label votes_*, 3 classes, 10 bins" in text
     for name in (
         "top-label SMECE",
-        "95 % interval",
+        "95% interval",
         "classwise SMECE",
         "floor by vote noise",
         "RankCS",
@@ -259,7 +259,7 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred", "w"), "--pred is for one probability per row"),
         (("compare", *VOTES, "--pred-columns", "prob_*_a"), "give --pred-columns twice, with different columns"),
         (("score", "--label", "w"), "Missing option '--pred'."),
-        (("compare", "--pred", "w"), "Missing option '--label'."),
+        (("compare", "--pred", "w", "--pred", "v"), "Missing option '--label'."),
     ],
 )  # fmt: skip
 def test_refusals(parquet: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -296,3 +296,39 @@ def test_names_are_read_without_the_rest(tmp_path: Path) -> None:
     path.write_text("")
     assert names_of_columns(path) == []
     assert class_columns("p*", ["p", "p1", "p2"]).classes == ("1", "2")
+
+
+_CLASSES = "y_a,y_b,p_a,p_b\n0.5,0.5,0.25,0.75\n1,0,0.75,0.25\n"
+_CLASS_OPTIONS = ["--label-columns", "y_*", "--pred-columns", "p_*", "--format", "json"]
+
+
+@pytest.mark.parametrize("name", ["c.csv.gz", "c.jsonl", "c.arrow"])
+def test_classes_in_another_kind_of_file_are_not_taken_for_bad_text(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(b"ARROW1\0\0")
+    assert cli.run(["score", str(tmp_path / name), *_CLASS_OPTIONS]) == 2
+    expected = f"classes are read from a .csv, .tsv or .parquet file: got {name!r}."
+    assert capsys.readouterr().err == f"softcal: error: {expected}\n"
+
+
+def test_blank_lines_above_the_names_are_skipped_for_classes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.csv").write_text("\n\n" + _CLASSES)
+    assert cli.run(["score", str(tmp_path / "c.csv"), *_CLASS_OPTIONS]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 2
+
+
+def test_rows_of_weight_0_are_counted_with_classes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, *rows = _CLASSES.splitlines()
+    lines = [f"{names},w", *(f"{row},{w}" for row in rows for w in (0, 1, 2))]
+    (tmp_path / "c.csv").write_text("\n".join(lines))
+    options = [str(tmp_path / "c.csv"), *_CLASS_OPTIONS, "--weight", "w"]
+    assert cli.run(["score", *options]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert (card["n"], card["rows_without_weight"]) == (4, 2)
+    assert cli.run(["score", *options[:-4], "--weight", "w"]) == 0
+    assert "c.csv: 4 rows (2 more have weight 0), label y_*" in capsys.readouterr().out

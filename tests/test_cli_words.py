@@ -195,12 +195,13 @@ def test_a_comparison_refuses_the_label_as_a_model(capsys: pytest.CaptureFixture
     assert "label and prediction must be different columns" in said
 
 
-@pytest.mark.parametrize("content", [b"PAR1\x15\x04\xff", b"y,p\n0.5,0.5\n"])
 def test_a_file_that_is_not_json_is_called_that(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.json"
-    path.write_bytes(content)
+    path.write_bytes(b"PAR1\x15\x04\xff")
+    assert f"cannot read {path}: " in refused(capsys, "merge", path)
+    path.write_bytes(b"y,p\n0.5,0.5\n")
     for call in (("merge", path), ("apply", path, DATA, "-o", tmp_path / "out.csv")):
         assert "it is not JSON, as `softcal " in refused(capsys, *call)
 
@@ -214,7 +215,7 @@ def test_a_repair_that_does_not_help_is_not_recommended(
     path = tmp_path / "data.csv"
     path.write_text("y,p\n" + "0.2,0.2\n0.8,0.8\n" * 20)
     options = ("--label", "y", "--pred", "p", "--method", "histogram", "-o", tmp_path / "cal.json")
-    assert "Better leave the predictions as they are." in " ".join(
+    assert "keep the original predictions." in " ".join(
         shown(capsys, "recalibrate", path, *options).split()
     )
 
@@ -223,7 +224,7 @@ def test_a_comparison_says_of_what_and_how_sure(capsys: pytest.CaptureFixture[st
     options = (*FOREST, "--pred", "prob_lr_geometry", "--level", "0.9")
     text = shown(capsys, "compare", DATA, *options)
     assert text.startswith("items.csv: 1,377 rows")
-    assert "90 % interval" in text
+    assert "90% interval" in text
     found = json.loads(shown(capsys, "compare", DATA, *options, "--format", "json"))
     each = [f"{found[key]:.4f}" for key in ("brier_a", "brier_b")]
     assert re.search(rf"Brier +{each[0]} +{each[1]} +{found['brier']['difference']:.4f}", text)

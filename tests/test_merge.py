@@ -1,4 +1,4 @@
-"""Saved scores add up: a table a day, and the week is their sum."""
+"""Saved tables add up: `softcal merge` of days is the score of the week."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,6 @@ import pytest
 from command_line import softcal
 
 import softcal as sc
-from softcal.cli.saved_scores import Scored, Scores, read_saved
-from softcal.sources.collect import Key
-from softcal.sources.columns import Roles
 
 NAMES = ("--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes", "m")
 
@@ -117,16 +115,12 @@ def test_rows_without_weight_are_told_of(tmp_path: Path) -> None:
     for group in ((), ("--group", "g")):
         compared = scored("compare", tmp_path, *names, "--pred", "q", *group)
         assert (compared["n"], compared["rows_without_weight"]) == (3, 3)
-    page = tmp_path / "report.html"
-    assert softcal("report", tmp_path, *names, "-o", page).returncode == 0
-    assert "3; 3 more have weight 0" in page.read_text(encoding="utf-8")
-
     saved = [tmp_path / f"{k}.json" for k in (1, 2)]
     for k, path in enumerate(saved, 1):
         assert softcal("score", tmp_path / f"{k}.csv", *names, "--save", path).returncode == 0
     assert scored("merge", *saved)["rows_without_weight"] == 1
     old = json.loads(saved[0].read_text())
-    del old["rows_without_weight"]  # as files were before they were counted
+    old["rows_without_weight"] = None  # as files were before they were counted
     saved[0].write_text(json.dumps(old))
     assert scored("merge", *saved)["rows_without_weight"] is None
 
@@ -134,11 +128,11 @@ def test_rows_without_weight_are_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--label", "y", "--pred", "p"), "cannot merge scores of different weight: one has 'w'"),
-        (("--label", "w", "--pred", "p"), "cannot merge scores of different label"),
-        ((*NAMES, "--bins", "20"), "cannot merge tables with different bins"),
-        (NAMES, "cannot merge scores of different by: one has 'segment', another None"),
-        ((*NAMES[:4], *NAMES[6:], "--by", "segment"), "cannot merge scores of different models"),
+        (("--label", "y", "--pred", "p"), "cannot add sets with different weights: one has 'w'"),
+        (("--label", "w", "--pred", "p"), "cannot add sets with different labels"),
+        ((*NAMES, "--bins", "7"), "cannot add sets with different grids"),
+        (NAMES, "cannot add sets with different 'by' columns: one has 'segment', another none"),
+        ((*NAMES[:4], *NAMES[6:], "--by", "segment"), "cannot add sets with different models"),
     ],
 )  # fmt: skip
 def test_scores_that_do_not_fit_are_refused(
@@ -184,8 +178,6 @@ def test_groups_are_saved_too(tmp_path: Path) -> None:
     whole = scored("score", tmp_path / "*.csv", *options)
     assert_close(merged, whole)
     assert merged["models"][0]["pvalue"] is not None
-    refused = softcal("score", path, *options, "--by", "g")
-    assert "--by and --group do not go together" in refused.stderr
 
 
 def test_bare_tables_can_be_merged_and_planned_with(tmp_path: Path) -> None:
@@ -195,9 +187,9 @@ def test_bare_tables_can_be_merged_and_planned_with(tmp_path: Path) -> None:
     for path, part in zip(files, parts, strict=True):
         path.write_text(json.dumps(part.to_dict()))
     merged = scored("merge", *files, "-o", tmp_path / "sum.json")
-    assert merged["models"][0]["smece"] == sum(parts).smece  # type: ignore[union-attr]
-    assert merged["models"][0]["ece_hardened"] is None
-    assert " - " in softcal("merge", *files).stdout
+    whole = sum(parts)
+    assert merged["models"][0]["smece"] == whole.smece  # type: ignore[union-attr]
+    assert merged["models"][0]["ece_hardened"] == whole.hardened().smece  # type: ignore[union-attr]
     planned = [
         softcal("plan", "--pilot", path, "--half-width", "0.05").stdout
         for path in (tmp_path / "sum.json", files[0])
@@ -217,15 +209,33 @@ def test_a_pilot_of_several_models_needs_a_name(week: Path, tmp_path: Path) -> N
     assert named.stdout.startswith("Collect")
 
 
+def test_tables_of_0_1_know_no_hardened_labels(tmp_path: Path) -> None:
+    saved = sc.reliability([0.4, 0.6], [0.3, 0.8]).to_dict()
+    old = {**saved, "schema": 1}
+    old["sums"] = {k: v for k, v in saved["sums"].items() if k[:4] not in ("hard", "outc")}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    assert scored("merge", tmp_path / "old.json")["models"][0]["ece_hardened"] is None
+    assert " - " in softcal("merge", tmp_path / "old.json").stdout
+
+
+def test_models_may_come_in_another_order(week: Path, tmp_path: Path) -> None:
+    turned = ("--label", "y", "--pred", "q", "--pred", "p", *NAMES[6:], "--by", "segment")
+    saved = softcal("score", week / "1.parquet", *turned, "--save", tmp_path / "1.json")
+    assert saved.returncode == 0, saved.stderr
+    assert_close(
+        scored("merge", week / "0.json", tmp_path / "1.json"),
+        scored("merge", week / "0.json", week / "1.json"),
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "other"}, "its 'format' must be 'softcal.scores' or 'softcal.reliability'"),
-        ({"schema": 2}, "cannot read saved scores of schema 2: this softcal reads schema 1"),
-        ({"models": []}, "must have at least one model"),
-        ({"models": [{"pred": "p"}]}, "saved scores lack a part"),
-        ({"models": 3}, "saved scores lack a part"),
-        ({"models": [{"pred": "p", "table": {}, "hardened": None}]}, "not a saved reliability"),
+        ({"format": "other"}, "its 'format' must be 'softcal.tables'"),
+        ({"schema": 3}, "this softcal reads schemas up to 2"),
+        ({"models": []}, "a model that is not there"),
+        ({"models": 3}, "a part is missing or wrong"),
+        ({"tables": {"model": [0]}}, "its entries lack a part or have a wrong one"),
     ],
 )
 def test_damaged_files_are_refused(
@@ -233,30 +243,27 @@ def test_damaged_files_are_refused(
 ) -> None:
     path = tmp_path / "damaged.json"
     path.write_text(json.dumps(json.loads((week / "0.json").read_text()) | change))
-    with pytest.raises(sc.InputError, match=message):
-        read_saved(path)
+    result = softcal("merge", week / "1.json", path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"softcal: error: cannot read {path}: ")
+    assert message in result.stderr
 
 
-def test_what_is_not_there_or_no_json_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(sc.InputError, match=r"no such file"):
-        read_saved(tmp_path / "absent.json")
+def test_what_is_absent_or_not_json_is_refused(tmp_path: Path) -> None:
+    assert "no such file" in softcal("merge", tmp_path / "absent.json").stderr
     path = tmp_path / "text.json"
     for text in ("no json", "[1, 2]"):
         path.write_text(text)
-        with pytest.raises(sc.InputError, match=r"cannot read .*text.json: it"):
-            read_saved(path)
+        assert f"cannot read {path}: " in softcal("merge", path).stderr
 
 
-def test_slices_named_by_dates_are_saved_as_text() -> None:
-    from datetime import date
-
-    table = sc.reliability([1.0], [0.5])
-    roles = Roles("y", ("p",), by="day")
-    tables = {Key("p", date(2026, 1, 2), hard): table for hard in (False, True)}
-    saved = Scores.of(tables, roles, 1).to_dict()
-    assert saved["models"][0]["slices"][0]["value"] == "2026-01-02"
-    read = Scores.from_dict(json.loads(json.dumps(saved)))
-    assert read.slices["p"]["2026-01-02"] == Scored(table, table)
+def test_dates_of_segments_are_text(tmp_path: Path) -> None:
+    days = pa.array([date(2026, 1, 2), date(2026, 1, 10)])
+    pq.write_table(pa.table({"y": [1.0, 0.0], "p": [0.5, 0.25], "day": days}), tmp_path / "d.parquet")
+    options = ("--label", "y", "--pred", "p", "--by", "day", "--save", tmp_path / "d.json")
+    assert softcal("score", tmp_path / "d.parquet", *options).returncode == 0
+    slices = scored("merge", tmp_path / "d.json")["models"][0]["slices"]
+    assert [one["value"] for one in slices] == ["2026-01-02", "2026-01-10"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -390,9 +391,12 @@ def test_the_command_says_the_plan_in_words() -> None:
     assert shown.stderr == ""
     assert shown.stdout == (
         "Collect 1,020 items with 3 votes each, 3,060 in all. Cost: 3,060.\n"
-        "SMECE, supposed to be 0.0500, will be known to about\n"
-        "±0.0200 (half the mean width of its 95 % interval).\n"
+        "Assuming SMECE = 0.0500, expect a 95%\n"
+        "interval of about ±0.0200.\n"
     )
+
+
+ITEMS = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
 
 
 @pytest.fixture
@@ -429,8 +433,8 @@ def test_a_difference_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     found = plan_difference(STATED, difference=0.05, correlation=0.5)
     assert run(capsys, *options)[1] == (
         f"Collect {found.items:,} items with one vote each. Cost: {found.items:,}.\n"
-        "A SMECE of 0.1000 will be told from one of 0.0500\n"
-        "in 80% of such samples (the 95 % interval of the difference excludes 0).\n"
+        "Assuming SMECE = 0.0500 and 0.1000,\n"
+        "the 95% interval of the difference excludes 0 in 80% of such samples.\n"
     )
 
 
@@ -439,7 +443,7 @@ def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFi
     p = np.linspace(0, 1, 101)
     path.write_text(json.dumps(sc.reliability(p**2, p).to_dict()))
     out = run(capsys, "--pilot", path, "--half-width", 0.01)[1]
-    assert "items labelled as in the pilot. Cost: 0." in out
+    assert "items labeled as in the pilot. Cost: 0." in out
 
 
 @pytest.mark.parametrize(
@@ -447,10 +451,11 @@ def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFi
     [
         (STATED_OPTIONS, "give one aim: --half-width, --budget or --difference."),
         ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "give one aim"),
-        (("--half-width", "0.1"), "say what to expect: --pilot FILE, or --smece X"),
+        (("--half-width", "0.1"), "say what to expect: --pilot DATA, or --smece X"),
         (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
         (("--half-width", "0.1", "--pilot", "absent.json"), "no such file: absent.json"),
-        (("--half-width", "0.1", "--pilot", __file__), "it is not JSON"),
+        (("--half-width", "0.1", "--pilot", __file__), "cannot tell the format of 'test_planning.py'"),
+        (("--half-width", "0.1", "--pilot", str(ITEMS)), "Missing option '--pred'."),
         ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
         ((*STATED_OPTIONS, "--half-width", "2"), "half_width must be above 0 and below 1: got 2.0."),
     ],

@@ -91,7 +91,7 @@ def test_it_says_when_nothing_helps(capsys: pytest.CaptureFixture[str], tmp_path
     data.write_text("y,p\n" + "".join(f"{x},{x}\n" for x in p))
     shown = softcal(capsys, "recalibrate", data, "--label", "y", "--pred", "p", "--method",
                     "histogram", "-o", tmp_path / "cal.json")  # fmt: skip
-    assert "None of it has a lower Brier score than the predictions as they are." in shown
+    assert "No method improved the held-out Brier score" in shown
 
 
 @pytest.mark.parametrize(
@@ -362,3 +362,15 @@ def test_what_does_not_go_together_is_refused(
     capsys: pytest.CaptureFixture[str], classes: Path, options: tuple[str, ...], message: str
 ) -> None:
     assert message in refused(capsys, "recalibrate", classes, *options, "-o", classes.parent / "x")
+
+
+def test_apply_names_a_column_of_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calibrator = sc.Platt().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
+    pq.write_table(pa.table({"risk": ["high", "low"]}), tmp_path / "t.parquet")
+    saved, out = tmp_path / "c.json", tmp_path / "o.parquet"
+    saved.write_text(json.dumps(calibrator.to_dict()))
+    options = [str(saved), str(tmp_path / "t.parquet"), "--pred", "risk", "-o", str(out)]
+    assert cli.run(["apply", *options]) == 2
+    assert "risk, in the batch from row 1: " in capsys.readouterr().err

@@ -49,10 +49,10 @@ NUMBERS = (
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
-    **{name: ["data.csv"] for name in ("score", "compare", "report", "merge", "recalibrate")},
+    **{name: ["data.csv"] for name in ("scan", "score", "compare", "report", "merge", "recalibrate")},
     "apply": ["cal.json", "data.csv"],
 }
-REQUIRED = {"recalibrate": ["--output", "out.json"], "apply": ["--output", "out.csv"]}
+REQUIRED = {"scan": ["--output", "out.softcal"], "recalibrate": ["--output", "out.json"], "apply": ["--output", "out.csv"]}
 
 
 def _line(command: str, option: str, first: str, second: str) -> list[str]:
@@ -76,7 +76,8 @@ def test_an_option_given_twice_is_refused_with_both_values(
 
 def test_the_options_of_every_command_are_tried() -> None:
     assert {name for name, _ in SINGLE} == {
-        "score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper"
+        "scan", "score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo",
+        "paper",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE
     assert ("recalibrate", "--pred") in SINGLE

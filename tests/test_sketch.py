@@ -14,14 +14,14 @@ import pytest
 from rich.console import Console
 
 import softcal as sc
-from softcal.cli import sketch
+from softcal.cli import display
 from softcal.datasets import lidc_malignancy
 
 
 def shown(models: dict[str, sc.Reliability], encoding: str = "utf-8", width: int = 80) -> list[str]:
     raw = io.BytesIO()
     with io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace") as file:
-        sketch.show(Console(file=file, width=width, highlight=False), models)
+        display.show_sketch(Console(file=file, width=width, highlight=False), models)
         file.flush()
         return raw.getvalue().decode(encoding).splitlines()
 
@@ -101,7 +101,7 @@ def test_many_bins_are_joined_into_ten_at_most_and_it_says_so(
     rng: np.random.Generator, bins: int, joined: int
 ) -> None:
     rel = sc.reliability(rng.random(500), rng.random(500), bins=bins)
-    picture = sketch.joined_for_a_picture(rel)
+    picture = display.joined_for_a_picture(rel)
     assert len(picture.bins) == joined
     assert picture.n == rel.n
     assert picture.bias == pytest.approx(rel.bias, abs=1e-12)

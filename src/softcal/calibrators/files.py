@@ -18,7 +18,7 @@ from softcal.sources.files import (
     MARKS,
     number_hint,
     refuse_other_file,
-    refuse_overwriting,
+    refuse_same_file,
     separator_hint,
 )
 
@@ -63,7 +63,7 @@ def write_calibrated(
                 ".parquet."
             )
             raise InputError(message)
-    refuse_overwriting(target, source)
+    refuse_same_file(target, [source])
     same_text = source.suffix.lower() == target.suffix.lower() and _is_text(source)
     with readable(source):
         refuse_other_file(source)

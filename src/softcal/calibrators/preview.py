@@ -43,12 +43,12 @@ def split_folds(
     """
     units = n_rows if groups is None else int(groups.max()) + 1
     if not is_whole(n_folds):
-        message = f"the number of split_folds must be a whole number: got {n_folds!r:.60}."
+        message = f"the number of folds must be a whole number: got {n_folds!r:.60}."
         raise InputTypeError(message)
     if not 2 <= n_folds <= units:
         what = "rows" if groups is None else "groups"
         message = (
-            f"the number of split_folds must be between 2 and the number of {what}, {units}: got "
+            f"the number of folds must be between 2 and the number of {what}, {units}: got "
             f"{n_folds}."
         )
         raise InputError(message)

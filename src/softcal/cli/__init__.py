@@ -1,4 +1,4 @@
-"""The command line: arguments in, one call, a table or JSON out. One file a command."""
+"""The command line: arguments in, one call, a table or JSON out. One file per command."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from softcal.cli.paper import paper
 from softcal.cli.plan import plan
 from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
+from softcal.cli.scan import scan
 from softcal.cli.score import score
 from softcal.exceptions import SoftcalError
 
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (score, merge, compare, report, plan, recalibrate, apply, demo, paper):
+for command in (scan, score, merge, compare, report, plan, recalibrate, apply, demo, paper):
     app.command(cls=PlainCommand)(command)
 
 
@@ -50,7 +51,7 @@ def main(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; give its exit code. Refusals are one line on stderr."""
+    """Run one command and return its exit code. Refusals are one line on stderr."""
     try:
         code = app(list(arguments) or ["--help"], prog_name="softcal", standalone_mode=False)
         sys.stdout.flush()

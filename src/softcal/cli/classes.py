@@ -176,7 +176,7 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
 
 
 def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:
-    from softcal.cli.class_scorecard import class_scorecard
+    from softcal.cli.display import class_scorecard
 
     return class_scorecard(
         loaded.y_true,
@@ -242,7 +242,7 @@ def _models_side_by_side(models: list[dict[str, Any]]) -> Any:
         if any(value is not None for value in values):
             table.add_row(name, *("-" if v is None else f"{v:{form}}" for v in values))
         if key == "top_label_smece":
-            level = f"  {100 * models[0]['level']:g} % interval"
+            level = f"  {100 * models[0]['level']:g}% interval"
             table.add_row(level, *(f"{m['low']:.3f}-{m['high']:.3f}" for m in models))
             table.add_row("  p-value", *(chance(model["pvalue"]) for model in models))
     for name, key in (("log loss", "log_loss"), ("KL divergence", "kl_divergence")):
@@ -252,7 +252,7 @@ def _models_side_by_side(models: list[dict[str, Any]]) -> Any:
 
 def _verdict(a: str, b: str, found: dict[str, Any]) -> str:
     interval = f"{found['low']:+.3f} to {found['high']:+.3f}"
-    level = f"{100 * found['level']:g} %"
+    level = f"{100 * found['level']:g}%"
     if found["low"] <= 0 <= found["high"]:
         return (
             f"These data cannot tell whose top label is better calibrated, {a}'s or {b}'s: the "

@@ -1,10 +1,9 @@
-"""`softcal compare`: which of two models is better calibrated."""
+"""`softcal compare`: which of two or more models is best calibrated."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import reduce
-from operator import add
+from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.text import Text
@@ -13,18 +12,18 @@ from softcal import terminal
 from softcal._display import printable
 from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
 from softcal.cli.options import (
-    DataFiles,
+    By,
     Format,
     Group,
     Level,
+    MaybeBins,
     MaybeLabel,
-    NumberOfBins,
     Output,
+    RowsOrTables,
     Votes,
     Weight,
     chance,
     column_option,
-    given,
     infinite_loss_text,
     loss_text,
     one_file,
@@ -33,111 +32,174 @@ from softcal.cli.options import (
     source_name,
     without_infinities,
 )
+from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from softcal.sources.columns import Batch, Roles
-    from softcal.table.joint import JointTable
+    from rich.console import Console
+
+    from softcal.table.tableset import TableSet
 
 
 def compare(
-    data: DataFiles,
+    data: RowsOrTables,
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        column_option("Column of predictions; twice, once per model."),
+        column_option("Column of predictions; once per model, two or more."),
     ] = None,
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
-    bins: NumberOfBins = 10,
+    bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
     group: Group = None,
+    by: By = None,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
-    """Compare the calibration of two models on the same rows."""
-    from softcal.inference.comparison import compare_tables
-    from softcal.planning.forecast import FEWEST_ITEMS, correlation_of
-    from softcal.sources.columns import Roles
+    """Compare the calibration of two or more models on the same rows."""
+    from softcal.inference.intervals import refuse_bad_level
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:
-        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes, "--group": group})
+        one = {"--label": label, "--pred": pred, "--votes": votes, "--group": group, "--by": by}
+        chosen.refuse_with(one)
         compare_classes(
-            one_file(data), chosen, bins=bins, weight=weight, level=level, format_=format_
-        )
+            one_file(data), chosen, bins=10 if bins is None else bins, weight=weight, level=level,
+            format_=format_,
+        )  # fmt: skip
         return
-    label = given(label, "Missing option '--label'.")
-    pred = given(pred, "Missing option '--pred'.")
-    if len(pred) != 2 or pred[0] == pred[1]:
-        message = f"give --pred twice, with two different columns: got {', '.join(pred)}."
+    if pred and len(set(pred)) < max(len(pred), 2):
+        message = f"give --pred twice or more, with different columns: got {', '.join(pred)}."
         raise InputError(message)
-    rows, joint = _joined(data, Roles(label, tuple(pred), weight, votes), group, bins, level)
-    card: dict[str, Any] = {"n": joint.n, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
-    if weight is not None:
-        card["rows_without_weight"] = rows - joint.n
-    card |= asdict(compare_tables(joint, level))
+    refuse_bad_level(level)
+    tables = load_tables(
+        data, label=label, preds=pred, weight=weight, votes=votes, by=by or (), group=group,
+        bins=bins, pairs=True,
+    )  # fmt: skip
+    _refuse_without_pairs(tables)
+    card = _card(tables, level)
+    if by:
+        from softcal.cli.display import segments
+
+        card["by"] = by[0] if len(by) == 1 else by
+        card["segments"] = [
+            {**named, **_card(part, level)} for named, part in segments(tables, by)
+        ]
+    if format_ is Format.JSON:
+        print_json(card)
+    else:
+        _show(card, source_name(data))
+
+
+def _refuse_without_pairs(tables: TableSet) -> None:
+    """Refuse saved tables that are not enough for a comparison."""
+    if len(tables) < 2:
+        message = f"there must be two models to compare: the tables have {tables.models[0]!r} only."
+        raise InputError(message)
+    if tables.pairs is None:
+        message = (
+            "the tables do not say what their models have in common, so they cannot be compared. "
+            "Make them again from the rows with `softcal scan`."
+        )
+        raise InputError(message)
+
+
+def _card(tables: TableSet, level: float) -> dict[str, Any]:
+    """Compare all models of a set, as plain numbers ready for JSON."""
+    from softcal.inference.comparison import holm
+
+    card: dict[str, Any] = {"n": tables.n, "bins": len(tables.bins), "label": tables.label}
+    if tables.rows_without_weight is not None and tables.weight is not None:
+        card["rows_without_weight"] = tables.rows_without_weight
+    if len(tables) == 2:
+        return card | _pair(tables, *tables, level)
+    smece = sorted(((pred, rel.smece) for pred, rel in tables.items()), key=lambda one: one[1])
+    pairs = [_pair(tables, a, b, level) for a, b in combinations(dict(smece), 2)]
+    for pair, pvalue in zip(pairs, holm([pair["pvalue"] for pair in pairs]), strict=True):
+        pair["pvalue_holm"] = pvalue
+    return card | {
+        "level": level,
+        "models": [{"pred": pred, "smece": value} for pred, value in smece],
+        "pairs": pairs,
+        "indistinguishable": [
+            [pair["a"], pair["b"]] for pair in pairs if pair["pvalue_holm"] >= 1 - level
+        ],
+    }
+
+
+def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
+    from softcal.inference.comparison import compare_tables
+    from softcal.planning.forecast import FEWEST_ITEMS, correlation_of
+
+    joint = tables.pair(a, b)
+    card: dict[str, Any] = {"a": a, "b": b, **asdict(compare_tables(joint, level))}
     card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
     card |= without_infinities({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
     if joint.infinite_a or joint.infinite_b:  # nothing can be said of their difference
         card["log_loss"] = dict.fromkeys(card["log_loss"])
-    alone = weight is None and group is None and joint.n >= FEWEST_ITEMS
+    alone = tables.weight is None and tables.groups is None and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
-    if format_ is Format.JSON:
-        print_json(card)
-    else:
-        _show_comparison(card, source_name(data))
+    return card
 
 
-def _joined(
-    data: list[str], roles: Roles, group: str | None, bins: int, level: float
-) -> tuple[int, JointTable]:
-    """Add up the joint tables of all batches; rows of a group must be seen together."""
-    from softcal.bins import Bins
-    from softcal.inference.intervals import refuse_bad_level
-    from softcal.sources.collect import checked_batches, checked_columns, has_weight
-    from softcal.sources.columns import SLICES, rows_of
-    from softcal.table.joint import joint_table
-
-    refuse_bad_level(level)
-    roles.refuse_impossible()
-    binned, rows = Bins.of(bins), 0
-    weight, votes = roles.sample_weight, roles.n_votes
-
-    def counted(batch: Batch) -> bool:
-        nonlocal rows
-        rows += rows_of(batch)
-        return has_weight(batch, roles)
-
-    def table_of(batch: Batch) -> JointTable:
-        return joint_table(
-            batch[roles.y_true],
-            *(batch[name] for name in roles.y_prob),
-            bins=binned,
-            sample_weight=None if weight is None else batch[weight],
-            n_votes=batch[votes] if isinstance(votes, str) else None,
-            groups=batch.get(SLICES),
-        )
-
-    with terminal.reading() as progress:
-        batches = (
-            checked_batches(data, roles, progress)
-            if group is None
-            else [checked_columns(data, roles._replace(by=group), progress)]
-        )
-        # There is at least one, or it was refused.
-        joint = reduce(add, map(table_of, filter(counted, batches)))
-    return rows, joint
-
-
-def _show_comparison(card: dict[str, Any], source: str) -> None:
+def _show(card: dict[str, Any], source: str) -> None:
     console = terminal.console()
+    about = f"label {card['label']}, {card['bins']} bins"
+    _show_part(console, card, f"{source}: {rows_text(card)}, {about}")
+    if card.get("residual_correlation") is not None:
+        plans = (
+            f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."
+        )
+        console.print(Text(plans, style="dim"))
+    several = isinstance(card.get("by"), list)
+    for part in card.get("segments", []):
+        from softcal.cli.display import segment_name
+
+        column = part["by"] if several else card["by"]
+        console.print()
+        _show_part(console, part, f"{column} {segment_name(part['value'])}: {rows_text(part)}")
+
+
+def _show_part(console: Console, card: dict[str, Any], title: str) -> None:
+    """Show one comparison: of two models by all scores, of more by their SMECE."""
+    if "models" in card:
+        _show_ranking(console, card, title)
+    else:
+        _show_pair(console, card, title)
+
+
+def _show_ranking(console: Console, card: dict[str, Any], title: str) -> None:
+    table = terminal.table("model", "SMECE")
+    for model in card["models"]:
+        table.add_row(Text(printable(model["pred"])), f"{model['smece']:.4f}")
+    terminal.print_titled(console, title, table)
+    table = terminal.table(
+        "better", "worse", "difference", f"{100 * card['level']:g}% interval", "p-value\n(Holm)"
+    )
+    table.columns[1].justify = "left"
+    for column in table.columns[2:]:
+        column.no_wrap = True  # a long name of a model gives way, not a number
+    for pair in card["pairs"]:
+        table.add_row(
+            *(Text(printable(pair[k])) for k in "ab"), f"{pair['difference']:+.4f}",
+            f"{pair['low']:+.3f} to {pair['high']:+.3f}", chance(pair["pvalue_holm"]),
+        )  # fmt: skip
+    console.print(table)
+    if not card["indistinguishable"]:
+        console.print("The data settle the order: every pair of models is told apart.")
+        return
+    unsure = ", ".join(f"{a} and {b}" for a, b in card["indistinguishable"])
+    console.print(Text(printable(f"These data cannot tell which is better calibrated: {unsure}.")))
+
+
+def _show_pair(console: Console, card: dict[str, Any], title: str) -> None:
     table = terminal.table(
         "", *map(printable, (card["a"], card["b"])), "difference",
-        f"{100 * card['level']:g} % interval", "p-value",
+        f"{100 * card['level']:g}% interval", "p-value",
     )  # fmt: skip
     for column in (table.columns[0], *table.columns[3:]):
         column.no_wrap = True  # a long name of a model gives way, not a number
@@ -152,20 +214,14 @@ def _show_comparison(card: dict[str, Any], source: str) -> None:
         difference = f"{part['difference']:+.4f}" if known else "-"
         interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if known else "-"
         table.add_row(name, *each, difference, interval, chance(part["pvalue"]))
-    title = f"{source}: {rows_text(card)}, label {card['label']}, {card['bins']} bins"
     terminal.print_titled(console, title, table)
     console.print(Text(printable(_verdict(card))))
     for k in filter(certain.get, "ab"):
         console.print(Text(infinite_loss_text(card[k], certain[k], card["n"])))
-    if card["residual_correlation"] is not None:
-        plans = (
-            f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."
-        )
-        console.print(Text(plans, style="dim"))
 
 
 def _verdict(card: dict[str, Any]) -> str:
-    level = f"{100 * card['level']:g} %"
+    level = f"{100 * card['level']:g}%"
     if card["low"] <= 0 <= card["high"]:
         return (
             f"These data cannot tell which of {card['a']} and {card['b']} is better calibrated: "

@@ -5,24 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.datasets import lidc_malignancy
-from softcal.metrics.binned import harden
-from softcal.report import write_report
-from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from softcal._validation.arrays import Column
+    from softcal.table.reliability import Reliability
 
 MODELS = {"prob_rf_all": "random forest", "prob_lr_geometry": "logistic regression"}
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for the report.", metavar="DIR")
+    ] = Path("softcal-demo"),
+) -> None:
+    """Show what softcal is for, on the radiologists' data that comes with it."""
+    show(terminal.console(), output)
 
 
 def show(console: Console, folder: Path) -> None:
@@ -30,6 +35,12 @@ def show(console: Console, folder: Path) -> None:
 
     The report on the same goes into the folder.
     """
+    import numpy as np
+
+    from softcal.datasets import lidc_malignancy
+    from softcal.metrics.binned import harden
+    from softcal.table.reliability import reliability
+
     nodules = lidc_malignancy()
     share = nodules["soft_malignant"]
     against_majority = {m: reliability(harden(share), nodules[m]) for m in MODELS}
@@ -66,6 +77,8 @@ def show(console: Console, folder: Path) -> None:
 
 def write_nodule_report(path: Path, nodules: dict[str, Column]) -> None:
     """Write the report on both models, by the number of radiologists."""
+    from softcal.report import write_report
+
     readers = nodules["n_readers"]
     write_report(
         path,
@@ -107,14 +120,3 @@ def _bin_by_bin(usual: Reliability, soft: Reliability) -> Table:
             f"{count}", f"{says:.0%}", f"{majority:.0%}", f"{share:.0%}", f"{100 * gap:+.0f} pts"
         )
     return table
-
-
-def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for the report.", metavar="DIR")
-    ] = Path("softcal-demo"),
-) -> None:
-    """Show what softcal is for, on the radiologists' data that comes with it."""
-    from softcal.cli.demo import show
-
-    show(terminal.console(), output)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from softcal._io import write_json
-from softcal.cli.cards import show_scores
 from softcal.cli.options import Format, Level, Output
-from softcal.exceptions import InputError
+from softcal.cli.tables import load_saved
 
 
 def merge(
     saved: Annotated[
         list[Path],
-        typer.Argument(help="Files `softcal score --save` made.", metavar="FILE"),
+        typer.Argument(help="Files that `softcal scan` or `score --save` wrote.", metavar="FILE"),
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Keep their sum here (JSON).", metavar="FILE"),
+        typer.Option("--output", "-o", help="Save their sum here.", metavar="FILE"),
     ] = None,
     allow_identical: Annotated[  # noqa: FBT002 - an option of the command line
         bool, typer.Option("--allow-identical", help="Add files of the same content, too.")
@@ -29,31 +26,12 @@ def merge(
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
-    """Add up saved scores of different rows: seven days give the week."""
-    from softcal.cli.saved_scores import read_saved
+    """Add up saved tables of different rows: for example, daily files into a weekly total."""
+    from softcal.cli.display import show_scores
+    from softcal.inference.intervals import refuse_bad_level
 
-    for path in saved:
-        if sum(path.resolve() == other.resolve() for other in saved) > 1:
-            message = f"{path} is named twice: its rows would be counted twice. Name it once."
-            raise InputError(message)
-    total, *rest = (read_saved(path) for path in saved)
-    if not allow_identical:
-        _refuse_copies(saved)
-    for part in rest:
-        total = total.plus(part)
+    refuse_bad_level(level)
+    total = load_saved(saved, allow_identical=allow_identical)
     if output is not None:
-        write_json(output, total.to_dict())
-    show_scores(total, f"{len(saved)} saved", level, format_)
-
-
-def _refuse_copies(saved: list[Path]) -> None:
-    """Refuse the same sums twice: other rows hardly ever have them, to the last digit."""
-    seen: dict[bytes, Path] = {}
-    for path in saved:
-        first = seen.setdefault(sha256(path.read_bytes()).digest(), path)
-        if first is not path:
-            message = (
-                f"{first} and {path} have the same content: rows would be counted twice. Name one "
-                "of them, or, if they are of different rows, say --allow-identical."
-            )
-            raise InputError(message)
+        total.save(output)
+    show_scores(total, f"{len(saved)} saved", level, format_, total.by_names)

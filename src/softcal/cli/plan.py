@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import typer
 
 from softcal import terminal
-from softcal.cli.options import Format, Level, Output, print_json
+from softcal.cli.options import Format, Level, Output, column_option, print_json
+from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from softcal.planning.plans import Assumptions, DifferencePlan, Plan
-    from softcal.table.reliability import Reliability
 
 
 def plan(
     pilot: Annotated[
-        Path | None,
-        typer.Option(help="What `softcal score --save` kept of a first sample.", metavar="FILE"),
+        str | None,
+        typer.Option(help="A first sample: rows, or what `softcal scan` saved.", metavar="DATA"),
     ] = None,
-    pred: Annotated[
-        str | None, typer.Option(help="With a pilot of several models: which.", metavar="COL")
+    label: Annotated[str | None, column_option("With a pilot: column of labels in [0, 1].")] = None,
+    pred: Annotated[str | None, column_option("With a pilot: column of predictions.")] = None,
+    pilot_votes: Annotated[
+        str | None,
+        column_option("With a pilot: column of how many votes each label is the share of."),
     ] = None,
     smece: Annotated[
         float | None, typer.Option(help="Without a pilot: the SMECE you expect.", metavar="X")
@@ -34,7 +37,7 @@ def plan(
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(help="Without a pilot: number of equal-width bins (10).", metavar="N"),
+        typer.Option(help="Number of equal-width bins; 10, or as a saved pilot has.", metavar="N"),
     ] = None,
     half_width: Annotated[
         float | None, typer.Option(help="Aim: measure SMECE to +- this.", metavar="X")
@@ -74,8 +77,14 @@ def plan(
     if difference is None:
         _refuse_without("--difference", {"--correlation": correlation, "--power": power})
     if pilot is None:
-        _refuse_without("--pilot", {"--pred": pred})
-    a = _assumptions(pilot, pred, smece, label_spread, bins)
+        of_pilot = {"--label": label, "--pred": pred, "--pilot-votes": pilot_votes}
+        _refuse_without("--pilot", of_pilot)
+        a = _stated(smece, label_spread, bins)
+    else:
+        if not smece is label_spread is None:
+            message = "give --pilot, or --smece and --label-spread, not both."
+            raise InputError(message)
+        a = _of_pilot(pilot, label, pred, pilot_votes, bins)
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
     if half_width is not None:
@@ -113,61 +122,52 @@ class _Costs(TypedDict):
     vote_cost: float
 
 
-def _assumptions(
-    pilot: Path | None,
-    pred: str | None,
-    smece: float | None,
-    label_spread: float | None,
-    bins: int | None,
-) -> Assumptions:
-    """Read a pilot or take what was stated, whichever was given."""
+def _stated(smece: float | None, label_spread: float | None, bins: int | None) -> Assumptions:
+    """Return what was stated, without a pilot."""
     from softcal.planning.plans import Assumptions
 
-    if pilot is not None:
-        if not smece is label_spread is bins is None:
-            message = "give --pilot, or --smece, --label-spread and --bins, not both."
-            raise InputError(message)
-        return Assumptions.from_pilot(_read_table(pilot, pred))
     if smece is None or label_spread is None:
-        message = "say what to expect: --pilot FILE, or --smece X and --label-spread X."
+        message = "say what to expect: --pilot DATA, or --smece X and --label-spread X."
         raise InputError(message)
     return Assumptions.stated(
         smece=smece, label_spread=label_spread, bins=10 if bins is None else bins
     )
 
 
-def _read_table(path: Path, pred: str | None) -> Reliability:
-    """Read the table of one model from what was saved."""
-    from softcal.cli.saved_scores import read_saved
+def _of_pilot(
+    pilot: str, label: str | None, pred: str | None, votes: str | None, bins: int | None
+) -> Assumptions:
+    """Return what the pilot says of one of its models."""
+    from softcal.planning.plans import Assumptions
 
-    models = read_saved(path).models
-    name = next(iter(models)) if pred is None and len(models) == 1 else pred
-    if name not in models:
+    preds = None if pred is None else [pred]
+    tables = load_tables([pilot], label=label, preds=preds, votes=votes, bins=bins)
+    if len(tables) > 1:
         message = (
-            f"say with --pred which model of {path.name} to plan for: it has "
-            f"{', '.join(map(repr, models))}."
+            f"say with --pred which model of {Path(pilot).name} to plan for: it has "
+            f"{', '.join(map(repr, tables))}."
         )
         raise InputError(message)
-    return models[name].soft
+    return Assumptions.from_pilot(tables[tables.models[0]])
 
 
 def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> str:
-    """Say a plan in plain words."""
+    """Return a plan in plain words."""
     from softcal.planning.plans import Plan
 
-    labels = "labelled as in the pilot" if found.votes == 0 else "with one vote each"
+    labels = "labeled as in the pilot" if found.votes == 0 else "with one vote each"
     if found.votes > 1:
         labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in all"
     collect = f"Collect {found.items:,} items {labels}. Cost: {found.cost:,.10g}."
-    level = f"{100 * found.level:.4g} %"
+    level = f"{100 * found.level:.4g}%"
     supposed = f"{smece:.4f} (the pilot's without noise)" if of_pilot else f"{smece:.4f}"
     if isinstance(found, Plan):
         return (
-            f"{collect}\nSMECE, supposed to be {supposed}, will be known to about\n"
-            f"±{found.half_width:.4f} (half the mean width of its {level} interval)."
+            f"{collect}\nAssuming SMECE = {supposed}, expect a {level}\n"
+            f"interval of about ±{found.half_width:.4f}."
         )
     worse = smece + found.difference
     return (
-        f"{collect}\nA SMECE of {worse:.4f} will be told from one of {supposed}\n"
-        f"in {found.power:.0%} of such samples (the {level} interval of the difference excludes 0)."
+        f"{collect}\nAssuming SMECE = {supposed} and {worse:.4f},\n"
+        f"the {level} interval of the difference excludes 0 in {found.power:.0%} of such samples."
     )

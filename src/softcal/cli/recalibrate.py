@@ -86,9 +86,9 @@ def recalibrate(
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
     from softcal._io import write_json
     from softcal.sources.columns import Roles
-    from softcal.sources.files import refuse_overwriting
+    from softcal.sources.files import refuse_same_file
 
-    refuse_overwriting(output, data)
+    refuse_same_file(output, [data])
     how = _How(bins=bins, folds=folds, level=level)
     chosen = Chosen(label_columns, vote_columns, None if pred_columns is None else [pred_columns])
     if chosen.is_asked_for:
@@ -99,7 +99,7 @@ def recalibrate(
             given(label, "Missing option '--label'."),
             given(pred, "Missing option '--pred'."),
         )
-        fitted = _of_one(data, Roles(label, (pred,), weight, votes, group), method, how)
+        fitted = _of_one(data, Roles(label, (pred,), weight, votes, group=group), method, how)
     # The columns, so that `apply` can tell when the classes come in another order.
     write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
     if format_ is Format.JSON:
@@ -119,15 +119,15 @@ class _How(TypedDict):
 def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     """Fit a map of one probability per row."""
     from softcal.calibrators.preview import BINARY_METHODS, fit_map, preview_of
-    from softcal.sources.collect import checked_columns
-    from softcal.sources.columns import SLICES
+    from softcal.sources.collect import read_rows
+    from softcal.sources.columns import Named
 
     roles.refuse_impossible()
-    columns = checked_columns(data, roles)
+    columns = read_rows(data, roles)
     (pred,) = roles.y_prob
     rows = roles.rows(columns, pred)
     methods = BINARY_METHODS if method is Method.AUTO else (method.value,)
-    found = preview_of(rows, groups=columns.get(SLICES), methods=methods, **how)
+    found = preview_of(rows, groups=columns.get(Named(str(roles.group))), methods=methods, **how)
     map_ = fit_map(
         found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names
     )
@@ -180,7 +180,7 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     console = terminal.console()
     level = found.before.smece.level
     smece = "top-label\nSMECE" if several else "SMECE"
-    table = terminal.table("method", "Brier", "log loss", smece, f"{100 * level:g} % interval")
+    table = terminal.table("method", "Brier", "log loss", smece, f"{100 * level:g}% interval")
     for trial in (found.before, *found.after):
         table.add_row(
             "as they are" if trial is found.before else trial.method,
@@ -194,8 +194,7 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     console.print(_HOW_TO_READ, style="dim")
     if not found.helps:
         console.print(
-            "None of it has a lower Brier score than the predictions as they are. Better leave "
-            "the predictions as they are."
+            "No method improved the held-out Brier score; keep the original predictions."
         )
     saved = f"Saved {found.best}, fitted on all rows: {output}"
     console.print(printable(saved), markup=False)
@@ -210,5 +209,5 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
 
 _HOW_TO_READ = (
     "Each row was mapped by a calibrator fitted on the other folds. Chosen by the Brier score, "
-    "which is proper and stays finite where a method says exactly 0 or 1."
+    "which is proper and stays finite where a method predicts exactly 0 or 1."
 )

@@ -25,6 +25,7 @@ from softcal.cli.options import (
     one_file,
     source_name,
 )
+from softcal.cli.tables import refuse_overwriting
 
 if TYPE_CHECKING:
     from softcal.report.page import About
@@ -52,7 +53,6 @@ def report(
     from softcal.report.parts import parts_of_columns
     from softcal.sources.collect import checked_batches
     from softcal.sources.columns import Roles
-    from softcal.sources.files import refuse_overwriting
 
     refuse_overwriting(output, data)
     chosen = Chosen(label_columns, vote_columns, pred_columns)

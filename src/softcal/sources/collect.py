@@ -14,6 +14,7 @@ from softcal._validation.rules import Rule, Spread
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.sources.columns import Named, Piece, Rules, rows_of
+from softcal.sources.files import all_pieces, batches, files_of, joined
 from softcal.table.build import Builder, Coded, entries
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from softcal._validation.arrays import Column
     from softcal._validation.inputs import Rows
     from softcal.sources.columns import Batch, Roles
+    from softcal.sources.files import Paths
     from softcal.table.build import Entries
     from softcal.table.tableset import TableSet
 
@@ -76,11 +78,39 @@ def collect(
     return finished(builder, rows.total(), roles, date)
 
 
+def read_rows(source: Paths, roles: Roles) -> Batch:
+    """Return all rows of files at once, validated, for work that tables are not enough for.
+
+    A refusal counts the values of all files that break a rule, and names the file and row of the
+    first.
+    """
+    found = list(batches(source, roles.wanted.numbers, named=roles.wanted.named))
+    if not found:
+        _refuse_no_rows()
+    columns = joined(found)
+    for column, rules in roles.rules:
+        values = _to_check(columns, column)
+        if any(rule.broken(values).any() for rule in rules):
+            census = Census(roles.rules)
+            rows: Counter[str] = Counter()  # of each file
+            for piece in all_pieces(files_of(source), roles.wanted):
+                census.add(piece, rows[piece.place])
+                rows[piece.place] += sum(map(rows_of, piece.batches()))
+            census.refuse(rows.total())
+    if roles.sample_weight is not None and not columns[roles.sample_weight].any():
+        refuse_zeros(roles.sample_weight, rows_of(columns))
+    return columns
+
+
+def _refuse_no_rows() -> NoReturn:
+    message = "the source has no rows: there is nothing to measure."
+    raise InputError(message)
+
+
 def finished(builder: Builder, rows: int, roles: Roles, date: str | None) -> TableSet:
     """Return the set of all rows, refusing a source that leaves nothing to measure."""
     if not rows:
-        message = "the source has no rows: there is nothing to measure."
-        raise InputError(message)
+        _refuse_no_rows()
     votes = None if roles.n_votes is None else str(roles.n_votes)
     found = builder.finish(roles.y_true, weight=roles.sample_weight, votes=votes, date=date)
     if not found.n:
@@ -185,10 +215,9 @@ class Census:
         rows = rows_before
         for batch in piece.batches():
             for column, rules in self._rules:
-                values, name = batch[column], column
-                if isinstance(column, Named):
-                    values, name = np.where(missing_values(values), np.nan, 0.0), column.column
-                self._add_column(str(name), as_float64(values), rules, (rows, piece.place))
+                name = column.column if isinstance(column, Named) else column
+                values = _to_check(batch, column)
+                self._add_column(name, values, rules, (rows, piece.place))
             rows += rows_of(batch)
 
     def _add_column(
@@ -213,6 +242,14 @@ class Census:
                 if count:
                     raise InputError(rule.message(name, count, rows, first, self._spread[name]))
         refuse_changed()
+
+
+def _to_check(batch: Batch, column: str | Named) -> Column:
+    """Return the values of a column as rules look at them; names are only missing or not."""
+    values = batch[column]
+    if isinstance(column, Named):
+        values = np.where(missing_values(values), np.nan, 0.0)
+    return as_float64(values)
 
 
 def _first(value: float, row: int, place: str) -> str:

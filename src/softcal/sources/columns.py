@@ -153,7 +153,7 @@ class Roles(NamedTuple):
             found.append((self.sample_weight, WEIGHT))
         if isinstance(self.n_votes, str):
             found.append((self.n_votes, VOTES))
-        return found if self.group is None else [(Named(self.group), (MISSING,)), *found]
+        return found if self.group is None else [*found, (Named(self.group), (MISSING,))]
 
     def rows(self, columns: Mapping[Any, Any], pred: str) -> Rows:
         """Return the columns of one prediction, by the names they have in the source."""

@@ -570,6 +570,9 @@ def _files_of_one(path: Path) -> list[Path]:
         found = [Path(name) for name in sorted(names)]
         return [below for one in found for below in _files_of_one(one)] or _refuse_none(path)
     if not kind(path):
+        if not path.exists():
+            message = f"no such file: {path}"
+            raise InputError(message)
         message = (
             f"cannot tell the format of {path.name!r}: the name must end in one of {SUFFIXES}."
         )
@@ -653,9 +656,9 @@ def joined(batches: list[Batch]) -> Batch:
     return columns
 
 
-def refuse_overwriting(output: Path, source: Paths) -> None:
+def refuse_same_file(output: Path, data: Iterable[Path]) -> None:
     """Refuse to write over the data that is being read."""
-    for path in files_of(source):
+    for path in data:
         if path.exists() and output.exists() and path.samefile(output):
             message = f"{output} is the data itself: give another name for what is written."
             raise InputError(message)

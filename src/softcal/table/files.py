@@ -53,6 +53,7 @@ _SIGNED = {
     *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
 }
 _KEY = b"softcal"
+_PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # a byte that no header of a CSV file has
 _NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
 
 
@@ -115,9 +116,9 @@ def is_saved(path: Path) -> bool:
     """Whether a file is a saved set, by its content."""
     if not path.is_file():
         return False
-    with path.open("rb") as file:
+    with _io.readable(path), path.open("rb") as file:
         start = file.read(4096)
-    if start[:4] != b"PAR1":
+    if not _PARQUET.match(start):
         return _NAMED.match(start) is not None
     with naming_the_extra(), _io.readable(path):
         import pyarrow.parquet as pq

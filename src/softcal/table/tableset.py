@@ -257,7 +257,8 @@ class TableSet(Mapping[str, Reliability]):
             If the set was made without pairs.
         """
         target = self.targets[0] if target is None else target
-        tables = self[a, target], self[b, target]
+        for model in (a, b):
+            self[model, target]  # refuses one it does not have
         if a == b:
             message = f"a model cannot be compared with itself: both are {a!r}."
             raise InputError(message)
@@ -269,12 +270,10 @@ class TableSet(Mapping[str, Reliability]):
             raise InputError(message)
         refuse_many_bins(len(self.bins))
         first, second = sorted((self.models.index(a), self.models.index(b)))
-        joint = self._joint(first, second, self.targets.index(target), tables)
+        joint = self._joint(first, second, self.targets.index(target))
         return joint if self.models.index(a) == first else joint.swapped()
 
-    def _joint(
-        self, first: int, second: int, target: int, tables: tuple[Reliability, Reliability]
-    ) -> JointTable:
+    def _joint(self, first: int, second: int, target: int) -> JointTable:
         assert self.pairs is not None  # noqa: S101 - `pair` has looked
 
         def chosen(entries: Sparse) -> Sparse:
@@ -289,7 +288,7 @@ class TableSet(Mapping[str, Reliability]):
         flat = place[cross.keys[4]] * size + place[cross.keys[5]]
         square = _counted(flat, cross.values[0], size * size).reshape(size, size)
         total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
-        a, b = (tables[0], tables[1]) if first < second else (tables[1], tables[0])
+        a, b = (self[self.models[k], self.targets[target]] for k in (first, second))
         return JointTable(
             a, b, square, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
@@ -350,11 +349,13 @@ class TableSet(Mapping[str, Reliability]):
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both, which must have the same columns and grid.
 
-        Segments that only one of them has are kept. Where there are groups, no group may have rows
+        The models may come in another order. Segments that only one of them has are kept. Where there are groups, no group may have rows
         in both. A date is kept where both have the same.
         """
         if not isinstance(other, TableSet):
             return NotImplemented
+        if set(self.models) == set(other.models):
+            other = other.select(self.models)
         self._refuse_other(other)
         cells = {cell: k for k, cell in enumerate(self.cells)}
         numbers = [cells.setdefault(cell, len(cells)) for cell in other.cells]
@@ -497,7 +498,7 @@ class Segments(Mapping["str | None", TableSet]):
         if text not in self._values:
             message = (
                 f"no rows have {self._column} = {value!r:.60}. The values are: "
-                f"{_display.ends([repr(each) for each in self._values])}."
+                f"{', '.join(map(repr, self._values)):.200}."
             )
             raise _NoSuchTableError(message)
         whole, k = self._tables, self._values[text]

@@ -1,0 +1,71 @@
+"""`softcal scan`: turn rows into tables, which every other command takes in their place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date as calendar_date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from softcal import terminal
+from softcal._display import printable
+from softcal.cli.options import (
+    By,
+    DataFiles,
+    Group,
+    MaybeLabel,
+    MaybePreds,
+    NumberOfBins,
+    Votes,
+    Weight,
+    source_name,
+)
+from softcal.cli.tables import load_tables, refuse_overwriting, saved_files
+from softcal.exceptions import InputError
+
+
+def scan(
+    data: DataFiles,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The file to write.", metavar="FILE")
+    ],
+    label: MaybeLabel = None,
+    pred: MaybePreds = None,
+    by: By = None,
+    group: Group = None,
+    weight: Weight = None,
+    votes: Votes = None,
+    bins: NumberOfBins = 10,
+    date: Annotated[
+        str | None, typer.Option(help="The day of the rows, as 2026-05-31.", metavar="DATE")
+    ] = None,
+) -> None:
+    """Read rows once and save their tables, for every other command."""
+    refuse_overwriting(output, data)
+    if saved := saved_files(data):
+        message = f"{saved[0]} holds tables already: add tables up with `softcal merge`."
+        raise InputError(message)
+    if date is not None:
+        _refuse_no_date(date)
+    tables = load_tables(
+        data, label=label, preds=pred, weight=weight, votes=votes, by=by or (), group=group,
+        bins=bins, pairs=True,
+    )  # fmt: skip
+    if date is not None:
+        tables = replace(tables, date=date)
+    tables.save(output)
+    models = "1 model" if len(tables) == 1 else f"{len(tables)} models"
+    by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
+    text = f"{source_name(data)}: {tables.n:,} rows, {models}{by_columns}. Saved: {output}"
+    terminal.console().print(Text(printable(text)), soft_wrap=True)
+
+
+def _refuse_no_date(date: str) -> None:
+    try:
+        calendar_date.fromisoformat(date)
+    except ValueError as error:
+        message = f"--date must be a day such as 2026-05-31: got {date!r:.40}."
+        raise InputError(message) from error
