@@ -136,12 +136,30 @@ DataFiles = Annotated[
         help="Files, folders or patterns: .parquet, .csv, .tsv, .jsonl, .arrow.", metavar="DATA"
     ),
 ]
+RowsOrTables = Annotated[
+    list[str],
+    typer.Argument(
+        help="Rows: files, folders or patterns of .parquet, .csv, .tsv, .jsonl, .arrow. "
+        "Or tables that `softcal scan` saved.",
+        metavar="DATA",
+    ),
+]
 DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.", metavar="DATA")]
 MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
 MaybePreds = Annotated[
     list[str] | None, column_option("Column of predictions in [0, 1]; once per model.")
 ]
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
+MaybeBins = Annotated[
+    int | None,
+    typer.Option(
+        help="Number of equal-width bins; 10, or as saved tables have.", metavar="N"
+    ),
+]
+By = Annotated[
+    list[str] | None,
+    column_option("Column: also show each value separately; may be repeated."),
+]
 Weight = Annotated[str | None, column_option("Column of row weights.")]
 Votes = Annotated[
     str | None,

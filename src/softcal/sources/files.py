@@ -653,9 +653,9 @@ def joined(batches: list[Batch]) -> Batch:
     return columns
 
 
-def refuse_overwriting(output: Path, source: Paths) -> None:
+def refuse_same_file(output: Path, data: Iterable[Path]) -> None:
     """Refuse to write over the data that is being read."""
-    for path in files_of(source):
+    for path in data:
         if path.exists() and output.exists() and path.samefile(output):
             message = f"{output} is the data itself: give another name for what is written."
             raise InputError(message)
