@@ -18,7 +18,6 @@ CALLS = {
     "sc.reliability([0.5], [0.4]).plot()": "matplotlib",
     "sc.ReliabilityDisplay.from_predictions([0.5], [0.4])": "matplotlib",
     "sc.write_report('r.html', [0.5], {'m': [0.4]})": "altair",
-    "sc.write_top_label_report('r.html', [[1.0, 0.0]], {'m': [[0.4, 0.6]]})": "altair",
     "import softcal.torchmetric": "torch",
     "from softcal import SoftLabelClassifier": "sklearn",
 }

@@ -102,7 +102,6 @@ def test_the_public_names() -> None:
         "top_label_smece",
         "vote_noise_floor",
         "write_report",
-        "write_top_label_report",
     ]
     for name in sc.__all__:
         assert hasattr(sc, name)

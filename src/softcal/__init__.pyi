@@ -255,9 +255,6 @@ from .plot import (
 from .report import (
     write_report as write_report,
 )
-from .report import (
-    write_top_label_report as write_top_label_report,
-)
 from .sources.scanning import (
     scan as scan,
 )

@@ -1,150 +1,231 @@
-"""One self-contained HTML file that says what is wrong with a model and what to do."""
+"""Write calibration reports as self-contained HTML files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from softcal._optional import naming_the_extra
+from softcal._validation import inputs
+from softcal._validation.arrays import to_array
+from softcal._validation.inputs import Names
+from softcal._validation.multiclass import class_rows
 from softcal._validation.votes import Votes
-from softcal.exceptions import InputTypeError
-from softcal.report.parts import part_of_classes, parts_of_columns
-from softcal.sources.columns import SLICES, Roles
+from softcal.bins import Bins
+from softcal.exceptions import InputError, InputTypeError
+from softcal.metrics.multiclass import top_label_rows
+from softcal.sources.collect import text_of
+from softcal.table.build import Builder, Coded, valid_entries
+from softcal.table.kernel import SUM_NAMES
+from softcal.table.tableset import LABEL, TOP, Sparse, TableSet
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import numpy.typing as npt
+
+    from softcal._validation.inputs import Rows
+    from softcal.bins import BinsLike
+    from softcal.report.sample import Sample
+    from softcal.table.build import Entries
 
 
 @naming_the_extra()
 def write_report(
     path: str | os.PathLike[str],
-    y_true: npt.ArrayLike,
-    y_prob: Mapping[str, npt.ArrayLike],
+    y_true: npt.ArrayLike | Votes | TableSet,
+    y_prob: Mapping[str, npt.ArrayLike] | None = None,
     *,
-    by: npt.ArrayLike | None = None,
-    bins: int = 10,
+    by: npt.ArrayLike | Mapping[str, npt.ArrayLike] | Sequence[str] | None = None,
+    groups: npt.ArrayLike | None = None,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     level: float = 0.95,
     title: str = "Calibration report",
-    label: str = "the label",
+    label: str | None = None,
 ) -> None:
     """Write a report on one or more models as one HTML file, which opens in any browser.
 
-    It holds a verdict in plain words per model, the reliability diagram with a choice of bins,
-    where the error is, the models compared, and, with `by`, each slice of the data. It needs the
-    extra `report`, and no network.
+    The report has a verdict in plain words for each model, the reliability diagram with a choice
+    of bins, where the error is, the models compared, and, with `by`, each segment of the rows. It
+    needs the extra `report`, and no network.
 
     Parameters
     ----------
     path : path
-        The file to write; one that is there is replaced.
-    y_true, sample_weight, n_votes
-        As in `reliability`.
+        The file to write; an existing file is replaced.
+    y_true : TableSet, or array-like of shape (n,) or (n, classes), or Votes
+        Tables from `scan` or `load`, or labels as in `reliability`. With labels of many classes the
+        report is about the class each model predicts, as in `top_label_smece`.
     y_prob : mapping from str to array-like
-        The predictions of each model, by its name.
-    by : array-like of shape (n,), optional
-        A value for each row: the rows of each value are reported by themselves, too.
-    bins : int
-        The number of equal-width bins the words are about; the reader can choose others.
+        The predictions of each model, by its name. Not with a TableSet, which has them.
+    by : array-like of shape (n,), or mapping from str to such, optional
+        A value per row: the rows of each value are reported separately, too. Of a TableSet: the
+        names of the columns to show, by default all.
+    groups, sample_weight, n_votes
+        As in `reliability`. Not with a TableSet.
+    bins : int, Bins or edges, optional
+        The bins the words are about; by default 10, or those of the TableSet. The reader can choose
+        others.
+    level : float
+        The level of the intervals.
     title, label : str
         The heading, and what the labels are called.
 
     Examples
     --------
     >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> write_report(folder / "report.html", [0.2, 0.9, 0.4], {"model": [0.3, 0.8, 0.4]})
-    >>> (folder / "report.html").read_text(encoding="utf-8")[:15]
-    '<!DOCTYPE html>'
-    """
-    from softcal.report.page import About, write_page
-
-    _refuse_nameless(y_prob)
-    columns: dict[str, npt.ArrayLike] = {label: y_true, **y_prob}
-
-    def named(name: str, values: npt.ArrayLike | None) -> str | None:
-        """Keep a column under a name no model has."""
-        if values is None:
-            return None
-        while name in columns:
-            name += "_"
-        columns[name] = values
-        return name
-
-    weight, votes = named("sample_weight", sample_weight), named("n_votes", n_votes)
-    roles = Roles(label, tuple(y_prob), weight, votes)
-    if by is not None:
-        columns[SLICES] = by
-    about = About(
-        title,
-        "arrays in Python",
-        label,
-        by=None if by is None else "by",
-        weight=weight,
-        votes=votes,
-    )
-    write_page(Path(path), parts_of_columns([columns], roles), about, bins=bins, level=level)
-
-
-@naming_the_extra()
-def write_top_label_report(
-    path: str | os.PathLike[str],
-    y_true: npt.ArrayLike,
-    y_prob: Mapping[str, npt.ArrayLike],
-    *,
-    by: npt.ArrayLike | None = None,
-    bins: int = 10,
-    sample_weight: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    title: str = "Calibration report",
-    label: str = "the label's share of that class",
-) -> None:
-    """Write a report on models of many classes: on the class each predicts.
-
-    The probability of the predicted class is compared with the label's share of that class, as in
-    `top_label_smece`. Otherwise the report is that of `write_report`, less repair.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n, classes), or Votes
-        As in `top_label_reliability`.
-    y_prob : mapping from str to array-like of shape (n, classes)
-        The predictions of each model, by its name.
-    path, by, bins, sample_weight, level, title, label
-        As in `write_report`.
-
-    Examples
-    --------
-    >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "report.html"
-    >>> write_top_label_report(path, [[0.9, 0.1], [0.5, 0.5]], {"m": [[0.8, 0.2], [0.3, 0.7]]})
-    >>> path.exists()
-    True
+    >>> write_report(path, [0.2, 0.9, 0.4], {"model": [0.3, 0.8, 0.4]})
+    >>> path.read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+
+    Of tables, which need no rows:
+
+    >>> from importlib.resources import files
+    >>> from softcal import scan
+    >>> items = files("softcal") / "data" / "lidc_malignancy" / "items.csv"
+    >>> tables = scan(items, y_true="soft_malignant", y_prob="prob_rf_all", by="fold")
+    >>> write_report(path, tables)
     """
-    from softcal.report.page import TOP_LABEL, About, write_page
+    from softcal.report.page import About, commands_of, refuse_impossible, write_page
+    from softcal.report.sample import Sample
 
-    _refuse_nameless(y_prob)
-    about = About(
-        title,
-        "arrays in Python",
-        label,
-        kind=TOP_LABEL,
-        by=None if by is None else "by",
-        weight=None if sample_weight is None else "sample_weight",
-        votes="counted in the labels" if isinstance(y_true, Votes) else None,
-        recalibrate=(
-            "softcal recalibrate DATA --label-columns … --pred-columns … -o calibrator.json",
-        ),
-    )
-    part = part_of_classes(y_true, y_prob, sample_weight, by)
-    write_page(Path(path), [part], about, bins=bins, level=level)
-
-
-def _refuse_nameless(y_prob: object) -> None:
+    path = Path(path)
+    if isinstance(y_true, TableSet):
+        rows = {"y_prob": y_prob, "groups": groups, "sample_weight": sample_weight,
+                "n_votes": n_votes}  # fmt: skip
+        _refuse_beside_tables(rows)
+        tables = y_true if bins is None else y_true.coarsen(bins)
+        about = About(title, "tables", label or tables.label, commands_of(tables, "DATA"))
+        shown: Any = (by,) if isinstance(by, str) else by
+        write_page(path, tables, about, by=shown, level=level)
+        return
     if not isinstance(y_prob, Mapping):
         message = f"y_prob must map names to columns: got {type(y_prob).__name__}."
         raise InputTypeError(message)
+    refuse_impossible(path, len(y_prob))
+    sample = Sample()
+    tables = tables_of_arrays(
+        y_true, y_prob, by=by, groups=groups, bins=10 if bins is None else bins,
+        sample_weight=sample_weight, n_votes=n_votes, sample=sample,
+    )  # fmt: skip
+    about = About(title, "arrays in Python", label or tables.label)
+    write_page(path, tables, about, level=level, sample=sample)
+
+
+def _refuse_beside_tables(rows: Mapping[str, Any]) -> None:
+    for name, values in rows.items():
+        if values is not None:
+            message = (
+                f"{name} goes with arrays, and y_true is a TableSet, which has its own: leave "
+                f"{name} out."
+            )
+            raise InputError(message)
+
+
+def tables_of_arrays(
+    y_true: npt.ArrayLike | Votes,
+    y_prob: Mapping[str, npt.ArrayLike],
+    *,
+    by: Any = None,
+    groups: npt.ArrayLike | None = None,
+    bins: BinsLike = 10,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    sample: Sample | None = None,
+) -> TableSet:
+    """Add up arrays into a set of tables; the sample takes the rows of single probabilities."""
+    columns = _columns(by)
+    given = {"y_true": y_true, **y_prob, **columns, "groups": groups}
+    inputs.refuse_misaligned((inputs.index_of(values), name) for name, values in given.items())
+    classes = _has_classes(y_true, y_prob)
+    rows: dict[str, Rows] = {}
+    majority: dict[str, Rows] = {}
+    for name, values in y_prob.items():
+        if classes:
+            data = class_rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
+            rows[name] = top_label_rows(data)
+            agree = data.y_true.argmax(axis=1) == data.y_prob.argmax(axis=1)
+            majority[name] = rows[name]._replace(y_true=agree.astype(np.float64))
+        else:
+            rows[name] = inputs.rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
+    first = next(iter(rows.values()))
+    if not first.y_prob.size:
+        message = "there are no rows to report on."
+        raise InputError(message)
+    cells = _cells(columns, first.y_prob.size) if columns else None
+    coded = None
+    if groups is not None:
+        number = inputs.group_numbers(groups, first).astype(np.int64)
+        coded = Coded(number, range(int(number.max()) + 1))
+    binned = Bins.of(bins)
+    grid = Bins.grid(binned)
+    found = valid_entries(_numbered(rows), grid, cells, coded, pairs=len(rows) > 1)
+    if majority:
+        found = _with_majority(found, valid_entries(_numbered(majority), grid, cells))
+    elif sample is not None:
+        sample.add(0, rows, coded)
+    builder = Builder(
+        list(rows), list(columns), bins=binned, grid=grid, pairs=len(rows) > 1,
+        group=None if coded is None else "groups",
+    )  # fmt: skip
+    builder.add(found)
+    votes = "counted in the labels" if isinstance(y_true, Votes) else "n_votes"
+    return builder.finish(
+        "the label's share of that class" if classes else "the label",
+        (TOP if classes else LABEL,),
+        weight=None if sample_weight is None else "sample_weight",
+        votes=None if first.n_votes is None else votes,
+    )
+
+
+def _numbered(rows: Mapping[str, Rows]) -> dict[tuple[int, int], Rows]:
+    return {(k, 0): each for k, each in enumerate(rows.values())}
+
+
+def _with_majority(found: Entries, majority: Entries) -> Entries:
+    """Let the hardened label of a predicted class be whether it is the majority class."""
+    values = found.tables.values.copy()
+    for name in ("residual", "residual_sq", "residual_var"):
+        hardened = SUM_NAMES.index(f"hard_{name}")
+        values[hardened] = majority.tables.values[SUM_NAMES.index(name)]
+    return found._replace(tables=Sparse(found.tables.keys, values))
+
+
+def _has_classes(y_true: Any, y_prob: Mapping[str, Any]) -> bool:
+    """Whether labels, or predictions for votes of two classes, have a column per class."""
+    if not isinstance(y_true, Votes):
+        return to_array(y_true, "y_true").ndim == 2
+    return y_true.n_classes > 2 or any(to_array(p, name).ndim == 2 for name, p in y_prob.items())
+
+
+def _columns(by: Any) -> dict[str, Any]:
+    """Name the columns of segments; one alone is named as pandas names it, else "by"."""
+    if isinstance(by, Mapping):
+        return {str(name): values for name, values in by.items()}
+    name = getattr(by, "name", None)
+    return {} if by is None else {name if name and isinstance(name, str) else "by": by}
+
+
+def _cells(columns: Mapping[str, Any], rows: int) -> Coded:
+    """Number the combinations of values that rows have."""
+    texts = []
+    for name, values in columns.items():
+        shape = to_array(values, name).shape
+        if len(shape) != 1:
+            message = f"{name} must be one column: it has shape {shape}."
+            raise InputError(message)
+        if shape[0] != rows:
+            message = f"{name} must have one value for each of the {rows} rows: it has {shape[0]}."
+            raise InputError(message)
+        plain = values.to_pylist() if hasattr(values, "to_pylist") else values
+        texts.append([text_of(value) for value in plain])
+    cells: dict[tuple[str | None, ...], int] = {}
+    numbers = [cells.setdefault(cell, len(cells)) for cell in zip(*texts, strict=True)]
+    return Coded(np.array(numbers, dtype=np.int64), list(cells))

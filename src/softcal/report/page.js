@@ -1,4 +1,4 @@
-// The page at work: what is chosen, the numbers that follow from it, the pictures.
+// The page at work: picks the numbers of what is chosen, which Python computed, and draws them.
 "use strict";
 
 const report = JSON.parse(document.getElementById("report-data").textContent);
@@ -30,23 +30,27 @@ function chosen() {
   };
 }
 
-function binRows(model, bins, nModels, position) {
-  const total = bins.reduce((all, bin) => all + bin.weight, 0);
-  return bins.filter((bin) => bin.count > 0).map((bin) => {
-    const gap = bin.residual / bin.weight;
-    const half = softcal.halfWidth(bin, report.student);
-    const [low, high] = [Math.max(gap - half, -1), Math.min(gap + half, 1)];
-    const y = bin.label / bin.weight;
-    const x = Math.min(Math.max((bin.label + bin.residual) / bin.weight, bin.left), bin.right);
-    const width = (bin.right - bin.left) * 0.9;
-    const start = bin.left + (bin.right - bin.left) * 0.05 + (width * position) / nModels;
+// The numbers of a model for one number of bins, as page.py wrote them.
+function numbers(model, labels, bins) {
+  const choice = report.choices.indexOf(bins);
+  const [smece, low, high, ...errors] = model[labels][choice];
+  return { smece, low, high, columns: [...model.bins[choice], ...errors] };
+}
+
+function binRows(model, { labels, bins }, nModels, position) {
+  const edge = (k) => (report.edges ? report.edges[k] : k / bins);
+  const [places, ...columns] = numbers(model, labels, bins).columns;
+  return places.map((place, i) => {
+    const [rows, share, x, y, gap, gapLow, gapHigh] = columns.map((column) => column[i]);
+    const [left, right] = [edge(place), edge(place + 1)];
+    const width = (right - left) * 0.9;
+    const start = left + (right - left) * 0.05 + (width * position) / nModels;
     return {
-      model: model.name, left: bin.left, right: bin.right, rows: bin.count, x, y, gap,
-      low: Math.max(x - high, 0), high: Math.min(x - low, 1), share: bin.weight / total,
-      range: `${Number(digits(bin.left))} to ${Number(digits(bin.right))}`,
-      interval: `${signedLimit(low)} to ${signedLimit(high)}`,
-      gapLow: low, gapHigh: high,
-      part: bin.residual / total, start, stop: start + width / nModels,
+      model: model.name, left, right, rows, x, y, gap, gapLow, gapHigh, share,
+      low: Math.max(x - gapHigh, 0), high: Math.min(x - gapLow, 1),
+      range: `${Number(digits(left))} to ${Number(digits(right))}`,
+      interval: `${signedLimit(gapLow)} to ${signedLimit(gapHigh)}`,
+      part: gap * share, start, stop: start + width / nModels,
     };
   });
 }
@@ -63,21 +67,20 @@ function recompute() {
   byId("bins").setAttribute("aria-valuetext", `${choice.bins} bins`);
   let rows = [], above = false;
   report.models.forEach((model, i) => {
-    const bins = softcal.coarsen(model[choice.labels], choice.bins);
-    const found = softcal.interval(bins, report.level);
+    const found = numbers(model, choice.labels, choice.bins);
     byId(`smece-${i}`).textContent = digits(found.smece);
     byId(`interval-${i}`).textContent = range(found.low, found.high);
     above = above || found.smece > found.high + 1e-9;
     const position = choice.shown.indexOf(model.name);
-    if (position >= 0) rows = rows.concat(binRows(model, bins, choice.shown.length, position));
+    if (position >= 0) rows = rows.concat(binRows(model, choice, choice.shown.length, position));
   });
   const sweep = report.models.filter((m) => choice.shown.includes(m.name)).flatMap((model) =>
     report.choices.map((bins) => {
-      const found = softcal.interval(softcal.coarsen(model[choice.labels], bins), report.level);
-      const interval = range(found.low, found.high, 4);
-      return { model: model.name, bins, interval, ...found };
+      const { smece, low, high } = numbers(model, choice.labels, bins);
+      return { model: model.name, bins, interval: range(low, high, 4), smece, low, high };
     }));
   byId("above").hidden = !above;
+  if (byId("no-groups")) byId("no-groups").hidden = choice.labels !== "hard";
   fillTable(rows);
   describe(rows, choice);
   return { bins: rows, sweep, chosen: [{ bins: choice.bins }] };
@@ -158,7 +161,7 @@ function binsAsCsv() {
   const lines = [["model", "low", "high", "count", "mean_prob", `mean_${hardened}label`,
     `${hardened}gap`, `${hardened}gap_low`, `${hardened}gap_high`]];
   report.models.filter((model) => choice.shown.includes(model.name)).forEach((model) => {
-    for (const row of binRows(model, softcal.coarsen(model[choice.labels], choice.bins), 1, 0)) {
+    for (const row of binRows(model, choice, 1, 0)) {
       lines.push([row.model, row.left, row.right, row.rows, row.x, row.y, row.gap, row.gapLow,
         row.gapHigh]);
     }
@@ -166,13 +169,15 @@ function binsAsCsv() {
   return asCsv(lines);
 }
 
-function slicesAsCsv() {
-  const lines = [["model", "slice", "rows", "smece", "debiased", "low", "high", "mean_gap",
+function segmentsAsCsv() {
+  const lines = [["model", "by", "segment", "rows", "smece", "debiased", "low", "high", "mean_gap",
     "against_all_rows"]];
-  for (const part of report.slices) {
-    for (const row of part.rows) {
-      lines.push([part.name, row.value, row.n, row.smece, row.debiased, row.low, row.high,
-        row.bias, row.against]);
+  for (const { by, models } of report.segments) {
+    for (const { name, rows } of models) {
+      for (const row of rows) {
+        lines.push([name, by, row.value, row.n, row.smece, row.debiased, row.low, row.high,
+          row.bias, row.against]);
+      }
     }
   }
   return asCsv(lines);
@@ -209,13 +214,10 @@ async function start() {
   const suffix = () => (chosen().labels === "hard" ? "_hardened" : "");
   byId("save-csv").addEventListener("click", () =>
     download(`reliability${suffix()}.csv`, "text/csv", binsAsCsv()));
-  byId("save-json").addEventListener("click", () => {
-    const { labels } = chosen();
-    const tables = Object.fromEntries(report.models.map((model) => [model.name, model[labels]]));
-    download(`reliability${suffix()}.json`, "application/json", JSON.stringify(tables, null, 1));
-  });
-  byId("save-slices")?.addEventListener("click", () =>
-    download("slices.csv", "text/csv", slicesAsCsv()));
+  byId("save-json").addEventListener("click", () =>
+    download("tables.softcal", "application/json", JSON.stringify(report.tables)));
+  byId("save-segments")?.addEventListener("click", () =>
+    download("segments.csv", "text/csv", segmentsAsCsv()));
   // Paper cannot be clicked: what is folded on the screen is open on it.
   const folded = () => document.querySelectorAll("details:not([open])");
   let opened = [];

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from softcal._display import printable
 from softcal._io import written_whole
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_tables, holm
-from softcal.inference.intervals import ABOVE_ITS_INTERVAL, smece_interval
+from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
-from softcal.report.gather import fine_grid, gather
-from softcal.report.repairs import repair_panel
-from softcal.report.sample import Sample
+from softcal.report.sample import recalibration_panel
 from softcal.report.verdict import (
     chance,
     criterion,
@@ -30,21 +30,25 @@ from softcal.report.verdict import (
     signed_limit,
     verdict,
 )
+from softcal.table.files import set_of, written
+from softcal.table.tableset import MISSING, TOP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from pathlib import Path
 
     from markupsafe import Markup
 
-    from softcal.report.gather import Tables
-    from softcal.report.parts import Part
+    from softcal._validation.inputs import FloatArray
+    from softcal.report.sample import Sample
     from softcal.report.verdict import Verdict
     from softcal.table.reliability import Reliability
+    from softcal.table.tableset import TableSet
 
-TOP_LABEL = "probability of the predicted class"
+MAX_MODELS = 8
+MAX_SEGMENTS = 200
 _MOST_BINS = 200  # the page lets its reader choose
-_SLICES_SHOWN = 20  # before the reader unfolds the rest
+_SEGMENTS_SHOWN = 20  # before the reader unfolds the rest
 _BINS_SHOWN = 5  # of those that stand out, likewise
 _SCRIPT_NEEDS = "window.vegaEmbed = vegaEmbed;"
 _MARKS = {
@@ -59,77 +63,116 @@ _MARKS = {
 }
 
 
-class _Model(NamedTuple):
-    """One model as the page shows it."""
-
-    name: str
-    colour: str
-    mark: str
-    verdict: Verdict
-    hardened: float
-    chance: str
-
-
 class About(NamedTuple):
-    """What the page says of itself."""
+    """What the page says of its source."""
 
     title: str
     source: str
     label: str
-    kind: str = "predictions"
-    by: str | None = None
-    weight: str | None = None
-    votes: str | None = None
+    commands: tuple[str, ...] = ()  # that recalibrate; none: one with names left out
     classes: tuple[str, ...] = ()
-    recalibrate: tuple[str, ...] = (
-        "softcal recalibrate DATA --label … --pred … -o calibrator.json",
+
+
+class _Model(NamedTuple):
+    """One model as the page shows it: its tables on the grid, and what they say."""
+
+    name: str
+    fine: Reliability
+    hardened: Reliability | None  # where labels are not all 0 and 1, and hardened ones are known
+    verdict: Verdict
+    colour: str
+    mark: str
+
+
+def commands_of(tables: TableSet, data: str) -> tuple[str, ...]:
+    """Return the commands that recalibrate each model of the columns a set was made from."""
+    if tables.targets[0] == TOP:
+        return ()
+    options = ["--label", tables.label]
+    if tables.weight is not None:
+        options += ["--weight", tables.weight]
+    if tables.groups is not None:
+        options += ["--group", tables.groups.column]
+    models = tables.models
+    saved = [f"calibrator_{k}.json" for k in range(1, len(models) + 1)]
+    return tuple(
+        f"softcal recalibrate {data} {shlex.join([*options, '--pred', model, '-o', output])}"
+        for model, output in zip(models, saved if len(models) > 1 else ["calibrator.json"], strict=True)
     )
 
 
-def write_page(
-    path: Path, parts: Iterable[Part], about: About, *, bins: int = 10, level: float = 0.95
-) -> dict[str, Verdict]:
-    """Write the report on these rows, and give each model's verdict."""
-    _refuse_what_is_no_page(path)
-    coarse = Bins.of(bins)
-    sample = Sample()
-    tables = gather(parts, Bins.of(fine_grid(len(coarse))), coarse, sample)
-    models = _models(tables, coarse, level, about)
-    page = _page(tables, models, sample, about, coarse, level)
-    with written_whole(path) as beside:
-        beside.write_text(page, encoding="utf-8", errors="backslashreplace")
-    return {model.name: model.verdict for model in models}
-
-
-def _refuse_what_is_no_page(path: Path) -> None:
-    """Refuse a name that says it is something else than HTML, which programs would believe."""
+def refuse_impossible(path: Path, models: int) -> None:
+    """Refuse a name that is not one of an HTML file, and more models than a page can show."""
     if path.suffix.lower() not in ("", ".html", ".htm"):
         message = (
             f"the report is an HTML file, and {path.name} is not the name of one: give a name that "
             "ends in .html. For a PDF, open the report in a browser and print it to a file."
         )
         raise InputError(message)
+    if not 1 <= models <= MAX_MODELS:
+        message = (
+            f"a report shows at most {MAX_MODELS} models, and at least one: got {models}. "
+            "Choose some, or use `softcal score`."
+        )
+        raise InputError(message)
 
 
-def _models(tables: Tables, bins: Bins, level: float, about: About) -> list[_Model]:
+def write_page(
+    path: Path,
+    tables: TableSet,
+    about: About,
+    *,
+    by: Sequence[str] | None = None,
+    level: float = 0.95,
+    sample: Sample | None = None,
+) -> dict[str, Verdict]:
+    """Write the report on a set of tables, and return the verdict of each model.
+
+    `by` names the columns of segments to show, by default all. What recalibration would do is
+    judged on the sample of the rows, and left out without one.
+    """
+    refuse_impossible(path, len(tables.models))
+    columns = tables.by_names if by is None else tuple(by)
+    for column in columns:
+        _refuse_many_segments(tables, column)
+    models = _models(tables, level)
+    segments = _segments(replace(tables, pairs=None), columns, models, level)
+    panel: list[dict[str, Any]] = []
+    # A map of the predicted class's probability alone would not give probabilities of classes.
+    if sample is not None and tables.targets[0] != TOP:
+        panel = recalibration_panel(sample, tables.models, tables.bins, level)
+    said = _said(tables, models, segments, about, level)
+    said |= {"repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None}
+    page = _page(said, _drawn(tables, models, segments, level))
+    with written_whole(path) as beside:
+        beside.write_text(page, encoding="utf-8", errors="backslashreplace")
+    return {model.name: model.verdict for model in models}
+
+
+def _refuse_many_segments(tables: TableSet, column: str) -> None:
+    found = len(tables.by(column))
+    if found > MAX_SEGMENTS:
+        message = (
+            f"a report shows at most {MAX_SEGMENTS} segments per column, and {column} has {found} "
+            "different values. Name columns with fewer values, for instance ranges of this one."
+        )
+        raise InputError(message)
+
+
+def _models(tables: TableSet, level: float) -> list[_Model]:
     out = []
-    for i, (name, fine) in enumerate(tables.soft.items()):
-        hard = tables.hard[name].coarsen(bins)
-        top_label = about.kind == TOP_LABEL
-        found = verdict(fine, tables.hard[name], bins, level, top_label=top_label)
-        shape = SHAPES[i % len(SHAPES)]
-        out.append(
-            _Model(
-                name, COLOURS[i % len(COLOURS)], _MARKS[shape], found, hard.smece,
-                chance(found.pvalue),
-            )
-        )  # fmt: skip
+    on_grid = dict(tables.coarsen(tables.grid))
+    soft = not all(fine.has_hard_labels for fine in on_grid.values())
+    known = not any(np.isnan(fine.sums.hard_residual).any() for fine in on_grid.values())
+    for i, (name, fine) in enumerate(on_grid.items()):
+        hardened = fine.hardened() if soft and known else None
+        found = verdict(fine, hardened, tables.bins, level, top_label=tables.targets[0] == TOP)
+        mark = _MARKS[SHAPES[i % len(SHAPES)]]
+        out.append(_Model(name, fine, hardened, found, COLOURS[i % len(COLOURS)], mark))
     return out
 
 
-def _page(
-    tables: Tables, models: list[_Model], sample: Sample, about: About, bins: Bins, level: float
-) -> str:
+def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
     """Fill the template with words and numbers, tables for the script, and the script itself."""
     import jinja2
     import vl_convert
@@ -143,95 +186,151 @@ def _page(
         "breakable": _breakable, "limit": limit, "signed": signed, "signed_limit": signed_limit,
     }  # fmt: skip
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
-    choices = _choices(len(next(iter(tables.soft.values())).bins), len(bins))
-    script = "".join((own / n).read_text(encoding="utf-8") for n in ("interval.js", "page.js"))
-    said = _said(tables, models, sample, about, bins, level)
-    drawn = _drawn(tables, choices, level)
-    drawn |= {"hardened": said["hardened"], "slices": said["slices"]}
+    specs = charts([model["name"] for model in drawn["models"]])
     return template.render(
         **said,
-        choices=choices,
-        start=choices.index(len(bins)),
-        # Not escaped, for they are ours; but no text from the data may end the script they are in.
-        data=Markup(_in_script(json.dumps(drawn, allow_nan=False))),  # noqa: S704
-        charts=Markup(_in_script(json.dumps(charts(list(tables.soft))))),  # noqa: S704
+        choices=drawn["choices"],
+        start=drawn["choices"].index(said["bins"]),
+        # Not escaped, since they are ours; but no text from the data may end the script.
+        data=Markup(_in_script(drawn)),  # noqa: S704
+        charts=Markup(_in_script(specs)),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
         vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
-        script=Markup(script),  # noqa: S704
+        script=Markup((own / "page.js").read_text(encoding="utf-8")),  # noqa: S704
     )
 
 
 def _said(
-    tables: Tables, models: list[_Model], sample: Sample, about: About, bins: Bins, level: float
+    tables: TableSet,
+    models: list[_Model],
+    segments: list[dict[str, Any]],
+    about: About,
+    level: float,
 ) -> dict[str, Any]:
-    """Give the words and numbers of the page that do not change when its reader chooses."""
+    """Return the words and numbers of the page that do not change when its reader chooses."""
     from softcal import __version__
 
-    first = next(iter(tables.soft.values()))
+    top = tables.targets[0] == TOP
     pairs = _pairs(tables, level)
-    slices = _slices(tables, bins, level)
-    # A map of the predicted class's probability alone would not give probabilities of classes.
-    repairs = (
-        [] if about.kind == TOP_LABEL else repair_panel(sample, list(tables.soft), bins, level)
+    generic = (
+        f"softcal recalibrate DATA {'--label-columns … --pred-columns' if top else '--label … --pred'}"
+        " … -o calibrator.json"
     )
     return {
         "title": about.title,
-        "kind": about.kind,
+        "top": top,
         "version": __version__,
-        "n": first.n,
+        "n": tables.n,
         "label": about.label,
-        "soft_labels": not first.has_hard_labels,
+        "soft_labels": not all(model.fine.has_hard_labels for model in models),
+        "hardened_known": models[0].hardened is not None,
+        "group": None if tables.groups is None else tables.groups.column,
         "level": percent(level),
         "criterion": criterion(level),
-        "hardened": _hardened(about),
+        "hardened": _hardened(tables),
         "models": models,
+        "chances": [chance(model.verdict.pvalue) for model in models],
+        "hardened_errors": [
+            model.hardened and model.hardened.coarsen(tables.bins).smece for model in models
+        ],
         "above": ABOVE_ITS_INTERVAL,
-        "bins": len(bins),
+        "bins": len(tables.bins),
         "pairs": pairs,
+        "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
-        "repairs": repairs,
-        "recalibrate": about.recalibrate,
+        "commands": about.commands or (generic,),
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
-        "repair_reach": _reach(repairs),
-        "by": about.by,
-        "slices": slices,
-        "n_slice_intervals": len(tables.slices) * len(tables.soft),
-        "slice_reach": _reach(slices),
-        "slices_shown": _SLICES_SHOWN,
+        "segments": segments,
+        "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
+        "segment_reach": max((_reach(each["models"]) for each in segments), default=1),
+        "segments_shown": _SEGMENTS_SHOWN,
         "bins_shown": _BINS_SHOWN,
         "bin_reach": _bin_reach(models),
-        "how": _how(first, list(tables.soft), about, bins, sample.seen - first.n),
+        "how": _how(tables, about),
     }
 
 
-def _hardened(about: About) -> str:
+def _hardened(tables: TableSet) -> str:
     """Name what the page measures once its reader has the labels hardened."""
-    against = "the majority class" if about.kind == TOP_LABEL else "hardened labels"
-    return f"ECE against {against}"
+    return f"ECE against {'the majority class' if tables.targets[0] == TOP else 'hardened labels'}"
 
 
 def _reach(parts: list[dict[str, Any]]) -> float:
-    """Give the end of the scale on which the intervals of all rows are drawn."""
+    """Return the end of the scale on which the intervals of all rows are drawn."""
     return max((row["high"] for part in parts for row in part["rows"]), default=1) or 1
 
 
 def _bin_reach(models: list[_Model]) -> float:
-    """Give the end of the scale on which the gaps of all bins that stand out are drawn."""
+    """Return the end of the scale on which the gaps of all bins that stand out are drawn."""
     means = (bin_.mean for model in models for bin_ in model.verdict.bins)
     return max((max(-mean.low, mean.high) for mean in means), default=1)
 
 
-def _drawn(tables: Tables, choices: list[int], level: float) -> dict[str, Any]:
-    """Give what the script computes the pictures from."""
+def _drawn(
+    tables: TableSet, models: list[_Model], segments: list[dict[str, Any]], level: float
+) -> dict[str, Any]:
+    """Return what the script draws and lets its reader download; it computes no statistics."""
+    choices = _choices(tables)
     return {
-        "level": level,
-        "choices": choices,
-        "student": _student(level),
+        "choices": [len(bins) for bins in choices],
+        "edges": None if tables.bins.is_uniform else tables.bins.edges.tolist(),
+        "hardened": _hardened(tables),
         "models": [
-            {"name": name, "soft": soft.to_dict(), "hard": tables.hard[name].to_dict()}
-            for name, soft in tables.soft.items()
+            {
+                "name": model.name,
+                "bins": [_predictions(model.fine.coarsen(bins)) for bins in choices],
+                "soft": [_errors(model.fine.coarsen(bins), level) for bins in choices],
+                "hard": model.hardened
+                and [_errors(model.hardened.coarsen(bins), level) for bins in choices],
+            }
+            for model in models
         ],
+        "segments": segments,
+        "tables": written(_without_segments(tables)),
     }
+
+
+def _choices(tables: TableSet) -> list[Bins]:
+    """List the bins a reader may choose: those the grid gives, and those the words are about."""
+    uniform = [Bins.uniform(k) for k in range(2, _MOST_BINS + 1)]
+    given = [bins for bins in uniform if np.isin(bins.edges, tables.grid.edges).all()]
+    if not tables.bins.is_uniform:
+        return [tables.bins]
+    return sorted({*given, tables.bins}, key=len)
+
+
+def _predictions(rel: Reliability) -> list[list[float]]:
+    """Return the filled bins, their numbers of rows, shares of the weight, mean predictions."""
+    share = rel.sums.weight / rel.sums.weight.sum()
+    filled = np.flatnonzero(rel.count)
+    return [filled.tolist(), rel.count[filled].tolist(), *_short(rel, share, rel.mean_prob)]
+
+
+def _errors(rel: Reliability, level: float) -> list[Any]:
+    """Return SMECE and its interval, and of the filled bins mean label, gap and its interval."""
+    found = smece_interval(rel, level)
+    columns = _short(rel, rel.mean_label, rel.gap, *gap_intervals(rel, level))
+    return [found.value, found.low, found.high, *columns]
+
+
+def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
+    """Return the columns of filled bins with six digits, since the page shows four."""
+    return [[float(f"{x:.6g}") for x in column[rel.count > 0].tolist()] for column in columns]
+
+
+def _without_segments(tables: TableSet) -> TableSet:
+    """Return the set of all rows alone: segments, and pairs of models, would make the page large.
+
+    So would products of groups on the grid: with groups, the set is on the bins of the report.
+    """
+    groups = tables.groups
+    view = tables.coarsen(tables.grid) if groups is None else tables
+    whole = set_of(
+        dict(view), tables.label, target=tables.targets[0],
+        group="" if groups is None else groups.column, weight=tables.weight, votes=tables.votes,
+        date=tables.date, rows_without_weight=tables.rows_without_weight,
+    )  # fmt: skip
+    return whole.coarsen(tables.bins)
 
 
 def _shown(value: object) -> object:
@@ -247,26 +346,17 @@ def _breakable(name: str) -> Markup:
     return Markup("<wbr>").join(escape(part) for part in parts)
 
 
-def _in_script(text: str) -> str:
-    return text.replace("<", "\\u003c")
+def _in_script(data: Any) -> str:
+    """Write data as JSON in which no text can end the script that it is in."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _choices(fine: int, bins: int) -> list[int]:
-    """List the numbers of bins a reader may choose: divisors of the fine one."""
-    some = [k for k in range(2, _MOST_BINS + 1) if fine % k == 0]
-    return sorted({*some, bins})
-
-
-def _student(level: float) -> list[float]:
-    """Tabulate Student's quantile by 1 / degrees of freedom, from 0 to 1."""
-    inverse = np.linspace(0, 1, 401)
-    freedom = 1 / np.maximum(inverse, 1e-9)
-    out: list[float] = (-stdtrit(freedom, (1 - level) / 2)).tolist()
-    return out
-
-
-def _pairs(tables: Tables, level: float) -> list[dict[str, Any]]:
-    found = [(a, b, compare_tables(joint, level)) for (a, b), joint in tables.joint.items()]
+def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
+    if tables.pairs is None:
+        return []
+    found = [
+        (a, b, compare_tables(tables.pair(a, b), level)) for a, b in combinations(tables.models, 2)
+    ]
     corrected = holm([comparison.pvalue for _, _, comparison in found])
     out = []
     for (a, b, c), pvalue in zip(found, corrected, strict=True):
@@ -283,57 +373,77 @@ def _pairs(tables: Tables, level: float) -> list[dict[str, Any]]:
     return out
 
 
-def _slices(tables: Tables, bins: Bins, level: float) -> list[dict[str, Any]]:
-    """List each model's slices, worst first, with intervals that hold all at once."""
-    intervals = len(tables.slices) * len(tables.soft)
-    if not intervals:
-        return []
-    together = 1 - (1 - level) / intervals
-    out = []
-    for name, fine in tables.soft.items():
-        whole = smece_interval(fine.coarsen(bins), level)
-        rows: list[dict[str, Any]] = []
-        for value, by_model in tables.slices.items():
-            rel = by_model[name]
-            found = smece_interval(rel, together)
-            against = "not told apart"
-            if found.low > whole.high:
-                against = "worse"
-            elif found.high < whole.low:
-                against = "better"
-            rows.append(
-                {
-                    "value": value, "n": rel.n, "smece": rel.smece, "debiased": found.debiased,
-                    "low": found.low, "high": found.high, "bias": rel.bias, "against": against,
-                }
-            )  # fmt: skip
-        rows.sort(key=lambda row: -row["debiased"])
-        out.append({"name": name, "rows": rows})
-    return out
+def _segments(
+    tables: TableSet, columns: Sequence[str], models: list[_Model], level: float
+) -> list[dict[str, Any]]:
+    """List the segments of each column and model, worst first, with intervals that hold at once."""
+    found = {
+        column: {
+            MISSING if value is None else value: segment
+            for value, segment in tables.by(column).items()
+            if segment.n
+        }
+        for column in columns
+    }
+    intervals = sum(map(len, found.values())) * len(models)
+    return [
+        {
+            "by": column,
+            "models": [
+                {"name": model.name, "rows": _segment_rows(segments, model, level, intervals)}
+                for model in models
+            ],
+        }
+        for column, segments in found.items()
+    ]
 
 
-def _how(
-    rel: Reliability, models: list[str], about: About, bins: Bins, without_weight: int
-) -> list[tuple[str, str]]:
+def _segment_rows(
+    segments: dict[str, TableSet], model: _Model, level: float, intervals: int
+) -> list[dict[str, Any]]:
+    whole = model.verdict.interval
+    rows: list[dict[str, Any]] = []
+    for value, segment in segments.items():
+        rel = segment[model.name]
+        found = smece_interval(rel, 1 - (1 - level) / intervals)
+        against = "not told apart"
+        if found.low > whole.high:
+            against = "worse"
+        elif found.high < whole.low:
+            against = "better"
+        rows.append(
+            {
+                "value": value, "n": rel.n, "smece": rel.smece, "debiased": found.debiased,
+                "low": found.low, "high": found.high, "bias": rel.bias, "against": against,
+            }
+        )  # fmt: skip
+    return sorted(rows, key=lambda row: -row["debiased"])
+
+
+def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
     from softcal import __version__
 
-    how = [
+    bins, grid = tables.bins, tables.grid
+    weightless = tables.rows_without_weight
+    width = "of equal width" if bins.is_uniform else "of unequal width"
+    groups = tables.groups
+    how: list[tuple[str, str | None]] = [
         ("source", about.source),
-        (
-            "rows",
-            f"{rel.n:,}" + (f"; {without_weight:,} more have weight 0" * bool(without_weight)),
-        ),
+        ("date", tables.date),
+        ("rows", f"{tables.n:,}" + (f"; {weightless:,} more have weight 0" if weightless else "")),
         ("label", about.label),
-        (about.kind, ", ".join(models)),
-        ("weights", about.weight or "none: every row counts the same"),
-        ("votes", about.votes or "not given"),
-        ("bins", f"{len(bins)} of equal width on [0, 1], the last one closed"),
-        ("fine table", f"{len(rel.bins)} bins of equal width, from which the others are joined"),
+        ("classes", ", ".join(about.classes) or None),
+        (
+            "probability of the predicted class" if tables.targets[0] == TOP else "predictions",
+            ", ".join(tables.models),
+        ),
+        ("segments", ", ".join(tables.by_names) or None),
+        ("groups", groups and groups.column),
+        ("weights", tables.weight or "none: every row counts the same"),
+        ("votes", tables.votes or "not given"),
+        ("bins", f"{len(bins)} {width} on [0, 1], the last one closed"),
+        ("fine grid", f"{len(grid)} bins, from which the others are joined"),
         ("softcal", __version__),
         ("made on", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
-    if about.by is not None:
-        how.insert(5, ("slices", about.by))
-    if about.classes:
-        how.insert(3, ("classes", ", ".join(about.classes)))
-    return how
+    return [(term, text) for term, text in how if text is not None]

@@ -1,58 +1,126 @@
-"""Rows kept for what needs rows rather than tables: all of them, or as many at random."""
+"""A sample of the rows, and what recalibration would do, judged on rows held out of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcal._validation.inputs import as_float64
+from softcal.calibrators.preview import BINARY_METHODS, preview_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softcal._validation.inputs import FloatArray, Rows
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import Rows
+    from softcal.bins import Bins
+    from softcal.calibrators.preview import RepairPreview, Trial
+    from softcal.table.build import Coded
 
 MOST_ROWS = 200_000
+FOLDS = 5
+FEWEST_ROWS = 100  # with fewer, the result of a fold is mostly chance
 
 
 class Sample:
-    """A uniform sample of the rows that go by, of bounded size; the same rows every time."""
+    """A uniform sample of rows, of bounded size: the same rows in whichever order pieces come.
+
+    Each row has a random key, which depends only on the number of its piece and its place there.
+    The rows with the smallest keys are kept.
+    """
 
     def __init__(self, most: int = MOST_ROWS) -> None:
-        self.seen = 0
         self._most = most
-        self._rng = np.random.default_rng(0)
-        self._kept: dict[str, FloatArray] = {}
-        self._last: Mapping[str, Rows] = {}
+        self._lock = threading.Lock()
+        self._seen: Counter[int] = Counter()  # rows of each piece
+        self._limit = np.inf  # no row with a larger key can be kept
+        self._kept: dict[str, npt.NDArray[Any]] = {}
+        self._first: Mapping[str, Rows] = {}
 
-    def add(self, rows: Mapping[str, Rows]) -> None:
-        """Let the rows of all models go by."""
+    def add(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None = None) -> None:
+        """Take the next rows of a piece; threads may add pieces in any order."""
         first = next(iter(rows.values()))
-        self._last = rows
-        self.seen += first.y_true.size
-        # The rows of least key are kept, so every row has the same chance.
-        columns = {"key": self._rng.random(first.y_true.size)}
-        for name, each in rows.items():
-            columns[f"y {name}"] = as_float64(each.y_true)
-            columns[f"p {name}"] = as_float64(each.y_prob)
+        size = first.y_prob.size
+        with self._lock:
+            before, limit = self._seen[piece], self._limit
+            self._seen[piece] += size
+        key = np.random.default_rng((piece, before)).random(size)
+        at = np.flatnonzero(key < limit)
+        columns = {"key": key[at], "piece": np.full(at.size, piece), "row": before + at}
+        columns["y"] = as_float64(first.y_true[at])
+        columns |= {f"p {name}": as_float64(each.y_prob[at]) for name, each in rows.items()}
         if first.sample_weight is not None:
-            columns["w"] = as_float64(first.sample_weight)
+            columns["weight"] = as_float64(first.sample_weight[at])
         if first.n_votes is not None:
-            columns["m"] = as_float64(first.n_votes)
+            columns["votes"] = as_float64(first.n_votes[at])
+        if groups is not None:
+            columns["group"] = np.array(groups.names, dtype=object)[groups.numbers[at]]
+        with self._lock:
+            self._first = self._first or rows
+            self._keep(columns)
+
+    def _keep(self, columns: dict[str, npt.NDArray[Any]]) -> None:
         if self._kept:
             columns = {k: np.concatenate((self._kept[k], v)) for k, v in columns.items()}
         if columns["key"].size > self._most:
-            least = np.sort(columns["key"].argpartition(self._most)[: self._most])
-            columns = {k: v[least] for k, v in columns.items()}
+            smallest = columns["key"].argpartition(self._most)[: self._most]
+            columns = {k: v[smallest] for k, v in columns.items()}
+            self._limit = float(columns["key"].max())
         self._kept = columns
 
-    def rows(self, name: str) -> Rows:
-        """Give the rows kept, with the predictions of one model."""
-        kept = self._kept
-        return self._last[name]._replace(
-            y_true=kept[f"y {name}"],
-            y_prob=kept[f"p {name}"],
-            sample_weight=kept.get("w"),
-            n_votes=kept.get("m"),
+    def rows(self, model: str) -> tuple[Rows, npt.NDArray[Any] | None]:
+        """Return the rows of a model that were kept, in their order, and their groups."""
+        order = np.lexsort((self._kept["row"], self._kept["piece"]))
+        kept = {name: values[order] for name, values in self._kept.items()}
+        rows = self._first[model]._replace(
+            y_true=kept["y"],
+            y_prob=kept[f"p {model}"],
+            sample_weight=kept.get("weight"),
+            n_votes=kept.get("votes"),
         )
+        return rows, kept.get("group")
+
+
+def recalibration_panel(
+    sample: Sample, models: tuple[str, ...], bins: Bins, level: float
+) -> list[dict[str, Any]]:
+    """List each method before and after, for each model; nothing where there are few rows."""
+    out = []
+    for name in models:
+        rows, groups = sample.rows(name)
+        weight = rows.sample_weight
+        size = rows.y_prob.size if weight is None else int((weight > 0).sum())
+        if size < FEWEST_ROWS or (groups is not None and len(set(groups)) < FOLDS):
+            return []
+        found = preview_of(
+            rows, bins=bins, groups=groups, methods=BINARY_METHODS, folds=FOLDS, level=level
+        )
+        trials = [_row(trial, found) for trial in (found.before, *found.after)]
+        out.append({"name": name, "text": _text(found), "rows": trials, "n": size})
+    return out
+
+
+def _row(trial: Trial, found: RepairPreview) -> dict[str, Any]:
+    return {
+        "method": "as they are" if trial is found.before else trial.method,
+        "best": trial.method == found.best and found.helps,
+        "brier": trial.brier,
+        "smece": trial.smece.value,
+        "low": trial.smece.low,
+        "high": trial.smece.high,
+    }
+
+
+def _text(found: RepairPreview) -> str:
+    if not found.helps:
+        return "No method improves the held-out Brier score: keep the predictions as they are."
+    best = next(trial for trial in found.after if trial.method == found.best)
+    return (
+        f"On rows held out, {found.best} has the lowest Brier score: SMECE "
+        f"{found.before.smece.value:.3f} becomes {best.smece.value:.3f}, "
+        f"interval {best.smece.low:.3f} to {best.smece.high:.3f}."
+    )

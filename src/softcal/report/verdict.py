@@ -64,9 +64,14 @@ class Verdict(NamedTuple):
 
 
 def verdict(
-    fine: Reliability, hard: Reliability, bins: Bins, level: float, *, top_label: bool = False
+    fine: Reliability,
+    hard: Reliability | None,
+    bins: Bins,
+    level: float,
+    *,
+    top_label: bool = False,
 ) -> Verdict:
-    """Judge a model's calibration from its fine tables; `hard` has hardened labels.
+    """Judge a model's calibration from its fine tables; `hard` has hardened labels, if known.
 
     A predicted class's probability that is too high is over-confident, on either side of 0.5.
     """
@@ -99,11 +104,12 @@ def verdict(
     if state != "undecided":
         filled = int((soft.count > 0).sum())
         sentences.append(_bins_text(len(outstanding), filled, level, state))
-        if not soft.has_hard_labels:
+        if hard is not None and not soft.has_hard_labels:
             hardened = "the majority class" if top_label else "the labels hardened to yes or no"
-            sentences.append(
-                _against_hard(interval, smece_interval(hard.coarsen(bins), level), hardened)
-            )
+            usual = smece_interval(hard.coarsen(bins), level)
+            # Tables of hardened labels have no groups, so their interval may be too narrow.
+            comparable = soft.clusters is None
+            sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
     if interval.note:
         sentences.append(interval.note)
     return Verdict(
@@ -234,13 +240,13 @@ def _bins_text(outstanding: int, filled: int, level: float, state: State) -> str
     return f"{text} SMECE as a whole does not confirm {'it' if few else 'them'}."
 
 
-def _against_hard(soft: Interval, hard: Interval, hardened: str) -> str:
+def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: bool) -> str:
     """Contrast both errors; say more than the number only where their intervals do not overlap."""
     against = f"Against {hardened}, the usual ECE is {hard.value:.3f}"
-    if hard.high < soft.low:
+    if comparable and hard.high < soft.low:
         far = f"{soft.value / hard.value:.1f} times smaller" if hard.value > 0.0005 else "no error"
         return f"{against}: {far}. Hardening would have hidden the problem."
-    if hard.low > soft.high:
+    if comparable and hard.low > soft.high:
         # Of an error of 0, to the digits shown, no multiple can be told.
         far = f": {hard.value / soft.value:.1f} times larger" if soft.value > 0.0005 else ""
         return (

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from softcal.table.build import Entries
     from softcal.table.tableset import TableSet
 
+    Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
+
 
 class Found(NamedTuple):
     """What a thread makes of one piece: None where a value here, or elsewhere, broke a rule."""
@@ -45,12 +47,12 @@ def collect(
     date: str | None = None,
     at_most: int | None = None,
     report: Callable[[Piece, int], None] | None = None,
-    look: Callable[[int, Mapping[str, Rows]], None] | None = None,
+    look: Look | None = None,
 ) -> TableSet:
     """Add up all pieces, on all cores, into one set of tables.
 
     When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
-    called in the threads with the number of each piece and the rows of its models.
+    called in the threads with the number of each piece, the rows of its models, and their groups.
     """
     grid = Bins.grid(bins)
     broken = threading.Event()
@@ -124,7 +126,7 @@ def _add_up(
     roles: Roles,
     builder: Builder,
     broken: threading.Event,
-    look: Callable[[int, Mapping[str, Rows]], None] | None,
+    look: Look | None,
 ) -> Found:
     found, rows = [], 0
     for batch in piece.batches():
@@ -135,7 +137,9 @@ def _add_up(
             continue
         found.append(each)
         if look is not None:
-            look(number, {pred: roles.rows(batch, pred) for pred in roles.y_prob})
+            group = roles.group
+            groups = None if group is None else coded(batch[Named(group)], group)
+            look(number, {pred: roles.rows(batch, pred) for pred in roles.y_prob}, groups)
     return Found(piece, rows, None if broken.is_set() else found)
 
 

@@ -118,6 +118,29 @@ def entries(
     )  # fmt: skip
 
 
+def valid_entries(
+    rows: Mapping[tuple[int, int], Rows],
+    grid: Bins,
+    cells: Coded | None = None,
+    groups: Coded | None = None,
+    *,
+    pairs: bool = False,
+) -> Entries:
+    """Add up rows held in memory as `entries` does; raise for the first value that breaks a rule.
+
+    Rows must have weight somewhere.
+    """
+    found = entries(rows, grid, cells, groups, pairs=pairs)
+    if found is None:
+        for each in rows.values():
+            if kernel.bin_sums(each, grid) is None:
+                inputs.refuse(each)
+        inputs.refuse_changed()
+    if not found.tables.keys.shape[1]:
+        inputs.refuse_no_weight(next(iter(rows.values())))
+    return found
+
+
 def _under(key: tuple[int, ...], found: Sparse) -> Sparse:
     """Put entries under the numbers of a model and target, or of two models."""
     above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
@@ -434,14 +457,7 @@ def joined_rows(
 ) -> JointTable:
     """Add up the rows of two models together. Their labels may differ, as those of top classes."""
     groups = None if group is None else Coded(group.astype(np.int64), range(int(group.max()) + 1))
-    found = entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=True)
-    if found is None:
-        for rows in (rows_a, rows_b):
-            if kernel.bin_sums(rows, bins) is None:
-                inputs.refuse(rows)
-        inputs.refuse_changed()
-    if not found.tables.keys.shape[1]:
-        inputs.refuse_no_weight(rows_a)
+    found = valid_entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=True)
     column = None if group is None else "groups"
     builder = Builder(("a", "b"), bins=bins, grid=bins, pairs=True, group=column)
     builder.add(found)

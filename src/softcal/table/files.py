@@ -181,7 +181,7 @@ def _listed(entries: Sparse, keys: tuple[str, ...], sums: tuple[str, ...]) -> di
 def _from_json(saved: Any) -> TableSet:
     format_ = saved.get("format") if isinstance(saved, dict) else None
     if format_ == serialize.FORMAT:
-        return _set_of({"model": Reliability.from_dict(saved)}, "label")
+        return set_of({"model": Reliability.from_dict(saved)}, "label")
     if format_ == SCORES_FORMAT:
         return _of_scores(saved)
     _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
@@ -414,14 +414,17 @@ def _read_parquet(path: Path) -> TableSet:
     return _checked(saved, tables, entries)
 
 
-def _set_of(
+def set_of(
     models: Mapping[str, Reliability],
     label: str,
     by: str | None = None,
     slices: Mapping[str, Mapping[str, Reliability]] | None = None,
+    *,
+    target: str = LABEL,
+    group: str = "groups",
     **about: Any,
 ) -> TableSet:
-    """Make a set of dense tables, which files of 0.1 hold, on the bins they have."""
+    """Return the set of dense tables, on the bins they have; files of 0.1 hold such tables."""
     first = next(iter(models.values()))
     cells: dict[str, int] = {}
     parts, counts, squares = [], [empty_sparse(3, 1)], [empty_sparse(5, 2)]
@@ -442,9 +445,9 @@ def _set_of(
             counts.append(Sparse(np.array([[m], [0], [0]]), np.array([[float(groups.count)]])))
     tied = None
     if first.clusters is not None:
-        tied = Groups("groups", ({},), Sparse.added(counts), Sparse.added(squares))
+        tied = Groups(group, ({},), Sparse.added(counts), Sparse.added(squares))
     return TableSet(
-        label, tuple(models), first.bins, first.bins, Sparse.added(parts), (LABEL,),
+        label, tuple(models), first.bins, first.bins, Sparse.added(parts), (target,),
         () if by is None else (by,), tuple((value,) if by else () for value in cells),
         groups=tied, **about,
     )  # fmt: skip
@@ -483,7 +486,7 @@ def _of_scores(saved: dict[str, Any]) -> TableSet:
     if not whole:
         message = "saved scores must have at least one model: the file is damaged."
         raise InputError(message)
-    return _set_of(whole, label, by, slices, **about)
+    return set_of(whole, label, by, slices, **about)
 
 
 def _with_hardened(saved: Any) -> Reliability:

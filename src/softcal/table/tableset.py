@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LABEL = "label"
 """The target of a set whose labels are one probability per row."""
 
+TOP = "top"
+"""The target of a set of many classes: the class each model predicts."""
+
 MISSING = "(missing)"
 """How the segment of rows without a value is shown."""
 
