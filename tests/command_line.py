@@ -1,9 +1,13 @@
-"""The command line as a person runs it: in a process of its own."""
+"""The command line: as a person runs it, in its own process, and in the process of the tests."""
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+
+from softcal import cli
 
 
 def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -12,3 +16,11 @@ def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603
         command, capture_output=True, text=True, check=False, encoding="utf-8"
     )
+
+
+def softcal_here(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run one command in this process, which is faster; tests/test_cli.py shows it is the same."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = cli.run(list(map(str, arguments)))
+    return subprocess.CompletedProcess([*map(str, arguments)], code, out.getvalue(), err.getvalue())

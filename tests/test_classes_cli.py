@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import softcal_here as softcal
 
 import softcal as sc
 from softcal import cli
@@ -21,20 +20,6 @@ if TYPE_CHECKING:
 
 CLASSES = ["cat", "dog", "fox"]
 VOTES = ("--vote-columns", "votes_*")
-
-
-class Result(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def softcal(*arguments: object) -> Result:
-    """Run the command line in this process: tests/test_cli.py has shown that it is the same."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = cli.run(list(map(str, arguments)))
-    return Result(code, out.getvalue(), err.getvalue())
 
 
 def found(*arguments: object) -> dict[str, Any]:

@@ -64,7 +64,9 @@ def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any])
         for key in ("smece", "max_gap", "rms_gap", "bias", "brier"):
             assert model[key] == pytest.approx(getattr(rel, key), rel=1e-12)
         interval = sc.smece_interval(rel)
-        assert (model["low"], model["high"]) == pytest.approx((interval.low, interval.high), rel=1e-12)
+        assert (model["low"], model["high"]) == pytest.approx(
+            (interval.low, interval.high), rel=1e-12
+        )
         assert model["debiased"] == pytest.approx(interval.debiased, rel=1e-12)
         assert model["level"] == 0.95
         assert model["pvalue"] == pytest.approx(sc.calibration_test(rel).pvalue, rel=1e-9)
@@ -462,7 +464,9 @@ def test_a_stream_the_caller_closed_is_no_error(closed: int) -> None:
     assert (found.returncode, found.stdout, found.stderr) == (0, printed, "")
 
 
-def test_output_never_overwrites_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_never_overwrites_the_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "d.csv"
     path.write_text("y,p\n" + "0.5,0.4\n" * 20)
     before = path.read_text()
@@ -473,7 +477,9 @@ def test_output_never_overwrites_the_data(tmp_path: Path, capsys: pytest.Capture
     assert path.read_text() == before
 
 
-def test_compare_shows_names_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_shows_names_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "m.csv"
     path.write_text("y,[red]a[/red],b\n" + "0.5,0.4,0.3\n" * 20)
     options = ["--label", "y", "--pred", "[red]a[/red]", "--pred", "b"]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import softcal
+from command_line import softcal_here as softcal
 
 import softcal as sc
 
@@ -128,7 +128,7 @@ def test_rows_without_weight_are_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--label", "y", "--pred", "p"), "cannot add sets with different weights: one has 'w'"),
+        (NAMES[:6], "cannot add sets with different weights: one has 'w'"),
         (("--label", "w", "--pred", "p"), "cannot add sets with different labels"),
         ((*NAMES, "--bins", "7"), "cannot add sets with different grids"),
         (NAMES, "cannot add sets with different 'by' columns: one has 'segment', another none"),
@@ -259,7 +259,9 @@ def test_what_is_absent_or_not_json_is_refused(tmp_path: Path) -> None:
 
 def test_dates_of_segments_are_text(tmp_path: Path) -> None:
     days = pa.array([date(2026, 1, 2), date(2026, 1, 10)])
-    pq.write_table(pa.table({"y": [1.0, 0.0], "p": [0.5, 0.25], "day": days}), tmp_path / "d.parquet")
+    pq.write_table(
+        pa.table({"y": [1.0, 0.0], "p": [0.5, 0.25], "day": days}), tmp_path / "d.parquet"
+    )
     options = ("--label", "y", "--pred", "p", "--by", "day", "--save", tmp_path / "d.json")
     assert softcal("score", tmp_path / "d.parquet", *options).returncode == 0
     slices = scored("merge", tmp_path / "d.json")["models"][0]["slices"]

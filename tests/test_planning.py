@@ -29,8 +29,6 @@ from softcal.planning.plans import (
 from softcal.table.build import joint_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from softcal._validation.inputs import FloatArray
 
 STATED = Assumptions.stated(smece=0.05, label_spread=0.15)

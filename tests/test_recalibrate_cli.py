@@ -364,13 +364,11 @@ def test_what_does_not_go_together_is_refused(
     assert message in refused(capsys, "recalibrate", classes, *options, "-o", classes.parent / "x")
 
 
-def test_apply_names_a_column_of_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_apply_names_a_column_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     calibrator = sc.Platt().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
     pq.write_table(pa.table({"risk": ["high", "low"]}), tmp_path / "t.parquet")
     saved, out = tmp_path / "c.json", tmp_path / "o.parquet"
     saved.write_text(json.dumps(calibrator.to_dict()))
     options = [str(saved), str(tmp_path / "t.parquet"), "--pred", "risk", "-o", str(out)]
-    assert cli.run(["apply", *options]) == 2
+    assert run(["apply", *options]) == 2
     assert "risk, in the batch from row 1: " in capsys.readouterr().err

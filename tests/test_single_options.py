@@ -49,10 +49,17 @@ NUMBERS = (
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
-    **{name: ["data.csv"] for name in ("scan", "score", "compare", "report", "merge", "recalibrate")},
+    **{
+        name: ["data.csv"]
+        for name in ("scan", "score", "compare", "report", "merge", "recalibrate")
+    },
     "apply": ["cal.json", "data.csv"],
 }
-REQUIRED = {"scan": ["--output", "out.softcal"], "recalibrate": ["--output", "out.json"], "apply": ["--output", "out.csv"]}
+REQUIRED = {
+    "scan": ["--output", "out.softcal"],
+    "recalibrate": ["--output", "out.json"],
+    "apply": ["--output", "out.csv"],
+}
 
 
 def _line(command: str, option: str, first: str, second: str) -> list[str]:

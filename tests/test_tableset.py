@@ -131,6 +131,8 @@ def test_pair_is_the_joint_table_of_the_rows(
             groups=None if groups is None else rows[groups],
             sample_weight=None if weight is None else rows[weight],
         )  # fmt: skip
+        assert_same_table(found.a, expected.a)
+        assert_same_table(found.b, expected.b)
         np.testing.assert_allclose(found.cross, expected.cross, rtol=1e-11, atol=1e-12)
         assert found.differing == expected.differing
         for mine, theirs in ((found.brier, expected.brier), (found.log_loss, expected.log_loss)):

@@ -13,6 +13,8 @@ from softcal.cli.options import Format, column_option, print_json
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from softcal._validation.inputs import Rows
 
 LabelLow = Annotated[
@@ -37,7 +39,7 @@ def score_bounds(
     bins: int,
     weight: str | None,
     format_: Format,
-    others: dict[str, str | None],
+    others: Mapping[str, object],
 ) -> None:
     """Score predictions against labels known as intervals; `others` are options of no use here."""
     useless = [option for option, value in others.items() if value is not None]

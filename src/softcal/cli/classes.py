@@ -22,6 +22,7 @@ from softcal.cli.options import (
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import numpy.typing as npt
@@ -53,7 +54,7 @@ class Chosen(NamedTuple):
         """Whether there are many classes at all."""
         return any(self)
 
-    def refuse_with(self, others: dict[str, object]) -> None:
+    def refuse_with(self, others: Mapping[str, object]) -> None:
         """Refuse options that are for one probability per row."""
         if self.vote_columns and not self.pred_columns and others.get("--pred"):
             message = (

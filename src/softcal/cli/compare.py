@@ -85,9 +85,7 @@ def compare(
         from softcal.cli.display import segments
 
         card["by"] = by[0] if len(by) == 1 else by
-        card["segments"] = [
-            {**named, **_card(part, level)} for named, part in segments(tables, by)
-        ]
+        card["segments"] = [{**named, **_card(part, level)} for named, part in segments(tables, by)]
     if format_ is Format.JSON:
         print_json(card)
     else:
@@ -115,7 +113,8 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
     if tables.rows_without_weight is not None and tables.weight is not None:
         card["rows_without_weight"] = tables.rows_without_weight
     if len(tables) == 2:
-        return card | _pair(tables, *tables, level)
+        a, b = tables
+        return card | _pair(tables, a, b, level)
     smece = sorted(((pred, rel.smece) for pred, rel in tables.items()), key=lambda one: one[1])
     pairs = [_pair(tables, a, b, level) for a, b in combinations(dict(smece), 2)]
     for pair, pvalue in zip(pairs, holm([pair["pvalue"] for pair in pairs]), strict=True):

@@ -14,6 +14,8 @@ from softcal.cli.tables import load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from softcal.planning.plans import Assumptions, DifferencePlan, Plan
 
 
@@ -80,10 +82,10 @@ def plan(
         of_pilot = {"--label": label, "--pred": pred, "--pilot-votes": pilot_votes}
         _refuse_without("--pilot", of_pilot)
         a = _stated(smece, label_spread, bins)
+    elif smece is not None or label_spread is not None:
+        message = "give --pilot, or --smece and --label-spread, not both."
+        raise InputError(message)
     else:
-        if not smece is label_spread is None:
-            message = "give --pilot, or --smece and --label-spread, not both."
-            raise InputError(message)
         a = _of_pilot(pilot, label, pred, pilot_votes, bins)
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
@@ -105,7 +107,7 @@ def plan(
         terminal.console().print(plan_text(found, a.smece, of_pilot=pilot is not None))
 
 
-def _refuse_without(needed: str, options: dict[str, object]) -> None:
+def _refuse_without(needed: str, options: Mapping[str, object]) -> None:
     """Refuse options that would change nothing without another one."""
     for name, value in options.items():
         if value is not None:

@@ -193,9 +193,7 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     terminal.print_titled(console, title, table)
     console.print(_HOW_TO_READ, style="dim")
     if not found.helps:
-        console.print(
-            "No method improved the held-out Brier score; keep the original predictions."
-        )
+        console.print("No method improved the held-out Brier score; keep the original predictions.")
     saved = f"Saved {found.best}, fitted on all rows: {output}"
     console.print(printable(saved), markup=False)
     if several:

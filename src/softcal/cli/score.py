@@ -67,8 +67,10 @@ def score(
         )  # fmt: skip
         return
     if any(end is not None for end in bounds.values()):
-        others = {"--label": label, "--votes": votes, "--group": group, **of_tables}
-        others["--level"] = None if level == DEFAULT_LEVEL else level
+        others = {
+            "--label": label, "--votes": votes, "--group": group, **of_tables,
+            "--level": None if level == DEFAULT_LEVEL else level,
+        }  # fmt: skip
         score_bounds(
             one_file(data), label_low, label_high, given(pred, "Missing option '--pred'."),
             bins=10 if bins is None else bins, weight=weight, format_=format_, others=others,

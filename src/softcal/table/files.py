@@ -106,7 +106,7 @@ def load(path: str | os.PathLike[str]) -> TableSet:
             return _read_parquet(path)
         return _from_json(_io.read_json(path, "`softcal scan` or `TableSet.save`"))
     except SoftcalError as error:
-        if str(error).startswith("cannot read"):
+        if str(error).startswith(f"cannot read {path}"):
             raise
         message = f"cannot read {path}: {error}"
         raise InputError(message) from error

@@ -352,8 +352,8 @@ class TableSet(Mapping[str, Reliability]):
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both, which must have the same columns and grid.
 
-        The models may come in another order. Segments that only one of them has are kept. Where there are groups, no group may have rows
-        in both. A date is kept where both have the same.
+        The models may come in another order. Segments that only one of them has are kept. Where
+        there are groups, no group may have rows in both. A date is kept where both have the same.
         """
         if not isinstance(other, TableSet):
             return NotImplemented
