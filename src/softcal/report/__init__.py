@@ -156,9 +156,6 @@ def tables_of_arrays(
         else:
             rows[name] = inputs.rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
     first = next(iter(rows.values()))
-    if not first.y_prob.size:
-        message = "there are no rows to report on."
-        raise InputError(message)
     cells = _cells(columns, first.y_prob.size) if columns else None
     coded = None
     if groups is not None:

@@ -570,6 +570,9 @@ def _files_of_one(path: Path) -> list[Path]:
         found = [Path(name) for name in sorted(names)]
         return [below for one in found for below in _files_of_one(one)] or _refuse_none(path)
     if not kind(path):
+        if not path.exists():
+            message = f"no such file: {path}"
+            raise InputError(message)
         message = (
             f"cannot tell the format of {path.name!r}: the name must end in one of {SUFFIXES}."
         )
