@@ -473,11 +473,14 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
 
 
 def test_report_of_tables_shows_the_columns_and_bins_asked_for(tmp_path: Path) -> None:
-    tables = lidc_tables(by=["fold", "n_readers"], pairs=False, date="2026-11-16")
+    tables = lidc_tables(
+        by=["fold", "n_readers"], pairs=False, date="2026-11-16", sample_weight="soft_confidence"
+    )
     page = written(tmp_path, tables, by="n_readers", bins=15, label="share of radiologists")
     assert [each["by"] for each in data_in(page)["segments"]] == ["n_readers"]
     assert "The tables do not say what the models have in common" in " ".join(page.split())
     assert shown_of(page, "date") == "2026-11-16"
+    assert "--label soft_malignant --weight soft_confidence --pred" in text_of(page)
     assert shown_of(page, "label") == "share of radiologists"
     assert shown_of(page, "bins") == "15 of equal width on [0, 1], the last one closed"
     with pytest.raises(sc.InputError, match="no segments by 'sex'"):

@@ -55,17 +55,17 @@ def load_tables(
         found = load_saved(saved)
         columns = {"--label": label, "--weight": weight, "--votes": votes, "--group": group}
         return _as_asked(found, columns, preds, by, bins)
-    preds = given(preds, "Missing option '--pred'.")
-    label = given(label, "Missing option '--label'.")
 
     from softcal.bins import Bins
     from softcal.sources.collect import collect
     from softcal.sources.columns import Roles
     from softcal.sources.files import all_pieces, files_of, reporter
 
+    paths = files_of(data)
+    preds = given(preds, "Missing option '--pred'.")
+    label = given(label, "Missing option '--label'.")
     roles = Roles(label, tuple(preds), weight, votes, tuple(by), group)
     roles.refuse_impossible()
-    paths = files_of(data)
     with terminal.reading() as progress:
         return collect(
             all_pieces(paths, roles.wanted), roles, Bins.of(10 if bins is None else bins),

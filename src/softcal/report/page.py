@@ -215,10 +215,7 @@ def _said(
 
     top = tables.targets[0] == TOP
     pairs = _pairs(tables, level)
-    generic = (
-        f"softcal recalibrate DATA {'--label-columns … --pred-columns' if top else '--label … --pred'}"
-        " … -o calibrator.json"
-    )
+    columns = "--label-columns … --pred-columns …" if top else "--label … --pred …"
     return {
         "title": about.title,
         "top": top,
@@ -241,7 +238,7 @@ def _said(
         "pairs": pairs,
         "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
-        "commands": about.commands or (generic,),
+        "commands": about.commands or (f"softcal recalibrate DATA {columns} -o calibrator.json",),
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
