@@ -132,7 +132,7 @@ def test_categories_are_their_values(tmp_path: Path) -> None:
     assert list(sc.scan_by(arrow, y_true="y", y_prob="p", by="s")) == ["a", "b"]
     kinds_of_python = np.array(["a", None, pd.NA], dtype=object)
     sc.write_report(tmp_path / "r.html", frame.y, {"m": frame.p}, by=kinds_of_python)
-    assert "(no value)" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "(missing)" in (tmp_path / "r.html").read_text(encoding="utf-8")
     coded = pa.chunked_array([pa.array(["a", "b", "b"]).dictionary_encode()])
     sc.write_report(tmp_path / "r.html", frame.y, {"m": frame.p}, by=coded)
 

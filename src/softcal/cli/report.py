@@ -63,7 +63,7 @@ def report(
     else:
         tables = load_tables(
             data, label=label, preds=pred, weight=weight, votes=votes, by=by or [], group=group,
-            bins=bins, pairs=True, look=sample and sample.add,
+            bins=bins, pairs=True, look=None if sample is None else sample.add,
         )  # fmt: skip
         commands = commands_of(tables, _rows_name(data) if sample else "DATA")
         about = About(_title(tables.models), source_name(data), tables.label, commands)
@@ -88,6 +88,7 @@ def _of_classes(
 
     from softcal.report import tables_of_arrays
     from softcal.report.page import About
+    from softcal.report.sample import Sample
     from softcal.sources.files import read_columns
 
     loaded = load(data, chosen, weight)
@@ -101,6 +102,7 @@ def _of_classes(
         groups=None if group is None else named[group],
         bins=10 if bins is None else bins,
         sample_weight=loaded.sample_weight,
+        sample=Sample(),
     )
     about = About(
         f"{_title(specs)} {several}",

@@ -138,7 +138,7 @@ def tables_of_arrays(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
-    sample: Sample | None = None,
+    sample: Sample,
 ) -> TableSet:
     """Add up arrays into a set of tables; the sample takes the rows of single probabilities."""
     columns = _columns(by)
@@ -156,9 +156,6 @@ def tables_of_arrays(
         else:
             rows[name] = inputs.rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
     first = next(iter(rows.values()))
-    if not first.y_prob.size:
-        message = "there are no rows to report on."
-        raise InputError(message)
     cells = _cells(columns, first.y_prob.size) if columns else None
     coded = None
     if groups is not None:
@@ -169,7 +166,7 @@ def tables_of_arrays(
     found = valid_entries(_numbered(rows), grid, cells, coded, pairs=len(rows) > 1)
     if majority:
         found = _with_majority(found, valid_entries(_numbered(majority), grid, cells))
-    elif sample is not None:
+    else:
         sample.add(0, rows, coded)
     builder = Builder(
         list(rows), list(columns), bins=binned, grid=grid, pairs=len(rows) > 1,
@@ -214,7 +211,7 @@ def _columns(by: Any) -> dict[str, Any]:
 
 
 def _cells(columns: Mapping[str, Any], rows: int) -> Coded:
-    """Number the combinations of values that rows have."""
+    """Return the combinations of values there are, and the number of each row's."""
     texts = []
     for name, values in columns.items():
         shape = to_array(values, name).shape

@@ -97,7 +97,9 @@ def commands_of(tables: TableSet, data: str) -> tuple[str, ...]:
     saved = [f"calibrator_{k}.json" for k in range(1, len(models) + 1)]
     return tuple(
         f"softcal recalibrate {data} {shlex.join([*options, '--pred', model, '-o', output])}"
-        for model, output in zip(models, saved if len(models) > 1 else ["calibrator.json"], strict=True)
+        for model, output in zip(
+            models, saved if len(models) > 1 else ["calibrator.json"], strict=True
+        )
     )
 
 
@@ -183,7 +185,8 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
     environment.filters |= {
-        "breakable": _breakable, "limit": limit, "signed": signed, "signed_limit": signed_limit,
+        "breakable": _breakable, "command": _command, "limit": limit, "signed": signed,
+        "signed_limit": signed_limit,
     }  # fmt: skip
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     specs = charts([model["name"] for model in drawn["models"]])
@@ -212,10 +215,7 @@ def _said(
 
     top = tables.targets[0] == TOP
     pairs = _pairs(tables, level)
-    generic = (
-        f"softcal recalibrate DATA {'--label-columns … --pred-columns' if top else '--label … --pred'}"
-        " … -o calibrator.json"
-    )
+    columns = "--label-columns … --pred-columns …" if top else "--label … --pred …"
     return {
         "title": about.title,
         "top": top,
@@ -238,7 +238,7 @@ def _said(
         "pairs": pairs,
         "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
-        "commands": about.commands or (generic,),
+        "commands": about.commands or (f"softcal recalibrate DATA {columns} -o calibrator.json",),
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
@@ -344,6 +344,15 @@ def _breakable(name: str) -> Markup:
 
     parts = re.split(r"(?<=[_\-./])(?=\w)", printable(name))
     return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def _command(text: str) -> Markup:
+    """Keep each option of a command on one line."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"(?<= )(--?[a-z-]+)(?= )", printable(text))
+    options = Markup('<span class="option">{}</span>')
+    return Markup("").join(options.format(p) if k % 2 else escape(p) for k, p in enumerate(parts))
 
 
 def _in_script(data: Any) -> str:

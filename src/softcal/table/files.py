@@ -474,7 +474,7 @@ def _of_scores(saved: dict[str, Any]) -> TableSet:
                 for pred, one in models.items()
             }
         weightless = saved.get("rows_without_weight")  # which the first files of 0.1 lack
-        about = {
+        about: dict[str, Any] = {
             "weight": _maybe_text(saved["weight"]),
             "votes": _maybe_text(saved["votes"]),
             "rows_without_weight": weightless if isinstance(weightless, int) else None,
