@@ -49,7 +49,7 @@ def bin_of(p, edges, guide):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def add_rows(p, y, w, m, edges, guide, soft, sums):  # type: ignore[no-untyped-def] # noqa: C901, PLR0915
+def add_rows(p, y, w, m, edges, guide, soft, sums):  # type: ignore[no-untyped-def] # noqa: C901
     """Add each row to the sums of its bin; say whether every value kept the rules.
 
     Where w or m is None, Numba leaves their branches out of the machine code.

@@ -118,11 +118,21 @@ def is_saved(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(4096)
     if start[:4] != b"PAR1":
-        return _NAMED.match(start) is not None
+        return is_start_of_saved(start)
     with naming_the_extra(), _io.readable(path):
         import pyarrow.parquet as pq
 
-        return _KEY in (pq.read_schema(path).metadata or {})
+        return is_saved_schema(pq.read_schema(path))
+
+
+def is_start_of_saved(start: bytes) -> bool:
+    """Whether a JSON file that starts like this is a saved set or table."""
+    return _NAMED.match(start) is not None
+
+
+def is_saved_schema(schema: Any) -> bool:
+    """Whether a Parquet file with this Arrow schema is a saved set."""
+    return _KEY in (schema.metadata or {})
 
 
 def _tied(tables: TableSet) -> dict[str, Sparse]:
