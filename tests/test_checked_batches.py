@@ -12,13 +12,9 @@ import pytest
 
 import softcal as sc
 from softcal import cli
-from softcal.sources.collect import checked_batches
-from softcal.sources.columns import SLICES, Roles
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-ROLES = Roles("y", ("p", "q"), "w", "m", "s")
 
 
 @pytest.fixture
@@ -37,37 +33,6 @@ def written(folder: Path, columns: dict[str, Any]) -> Path:
         table = pa.table({name: values[part] for name, values in columns.items()})
         pq.write_table(table, folder / f"{k}.parquet", row_group_size=400)
     return folder
-
-
-def test_batches_hold_all_rows_in_order(tmp_path: Path, columns: dict[str, Any]) -> None:
-    found = list(checked_batches(written(tmp_path, columns), ROLES))
-    for name in ("y", "p", "q", "w", "m"):
-        np.testing.assert_array_equal(np.concatenate([b[name] for b in found]), columns[name])
-    slices = [value for batch in found for value in batch[SLICES].to_pylist()]
-    assert slices == columns["s"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("name", "bad", "words"),
-    [
-        (
-            "q",
-            1.5,
-            "q must be in [0, 1]: 2 of 3000 values are not, the first is 1.5 in {}, row 301",
-        ),
-        ("y", np.nan, "y must have no missing values: 2 of 3000"),
-        ("w", -1.0, "2 of 3000"),
-        ("m", 0.5, "2 of 3000"),
-    ],
-)
-def test_a_bad_value_is_counted_over_all_files(
-    tmp_path: Path, columns: dict[str, Any], name: str, bad: float, words: str
-) -> None:
-    columns[name][[2000, 2500]] = bad
-    folder = written(tmp_path, columns)
-    with pytest.raises(sc.InputError) as caught:
-        list(checked_batches(folder, ROLES))
-    assert words.format(folder / "1.parquet") in str(caught.value)
 
 
 def test_compare_adds_up_the_batches(

@@ -113,13 +113,13 @@ READ = {
     "JSON lines": LINES,
     "JSON lines after blank ones": b"\n \n" + LINES,
     "JSON lines, gzip": gzip.compress(LINES),
-    "names like the first bytes of others": (
-        b"PAR1,ARROW1,BZh9,PK,FEA1,y,p\n1,1,1,1,1,0.5,0.5\n"
-    ),
+    "names like the first bytes of others": (b"PAR1,ARROW1,BZh9,PK,FEA1,y,p\n1,1,1,1,1,0.5,0.5\n"),
 }
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.arrow", "x.jsonl", "x.csv.gz", "x", "x.d"])
+@pytest.mark.parametrize(
+    "name", ["x.csv", "x.parquet", "x.arrow", "x.jsonl", "x.csv.gz", "x", "x.d"]
+)
 @pytest.mark.parametrize("kind", READ)
 def test_a_file_is_read_by_its_content_whatever_its_name(
     tmp_path: Path, kind: str, name: str
@@ -168,7 +168,7 @@ def test_content_that_is_not_read_is_named_with_its_remedy(
 def test_only_text_may_be_compressed_as_a_whole(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(READ[kind]))
-    with pytest.raises(sc.InputError, match="only text may be compressed as a whole. Decompress"):
+    with pytest.raises(sc.InputError, match=r"only text may be compressed as a whole. Decompress"):
         sc.scan(path, y_true="y", y_prob="p")
 
 
@@ -195,7 +195,7 @@ def test_text_that_is_not_utf_8_in_a_parquet_file_is_not_called_latin1(tmp_path:
     no_text = pa.array([b"a", b"\xff"]).view(pa.string())
     path = tmp_path / "x.csv"
     pq.write_table(pa.table({"y": [0.5] * 2, "p": [0.5] * 2, "s": no_text}), path)
-    with pytest.raises(sc.InputError, match="cannot read .*UTF-?8") as caught:
+    with pytest.raises(sc.InputError, match=r"cannot read .*UTF-?8") as caught:
         sc.scan(path, y_true="y", y_prob="p", by="s")
     assert "LATIN1" not in str(caught.value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -24,6 +24,7 @@ from softcal.table import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     Constructor = Callable[[dict[str, Any]], Any]
 
@@ -146,7 +147,10 @@ def test_segments_of_two_columns(frame: Constructor, data: dict[str, Any]) -> No
     assert list(found.by("m")) == ["1", "2", "3", "4", "5"]
     here = (data["segment"] == "south") & (data["m"] == 3)
     rows = {name: values[here] for name, values in data.items()}
-    for cell in (found.by("m")["3"].by("segment")["south"], found.by("segment")["south"].by("m")[3]):
+    for cell in (
+        found.by("m")["3"].by("segment")["south"],
+        found.by("segment")["south"].by("m")[3],
+    ):
         for name in ("p", "q"):
             assert_same(cell, name, rows)
 
@@ -290,9 +294,12 @@ def test_engines_take_no_groups(data: dict[str, Any]) -> None:
 
 
 def test_a_date_is_kept(frame: Constructor) -> None:
-    day = datetime.date(2026, 11, 16)
+    day = dt.date(2026, 11, 16)
     tables = sc.scan(frame({"y": [0.5], "p": [0.5]}), y_true="y", y_prob="p", date=day)
     assert tables.date == "2026-11-16"
+
+
+ROWS: dict[str, Any] = {"y": [0.1, 0.9, 0.5], "p": [0.2, 0.8, 0.5]}
 
 
 def test_frames_in_memory_are_not_copied(data: dict[str, Any]) -> None:
@@ -308,3 +315,144 @@ def test_frames_in_memory_are_not_copied(data: dict[str, Any]) -> None:
         (batch,) = piece.batches()
         own = frame["p"].to_numpy()
         assert np.shares_memory(batch["p"], own)
+
+
+@pytest.fixture
+def votes(rng: np.random.Generator) -> pd.DataFrame:
+    m = rng.integers(1, 4, 300)
+    p = rng.uniform(0.02, 0.1, 300)
+    return pd.DataFrame({"p": p, "m": m, "y": rng.binomial(m, p) / m, "w": m / 2})
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "duckdb", "csv", "parquet"])
+def test_segments_may_be_the_numbers_of_votes(
+    votes: pd.DataFrame, kind: str, tmp_path: Path
+) -> None:
+    votes.to_csv(tmp_path / "v.csv", index=False)
+    pl.from_pandas(votes).write_parquet(tmp_path / "v.parquet")
+    source: Any = {
+        "pandas": votes, "polars": pl.from_pandas(votes), "lazy": pl.from_pandas(votes).lazy(),
+        "duckdb": duckdb.sql("SELECT * FROM votes"), "csv": tmp_path / "v.csv",
+        "parquet": tmp_path / "v.parquet",
+    }[kind]  # fmt: skip
+    found = sc.scan(source, y_true="y", y_prob="p", n_votes="m", sample_weight="w", by="m")
+    for value, tables in found.by("m").items():
+        part = votes[votes.m == float(str(value))]
+        own = sc.reliability(part.y, part.p, n_votes=part.m, sample_weight=part.w)
+        assert sc.smece_interval(tables["p"]).high == pytest.approx(sc.smece_interval(own).high)
+    assert len(sc.scan(source, y_true="y", y_prob="p", by="y").by("y")) == votes.y.nunique()
+
+
+def test_number_of_votes_may_be_of_any_integer_type(votes: pd.DataFrame) -> None:
+    right = sc.scan(votes, y_true="y", y_prob="p", n_votes=2)
+    assert sc.scan(votes, y_true="y", y_prob="p", n_votes=np.int64(2)) == right  # type: ignore[arg-type]
+    with pytest.raises(sc.InputTypeError, match=r"whole number: got 2\.5"):
+        sc.scan(votes, y_true="y", y_prob="p", n_votes=2.5)  # type: ignore[arg-type]
+
+
+def test_nan_is_a_missing_value_of_a_segment() -> None:
+    frame = pl.DataFrame({"y": [0.1, 0.9], "p": [0.1, 0.9], "s": [float("nan"), 1.0]})
+    for source in (frame, frame.lazy(), frame.to_pandas()):
+        assert list(sc.scan(source, y_true="y", y_prob="p", by="s").by("s")) == ["1.0", None]
+
+
+@pytest.mark.parametrize("values", [["a", 1, "b"], [(1, 2)] * 3, [[1], [2], [3]]])
+def test_values_of_no_plain_kind_are_refused(values: list[Any]) -> None:
+    frame = pd.DataFrame({"y": [0.1, 0.9, 0.5], "p": [0.1, 0.9, 0.5], "s": pd.Series(values)})
+    with pytest.raises(sc.InputTypeError, match="s must hold"):
+        sc.scan(frame, y_true="y", y_prob="p", by="s")
+
+
+def test_several_models_of_a_duckdb_connection_of_ones_own() -> None:
+    """narwhals unpivots in the default connection, where such a relation cannot be read."""
+    data = pa.table({"y": [0.1, 0.2, 0.9], "p": [0.1, 0.5, 0.8], "q": [0.3, 0.3, 0.3]})
+    with duckdb.connect() as connection:
+        connection.register("rows", data)
+        found = sc.scan(connection.table("rows"), y_true="y", y_prob=["p", "q"])
+        for name, table in found.items():
+            assert table.smece == pytest.approx(sc.smece(data["y"], data[name]), abs=1e-15)
+        connection.register("rows", data.set_column(1, "p", pa.array([0.1, None, 0.8])))
+        with pytest.raises(sc.InputError, match=r"p must have no missing values: 1 of 3 are"):
+            sc.scan(connection.table("rows"), y_true="y", y_prob=["q", "p"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"y_true": 0, "y_prob": 1},
+        {"y_true": "y", "y_prob": None},
+        {"y_true": ["y"], "y_prob": "p"},
+        {"y_true": "y", "y_prob": "p", "sample_weight": [1.0, 1.0, 1.0]},
+    ],
+)
+def test_names_of_columns_are_text(names: dict[str, Any]) -> None:
+    frame = pd.DataFrame(ROWS).assign(**{"0": 0.1, "1": 0.2}).rename(columns={"0": 0, "1": 1})
+    with pytest.raises(sc.InputTypeError, match="must be the name of a column, which is text"):
+        sc.scan(frame, **names)
+    assert sc.scan(frame.rename(columns=str), y_true="0", y_prob="1").n == 3
+
+
+@pytest.mark.parametrize("by", [[None], [3], ["s", 3]])
+def test_names_of_segments_are_text(by: Any) -> None:
+    with pytest.raises(sc.InputTypeError, match="by must be the name of a column"):
+        sc.scan(pd.DataFrame(ROWS), y_true="y", y_prob="p", by=by)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    frame = pd.DataFrame(ROWS)
+    for twice in (pd.concat([frame, frame], axis=1), pa.table([[0.5]] * 3, names=["y", "p", "p"])):
+        with pytest.raises(sc.InputError, match="no two columns of the frame may have one name"):
+            sc.scan(twice, y_true="y", y_prob="p")
+
+
+def test_a_column_is_not_a_frame() -> None:
+    with pytest.raises(sc.InputTypeError, match="cannot scan a Series"):
+        sc.scan(pd.Series([0.5]), y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.period_range("2020", periods=3),
+        pd.interval_range(0, 3),
+    ],
+)
+def test_segments_arrow_cannot_tell_apart_are_refused(values: Any) -> None:
+    with pytest.raises(sc.InputTypeError, match="s must hold single values"):
+        sc.scan(pd.DataFrame({**ROWS, "s": values}), y_true="y", y_prob="p", by="s")
+
+
+def test_lists_are_not_segments_in_an_engine() -> None:
+    frame = pl.DataFrame({**ROWS, "s": [[1], [2], [2]]}).lazy()
+    with pytest.raises(sc.InputTypeError, match="s must hold single values"):
+        sc.scan(frame, y_true="y", y_prob="p", by="s")
+
+
+def test_a_time_beyond_all_calendars_is_refused() -> None:
+    late = pa.array([2**62] * 3, pa.timestamp("s"))
+    with pytest.raises(sc.InputError, match="s must hold values that Python can hold"):
+        sc.scan(pa.table({**ROWS, "s": late}), y_true="y", y_prob="p", by="s")
+
+
+def test_categories_are_their_values(tmp_path: Path) -> None:
+    kinds = pd.Categorical(["a", "b", "a"], categories=["a", "b", "never"])
+    frame = pd.DataFrame({"y": [0.1, 0.9, 0.5], "p": [0.1, 0.9, 0.5], "s": kinds})
+    frame.to_parquet(tmp_path / "c.parquet")
+    arrow = frame.assign(s=frame.s.astype(str).astype("string[pyarrow]"))
+    for source in (frame, tmp_path / "c.parquet", arrow):
+        assert list(sc.scan(source, y_true="y", y_prob="p", by="s").by("s")) == ["a", "b"]
+
+
+def test_segments_of_text_and_of_numbers_are_the_same(votes: pd.DataFrame, tmp_path: Path) -> None:
+    votes.to_csv(tmp_path / "v.csv", index=False)
+    votes.to_parquet(tmp_path / "v.parquet")
+    found = sc.scan(tmp_path, y_true="y", y_prob="p", by="m").by("m")
+    assert list(found) == ["1", "2", "3"]
+    assert [one.n for one in found.values()] == [2 * int((votes.m == k).sum()) for k in (1, 2, 3)]
+
+
+def test_segments_are_in_order_numbers_by_size_then_names() -> None:
+    values = ["10", "nan", "9", "2", "b", "1", None]
+    frame = pl.DataFrame({"y": [0.5] * 7, "p": [0.4] * 7, "s": values})
+    found = sc.scan(frame, y_true="y", y_prob="p", by="s").by("s")
+    assert list(found) == ["1", "2", "9", "10", "b", "nan", None]

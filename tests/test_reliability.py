@@ -6,7 +6,7 @@ import pickle
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import oracle
@@ -17,6 +17,9 @@ from strategies import N_BINS, rows, weighted_rows
 
 import softcal as sc
 from softcal.table.kernel import SUM_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def table(data: list[tuple[float, float]], n: int = 10) -> sc.Reliability:
@@ -404,3 +407,65 @@ def test_sums_of_a_billion_rows_do_not_stall() -> None:
     assert more.n == 2**30 + 1
     assert Fraction(float(more.sums.residual[0])) == Fraction(2**30 + 1, 4)
     assert more.smece == 0.25
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """A saved table of five rows in three groups, changed."""
+    rel = sc.reliability(
+        [0.0, 0.5, 1.0, 0.25, 0.75], [0.2, 0.4, 0.9, 0.9, 0.0],
+        bins=2, sample_weight=[1, 2, 1, 1, 1], n_votes=4, groups=list("aabcc"),
+    )  # fmt: skip
+    saved = rel.to_dict()
+    assert sc.Reliability.from_dict(saved) == rel
+    change(saved)
+    return saved
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: saved["sums"].pop("weight_sq"),
+        lambda saved: saved["sums"].update(weight_sq=[1e300, 2.0]),
+        lambda saved: saved["sums"].update(weight_sq=[1e-300, 2.0]),
+        lambda saved: saved["sums"].update(residual=[1e155, 0.5]),
+        lambda saved: saved["sums"].update(residual_var=[1e300, 0.1]),
+        lambda saved: saved["sums"].pop("residual_var"),
+        lambda saved: saved["sums"].update(prob_var=[10.0, 10.0]),
+        lambda saved: saved["sums"].update(label_var=[1.4, 0.7]),
+        lambda saved: saved["sums"].update(repeated=[9.0, 9.0]),
+        lambda saved: saved["sums"].update(votes=[0.0, 0.0]),
+        lambda saved: saved["sums"].update(vote_floor=[1.0, 1.0]),
+        lambda saved: saved["sums"].update(vote_noise=[1.0, 1.0]),
+        lambda saved: saved["sums"].update(count=[2**53, 2]),
+    ],
+)
+def test_sums_no_rows_have_are_refused(change: Callable[[dict[str, Any]], object]) -> None:
+    with pytest.raises(sc.InputError, match="contradict each other"):
+        sc.Reliability.from_dict(changed(change))
+
+
+@pytest.mark.parametrize(
+    ("square", "values"),
+    [
+        ("residual", [[1e300, 0.0], [0.0, 1.0]]),
+        ("residual", [[0.0, 0.0], [0.0, 0.0]]),
+        ("residual", [[0.1, 0.9], [0.9, 0.1]]),
+        ("weight", [[0.0, 0.0], [0.0, 0.0]]),
+        ("weight", [[10.0, -1.0], [-1.0, 2.0]]),
+        ("weight", [[1e300, 0.0], [0.0, 2.0]]),
+    ],
+)
+def test_squares_no_groups_have_are_refused(square: str, values: list[list[float]]) -> None:
+    saved = changed(lambda saved: saved["clusters"].update({square: values}))
+    with pytest.raises(sc.InputError, match="'clusters' contradict its sums"):
+        sc.Reliability.from_dict(saved)
+
+
+def test_extreme_rows_make_tables_that_can_be_read_again() -> None:
+    rel = sc.reliability(
+        [0.0, 0.0, 1.0],
+        [1e-170, 5e-324, 0.7],
+        sample_weight=[1e30, 1e100, 1e-100],
+        groups=[1, 1, 2],
+    )
+    assert sc.Reliability.from_dict(json.loads(json.dumps(rel.to_dict()))) == rel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from same_tables import assert_same_table
 
 import softcal as sc
 from softcal.sources import collect, files
+from softcal.sources.class_columns import names_of_columns
 from softcal.sources.columns import Piece, Roles
 from softcal.sources.files import batches, read_columns
 from softcal.table import build
@@ -385,3 +387,123 @@ def test_an_interruption_leaves_what_was_saved_before(tmp_path: Path) -> None:
     assert (running.returncode, out, errors) == (130, b"", b"softcal: stopped by SIGINT\n")
     assert saved.read_text() == "yesterday"
     assert sorted(os.listdir(tmp_path)) == ["day.json", "parts"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("head", ['y,p,monitor 24"', 'y,p,"a\nb"', "\n\ny,p,t"])
+def test_no_row_is_lost_after_an_odd_header(tmp_path: Path, head: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(head + "\n" + "0.5,0.25,x\n" * 200)
+    assert sc.scan(path, y_true="y", y_prob="p").n == 200
+
+
+def test_line_ends_of_old_macs(tmp_path: Path) -> None:
+    path = tmp_path / "b.csv"
+    path.write_bytes(b"y,p\r0.1,0.2\r0.3,0.4\r\n0.5,0.5\r\n")
+    assert sc.scan(path, y_true="y", y_prob="p").n == 3
+
+
+def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "h.csv"
+    path.write_text("y,p")
+    with pytest.raises(sc.InputError, match=r"cannot read .*Empty CSV file"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_a_file_named_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n0.5,0.4\n")
+    (tmp_path / "link.csv").symlink_to(path)
+    for twice in (
+        [path, path],
+        [tmp_path],
+        [tmp_path / "*.csv", path],
+        [path, f"{tmp_path}/./a.csv"],
+    ):
+        with pytest.raises(sc.InputError, match="named twice, so its rows would count twice"):
+            sc.scan(twice, y_true="y", y_prob="p")
+
+
+def test_a_name_of_a_column_may_be_long(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x" * 200_000 + ",y_a,y_b\n1,2,3\n")
+    assert names_of_columns(path)[1:] == ["y_a", "y_b"]
+
+
+@pytest.mark.parametrize("line", ["null\n", " \n\tnull", "[]\n", "1\n"])
+def test_a_line_that_is_not_an_object_is_refused(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow crashes on null at the start of a block."""
+    path, good = tmp_path / "a.jsonl", '{"y": 1, "p": 0.5}\n'
+    monkeypatch.setattr(files, "_BLOCK_BYTES", len(good))
+    path.write_text(good + line + good)
+    with pytest.raises(sc.InputError, match="cannot read"):
+        sc.scan(path, y_true="y", y_prob="p")
+    path.write_text(line + good)
+    with pytest.raises(sc.InputError, match=r"cannot read|no column"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_lines_of_any_length_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"y": 1, "p": 0.5, "text": "x" * 3_000_000}) + "\n")
+    assert sc.scan(path, y_true="y", y_prob="p").n == 1
+
+
+def test_segments_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"y": 1, "p": 0.5, "s": "\xff"}\n')
+    no_text = pa.array([b"a", b"\xff", b"b"]).view(pa.string())
+    pq.write_table(
+        pa.table({"y": [0.1, 0.9, 0.5], "p": [0.2, 0.8, 0.5], "s": no_text}), tmp_path / "a.parquet"
+    )
+    for name in ("a.jsonl", "a.parquet"):
+        with pytest.raises(sc.InputError, match=r"cannot read .*UTF-?8"):
+            sc.scan(tmp_path / name, y_true="y", y_prob="p", by="s")
+
+
+def test_a_damaged_arrow_file_is_refused(tmp_path: Path) -> None:
+    """Its texts lie outside the file: Arrow would read whatever is in memory there."""
+    table, sink = (
+        pa.table({"y": [0.1, 0.9, 0.5], "p": [0.2, 0.8, 0.5], "s": ["a", "b", "c"]}),
+        io.BytesIO(),
+    )
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    offsets = np.arange(4, dtype="<i4")
+    assert sink.getvalue().count(offsets.tobytes()) == 1
+    damaged = sink.getvalue().replace(offsets.tobytes(), (offsets * 2**24).tobytes())
+    (tmp_path / "a.arrow").write_bytes(damaged)
+    with pytest.raises(sc.InputError, match="cannot read"):
+        sc.scan(tmp_path / "a.arrow", y_true="y", y_prob="p", by="s")
+
+
+@pytest.mark.parametrize("path", ["a" * 5000 + ".csv", "\ud800.csv"])
+def test_a_name_no_file_can_have_is_refused(path: str) -> None:
+    with pytest.raises(sc.InputError, match="cannot read"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "words"),
+    [
+        (
+            "q",
+            1.5,
+            "q must be in [0, 1]: 2 of 5000 values are not, the first is 1.5 in {}, row 301",
+        ),
+        ("y", np.nan, "y must have no missing values: 2 of 5000"),
+        ("w", -1.0, "2 of 5000"),
+        ("m", 0.5, "2 of 5000"),
+    ],
+)
+def test_a_bad_value_of_any_column_is_counted_over_all_files(
+    tmp_path: Path, data: dict[str, Any], name: str, bad: float, words: str
+) -> None:
+    rows = {**data, name: data[name].astype(float)}
+    rows[name][[2000, 2500]] = bad
+    for k, part in enumerate((slice(0, 1700), slice(1700, None))):
+        table = pa.table({column: values[part] for column, values in rows.items()})
+        pq.write_table(table, tmp_path / f"{k}.parquet", row_group_size=400)
+    with pytest.raises(sc.InputError) as caught:
+        sc.scan(tmp_path, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m", by="who")
+    assert words.format(tmp_path / "1.parquet") in str(caught.value)
