@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,9 @@ import torch
 
 import softcal as sc
 from softcal._validation import inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Y = [0.0, 0.25, 0.5, 1.0]
 P = [0.125, 0.25, 0.75, 1.0]
