@@ -29,6 +29,8 @@ def sums(data: list[Row], edges: list[Fraction]) -> dict[str, list[Fraction]]:
     out: dict[str, list[Fraction]] = defaultdict(lambda: list(zero))
     for y, p, w in data:
         b, d = place(p, edges), p - y
+        e = p - (y > Fraction(1, 2))  # the residual of the hardened label
+        outcome = y in (0, 1)
         for name, term in {
             "count": Fraction(w > 0),
             "weight": w,
@@ -39,6 +41,11 @@ def sums(data: list[Row], edges: list[Fraction]) -> dict[str, list[Fraction]]:
             "residual_var": w**2 * d**2,
             "prob_var": w**2 * p * (1 - p),
             "label_var": w * y * (1 - y),
+            "hard_residual": w * e,
+            "hard_residual_sq": w * e**2,
+            "hard_residual_var": w**2 * e**2,
+            "outcome_prob_var": outcome * w**2 * p * (1 - p),
+            "outcome_residual_var": outcome * w**2 * d**2,
         }.items():
             out[name][b] += term
     return dict(out)

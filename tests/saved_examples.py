@@ -1,6 +1,6 @@
 """Good examples of all that softcal reads, and ways to spoil them a little.
 
-A fuzzer that starts from these gets past the first check of a door.
+A fuzzer that starts from these gets past the first check of an entry point.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import softcal as sc
+from softcal.table.files import written
 
 if TYPE_CHECKING:
     import random
@@ -44,8 +45,21 @@ def tables() -> tuple[dict[str, Any], ...]:
 
 
 @cache
+def sets() -> tuple[dict[str, Any], ...]:
+    """Saved sets: with segments, weights, pairs and groups, and one without."""
+    rows = pa.table({**_COLUMNS[1], "q": [0.25, 0.5, 0.75], "g": [1, 1, 2]})
+    both = ["p", "q"]
+    some = (
+        sc.scan(rows, y_true="y", y_prob=both, by=["s", "m"], sample_weight="w", bins=[0, 0.5, 1]),
+        sc.scan(rows, y_true="y", y_prob=both, by="s", groups="g", bins=[0, 0.5, 1]),
+        sc.scan(rows, y_true="y", y_prob="p", n_votes="m", date="2026-11-16"),
+    )
+    return tuple(written(each) for each in some)
+
+
+@cache
 def scores() -> tuple[dict[str, Any], ...]:
-    """What `softcal score --save` keeps, by hand: with slices, and without."""
+    """What `softcal score --save` of 0.1 kept, by hand: with slices, and without."""
     soft, hard = (sc.reliability(y, [0.2, 0.7], bins=2).to_dict() for y in ([0.5, 1.0], [0, 1]))
     tables = {"table": soft, "hardened": hard}
     model = {"pred": "m", **tables, "slices": [{"value": "a", **tables}]}

@@ -222,3 +222,8 @@ def test_weighted_quantile_bins_refuse_bad_weights() -> None:
         sc.Bins.quantile([0.1, 0.2], 2, [1, -1])
     with pytest.raises(sc.InputError, match="y_prob has 2 rows, sample_weight has 1"):
         sc.Bins.quantile([0.1, 0.2], 2, [1])
+
+
+def test_infinite_edges_are_refused_without_a_warning() -> None:
+    with pytest.raises(sc.InputError, match="edges must increase strictly"):
+        sc.Bins([0, -np.inf, -np.inf, 1])

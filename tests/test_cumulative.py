@@ -185,3 +185,9 @@ def test_bad_data_are_refused() -> None:
         sc.ecce_mad([0.5, 0.5], [0.5, 1.5])
     with pytest.raises(sc.InputError, match="sample_weight must have a positive value"):
         sc.ecce_mad([0.5], [0.5], sample_weight=[0])
+
+
+def test_a_walk_that_hardly_moves_is_chance() -> None:
+    rel = sc.reliability([0.0, 0.0, 1.0], [1e-301, 0.95, 0.05], bins=[0, 0.01, 1])
+    for test in (sc.ecce_mad_from_table, sc.ecce_range_from_table):
+        assert test(rel).pvalue == 1.0

@@ -1,7 +1,8 @@
-"""One set of rows through every engine: the table is the one that NumPy gives, row for row."""
+"""One set of rows through every engine: the tables are those that NumPy gives, row for row."""
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -14,14 +15,16 @@ import pyarrow.dataset as ds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from same_tables import assert_same_table
 from strategies import UNIT
 
 import softcal as sc
-from softcal.sources import collect, engines
-from softcal.table.kernel import SUM_NAMES
+from softcal.sources import engines
+from softcal.table import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     Constructor = Callable[[dict[str, Any]], Any]
 
@@ -84,56 +87,87 @@ def data() -> dict[str, Any]:
     }
 
 
-def assert_same_table(found: sc.Reliability, expected: sc.Reliability) -> None:
-    assert found.bins == expected.bins
-    np.testing.assert_array_equal(found.count, expected.count)
-    for name in SUM_NAMES:
-        ours, theirs = getattr(found.sums, name), getattr(expected.sums, name)
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12, err_msg=name)
+def assert_same(tables: sc.TableSet, model: str, data: dict[str, Any], **options: Any) -> None:
+    """Compare a model's tables with those of the arrays, on the bins asked for and on the grid."""
+    for each in (tables, tables.coarsen(tables.grid)):
+        expected = sc.reliability(data["y"], data[model], bins=each.bins, **options)
+        assert_same_table(each[model], expected)
 
 
 @pytest.mark.parametrize("bins", [1, 7, 10, 100, 3600, [0, 0.1, 0.29, 0.3, 0.7, 1]])
-def test_the_table_is_that_of_the_arrays(
+def test_tables_are_those_of_the_arrays(
     frame: Constructor, data: dict[str, Any], bins: Any
 ) -> None:
     found = sc.scan(frame(data), y_true="y", y_prob="p", bins=bins)
-    assert_same_table(found, sc.reliability(data["y"], data["p"], bins=bins))
+    assert found.bins == sc.Bins.of(bins)
+    assert_same(found, "p", data)
 
 
-def test_weights_and_votes_are_taken_along(frame: Constructor, data: dict[str, Any]) -> None:
+def test_weights_and_votes(frame: Constructor, data: dict[str, Any]) -> None:
     found = sc.scan(frame(data), y_true="y", y_prob="p", sample_weight="w", n_votes="m")
-    expected = sc.reliability(data["y"], data["p"], sample_weight=data["w"], n_votes=data["m"])
-    assert_same_table(found, expected)
-    assert sc.smece_interval(found).low == pytest.approx(sc.smece_interval(expected).low)
+    assert_same(found, "p", data, sample_weight=data["w"], n_votes=data["m"])
+    assert found.rows_without_weight == 7
+    assert (found.weight, found.votes) == ("w", "m")
 
 
-def test_the_number_of_votes_may_be_the_same_for_all(
-    frame: Constructor, data: dict[str, Any]
-) -> None:
+def test_one_number_of_votes_for_all_rows(frame: Constructor, data: dict[str, Any]) -> None:
     found = sc.scan(frame(data), y_true="y", y_prob="p", n_votes=5)
-    assert_same_table(found, sc.reliability(data["y"], data["p"], n_votes=5))
+    assert_same(found, "p", data, n_votes=5)
+    assert found.votes == "5"
 
 
-def test_several_predictions_in_one_pass(frame: Constructor, data: dict[str, Any]) -> None:
+def test_several_models_in_one_pass(frame: Constructor, data: dict[str, Any]) -> None:
     found = sc.scan(frame(data), y_true="y", y_prob=["q", "p"], sample_weight="w")
     assert list(found) == ["q", "p"]
     for name in ("p", "q"):
-        expected = sc.reliability(data["y"], data[name], sample_weight=data["w"])
-        assert_same_table(found[name], expected)
+        assert_same(found, name, data, sample_weight=data["w"])
 
 
-def test_slices_are_the_tables_of_their_rows(frame: Constructor, data: dict[str, Any]) -> None:
-    found = sc.scan_by(frame(data), y_true="y", y_prob="p", by="segment", n_votes="m")
-    assert list(found) == ["north", "south", "west"]
-    for value, table in found.items():
+def test_labels_of_exactly_0_and_1_among_soft_ones(
+    frame: Constructor, data: dict[str, Any]
+) -> None:
+    mixed = {**data, "y": np.round(data["y"] * 4) / 4}
+    for options in ({}, {"sample_weight": "w"}, {"n_votes": "m"}):
+        found = sc.scan(frame(mixed), y_true="y", y_prob="p", **options)
+        assert_same(found, "p", mixed, **{name: mixed[column] for name, column in options.items()})
+
+
+def test_segments_are_the_tables_of_their_rows(frame: Constructor, data: dict[str, Any]) -> None:
+    found = sc.scan(frame(data), y_true="y", y_prob="p", by="segment", n_votes="m")
+    assert list(found.by("segment")) == ["north", "south", "west"]
+    for value, tables in found.by("segment").items():
         here = data["segment"] == value
-        rows = {name: data[name][here] for name in ("y", "p", "m")}
-        assert_same_table(table, sc.reliability(rows["y"], rows["p"], n_votes=rows["m"]))
+        rows = {name: values[here] for name, values in data.items()}
+        assert_same(tables, "p", rows, n_votes=rows["m"])
+    assert_same(found, "p", data, n_votes=data["m"])
 
 
-def test_slices_may_be_numbers(frame: Constructor, data: dict[str, Any]) -> None:
-    found = sc.scan_by(frame(data), y_true="y", y_prob="p", by="m")
-    assert list(found) == [1, 2, 3, 4, 5]
+def test_segments_of_two_columns(frame: Constructor, data: dict[str, Any]) -> None:
+    found = sc.scan(frame(data), y_true="y", y_prob=["p", "q"], by=["segment", "m"])
+    assert list(found.by("m")) == ["1", "2", "3", "4", "5"]
+    here = (data["segment"] == "south") & (data["m"] == 3)
+    rows = {name: values[here] for name, values in data.items()}
+    for cell in (
+        found.by("m")["3"].by("segment")["south"],
+        found.by("segment")["south"].by("m")[3],
+    ):
+        for name in ("p", "q"):
+            assert_same(cell, name, rows)
+
+
+def test_missing_values_are_a_segment_of_their_own(frame: Constructor) -> None:
+    rows: dict[str, Any] = {
+        "y": [0.5, 0.25, 1.0, 0.0],
+        "p": [0.5, 0.75, 0.5, 0.25],
+        "by": ["b", None, "a", None],
+        "number": [1.5, 2.0, None, 1.5],
+    }
+    tables = sc.scan(frame(rows), y_true="y", y_prob="p", by=["by", "number"])
+    assert list(tables.by("by")) == ["a", "b", None]
+    assert list(tables.by("number")) == ["1.5", "2.0", None]
+    assert tables.by("by")[None]["p"].smece == pytest.approx(0.375)
+    assert tables.by("number")[None].n == 1
+    assert tables.n == 4
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int8, np.bool_])
@@ -141,7 +175,7 @@ def test_other_kinds_of_number_are_compared_as_they_are(frame: Constructor, kind
     p = np.array([0.7, 0.1, 0.3, 1.0, 0.0]).astype(kind)
     y = np.array([1, 0, 1, 0, 1], dtype=np.int64)
     found = sc.scan(frame({"y": y, "p": p}), y_true="y", y_prob="p")
-    assert_same_table(found, sc.reliability(y, p))
+    assert_same(found, "p", {"y": y, "p": p})
 
 
 @settings(max_examples=20)
@@ -149,8 +183,9 @@ def test_other_kinds_of_number_are_compared_as_they_are(frame: Constructor, kind
 @pytest.mark.parametrize("lazy", LAZY.values(), ids=LAZY)
 def test_every_prediction_is_in_its_bin(lazy: Constructor, p: list[float], n: int) -> None:
     found = sc.scan(lazy({"y": p, "p": p}), y_true="y", y_prob="p", bins=n)
-    np.testing.assert_array_equal(found.count, sc.reliability(p, p, bins=n).count)
-    assert found.smece == 0  # labels equal to predictions: exactly, on every engine
+    fine = found.coarsen(found.grid)["p"]
+    np.testing.assert_array_equal(fine.count, sc.reliability(p, p, bins=found.grid).count)
+    assert fine.smece == 0  # labels equal to predictions: exactly, on every engine
 
 
 FAULTS = [
@@ -190,12 +225,6 @@ def test_signs_are_recognised(frame: Constructor) -> None:
     rows = {"y": [-1.0, 1.0, -1.0], "p": [0.5] * 3}
     with pytest.raises(sc.InputError, match=r"2 of 3 .* use \(y \+ 1\) / 2"):
         sc.scan(frame(rows), y_true="y", y_prob="p")
-
-
-def test_a_missing_slice_is_refused(frame: Constructor) -> None:
-    rows = {"y": [0.5] * 3, "p": [0.5] * 3, "by": ["a", None, "b"]}
-    with pytest.raises(sc.InputError, match="by must have no missing values: 1 of 3"):
-        sc.scan_by(frame(rows), y_true="y", y_prob="p", by="by")
 
 
 def test_weights_that_are_all_0_leave_nothing(frame: Constructor) -> None:
@@ -242,6 +271,7 @@ def test_what_is_no_frame_is_refused() -> None:
         ({"y_true": "y", "y_prob": ["p", "p"]}, "each prediction must be named once: 'p'"),
         ({"y_true": "y", "y_prob": []}, "y_prob must name at least one column"),
         ({"y_true": "y", "y_prob": "p", "n_votes": 0}, "n_votes must be 1 or more: got 0"),
+        ({"y_true": "y", "y_prob": "p", "by": ["p", "p"]}, "each 'by' column must be named once"),
     ],
 )
 def test_impossible_parts_are_refused(names: dict[str, Any], message: str) -> None:
@@ -251,11 +281,25 @@ def test_impossible_parts_are_refused(names: dict[str, Any], message: str) -> No
 
 
 @pytest.mark.parametrize("make", [EAGER["polars"], EAGER["pandas"], LAZY["duckdb"]])
-def test_too_many_slices_are_refused(make: Constructor) -> None:
-    n = collect.MAX_SLICES + 1
-    rows = {"y": np.full(n, 0.5), "p": np.full(n, 0.5), "by": np.arange(n)}
-    with pytest.raises(sc.InputError, match="by must have at most 10000 different values"):
-        sc.scan_by(make(rows), y_true="y", y_prob="p", by="by", bins=1)
+def test_too_many_segments_are_refused(make: Constructor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "MAX_CELLS", 50)
+    rows = {"y": np.full(51, 0.5), "p": np.full(51, 0.5), "by": np.arange(51)}
+    with pytest.raises(sc.InputError, match="by must have at most 50 different values"):
+        sc.scan(make(rows), y_true="y", y_prob="p", by="by")
+
+
+def test_engines_take_no_groups(data: dict[str, Any]) -> None:
+    with pytest.raises(sc.InputError, match=r"groups \(segment\) are added up in memory: collect"):
+        sc.scan(LAZY["polars lazy"](data), y_true="y", y_prob="p", groups="segment")
+
+
+def test_a_date_is_kept(frame: Constructor) -> None:
+    day = dt.date(2026, 11, 16)
+    tables = sc.scan(frame({"y": [0.5], "p": [0.5]}), y_true="y", y_prob="p", date=day)
+    assert tables.date == "2026-11-16"
+
+
+ROWS: dict[str, Any] = {"y": [0.1, 0.9, 0.5], "p": [0.2, 0.8, 0.5]}
 
 
 def test_frames_in_memory_are_not_copied(data: dict[str, Any]) -> None:
@@ -271,3 +315,144 @@ def test_frames_in_memory_are_not_copied(data: dict[str, Any]) -> None:
         (batch,) = piece.batches()
         own = frame["p"].to_numpy()
         assert np.shares_memory(batch["p"], own)
+
+
+@pytest.fixture
+def votes(rng: np.random.Generator) -> pd.DataFrame:
+    m = rng.integers(1, 4, 300)
+    p = rng.uniform(0.02, 0.1, 300)
+    return pd.DataFrame({"p": p, "m": m, "y": rng.binomial(m, p) / m, "w": m / 2})
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "duckdb", "csv", "parquet"])
+def test_segments_may_be_the_numbers_of_votes(
+    votes: pd.DataFrame, kind: str, tmp_path: Path
+) -> None:
+    votes.to_csv(tmp_path / "v.csv", index=False)
+    pl.from_pandas(votes).write_parquet(tmp_path / "v.parquet")
+    source: Any = {
+        "pandas": votes, "polars": pl.from_pandas(votes), "lazy": pl.from_pandas(votes).lazy(),
+        "duckdb": duckdb.sql("SELECT * FROM votes"), "csv": tmp_path / "v.csv",
+        "parquet": tmp_path / "v.parquet",
+    }[kind]  # fmt: skip
+    found = sc.scan(source, y_true="y", y_prob="p", n_votes="m", sample_weight="w", by="m")
+    for value, tables in found.by("m").items():
+        part = votes[votes.m == float(str(value))]
+        own = sc.reliability(part.y, part.p, n_votes=part.m, sample_weight=part.w)
+        assert sc.smece_interval(tables["p"]).high == pytest.approx(sc.smece_interval(own).high)
+    assert len(sc.scan(source, y_true="y", y_prob="p", by="y").by("y")) == votes.y.nunique()
+
+
+def test_number_of_votes_may_be_of_any_integer_type(votes: pd.DataFrame) -> None:
+    right = sc.scan(votes, y_true="y", y_prob="p", n_votes=2)
+    assert sc.scan(votes, y_true="y", y_prob="p", n_votes=np.int64(2)) == right  # type: ignore[arg-type]
+    with pytest.raises(sc.InputTypeError, match=r"whole number: got 2\.5"):
+        sc.scan(votes, y_true="y", y_prob="p", n_votes=2.5)  # type: ignore[arg-type]
+
+
+def test_nan_is_a_missing_value_of_a_segment() -> None:
+    frame = pl.DataFrame({"y": [0.1, 0.9], "p": [0.1, 0.9], "s": [float("nan"), 1.0]})
+    for source in (frame, frame.lazy(), frame.to_pandas()):
+        assert list(sc.scan(source, y_true="y", y_prob="p", by="s").by("s")) == ["1.0", None]
+
+
+@pytest.mark.parametrize("values", [["a", 1, "b"], [(1, 2)] * 3, [[1], [2], [3]]])
+def test_values_of_no_plain_kind_are_refused(values: list[Any]) -> None:
+    frame = pd.DataFrame({"y": [0.1, 0.9, 0.5], "p": [0.1, 0.9, 0.5], "s": pd.Series(values)})
+    with pytest.raises(sc.InputTypeError, match="s must hold"):
+        sc.scan(frame, y_true="y", y_prob="p", by="s")
+
+
+def test_several_models_of_a_duckdb_connection_of_ones_own() -> None:
+    """narwhals unpivots in the default connection, where such a relation cannot be read."""
+    data = pa.table({"y": [0.1, 0.2, 0.9], "p": [0.1, 0.5, 0.8], "q": [0.3, 0.3, 0.3]})
+    with duckdb.connect() as connection:
+        connection.register("rows", data)
+        found = sc.scan(connection.table("rows"), y_true="y", y_prob=["p", "q"])
+        for name, table in found.items():
+            assert table.smece == pytest.approx(sc.smece(data["y"], data[name]), abs=1e-15)
+        connection.register("rows", data.set_column(1, "p", pa.array([0.1, None, 0.8])))
+        with pytest.raises(sc.InputError, match=r"p must have no missing values: 1 of 3 are"):
+            sc.scan(connection.table("rows"), y_true="y", y_prob=["q", "p"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"y_true": 0, "y_prob": 1},
+        {"y_true": "y", "y_prob": None},
+        {"y_true": ["y"], "y_prob": "p"},
+        {"y_true": "y", "y_prob": "p", "sample_weight": [1.0, 1.0, 1.0]},
+    ],
+)
+def test_names_of_columns_are_text(names: dict[str, Any]) -> None:
+    frame = pd.DataFrame(ROWS).assign(**{"0": 0.1, "1": 0.2}).rename(columns={"0": 0, "1": 1})
+    with pytest.raises(sc.InputTypeError, match="must be the name of a column, which is text"):
+        sc.scan(frame, **names)
+    assert sc.scan(frame.rename(columns=str), y_true="0", y_prob="1").n == 3
+
+
+@pytest.mark.parametrize("by", [[None], [3], ["s", 3]])
+def test_names_of_segments_are_text(by: Any) -> None:
+    with pytest.raises(sc.InputTypeError, match="by must be the name of a column"):
+        sc.scan(pd.DataFrame(ROWS), y_true="y", y_prob="p", by=by)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    frame = pd.DataFrame(ROWS)
+    for twice in (pd.concat([frame, frame], axis=1), pa.table([[0.5]] * 3, names=["y", "p", "p"])):
+        with pytest.raises(sc.InputError, match="no two columns of the frame may have one name"):
+            sc.scan(twice, y_true="y", y_prob="p")
+
+
+def test_a_column_is_not_a_frame() -> None:
+    with pytest.raises(sc.InputTypeError, match="cannot scan a Series"):
+        sc.scan(pd.Series([0.5]), y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.period_range("2020", periods=3),
+        pd.interval_range(0, 3),
+    ],
+)
+def test_segments_arrow_cannot_tell_apart_are_refused(values: Any) -> None:
+    with pytest.raises(sc.InputTypeError, match="s must hold single values"):
+        sc.scan(pd.DataFrame({**ROWS, "s": values}), y_true="y", y_prob="p", by="s")
+
+
+def test_lists_are_not_segments_in_an_engine() -> None:
+    frame = pl.DataFrame({**ROWS, "s": [[1], [2], [2]]}).lazy()
+    with pytest.raises(sc.InputTypeError, match="s must hold single values"):
+        sc.scan(frame, y_true="y", y_prob="p", by="s")
+
+
+def test_a_time_beyond_all_calendars_is_refused() -> None:
+    late = pa.array([2**62] * 3, pa.timestamp("s"))
+    with pytest.raises(sc.InputError, match="s must hold values that Python can hold"):
+        sc.scan(pa.table({**ROWS, "s": late}), y_true="y", y_prob="p", by="s")
+
+
+def test_categories_are_their_values(tmp_path: Path) -> None:
+    kinds = pd.Categorical(["a", "b", "a"], categories=["a", "b", "never"])
+    frame = pd.DataFrame({"y": [0.1, 0.9, 0.5], "p": [0.1, 0.9, 0.5], "s": kinds})
+    frame.to_parquet(tmp_path / "c.parquet")
+    arrow = frame.assign(s=frame.s.astype(str).astype("string[pyarrow]"))
+    for source in (frame, tmp_path / "c.parquet", arrow):
+        assert list(sc.scan(source, y_true="y", y_prob="p", by="s").by("s")) == ["a", "b"]
+
+
+def test_segments_of_text_and_of_numbers_are_the_same(votes: pd.DataFrame, tmp_path: Path) -> None:
+    votes.to_csv(tmp_path / "v.csv", index=False)
+    votes.to_parquet(tmp_path / "v.parquet")
+    found = sc.scan(tmp_path, y_true="y", y_prob="p", by="m").by("m")
+    assert list(found) == ["1", "2", "3"]
+    assert [one.n for one in found.values()] == [2 * int((votes.m == k).sum()) for k in (1, 2, 3)]
+
+
+def test_segments_are_in_order_numbers_by_size_then_names() -> None:
+    values = ["10", "nan", "9", "2", "b", "1", None]
+    frame = pl.DataFrame({"y": [0.5] * 7, "p": [0.4] * 7, "s": values})
+    found = sc.scan(frame, y_true="y", y_prob="p", by="s").by("s")
+    assert list(found) == ["1", "2", "9", "10", "b", "nan", None]

@@ -1,4 +1,4 @@
-"""The law of every door, for whatever comes: see `doors.py`. `make fuzz` tries far more."""
+"""Every entry point returns a correct result or raises `SoftcalError`: see `entry_points.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import doors
+import entry_points
 import pytest
 import saved_examples
 from hypothesis import HealthCheck, given, settings
@@ -16,15 +16,15 @@ from strategies import arguments
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Knock = tuple[Callable[..., Any], dict[str, Any]]
+    Call = tuple[Callable[..., Any], dict[str, Any]]
 
 SEEDS = st.integers(0, 2**32)
 AGAIN = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def knocks(
+def calls(
     functions: tuple[Callable[..., Any], ...], *, of_classes: bool
-) -> st.SearchStrategy[Knock]:
+) -> st.SearchStrategy[Call]:
     """One of the functions, with arguments for it."""
     return st.sampled_from(functions).flatmap(
         lambda one: st.tuples(st.just(one), arguments(one, of_classes=of_classes))
@@ -32,15 +32,15 @@ def knocks(
 
 
 @settings(max_examples=250)
-@given(knocks(doors.OF_COLUMNS, of_classes=False))
-def test_columns(knock: Knock) -> None:
-    doors.call(*knock)
+@given(calls(entry_points.OF_COLUMNS, of_classes=False))
+def test_columns(call: Call) -> None:
+    entry_points.call(*call)
 
 
 @settings(max_examples=80)
-@given(knocks(doors.OF_CLASSES, of_classes=True))
-def test_classes(knock: Knock) -> None:
-    doors.call(*knock)
+@given(calls(entry_points.OF_CLASSES, of_classes=True))
+def test_classes(call: Call) -> None:
+    entry_points.call(*call)
 
 
 def spoiled_bytes(good: bytes, seed: int) -> bytes:
@@ -62,7 +62,7 @@ def spoiled_bytes(good: bytes, seed: int) -> bytes:
 @given(seed=SEEDS)
 def test_files(suffix: str, seed: int, tmp_path: Path) -> None:
     good = saved_examples.files(suffix)
-    doors.rows_file(spoiled_bytes(good[seed % len(good)], seed), suffix, tmp_path)
+    entry_points.rows_file(spoiled_bytes(good[seed % len(good)], seed), suffix, tmp_path)
 
 
 @settings(AGAIN, max_examples=15)
@@ -70,26 +70,37 @@ def test_files(suffix: str, seed: int, tmp_path: Path) -> None:
 def test_commands(seed: int, tmp_path: Path) -> None:
     rng = Random(seed)  # noqa: S311 - nobody's secret
     data = spoiled_bytes(rng.choice(saved_examples.files(".csv")), seed)
-    doors.scored_file(data, ".csv", tmp_path)
-    doors.applied_file(data, saved_examples.calibrators()[0], ".csv", tmp_path)
+    entry_points.scored_file(data, ".csv", tmp_path)
+    entry_points.applied_file(data, saved_examples.calibrators()[0], ".csv", tmp_path)
     saved = saved_examples.spoiled(rng.choice(saved_examples.scores()), rng)
-    doors.merged_file(saved_examples.as_bytes(saved), tmp_path)
+    entry_points.merged_file(saved_examples.as_bytes(saved), tmp_path)
     map_ = saved_examples.spoiled(rng.choice(saved_examples.calibrators()), rng)
-    doors.applied_calibrator(saved_examples.as_bytes(map_), tmp_path)
+    entry_points.applied_calibrator(saved_examples.as_bytes(map_), tmp_path)
 
 
 @settings(max_examples=1000)
 @given(SEEDS)
 def test_saved_tables(seed: int) -> None:
     rng = Random(seed)  # noqa: S311 - nobody's secret
-    doors.saved_table(saved_examples.spoiled(rng.choice(saved_examples.tables()), rng))
+    entry_points.saved_table(saved_examples.spoiled(rng.choice(saved_examples.tables()), rng))
+
+
+@settings(AGAIN, max_examples=400)
+@given(seed=SEEDS)
+def test_saved_sets(seed: int, tmp_path: Path) -> None:
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    good = rng.choice((*saved_examples.sets(), *saved_examples.scores()))
+    spoiled = saved_examples.spoiled(good, rng)
+    entry_points.saved_set(saved_examples.as_bytes(spoiled), tmp_path)
 
 
 @settings(max_examples=1000)
 @given(SEEDS)
 def test_saved_calibrators(seed: int) -> None:
     rng = Random(seed)  # noqa: S311 - nobody's secret
-    doors.saved_calibrator(saved_examples.spoiled(rng.choice(saved_examples.calibrators()), rng))
+    entry_points.saved_calibrator(
+        saved_examples.spoiled(rng.choice(saved_examples.calibrators()), rng)
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".arrow"])
@@ -97,17 +108,19 @@ def test_the_good_examples_are_good(suffix: str, tmp_path: Path) -> None:
     """Else a fuzzer that starts from them would never get past the first check."""
     path = tmp_path / f"rows{suffix}"
     path.write_bytes(saved_examples.files(suffix)[0])
-    assert doors.command(["score", str(path), "--label", "y", "--pred", "p"]) is not None
+    assert entry_points.command(["score", str(path), "--label", "y", "--pred", "p"]) is not None
 
 
 def test_the_saved_examples_are_good(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     for saved in saved_examples.scores():
         path.write_bytes(saved_examples.as_bytes(saved))
-        assert doors.command(["merge", str(path)]) is not None
+        assert entry_points.command(["merge", str(path)]) is not None
     source = tmp_path / "rows.csv"
     source.write_bytes(saved_examples.files(".csv")[0])
     for saved in saved_examples.calibrators()[:6]:
         path.write_bytes(saved_examples.as_bytes(saved))
         to = ["-o", str(tmp_path / "out.csv")]
-        assert doors.command(["apply", str(path), str(source), "--pred", "p", *to]) is not None
+        assert (
+            entry_points.command(["apply", str(path), str(source), "--pred", "p", *to]) is not None
+        )

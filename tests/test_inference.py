@@ -579,3 +579,33 @@ def test_groups_have_no_band_where_predictions_are_certain() -> None:
     low, high = sc.consistency_band(rel)
     assert (low[0], high[0]) == (0, 0)
     assert high[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [
+        ([0] * 50 + [1] * 50, [0.99] * 50 + [0.01] * 50),
+        ([0] * 500 + [1] * 500, [1.0] * 500 + [0.0] * 500),
+        ([0] * 10 + [1] * 10, [0.9] * 10 + [0.1] * 10),
+        ([0] * 20 + [1] * 180 + [0] * 180 + [1] * 20, [1.0] * 200 + [0.0] * 200),
+    ],
+)
+def test_errors_that_cancel_are_not_calibration(y: list[int], p: list[float]) -> None:
+    assert sc.calibration_test(sc.reliability(y, p)).pvalue < 1e-6
+    groups = np.arange(len(y)) // 2
+    assert sc.calibration_test(sc.reliability(y, p, groups=groups)).pvalue < 0.01
+
+
+def test_few_events_keep_the_size_of_the_test(rng: np.random.Generator) -> None:
+    """About 1.5 events in 60 rows: the test must not reject a calibrated model too often."""
+    p = np.repeat([0.02, 0.98, 0.03], 20)
+    rejected = 0
+    for _ in range(400):
+        y = (rng.random(60) < p).astype(float)
+        rejected += sc.calibration_test(sc.reliability(y, p)).pvalue < 0.05
+    assert rejected <= 40
+
+
+def test_one_group_has_p_value_1() -> None:
+    rel = sc.reliability([0.0, 1.0, 1.0], [0.2, 0.4, 0.9], groups=["a", "a", "a"])
+    assert sc.calibration_test(rel).pvalue == 1.0

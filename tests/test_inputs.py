@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ import torch
 
 import softcal as sc
 from softcal._validation import inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Y = [0.0, 0.25, 0.5, 1.0]
 P = [0.125, 0.25, 0.75, 1.0]
@@ -229,3 +232,58 @@ def test_data_that_changes_while_it_is_read_is_refused() -> None:
         inputs.refuse(inputs.rows([0.5], [0.5], [1.0], [1]))
     with pytest.raises(sc.InputError, match="changed while it was being read"):
         inputs.refuse(inputs.rows([0.5], [0.5]))
+
+
+def test_groups_in_another_order_are_refused() -> None:
+    y, p = pd.Series([0.1, 0.9, 0.5]), pd.Series([0.2, 0.8, 0.5])
+    groups = pd.Series([1, 1, 2], index=[2, 1, 0])
+    for call in (
+        lambda: sc.reliability(y, p, groups=groups),
+        lambda: sc.compare(y, p, p**2, groups=groups),
+        lambda: sc.compare_many(y, {"a": p, "b": p**2}, groups=groups),
+        lambda: sc.repair_preview(y, p, groups=groups),
+    ):
+        with pytest.raises(sc.InputError, match="same pandas index"):
+            call()
+
+
+def test_columns_instead_of_a_table_are_refused_with_the_remedy() -> None:
+    for function in (sc.smece_interval, sc.calibration_test):
+        with pytest.raises(sc.InputTypeError, match=r"takes a table: got list"):
+            function([0.5, 0.4])  # type: ignore[arg-type]
+    with pytest.raises(sc.InputTypeError, match=r"json\.load"):
+        sc.load_calibrator("cal.json")  # type: ignore[arg-type]
+
+
+# Arguments of another kind
+
+wrong: Any = sc  # these calls are wrong on purpose, and mypy would say so
+REL = sc.reliability([0.5] * 60, [0.4] * 60)
+GUESS = sc.Assumptions.from_pilot(REL)
+VOTES = sc.Votes.from_long(
+    {"i": [1, 1, 2], "l": ["a", "b", "a"], "w": [1, 2, 1]}, item="i", label="l", worker="w"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: wrong.smece_interval(REL, "0.95"), "level must be a number"),
+        (lambda: wrong.smece([0.5], [0.5], bins=np.timedelta64(3, "s")), "whole number, Bins or"),
+        (lambda: wrong.Temperature().fit([[0.5, 0.5]], [[0.5], [0.5, 0.5]]), "NumPy cannot read it"),
+        (lambda: wrong.Votes([[1, 2]], classes=3), "classes must be a list of names"),
+        (lambda: wrong.Votes([[1, 2]], classes=[[1], [2]]), "classes must be a list of names"),
+        (lambda: wrong.Votes([[1, 2]]).smoothed("1"), "pseudo_votes must be above 0"),
+        (lambda: wrong.dawid_skene(VOTES, tolerance="small"), "tolerance 0 or more"),
+        (lambda: wrong.compare_tables(REL), "takes what joint_table gives: got Reliability"),
+        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, methods=3), "must be a list of names"),
+        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, methods="platt"), "a list of names"),
+        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, seed=-1), "seed must be a whole number"),
+        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, seed="x"), "seed must be a whole number"),
+        (lambda: wrong.plan(REL, half_width=0.1), "starts from assumptions: got Reliability"),
+        (lambda: wrong.plan(GUESS, half_width=0.1, item_cost=10**400), "item_cost must be at least 0"),
+    ],
+)  # fmt: skip
+def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(sc.SoftcalError, match=message):
+        call()

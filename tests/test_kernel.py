@@ -74,6 +74,19 @@ def test_every_sum_is_the_exact_one(data: list[tuple[float, float, float]], n: i
         np.testing.assert_allclose(ours, [float(v) for v in values], rtol=1e-13, atol=1e-13 * added)
 
 
+@given(data=weighted_rows())
+def test_labels_with_a_number_of_votes_are_not_outcomes(
+    data: list[tuple[float, float, float]],
+) -> None:
+    y, p, w = zip(*data, strict=True)
+    for label in (y, np.round(y)):
+        sums = sc.reliability(label, p, sample_weight=w, n_votes=3).sums
+        assert not sums.outcome_prob_var.any()
+        assert not sums.outcome_residual_var.any()
+        plain = sc.reliability(label, p, sample_weight=w).sums
+        np.testing.assert_array_equal(sums.hard_residual, plain.hard_residual)
+
+
 @pytest.mark.parametrize("n_bins", [1, 10, 3600])
 @pytest.mark.parametrize("n", [1023, 1024, 1025, 60_000, 300_001])
 def test_both_roads_agree_at_every_size(n: int, n_bins: int, rng: np.random.Generator) -> None:
@@ -192,12 +205,14 @@ def test_the_compiled_loop_means_what_it_says_in_python(
     m = np.arange(1.0, len(data) + 1)
     bins = sc.Bins.quantile(p, 5)
     for weights, votes in ((None, None), (w, None), (None, m), (w, m)):
-        width = 6 + 3 * (weights is not None) + 4 * (votes is not None)
-        plain, fast = np.zeros((len(bins), width)), np.zeros((len(bins), width))
-        arguments = (p, y, weights, votes, bins.edges, bins.guide.starts)
-        assert compiled.add_rows.py_func(*arguments, plain)  # type: ignore[attr-defined]
-        assert compiled.add_block.py_func(*arguments, 1024, fast)  # type: ignore[attr-defined]
-        np.testing.assert_array_equal(plain, fast)
+        width = len(kernel.columns_of(inputs.rows(y, p, weights, votes)))
+        for label in (y, np.round(y)):  # soft ones, and 0 and 1 only
+            plain, fast = np.zeros((len(bins), width)), np.zeros((len(bins), width))
+            arguments = (p, label, weights, votes, bins.edges, bins.guide.starts)
+            assert compiled.add_run.py_func(*arguments, plain)  # type: ignore[attr-defined]
+            assert compiled.add_rows.py_func(*arguments, True, np.zeros_like(plain))  # type: ignore[attr-defined] # noqa: FBT003
+            assert compiled.add_block.py_func(*arguments, 1024, fast)  # type: ignore[attr-defined]
+            np.testing.assert_array_equal(plain, fast)
     found = [compiled.bin_of.py_func(value, bins.edges, bins.guide.starts) for value in p]  # type: ignore[attr-defined]
     assert found == bins.locate(p).tolist()
 
@@ -217,8 +232,10 @@ def test_the_loop_refuses_in_python_too(column: str, value: float) -> None:
     columns[column][1] = value
     bins = sc.Bins.uniform(2)
     arguments = (*columns.values(), bins.edges, bins.guide.starts)
-    assert not compiled.add_rows.py_func(*arguments, np.zeros((2, 13)))  # type: ignore[attr-defined]
-    assert not compiled.add_block.py_func(*arguments, 1024, np.zeros((2, 13)))  # type: ignore[attr-defined]
+    sums = np.zeros((2, 18))
+    assert not compiled.add_rows.py_func(*arguments, True, sums)  # type: ignore[attr-defined] # noqa: FBT003
+    assert not compiled.add_run.py_func(*arguments, sums)  # type: ignore[attr-defined]
+    assert not compiled.add_block.py_func(*arguments, 1024, sums)  # type: ignore[attr-defined]
 
 
 def test_without_a_place_for_a_cache_the_loop_still_compiles(

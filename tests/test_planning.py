@@ -477,3 +477,9 @@ def test_the_command_is_refused_as_a_person_sees_it() -> None:
 def test_the_names_of_the_module() -> None:
     for name in planning.__all__:
         assert hasattr(planning, name)
+
+
+def test_a_pilot_with_groups_is_refused() -> None:
+    rel = sc.reliability([0.5] * 60, [0.4] * 60, groups=np.arange(60) // 2)
+    with pytest.raises(sc.InputError, match="rows as independent"):
+        sc.Assumptions.from_pilot(rel)

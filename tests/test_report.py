@@ -840,3 +840,28 @@ def test_the_repair_a_report_on_classes_shows_can_be_run(
     assert command is not None
     assert cli.run(shlex.split(command[1])) == 0
     assert sc.load_calibrator(json.loads((tmp_path / "calibrator_1.json").read_text()))
+
+
+def test_segments_of_another_length_are_refused(tmp_path: Path) -> None:
+    for by in (["a", "b"], ["a"] * 9):
+        with pytest.raises(sc.InputError, match="one value for each of the 3 rows"):
+            sc.write_report(tmp_path / "r.html", [0.5] * 3, {"m": [0.5] * 3}, by=by)
+
+
+def test_verdict_names_the_side_of_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    for bins in (1, 3, 7):
+        sc.write_report(path, [0.8] * 300, {"m": [0.45] * 300}, bins=bins)
+        text = path.read_text(encoding="utf-8")
+        assert "below 0.5 (100% of the rows), it is 35.0 percentage points too low" in text
+
+
+def test_a_report_on_rows_without_weight_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match="sample_weight must have a positive value somewhere"):
+        sc.write_report(tmp_path / "r.html", [0.5], {"m": [0.5]}, sample_weight=[0.0])
+
+
+@pytest.mark.parametrize("by", [[["a", "b", "c"]] * 3, np.zeros((3, 2)), 3])
+def test_a_report_is_sliced_by_one_column(by: Any, tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match="by must be one column: it has shape"):
+        sc.write_report(tmp_path / "r.html", [0.1, 0.9, 0.5], {"m": [0.2, 0.8, 0.5]}, by=by)

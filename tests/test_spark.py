@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from same_tables import assert_same_table
 from spark_cluster import Cluster, cluster, wait_until
 
 import softcal as sc
-from test_frames import FAULTS, assert_same_table, hard_places
+from test_frames import FAULTS, assert_same, hard_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def data() -> dict[str, Any]:
         "q": p**2,
         "w": rng.random(p.size),
         "m": rng.integers(1, 6, p.size),
-        "segment": np.array(["north", "south"])[rng.integers(0, 2, p.size)],
+        "segment": np.array(["north", None])[rng.integers(0, 2, p.size)],
     }
 
 
@@ -46,23 +47,26 @@ def frame(spark: Cluster, data: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("bins", [10, 100, 3600, [0, 0.1, 0.29, 0.3, 1]])
-def test_the_table_is_that_of_the_arrays(frame: Any, data: dict[str, Any], bins: Any) -> None:
-    found = sc.scan(frame, y_true="y", y_prob="p", bins=bins)
-    assert_same_table(found, sc.reliability(data["y"], data["p"], bins=bins))
+def test_tables_are_those_of_the_arrays(frame: Any, data: dict[str, Any], bins: Any) -> None:
+    assert_same(sc.scan(frame, y_true="y", y_prob="p", bins=bins), "p", data)
 
 
 def test_models_weights_and_votes_in_one_pass(frame: Any, data: dict[str, Any]) -> None:
     found = sc.scan(frame, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m")
-    for name, table in found.items():
-        expected = sc.reliability(data["y"], data[name], sample_weight=data["w"], n_votes=data["m"])
-        assert_same_table(table, expected)
+    for name in found:
+        assert_same(found, name, data, sample_weight=data["w"], n_votes=data["m"])
 
 
-def test_slices(frame: Any, data: dict[str, Any]) -> None:
-    found = sc.scan_by(frame, y_true="y", y_prob="p", by="segment")
-    for value, table in found.items():
+def test_segments_of_two_columns_one_with_missing_values(frame: Any, data: dict[str, Any]) -> None:
+    found = sc.scan(frame, y_true="y", y_prob="p", by=["segment", "m"])
+    assert list(found.by("segment")) == ["north", None]
+    for value, tables in found.by("segment").items():
         here = data["segment"] == value
-        assert_same_table(table, sc.reliability(data["y"][here], data["p"][here]))
+        rows = {name: values[here] for name, values in data.items()}
+        assert_same(tables, "p", rows)
+        here = rows["m"] == 3
+        cell = {name: values[here] for name, values in rows.items()}
+        assert_same(tables.by("m")["3"], "p", cell)
 
 
 @pytest.mark.parametrize(
@@ -99,5 +103,5 @@ def test_a_worker_that_dies_changes_nothing(spark: Cluster) -> None:
     assert spark.executors() == 1
     row = np.arange(n)
     assert_same_table(
-        found, sc.reliability((row * 104729 % 997) / 996.0, (row * 7919 % 10007) / 10007.0)
+        found["p"], sc.reliability((row * 104729 % 997) / 996.0, (row * 7919 % 10007) / 10007.0)
     )

@@ -114,3 +114,8 @@ def test_probcals_sweep_agrees_on_outcomes(rng: np.random.Generator) -> None:
     bins = sc.sweep_bins(y, p, most=12)
     theirs = binned.ece_sweep(y, p, max_bins=12)
     assert sc.smece(y, p, bins=bins) == pytest.approx(theirs, abs=1e-12)
+
+
+def test_a_bin_of_one_row_except_for_rounding_adds_nothing() -> None:
+    found = sc.squared_gap_debiased([0.1, 0.2], [0.5, 0.5], bins=1, sample_weight=[1, 1e-20])
+    assert found == 0

@@ -62,3 +62,8 @@ def test_reset_forgets_the_rows_and_keeps_the_bins() -> None:
     assert stream.reliability == sc.Reliability.empty([0, 0.3, 1])
     with pytest.raises(sc.InputError, match="no rows"):
         _ = stream.smece
+
+
+def test_a_ragged_batch_is_refused() -> None:
+    with pytest.raises(sc.InputTypeError, match="y_prob must be a column of numbers"):
+        sc.StreamingReliability().update([0.0, 0.5], [[], 0.5])  # type: ignore[arg-type]

@@ -302,7 +302,7 @@ def test_the_state_stays_the_same_size_and_float64_however_it_is_cast() -> None:
         metric.compute()  # which is cached, and must not be rounded either
         cast()
         assert (metric.sums.dtype, metric.edges.dtype) == (torch.float64, torch.float64)
-        assert metric.sums.shape == (9, 1, 10)
+        assert metric.sums.shape == (14, 1, 10)
         assert metric.reliability().n == 4097 * seen
         assert metric.compute().item() == pytest.approx(expected, rel=1e-13)
     metric.reset()
@@ -464,3 +464,42 @@ def test_two_processes_compute_what_one_would(tmp_path: Path) -> None:
         assert ours["batch"] == pytest.approx(sc.smece(y[last[rank], 0], p[last[rank], 0]))
         assert ours["one idle"] == pytest.approx(whole.smece, abs=1e-13)
         assert "different bins" in ours["different"]
+
+
+def test_classes_that_do_not_sum_to_1_are_refused_in_torch_too() -> None:
+    metric = TopLabelSoftCalibrationError(3)
+    with pytest.raises(sc.InputError, match="must sum to 1: 1 of 2 do not"):
+        metric.update(torch.tensor([[0.2, 0.7, 0.1], [0.9, 0.8, 0.7]]), torch.tensor([0, 1]))
+    for kind in (torch.float16, torch.bfloat16, torch.float32):
+        metric.update(
+            torch.softmax(torch.randn(500, 3), dim=1).to(kind), torch.zeros(500, dtype=torch.int64)
+        )
+
+
+def test_lists_are_refused_with_the_remedy() -> None:
+    column: Any = SoftCalibrationError()
+    top: Any = TopLabelSoftCalibrationError(2)
+    classwise: Any = ClasswiseSoftCalibrationError(2)
+    with pytest.raises(sc.InputTypeError, match="preds must be a tensor: got list"):
+        column.update([0.5], [0.5])
+    with pytest.raises(sc.InputTypeError, match=r"target must be a tensor.*torch\.as_tensor"):
+        top.update(torch.tensor([[0.5, 0.5]]), [0])
+    with pytest.raises(sc.InputTypeError, match="must be a tensor"):
+        classwise.update([[0.5, 0.5]], [0])
+
+
+def test_a_checkpoint_of_0_1_still_loads() -> None:
+    """It has 9 sums; those of hardened labels are not known."""
+    metric = SoftCalibrationError()
+    metric.persistent(mode=True)
+    metric.update(torch.tensor([0.2, 0.7]), torch.tensor([0.4, 0.9]))
+    saved = metric.state_dict()
+    assert saved["sums"].shape[0] == 14
+    old = {**saved, "sums": saved["sums"][:9]}
+    fresh = SoftCalibrationError()
+    fresh.load_state_dict(dict(old))
+    assert fresh.compute() == metric.compute()
+    with pytest.raises(sc.InputError, match="does not know its hardened labels"):
+        fresh.reliability.hardened()
+    fresh.update(torch.tensor([0.5]), torch.tensor([1.0]))
+    assert fresh.reliability.n == 3

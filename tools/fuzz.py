@@ -57,14 +57,14 @@ TOKENS = (
 def main() -> None:
     """Fuzz the doors asked for, or all; exit code 1 when a law was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("doors", nargs="*", metavar="DOOR[=TRIES]")
+    parser.add_argument("entry_points", nargs="*", metavar="DOOR[=TRIES]")
     parser.add_argument("--corpus", type=Path, help="keep inputs worth starting from here")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.inside:
-        fuzz_here(asked.inside, int(asked.doors[0]), asked.corpus)
+        fuzz_here(asked.inside, int(asked.entry_points[0]), asked.corpus)
         return
-    wanted = dict(_with_tries(text) for text in asked.doors) or TRIES
+    wanted = dict(_with_tries(text) for text in asked.entry_points) or TRIES
     print(f"{'door':12} {'tries':>9} {'seconds':>8} {'findings':>9}")  # noqa: T201
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -159,20 +159,20 @@ def fuzz_here(door: str, tries: int, corpus: Path) -> None:
 
 def _door(door: str) -> tuple[Callable[[bytes], object], list[bytes], bool]:
     """Give what knocks at a door, examples to start from, and whether they are JSON."""
-    import doors
+    import entry_points
     import saved_examples as examples
 
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108
     if door in {"csv", "tsv", "jsonl", "parquet", "arrow"}:
         suffix = f".{door}"
-        knock = partial(doors.rows_file, suffix=suffix, folder=folder)
+        knock = partial(entry_points.rows_file, suffix=suffix, folder=folder)
         return knock, list(examples.files(suffix)), False
     if door == "score":
-        knock = partial(doors.scored_file, suffix=".csv", folder=folder)
+        knock = partial(entry_points.scored_file, suffix=".csv", folder=folder)
         return knock, list(examples.files(".csv")), False
     if door == "apply":
         first = examples.calibrators()[0]
-        knock = partial(doors.applied_file, calibrator=first, suffix=".csv", folder=folder)
+        knock = partial(entry_points.applied_file, calibrator=first, suffix=".csv", folder=folder)
         return knock, list(examples.files(".csv")), False
     if door in {"columns", "classes"}:
         import test_fuzz
@@ -182,12 +182,15 @@ def _door(door: str) -> tuple[Callable[[bytes], object], list[bytes], bool]:
         seeds = [random.Random(seed).randbytes(4096) for seed in range(50)]  # noqa: S311
         return partial(_hypothesis, law), seeds, False
     saved: dict[str, tuple[Callable[[bytes], object], tuple[Any, ...]]] = {
-        "saved_table": (lambda data: doors.saved_table(json.loads(data or "0")), examples.tables()),
+        "saved_table": (
+            lambda data: entry_points.saved_table(json.loads(data or "0")),
+            examples.tables(),
+        ),
         "calibrator": (
-            lambda data: doors.saved_calibrator(json.loads(data or "0")),
+            lambda data: entry_points.saved_calibrator(json.loads(data or "0")),
             examples.calibrators(),
         ),
-        "merge": (partial(doors.merged_file, folder=folder), examples.scores()),
+        "merge": (partial(entry_points.merged_file, folder=folder), examples.scores()),
     }
     knock_, good = saved[door]
     return knock_, [examples.as_bytes(one) for one in good], True
@@ -215,7 +218,7 @@ def _place(error: BaseException) -> str:
     frames = [
         f
         for f in traceback.extract_tb(error.__traceback__)
-        if "softcal" in f.filename or "doors" in f.filename
+        if "softcal" in f.filename or "entry_points" in f.filename
     ]
     where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames[-3:]))
     return f"{type(error).__name__} at {where}"

@@ -16,7 +16,7 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_OF_ARROW = {".parquet", ".pq", ".arrow", ".feather", ".ipc"}
+_STARTS_OF_ARROW = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff")
 
 
 @contextmanager
@@ -79,10 +79,15 @@ def _reason(error: Exception, path: Path) -> str:
     if isinstance(error, UnicodeEncodeError):  # of the name, when it is handed to Arrow
         return "its name is not UTF-8. Rename it first."
     # Arrow has no error of its own for it. Text in its own formats is UTF-8, or damaged.
-    other_text = "UTF8" in str(error) and path.suffix.lower() not in _OF_ARROW
+    other_text = "UTF8" in str(error) and not _is_of_arrow(path)
     if other_text or isinstance(error, UnicodeDecodeError):
         return not_utf_8("LATIN1")
     return " ".join(str(error).split())
+
+
+def _is_of_arrow(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) in _STARTS_OF_ARROW
 
 
 def not_utf_8(guess: str) -> str:

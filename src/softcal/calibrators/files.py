@@ -16,8 +16,9 @@ from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.columns import Wanted, refuse_unknown
 from softcal.sources.files import (
     MARKS,
+    Format,
+    format_of,
     number_hint,
-    refuse_other_file,
     refuse_same_file,
     separator_hint,
 )
@@ -56,19 +57,24 @@ def write_calibrated(
     InputError
         If a file cannot be read or written, a column is absent, or a new one is there already.
     """
-    for path in (source, target):
-        if path.suffix.lower() not in {*MARKS, *_PARQUET}:
-            message = (
-                f"cannot tell the format of {path.name!r}: the name must end in .csv, .tsv or "
-                ".parquet."
-            )
-            raise InputError(message)
+    if target.suffix.lower() not in {*MARKS, *_PARQUET}:
+        message = (
+            f"cannot tell the format of {target.name!r}: the name must end in .csv, .tsv or "
+            ".parquet."
+        )
+        raise InputError(message)
     refuse_same_file(target, [source])
-    same_text = source.suffix.lower() == target.suffix.lower() and _is_text(source)
     with readable(source):
-        refuse_other_file(source)
+        form = format_of(source)
+    if form.kind not in ("text", "parquet") or form.compression is not None:
+        message = (
+            f"cannot apply a calibrator to {source}: save it as CSV, TSV or Parquet first, and not "
+            "compressed."
+        )
+        raise InputError(message)
+    same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
     with written_whole(target) as beside:
-        return (_text if same_text else _arrow)(calibrator, source, columns, beside)
+        return (_text if same_text else _arrow)(calibrator, source, form, columns, beside)
 
 
 def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
@@ -80,10 +86,6 @@ def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
             message = f"cannot read {source}: {error}"
             raise InputError(message) from error
         unchanged()
-
-
-def _is_text(path: Path) -> bool:
-    return path.suffix.lower() in MARKS
 
 
 def _calibrated(
@@ -99,8 +101,10 @@ def _calibrated(
     return found.reshape(len(found), -1)
 
 
-def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) -> None:
-    hint = separator_hint(present, MARKS[path.suffix.lower()]) if _is_text(path) else ""
+def _refuse_columns(
+    present: Sequence[str], columns: Sequence[str], path: Path, form: Format
+) -> None:
+    hint = separator_hint(present, form.mark) if form.kind == "text" else ""
     refuse_unknown(Wanted(tuple(columns)), list(present), path.name, hint)
     for name in columns:
         if name + SUFFIX in present:
@@ -114,12 +118,14 @@ def _refuse_columns(present: Sequence[str], columns: Sequence[str], path: Path) 
 # Text to text
 
 
-def _text(calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path) -> int:
-    separator = MARKS[source.suffix.lower()]
+def _text(
+    calibrator: CalibrationMap, source: Path, form: Format, columns: Sequence[str], target: Path
+) -> int:
+    separator = form.mark
     with target.open("w", encoding="utf-8", newline="") as out:
         records = _reading(source, _records(source, separator))
         raw, header = next(records, ("", []))
-        _refuse_columns(header, columns, source)
+        _refuse_columns(header, columns, source, form)
         wanted = [header.index(name) for name in columns]
         names = _quoted([name + SUFFIX for name in columns], separator)
         out.write(_with_cells(raw, separator + names))
@@ -194,12 +200,14 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int) -> FloatArray:
 # Through Arrow
 
 
-def _arrow(calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path) -> int:
+def _arrow(
+    calibrator: CalibrationMap, source: Path, form: Format, columns: Sequence[str], target: Path
+) -> int:
     import pyarrow as pa
 
     with readable(source):
-        schema, batches = _opened(source)
-    _refuse_columns(schema.names, columns, source)
+        schema, batches = _opened(source, form)
+    _refuse_columns(schema.names, columns, source, form)
     for name in columns:
         schema = schema.append(pa.field(name + SUFFIX, pa.float64()))
     done = 0
@@ -213,14 +221,12 @@ def _arrow(calibrator: CalibrationMap, source: Path, columns: Sequence[str], tar
     return done
 
 
-def _opened(source: Path) -> tuple[Any, Iterator[Any]]:
+def _opened(source: Path, form: Format) -> tuple[Any, Iterator[Any]]:
     """Give the schema and the batches of a file."""
-    if _is_text(source):
+    if form.kind == "text":
         from pyarrow import csv as arrow_csv
 
-        parse = arrow_csv.ParseOptions(
-            delimiter=MARKS[source.suffix.lower()], newlines_in_values=True
-        )
+        parse = arrow_csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
         reader = arrow_csv.open_csv(source, parse_options=parse)
         return reader.schema, iter(reader)
     import pyarrow.parquet as pq
@@ -230,10 +236,11 @@ def _opened(source: Path) -> tuple[Any, Iterator[Any]]:
 
 
 def _writer(target: Path, schema: Any) -> Any:
-    if _is_text(target):
+    mark = MARKS.get(target.suffix.lower())
+    if mark is not None:
         from pyarrow import csv as arrow_csv
 
-        options = arrow_csv.WriteOptions(delimiter=MARKS[target.suffix.lower()])
+        options = arrow_csv.WriteOptions(delimiter=mark)
         return arrow_csv.CSVWriter(target, schema, write_options=options)
     import pyarrow.parquet as pq
 

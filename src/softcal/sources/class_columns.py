@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, NamedTuple
 
-from softcal._io import readable, refuse_elsewhere
+from softcal._io import refuse_elsewhere
 from softcal.exceptions import InputError
-from softcal.sources.files import MARKS, refuse_other_file, separator_hint
+from softcal.sources.files import column_names, format_of, separator_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-
-_PARQUET = {".parquet", ".pq"}
 
 
 class ClassColumns(NamedTuple):
@@ -96,33 +92,19 @@ def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[s
 
 
 def names_of_columns(path: Path) -> list[str]:
-    """Read the names of a file's columns, and nothing else of it."""
+    """Read the names of a file's columns; there must be two or more.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has one column.
+    """
     refuse_elsewhere(path)
-    suffix = path.suffix.lower()
-    if suffix not in {*MARKS, *_PARQUET}:
-        message = f"classes are read from a .csv, .tsv or .parquet file: got {path.name!r}."
-        raise InputError(message)
-    mark = MARKS.get(suffix, "")
-    try:
-        with readable(path):
-            refuse_other_file(path)
-            names = _names(path, mark)
-    except csv.Error as error:
-        message = f"cannot read {path}: {error}"
-        raise InputError(message) from error
+    names = column_names(path)
     if len(names) == 1:
         message = (
             f"{path.name} has one column, {names[0]!r:.200}, and classes need two or more."
-            f"{separator_hint(names, mark) if mark else ''}"
+            f"{separator_hint(names, format_of(path).mark)}"
         )
         raise InputError(message)
     return names
-
-
-def _names(path: Path, mark: str) -> list[str]:
-    if not mark:
-        import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
-    with path.open(encoding="utf-8-sig", newline="") as text:
-        return next(filter(None, csv.reader(text, delimiter=mark)), [])  # Arrow skips blank lines

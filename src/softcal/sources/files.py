@@ -1,11 +1,16 @@
 """Columns of files of any size: one reader per format, a bounded number of rows at a time."""
 
+# pyarrow.dataset does not replace these readers: even with the least readahead it holds a Parquet
+# row group whole (20 million rows in one group took 720 MB, and 240 MB here), and it takes the
+# format from the caller, not from the content.
+
 from __future__ import annotations
 
 import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
 from itertools import islice
@@ -27,67 +32,90 @@ from softcal.sources.columns import (
     refuse_unknown,
     rows_of,
 )
+from softcal.table.files import PARQUET, is_saved_schema, is_start_of_saved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LOOKED_AT = 1000  # bytes
+_LOOKED_AT = 4096  # bytes
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-class _Content(NamedTuple):
-    """How a kind of content starts, its name, the suffixes it may have, and the remedy."""
+class Format(NamedTuple):
+    """How a file is read: its kind, what it is compressed with, and what separates its cells."""
 
-    start: bytes  # as a regular expression
-    kind: str
-    suffixes: tuple[str, ...]
-    remedy: str
+    kind: str  # "parquet", "arrow", "json" (lines) or "text"
+    compression: str | None = None
+    mark: str = ","
 
 
-_ARROW = (".arrow", ".feather", ".ipc")
-_TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
-_AS_ARROW = "Let its name end in .arrow, or save it as Parquet."
+# How content starts, as regular expressions. A byte that no text has follows where the first ones
+# alone could be the name of a column.
+_KINDS = {
+    "parquet": PARQUET.pattern,
+    "arrow": rb"ARROW1\0|\xff{4}",
+    "json": rb"(\xef\xbb\xbf)?\s*\{",
+}
+_COMPRESSIONS = {"gzip": rb"\x1f\x8b", "bz2": rb"BZh\d1AY&SY", "zstd": rb"\x28\xb5\x2f\xfd"}
 _SAVE = "Save the sheet as CSV in UTF-8."
-# A byte that no text has follows where the first ones alone could be the name of a column.
-_CONTENTS = (
-    _Content(rb"PAR1[\0-\x08\x0e-\x1f]", "a Parquet file", (".parquet", ".pq"),
-             "Let its name end in .parquet."),
-    _Content(rb"ARROW1\0", "an Arrow file", _ARROW, _AS_ARROW),
-    _Content(rb"\xff{4}", "an Arrow stream", _ARROW, _AS_ARROW),
-    _Content(rb"FEA1\0", "a Feather file of version 1", (), "Save it again as Parquet."),
-    _Content(rb"PK\x03\x04.{26}(\[Content_Types]|_rels/|docProps/|xl/|mimetype)",
-             "a workbook of Excel or LibreOffice", (), _SAVE),
-    _Content(rb"\xd0\xcf\x11\xe0", "an old workbook of Excel (.xls)", (), _SAVE),
-    _Content(rb"PK\x03\x04", "a zip archive", (), "Unzip it first."),
-    _Content(rb"\x1f\x8b", "gzip", (".gz",), "Let its name end in .csv.gz, or decompress it."),
-    _Content(rb"BZh\d1AY&SY", "bzip2", (".bz2",),
-             "Let its name end in .csv.bz2, or decompress it."),
-    _Content(rb"\x28\xb5\x2f\xfd", "Zstandard", (".zst",),
-             "Let its name end in .csv.zst, or decompress it."),
-    _Content(rb"\xfd7zXZ\0", "xz", (), "Decompress it first."),
-    _Content(rb"(\xef\xbb\xbf)?[\t\r\n -~]{16}", "text", _TEXT_SUFFIXES,
-             "Let its name end in .csv, .tsv or .jsonl."),
+_REFUSED = (
+    (rb"FEA1\0", "a Feather file of version 1", "Save it again as Parquet."),
+    (rb"PK\x03\x04.{26}(\[Content_Types]|_rels/|docProps/|xl/|mimetype)",
+     "a workbook of Excel or LibreOffice", _SAVE),
+    (rb"\xd0\xcf\x11\xe0", "an old workbook of Excel (.xls)", _SAVE),
+    (rb"PK\x03\x04", "a zip archive", "Unzip it first."),
+    (rb"\xfd7zXZ\0", "xz", "Decompress it first."),
+    (rb"(\xef\xbb\xbf)?\s*\[\s*\{", "a JSON array", "Write one object per line (JSON lines)."),
 )  # fmt: skip
 
 
-def refuse_other_file(path: Path) -> None:
-    """Refuse a file whose first bytes are of another kind than the end of its name says."""
+def format_of(path: Path) -> Format:
+    """Recognize a file by its content, whatever it is called; a name in .tsv means tabs.
+
+    Raises
+    ------
+    InputError
+        If it holds something that is not read, with the remedy.
+    """
+    mark = "\t" if ".tsv" in map(str.lower, path.suffixes) else ","
     with path.open("rb") as file:
-        refuse_other_content(file.read(_LOOKED_AT), path.suffix.lower(), path)
-
-
-def refuse_other_content(content: bytes, suffix: str, path: Path) -> None:
-    """Refuse content of another kind than a suffix says; that of a compressed file may be new."""
-    start = content[:_LOOKED_AT]
-    found = next((one for one in _CONTENTS if re.match(one.start, start, re.DOTALL)), None)
-    if found is not None and suffix not in found.suffixes:
+        start = file.read(_LOOKED_AT)
+    compression = _first_match(_COMPRESSIONS, start)
+    if compression is not None:
+        start = _decompressed_start(path, compression)
+    if is_start_of_saved(start):
+        _refuse_set(path)
+    for pattern, what, remedy in _REFUSED:
+        if re.match(pattern, start, re.DOTALL):
+            message = f"cannot read {path}: it holds {what}. {remedy}"
+            raise InputError(message)
+    kind = _first_match(_KINDS, start) or "text"
+    binary = kind in ("parquet", "arrow") or _first_match(_COMPRESSIONS, start) is not None
+    if compression is not None and binary:
         message = (
-            f"cannot read {path}: it holds {found.kind}, though its name says {suffix}. "
-            f"{found.remedy}"
+            f"cannot read {path}: only text may be compressed as a whole. Decompress it first."
         )
         raise InputError(message)
-    if suffix in _TEXT_SUFFIXES:
+    if not binary:
         _refuse_other_text(start, path)
+    return Format(kind, compression, mark)
+
+
+def _first_match(patterns: dict[str, bytes], start: bytes) -> str | None:
+    return next((name for name, each in patterns.items() if re.match(each, start)), None)
+
+
+def _decompressed_start(path: Path, compression: str) -> bytes:
+    import pyarrow as pa
+
+    with pa.OSFile(str(path)) as file, pa.CompressedInputStream(file, compression) as stream:
+        found: bytes = stream.read(_LOOKED_AT)
+        return found
+
+
+def _refuse_set(path: Path) -> None:
+    message = f"cannot read rows from {path}: this is a saved set: use softcal.load."
+    raise InputError(message)
 
 
 def _refuse_other_text(start: bytes, path: Path) -> None:
@@ -188,7 +216,6 @@ _BLOCK_BYTES = 1 << 22
 _GROUP_VALUES = 1 << 23
 _BATCH_VALUES = 1 << 21
 _STREAM_BYTES = 1 << 18
-_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 class _Part(NamedTuple):
@@ -209,14 +236,19 @@ class _NotANumber(Exception):  # noqa: N818 - a finding on its way to a message,
 def pieces(path: Path, wanted: Wanted) -> Iterator[Piece]:
     """Cut a file into pieces, after a look at its columns."""
     with readable(path) as unchanged:
-        refuse_other_file(path)
-        for number, part in enumerate(_READERS[kind(path)](path, wanted)):
-            batches = partial(_batches, path, wanted, number, part, unchanged)
+        parts = partial(_parts, path, format_of(path), wanted)
+        for number, part in enumerate(parts()):
+            batches = partial(_batches, path, wanted, number, part, parts, unchanged)
             yield Piece(str(path), part.size, batches)
 
 
 def _batches(
-    path: Path, wanted: Wanted, number: int, part: _Part, unchanged: Callable[[], None]
+    path: Path,
+    wanted: Wanted,
+    number: int,
+    part: _Part,
+    parts: Callable[[], Iterator[_Part]],
+    unchanged: Callable[[], None],
 ) -> Iterator[Batch]:
     with readable(path):
         try:
@@ -227,7 +259,7 @@ def _batches(
                     yield columns_of(table, wanted)
         except _NotANumber as found:
             # Only now does the row's number in the file matter: count the rows before the piece.
-            before = islice(_READERS[kind(path)](path, wanted), number)
+            before = islice(parts(), number)
             row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
             message = (
                 f"{found.name} must hold numbers: row {row} of {path.name} holds the text "
@@ -236,13 +268,29 @@ def _batches(
             raise InputError(message) from found
 
 
-def kind(path: Path) -> str:
-    """Give the suffix that says how a file is read, '.csv' for data.csv.gz; '' if none does."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-        return suffixes[-1] if suffixes and suffixes[-1] in _TEXT else ""
-    return suffixes[-1] if suffixes and suffixes[-1] in _READERS else ""
+def _parts(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
+    if form.kind == "parquet":
+        return _parquet(path, wanted)
+    if form.kind == "arrow":
+        return _arrow(path, wanted)
+    return _json_lines(path, form, wanted) if form.kind == "json" else _csv(path, form, wanted)
+
+
+def column_names(path: Path) -> list[str]:
+    """Read the names of a file's columns, and as little else of it as possible."""
+    with readable(path):
+        form = format_of(path)
+        if form.kind == "parquet":
+            import pyarrow.parquet as pq
+
+            return list(pq.read_schema(path).names)
+        if form.kind == "arrow":
+            with _arrow_reader(path) as reader:
+                return list(reader.schema.names)
+        first, _ = next(_text_blocks(path, form), (b"", 0))
+        if form.kind == "json":
+            return list(_read_json(first).schema.names)
+        return _csv_head(_csv_options(form), first)[1]
 
 
 def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
@@ -250,6 +298,8 @@ def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
 
     with pq.ParquetFile(path) as file:
         meta = file.metadata
+        if is_saved_schema(file.schema_arrow):
+            _refuse_set(path)
         refuse_unknown(wanted, file.schema_arrow.names, path.name)
         refuse_other_types(wanted, file.schema_arrow, path.name)
     size = path.stat().st_size / max(meta.num_rows, 1)
@@ -273,60 +323,61 @@ def _row_group(path: Path, meta: Any, group: int, names: list[str], values: int)
 
 
 def _arrow(path: Path, wanted: Wanted) -> Iterator[_Part]:
+    with _arrow_reader(path) as reader:
+        refuse_unknown(wanted, reader.schema.names, path.name)
+        refuse_other_types(wanted, reader.schema, path.name)
+        in_file = hasattr(reader, "get_batch")  # else a stream, which does not know its length
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader
+        share = path.stat().st_size / max(reader.num_record_batches, 1) if in_file else 0
+        for batch in batches:
+            yield _Part(round(share), partial(_once, batch.select(wanted.names)))
+
+
+@contextmanager
+def _arrow_reader(path: Path) -> Iterator[Any]:
+    """Open an Arrow file or an Arrow stream."""
     import pyarrow as pa
 
     with pa.OSFile(str(path)) as file:
         magic = file.read(6)
         file.seek(0)
-        if magic == b"ARROW1":
-            yield from _arrow_batches(path, pa.ipc.open_file(file), wanted)
-        else:
-            yield from _arrow_batches(path, pa.ipc.open_stream(file), wanted)
-
-
-def _arrow_batches(path: Path, reader: Any, wanted: Wanted) -> Iterator[_Part]:
-    refuse_unknown(wanted, reader.schema.names, path.name)
-    refuse_other_types(wanted, reader.schema, path.name)
-    random_access = hasattr(reader, "get_batch")
-    batches = map(reader.get_batch, range(reader.num_record_batches)) if random_access else reader
-    size = path.stat().st_size
-    for batch in batches:
-        share = 1 / reader.num_record_batches if random_access else 0
-        yield _Part(round(size * share), partial(_once, batch.select(wanted.names)))
+        yield pa.ipc.open_file(file) if magic == b"ARROW1" else pa.ipc.open_stream(file)
 
 
 def _once(batch: Any) -> Iterator[Any]:
     yield batch
 
 
-def _text_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
+def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytes, int]]:
     """Walk through a text file by blocks of whole lines; with each, the bytes read for it."""
     import pyarrow as pa
 
     with pa.OSFile(str(path)) as file:
-        compression = _COMPRESSED.get(path.suffix.lower())
-        stream = file if compression is None else pa.CompressedInputStream(file, compression)
+        stream = file
+        if form.compression is not None:
+            stream = pa.CompressedInputStream(file, form.compression)
         done = 0
         for block in whole_lines(partial(stream.read, _BLOCK_BYTES)):
-            if not done:
-                refuse_other_content(block, kind(path), path)
             yield block, file.tell() - done
             done = file.tell()
 
 
-def _csv(path: Path, wanted: Wanted) -> Iterator[_Part]:
-    from pyarrow import csv
-
-    mark = MARKS[kind(path)]
-    parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
-    blocks = _text_blocks(path)
+def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
+    parse = _csv_options(form)
+    blocks = _text_blocks(path, form)
     first, size = next(blocks, (b"", 0))
     head, names = _csv_head(parse, first)
-    refuse_unknown(wanted, names, path.name, separator_hint(names, mark))
+    refuse_unknown(wanted, names, path.name, separator_hint(names, form.mark))
     decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
     yield _Part(size, partial(decode, first[len(head) :]))
     for block, size in blocks:
         yield _Part(size, partial(decode, block))
+
+
+def _csv_options(form: Format) -> Any:
+    from pyarrow import csv
+
+    return csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
 
 
 def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
@@ -421,11 +472,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _json_lines(path: Path, wanted: Wanted) -> Iterator[_Part]:
+def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     import pyarrow as pa
     from pyarrow import json
 
-    blocks = _text_blocks(path)
+    blocks = _text_blocks(path, form)
     first, size = next(blocks, (b"", 0))
     found = _read_json(first).schema
     refuse_unknown(wanted, found.names, path.name)
@@ -465,17 +516,10 @@ def _read_json(block: bytes, parse: Any = None) -> Any:
     return json.read_json(pa.BufferReader(block), options, parse)
 
 
-_TEXT = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines}
-_READERS: dict[str, Callable[[Path, Wanted], Iterator[_Part]]] = {
-    **_TEXT,
-    ".parquet": _parquet,
-    ".pq": _parquet,
-    ".arrow": _arrow,
-    ".feather": _arrow,
-    ".ipc": _arrow,
-}
-
-SUFFIXES = ", ".join(_READERS)
+_TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
+_BINARY = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_COMPRESSED = (".gz", ".bz2", ".zst")
+SUFFIXES = ", ".join(_TEXT + _BINARY)
 
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
@@ -569,21 +613,18 @@ def _files_of_one(path: Path) -> list[Path]:
         names = glob.glob(str(path), recursive=True)  # noqa: PTH207 - Path has no absolute ones
         found = [Path(name) for name in sorted(names)]
         return [below for one in found for below in _files_of_one(one)] or _refuse_none(path)
-    if not kind(path):
-        if not path.exists():
-            message = f"no such file: {path}"
-            raise InputError(message)
-        message = (
-            f"cannot tell the format of {path.name!r}: the name must end in one of {SUFFIXES}."
-        )
+    if not path.exists():
+        message = f"no such file: {path}"
         raise InputError(message)
     return [path]
 
 
 def _is_data(path: Path, folder: Path) -> bool:
-    """Leave out what Spark and others put beside the data: _SUCCESS, .crc files."""
+    """Whether a file of a folder counts, by its name: not what Spark puts beside the data."""
     named = path.relative_to(folder).parts
-    return bool(kind(path)) and not any(part.startswith(("_", ".")) for part in named)
+    *_, before, last = ("", "", *map(str.lower, path.suffixes))
+    known = before in _TEXT if last in _COMPRESSED else last in _TEXT + _BINARY
+    return known and not any(part.startswith(("_", ".")) for part in named)
 
 
 def _refuse_none(path: Path) -> list[Path]:

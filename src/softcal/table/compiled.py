@@ -49,12 +49,12 @@ def bin_of(p, edges, guide):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # noqa: C901
+def add_rows(p, y, w, m, edges, guide, soft, sums):  # type: ignore[no-untyped-def] # noqa: C901
     """Add each row to the sums of its bin; say whether every value kept the rules.
 
-    The columns of `sums` are those of `softcal.table.kernel`. Where w or m is None, Numba leaves
-    their branches out of the machine code.
+    Where w or m is None, Numba leaves their branches out of the machine code.
     """
+    first = sums.shape[1] - (4 if w is None else 5)
     for i in range(p.size):
         p_i = np.float64(p[i])
         y_i = np.float64(y[i])
@@ -63,6 +63,7 @@ def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # 
             return False
         b = bin_of(p_i, edges, guide)
         d = p_i - y_i
+        dd = d * d
         p_var = p_i * (1.0 - p_i)
         y_var = y_i * (1.0 - y_i)
         here = 1.0
@@ -70,7 +71,7 @@ def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # 
             sums[b, 0] += 1.0
             sums[b, 1] += y_i
             sums[b, 2] += d
-            sums[b, 3] += d * d
+            sums[b, 3] += dd
             sums[b, 4] += p_var
             sums[b, 5] += y_var
             votes = 6
@@ -86,12 +87,13 @@ def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # 
             sums[b, 0] += here
             sums[b, 1] += w_i * y_i
             sums[b, 2] += w_i * d
-            sums[b, 3] += w_i * (d * d)
+            sums[b, 3] += w_i * dd
             sums[b, 4] += p_var
             sums[b, 5] += y_var
             sums[b, 6] += w_i
             sums[b, 7] += ww
-            sums[b, 8] += ww * (d * d)
+            dd *= ww
+            sums[b, 8] += dd
             votes = 9
         if m is not None:
             m_i = np.float64(m[i])
@@ -102,21 +104,36 @@ def add_rows(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def] # 
             if m_i >= 2.0:
                 sums[b, votes + 1] += here
                 sums[b, votes + 3] += y_var / (m_i - 1.0)
+        if soft:
+            e = p_i - (1.0 if y_i > 0.5 else 0.0)
+            if w is None:
+                sums[b, first] += e
+                sums[b, first + 1] += e * e
+            else:
+                sums[b, first] += w_i * e
+                sums[b, first + 1] += w_i * (e * e)
+                sums[b, first + 4] += ww * (e * e)
+            if m is None and (y_i == 0.0 or y_i == 1.0):
+                sums[b, first + 2] += p_var
+                sums[b, first + 3] += dd
     return True
 
 
 @_compile
-def add_hardened(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def]
-    """Add what depends on whether a label is soft to the last columns of `sums`.
+def add_run(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def]
+    """Add each row of a run to the sums of its bin; say whether every value kept the rules.
 
-    A run of 0/1 labels, the commonest kind, copies sums that are there already.
+    The columns of `sums` are those of `softcal.table.kernel`. What depends on whether a label is
+    soft is in the last ones: a run of 0/1 labels, the commonest kind, copies sums it has already.
     """
-    first = sums.shape[1] - (4 if w is None else 5)
-    residual_var = 3 if w is None else 8
     soft = False
     for i in range(y.size):
         soft |= 0.0 < y[i] < 1.0
+    if not add_rows(p, y, w, m, edges, guide, soft, sums):
+        return False
     if not soft:
+        first = sums.shape[1] - (4 if w is None else 5)
+        residual_var = 3 if w is None else 8
         sums[:, first] = sums[:, 2]
         sums[:, first + 1] = sums[:, 3]
         if m is None:
@@ -124,22 +141,7 @@ def add_hardened(p, y, w, m, edges, guide, sums):  # type: ignore[no-untyped-def
             sums[:, first + 3] = sums[:, residual_var]
         if w is not None:
             sums[:, first + 4] = sums[:, residual_var]
-        return
-    for i in range(p.size):
-        p_i = np.float64(p[i])
-        y_i = np.float64(y[i])
-        b = bin_of(p_i, edges, guide)
-        w_i = 1.0 if w is None else np.float64(w[i])
-        ww = w_i * w_i
-        e = p_i - (1.0 if y_i > 0.5 else 0.0)
-        sums[b, first] += w_i * e
-        sums[b, first + 1] += w_i * e * e
-        if m is None and (y_i == 0.0 or y_i == 1.0):
-            d = p_i - y_i
-            sums[b, first + 2] += ww * p_i * (1.0 - p_i)
-            sums[b, first + 3] += ww * d * d
-        if w is not None:
-            sums[b, first + 4] += ww * e * e
+    return True
 
 
 @_compile
@@ -150,9 +152,8 @@ def add_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-untyped
         stop = start + run
         w_run = None if w is None else w[start:stop]
         m_run = None if m is None else m[start:stop]
-        if not add_rows(p[start:stop], y[start:stop], w_run, m_run, edges, guide, partial):
+        if not add_run(p[start:stop], y[start:stop], w_run, m_run, edges, guide, partial):
             return False
-        add_hardened(p[start:stop], y[start:stop], w_run, m_run, edges, guide, partial)
         totals += partial
         partial[:] = 0.0
     return True
@@ -186,9 +187,8 @@ def add_class_block(p, y, w, m, edges, guide, run, totals):  # type: ignore[no-u
             return False
         for c in range(p.shape[1]):
             columns = p_run[:, c], y_run[:, c]
-            if not add_rows(*columns, w_run, m_run, edges, guide, partial[c]):
+            if not add_run(*columns, w_run, m_run, edges, guide, partial[c]):
                 return False
-            add_hardened(*columns, w_run, m_run, edges, guide, partial[c])
         totals += partial
         partial[:] = 0.0
     return True

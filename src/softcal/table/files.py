@@ -53,7 +53,7 @@ _SIGNED = {
     *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
 }
 _KEY = b"softcal"
-_PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # a byte that no header of a CSV file has
+PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # a byte that no header of a CSV file has
 _NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
 
 
@@ -118,12 +118,22 @@ def is_saved(path: Path) -> bool:
         return False
     with _io.readable(path), path.open("rb") as file:
         start = file.read(4096)
-    if not _PARQUET.match(start):
-        return _NAMED.match(start) is not None
+    if not PARQUET.match(start):
+        return is_start_of_saved(start)
     with naming_the_extra(), _io.readable(path):
         import pyarrow.parquet as pq
 
-        return _KEY in (pq.read_schema(path).metadata or {})
+        return is_saved_schema(pq.read_schema(path))
+
+
+def is_start_of_saved(start: bytes) -> bool:
+    """Whether a JSON file that starts like this is a saved set or table."""
+    return _NAMED.match(start) is not None
+
+
+def is_saved_schema(schema: Any) -> bool:
+    """Whether a Parquet file with this Arrow schema is a saved set."""
+    return _KEY in (schema.metadata or {})
 
 
 def _tied(tables: TableSet) -> dict[str, Sparse]:

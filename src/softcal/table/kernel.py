@@ -134,7 +134,7 @@ def sums_of_outcomes(plain: Sequence[FloatArray], *, votes: bool) -> tuple[Float
 def rows_per_partial_sum(n_bins: int) -> int:
     """Give how many rows are added up before the partial sums are put aside."""
     # More for many bins, or setting the partial sums aside would cost more than the rows.
-    return max(1024, 8 * n_bins)
+    return 1024 if n_bins <= 128 else 32 * n_bins
 
 
 def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
@@ -147,14 +147,15 @@ def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
     cell = bins.guide.locate(p)
     run = rows_per_partial_sum(n_bins)
     n_runs = -(-p.size // run)
-    cell += np.arange(p.size) // run * n_bins
+    if n_runs > 1:
+        cell += np.arange(p.size) // run * n_bins
 
     def added(terms: Iterator[npt.NDArray[np.floating] | None]) -> list[npt.NDArray[Any]]:
-        sums = (np.bincount(cell, term, n_runs * n_bins) for term in terms)
-        return [each.reshape(n_runs, n_bins).sum(axis=0) for each in sums]
+        sums = [np.bincount(cell, term, n_runs * n_bins) for term in terms]
+        return sums if n_runs == 1 else [each.reshape(n_runs, n_bins).sum(axis=0) for each in sums]
 
     plain = added(_terms(p, y, w, m))
-    if ((y > 0) & (y < 1)).any():
+    if plain[_PLAIN.index("label_var")].any():
         return plain + added(_hardened_terms(p, y, w, votes=m is not None))
     own = plain[: 6 if w is None else 9]
     return [*plain, *sums_of_outcomes(own, votes=m is not None)]

@@ -1,7 +1,7 @@
-"""The law of every door: a right answer, or a refusal in our own words. Nothing else.
+"""Call each entry point with any input: it must return a correct result or raise `SoftcalError`.
 
-Each function here knocks at one door with whatever it is given and raises if the law is broken.
-Hypothesis (`test_fuzz.py`) and Atheris (`tools/fuzz.py`) both come through here.
+Each function here calls one entry point with what it is given, and fails if anything else happens.
+Hypothesis (`test_fuzz.py`) and Atheris (`tools/fuzz.py`) both use it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OF_A_TABLE: tuple[Callable[[sc.Reliability], Any], ...] = (
 
 
 def answer(call: Callable[[], Answer]) -> Answer | None:
-    """Give what a door answers; None where it refuses, which must be in our own words."""
+    """Return what a call returns; None where it raises `SoftcalError`, which must say why."""
     try:
         return call()
     except sc.SoftcalError as error:
@@ -108,20 +108,20 @@ def table(rel: sc.Reliability) -> None:
 
 
 def rows_file(data: bytes, suffix: str, folder: Path) -> None:
-    """Scan a file of these bytes, whole and by slices."""
+    """Scan a file of these bytes, whole and by segments."""
     path = folder / f"rows{suffix}"
     path.write_bytes(data)
-    rel = answer(lambda: sc.scan(path, y_true="y", y_prob="p"))
+    tables = answer(lambda: sc.scan(path, y_true="y", y_prob="p"))
     expected = plain_rows(data) if suffix == ".csv" else None
     if expected is not None:
-        assert rel is not None, "plain rows were refused"
+        assert tables is not None, "plain rows were refused"
         right = sc.reliability(*expected)
-        assert rel.n == right.n
-        assert math.isclose(rel.smece, right.smece, abs_tol=1e-12)
-    if rel is not None:
-        table(rel)
-        slices = answer(lambda: sc.scan_by(path, y_true="y", y_prob="p", by="s"))
-        assert slices is None or sum(one.n for one in slices.values()) == rel.n
+        assert tables.n == right.n
+        assert math.isclose(tables["p"].smece, right.smece, abs_tol=1e-12)
+    if tables is not None:
+        table(tables["p"])
+        segments = answer(lambda: sc.scan(path, y_true="y", y_prob="p", by="s"))
+        assert segments is None or sum(one.n for one in segments.by("s").values()) == tables.n
     answer(lambda: sc.scan(path, y_true="y", y_prob="p", sample_weight="w", n_votes="m"))
 
 
@@ -185,6 +185,22 @@ def saved_table(saved: Any) -> None:
         assert high <= 1 + ROUNDING
 
 
+def saved_set(data: bytes, folder: Path) -> None:
+    """Load a set from a file of these bytes, and save it again."""
+    path = folder / "set.softcal"
+    path.write_bytes(data)
+    tables = answer(lambda: sc.load(path))
+    if tables is None:
+        return
+    str(tables)
+    for rel in tables.values():
+        table(rel)
+    for column in tables.by_names:
+        assert sum(one.n for one in tables.by(column).values()) == tables.n
+    tables.save(path)
+    assert sc.load(path) == tables
+
+
 def merged_file(data: bytes, folder: Path) -> None:
     """Merge a file of these bytes with itself, under another name."""
     paths = [folder / "left.json", folder / "right.json"]
@@ -225,7 +241,7 @@ def applied_file(data: bytes, calibrator: dict[str, Any], suffix: str, folder: P
     if done is not None:
         mapped = answer(lambda: sc.scan(target, y_true="y", y_prob="p_calibrated"))
         if mapped is not None:
-            table(mapped)
+            table(mapped["p_calibrated"])
 
 
 def applied_calibrator(data: bytes, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Text files that are not as ours are: refused with a guess at what they are, never guessed at."""
+"""What a file holds decides how it is read; what cannot be read is refused with the remedy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
-from softcal import cli
+from softcal.sources.class_columns import names_of_columns
+from softcal.table import files as table_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,38 +49,33 @@ SCORED = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), SCORED)
-def test_the_message_says_what_it_looks_like(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, message: str
+def test_message_names_the_likely_cause(
+    tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    by = ["--by", "by"] if b"by" in content else []
-    assert cli.run(["score", str(path), "--label", "y", "--pred", "p", *by]) == 2
-    assert message in capsys.readouterr().err
+    by = ["by"] if b"by" in content else []
+    with pytest.raises(sc.InputError) as caught:
+        sc.scan(path, y_true="y", y_prob="p", by=by)
+    assert message in f"{caught.value}\n"
 
 
 OTHERWISE = [
-    (b"y;p\n0.5;0.5\n", f"They {SEMICOLONS}"),
+    (b"y;p\n0.5;0.5\n", SEMICOLONS),
     ("y,p\n0.5,0.5\n".encode("utf-16"), UTF_16),
     ("y,p,größe\n0.5,0.5,1\n".encode("latin1"), LATIN),
-    (gzip.compress(b"y,p\n0.5,0.5\n"), "it holds gzip, though its name says .csv."),
+    (b"y\n0.5\n", "x.csv has one column, 'y', and classes need two or more.\n"),
 ]
 
 
 @pytest.mark.parametrize(("content", "message"), OTHERWISE)
-def test_so_does_that_of_every_command_that_reads_text_its_own_way(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str
+def test_message_names_the_likely_cause_where_only_names_are_read(
+    tmp_path: Path, content: bytes, message: str
 ) -> None:
-    path, saved, out = (tmp_path / name for name in ("x.csv", "map.json", "out.csv"))
-    path.write_bytes(content)
-    saved.write_text(json.dumps(sc.Temperature().fit([0.2, 0.8], [0.3, 0.7]).to_dict()))
-    guess = message.partition("They ")[2] or message
-    assert cli.run(["apply", str(saved), str(path), "--pred", "p", "-o", str(out)]) == 2
-    assert guess in capsys.readouterr().err
-    assert not out.exists()
-    columns = ["--label-columns", "y,p", "--pred-columns", "y,p"]
-    assert cli.run(["score", str(path), *columns]) == 2
-    assert guess in capsys.readouterr().err
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(sc.InputError) as caught:
+        names_of_columns(tmp_path / "x.csv")
+    assert message in f"{caught.value}\n"
 
 
 TEXT = b"y,p,size\n0.5,0.5,1\n0.5,0.5,2\n"
@@ -104,10 +100,44 @@ def _zipped(*names: str) -> bytes:
     return out.getvalue()
 
 
-CONTENTS = {
-    "a Parquet file": (_arrow("parquet"), "Let its name end in .parquet."),
-    "an Arrow file": (_arrow("file"), "Let its name end in .arrow, or save it as Parquet."),
-    "an Arrow stream": (_arrow("stream"), "Let its name end in .arrow, or save it as Parquet."),
+LINES = b'{"y": 0.5, "p": 0.5}\n{"y": 0.5, "p": 0.5}\n'
+READ = {
+    "Parquet": _arrow("parquet"),
+    "an Arrow file": _arrow("file"),
+    "an Arrow stream": _arrow("stream"),
+    "text": TEXT,
+    "text after a byte order mark": b"\xef\xbb\xbf" + TEXT,
+    "text, gzip": gzip.compress(TEXT),
+    "text, bzip2": bz2.compress(TEXT),
+    "text, Zstandard": pa.compress(TEXT, "zstd", asbytes=True),
+    "JSON lines": LINES,
+    "JSON lines after blank ones": b"\n \n" + LINES,
+    "JSON lines, gzip": gzip.compress(LINES),
+    "names like the first bytes of others": (b"PAR1,ARROW1,BZh9,PK,FEA1,y,p\n1,1,1,1,1,0.5,0.5\n"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["x.csv", "x.parquet", "x.arrow", "x.jsonl", "x.csv.gz", "x", "x.d"]
+)
+@pytest.mark.parametrize("kind", READ)
+def test_a_file_is_read_by_its_content_whatever_its_name(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(READ[kind])
+    assert sc.scan(path, y_true="y", y_prob="p")["p"].smece == 0
+    assert {"y", "p"} <= set(names_of_columns(path))
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.tsv.gz", "X.TSV"])
+def test_a_name_in_tsv_means_tabs(tmp_path: Path, name: str) -> None:
+    path, text = tmp_path / name, b"y\tp\n0.5\t0.5\n"
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert sc.scan(path, y_true="y", y_prob="p")["p"].smece == 0
+
+
+REFUSED = {
     "a Feather file of version 1": (b"FEA1" + bytes(20), "Save it again as Parquet."),
     "a workbook of Excel or LibreOffice": (
         _zipped("[Content_Types].xml", "xl/workbook.xml"), "Save the sheet as CSV in UTF-8.",
@@ -116,72 +146,58 @@ CONTENTS = {
         bytes.fromhex("D0CF11E0A1B11AE1") + bytes(500), "Save the sheet as CSV in UTF-8.",
     ),
     "a zip archive": (_zipped("data.csv"), "Unzip it first."),
-    "gzip": (gzip.compress(TEXT), "Let its name end in .csv.gz, or decompress it."),
-    "bzip2": (bz2.compress(TEXT), "Let its name end in .csv.bz2, or decompress it."),
-    "Zstandard": (
-        pa.compress(TEXT, "zstd", asbytes=True), "Let its name end in .csv.zst, or decompress it.",
-    ),
     "xz": (lzma.compress(TEXT), "Decompress it first."),
+    "a JSON array": (b'[\n {"y": 0.5, "p": 0.5}]', "Write one object per line (JSON lines)."),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CONTENTS)
-@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl", "x.csv.gz"])
-def test_content_of_another_kind_is_named_with_its_remedy(
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.csv.gz"])
+def test_content_that_is_not_read_is_named_with_its_remedy(
     tmp_path: Path, kind: str, name: str
 ) -> None:
-    content, remedy = CONTENTS[kind]
+    content, remedy = REFUSED[kind]
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    said = re.escape(f"it holds {kind}, though its name says {'.' + name.split('.')[1]}. {remedy}")
+    said = re.escape(f"it holds {kind}. {remedy}")
     with pytest.raises(sc.InputError, match=rf"^cannot read .*{name}: {said}$"):
         sc.scan(path, y_true="y", y_prob="p")
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("x.parquet", "an Arrow file"),
-        ("x.pq", "gzip"),
-        ("x.arrow", "a Parquet file"),
-        ("x.feather", "a Feather file of version 1"),
-    ],
-)
-def test_binary_files_of_another_kind_are_named_too(tmp_path: Path, name: str, kind: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(CONTENTS[kind][0])
-    with pytest.raises(sc.InputError, match=f"it holds {kind}, though its name says {path.suffix}"):
+@pytest.mark.parametrize("kind", ["Parquet", "an Arrow file", "text, gzip"])
+def test_only_text_may_be_compressed_as_a_whole(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(READ[kind]))
+    with pytest.raises(sc.InputError, match=r"only text may be compressed as a whole. Decompress"):
         sc.scan(path, y_true="y", y_prob="p")
 
 
-@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
-@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.csv.gz", "x.csv.zst"])
-def test_text_with_the_name_of_another_kind_is_called_text(
-    tmp_path: Path, name: str, start: bytes
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(TEXT)[:12] + b"damaged")
+    with pytest.raises(sc.InputError, match=r"^cannot read .*x\.csv\.gz: "):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+@pytest.mark.parametrize("many", [1, 10**9])
+def test_a_saved_set_is_not_taken_for_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    path = tmp_path / name
-    path.write_bytes(start + TEXT)
-    said = f"it holds text, though its name says {path.suffix}. Let its name end in .csv"
-    with pytest.raises(sc.InputError, match=re.escape(said)):
-        sc.scan(path, y_true="y", y_prob="p")
+    monkeypatch.setattr(table_files, "MANY", many)
+    (tmp_path / "rows.csv").write_bytes(TEXT)
+    saved = tmp_path / "saved.parquet"
+    sc.scan(tmp_path / "rows.csv", y_true="y", y_prob="p").save(saved)
+    with pytest.raises(sc.InputError, match=r"this is a saved set: use softcal\.load\.$"):
+        sc.scan(saved, y_true="y", y_prob="p")
 
 
-def test_files_that_are_what_their_names_say_are_read(tmp_path: Path) -> None:
-    contents = {
-        "a.csv": TEXT,
-        "a.csv.gz": gzip.compress(TEXT),
-        "a.csv.bz2": bz2.compress(TEXT),
-        "a.csv.zst": pa.compress(TEXT, "zstd", asbytes=True),
-        "a.parquet": _arrow("parquet"),
-        "a.pq": _arrow("parquet"),
-        "a.arrow": _arrow("file"),
-        "a.ipc": _arrow("stream"),
-        "a.feather": _arrow("file"),
-        "names.csv": b"PAR1,ARROW1,BZh9,PK,FEA1,y,p\n1,1,1,1,1,0.5,0.5\n",
-    }
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-        assert sc.scan(tmp_path / name, y_true="y", y_prob="p").smece == 0
+def test_text_that_is_not_utf_8_in_a_parquet_file_is_not_called_latin1(tmp_path: Path) -> None:
+    no_text = pa.array([b"a", b"\xff"]).view(pa.string())
+    path = tmp_path / "x.csv"
+    pq.write_table(pa.table({"y": [0.5] * 2, "p": [0.5] * 2, "s": no_text}), path)
+    with pytest.raises(sc.InputError, match=r"cannot read .*UTF-?8") as caught:
+        sc.scan(path, y_true="y", y_prob="p", by="s")
+    assert "LATIN1" not in str(caught.value)
 
 
 @pytest.mark.parametrize("mark", [b"SQLite format 3\0", b"\x93NUMPY\x01\0v\0", b"y,p\n0.5,\0"])
@@ -203,7 +219,7 @@ def test_utf_16_is_told_with_or_without_its_mark(tmp_path: Path, encoding: str) 
 def test_a_name_with_a_semicolon_is_a_name(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("y;1,p;2\n0.5,0.75\n")
-    assert sc.scan(path, y_true="y;1", y_prob="p;2").smece == 0.25
+    assert sc.scan(path, y_true="y;1", y_prob="p;2")["p;2"].smece == 0.25
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
@@ -213,5 +229,5 @@ def test_lines_may_be_longer_than_a_block(tmp_path: Path, name: str) -> None:
         path.write_text(f"y,p,text\n0.5,0.75,{text}\n0.5,0.75,{text}\n")
     else:
         path.write_text(2 * (json.dumps({"y": 0.5, "p": 0.75, "text": text}) + "\n"))
-    rel = sc.scan(path, y_true="y", y_prob="p")
-    assert (rel.n, rel.smece) == (2, 0.25)
+    tables = sc.scan(path, y_true="y", y_prob="p")
+    assert (tables.n, tables["p"].smece) == (2, 0.25)
