@@ -325,6 +325,7 @@ class TableSet(Mapping[str, Reliability]):
             log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
             infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
             loss_a=total["log_loss_a"], loss_b=total["log_loss_b"],
+            names=(self.models[first], self.models[second]),
         )  # fmt: skip
 
     # Sets from sets
