@@ -9,8 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing as take_rows
-from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils import _safe_indexing as take_rows, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from softcal._validation import inputs
@@ -185,9 +184,9 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         temperature, platt, beta, histogram or isotonic for one column of labels; temperature,
         vector or dirichlet for one column per class.
     cv : int, default 5
-        How many split_folds.
+        The number of folds.
     random_state : int, default 0
-        Rows are dealt into split_folds at random, the same way for the same number.
+        Assigns rows to folds; the same number gives the same folds.
 
     Attributes
     ----------

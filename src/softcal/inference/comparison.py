@@ -370,6 +370,11 @@ def compare(
     >>> d = lidc_malignancy()
     >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
     >>> print(compare(d["soft_malignant"], models, n_votes=d["n_readers"]))
+    forest minus logistic   SMECE 0.0952 and 0.1067
+               difference   95% interval from        to    p-value
+       SMECE      -0.0116             -0.0231   -0.0025     0.0113
+       Brier      -0.0067             -0.0100   -0.0035   5.68e-05
+    log loss         +inf                -inf      +inf          1
     """
     refuse_bad_level(level)
     rows = {"bins": bins, "sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
@@ -453,6 +458,11 @@ def compare_many(
     >>> y = [0.1, 0.4, 0.6, 0.9] * 50
     >>> models = {"exact": y, "sharp": [0.0, 0.2, 0.8, 1.0] * 50, "also": y}
     >>> print(compare_many(y, models))
+    3 models, lowest SMECE first; pairs told apart at 95%, Holm's correction
+    model    SMECE   not told apart from
+    exact   0.0000                  also
+     also   0.0000                 exact
+    sharp   0.1500                     -
     """
     refuse_bad_level(level)
     if isinstance(y_true, TableSet):

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtrit
 
 from softcal import _display
+from softcal._validation.inputs import FloatArray
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, table_of
 
 if TYPE_CHECKING:
-    from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
@@ -298,20 +298,15 @@ class Interval(_display.Printed):
         return "\n".join(filter(None, (line, self.note))), [], []
 
 
-class GapIntervals(NamedTuple):
+class GapIntervals(
+    _display.Printed, NamedTuple("GapIntervals", [("low", FloatArray), ("high", FloatArray)])
+):
     """Per bin, the limits of its gap; NaN where the bin is empty."""
 
-    low: FloatArray
-    high: FloatArray
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"GapIntervals(bins={self.low.size})"
-
-    def __str__(self) -> str:
-        return _display.as_text(*self._shown())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html(*self._shown())
 
     def _shown(self) -> _display.Shown:
         rows = [
@@ -360,6 +355,7 @@ def smece_interval(
     >>> from softcal.datasets import lidc_malignancy
     >>> d = lidc_malignancy()
     >>> print(smece_interval(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"]))
+    SMECE 0.0952, 95% interval 0.0807 to 0.1057, debiased 0.0938
     """
     rel = table_of(
         "smece_interval", y_true, y_prob, bins=bins, sample_weight=sample_weight,

@@ -33,7 +33,7 @@ _FLAT = 1e-12  # variance of the pools' predictions up to which they have no til
 
 @dataclass(frozen=True, repr=False)
 class TestResult(_display.Printed):
-    """A test of calibration: could the gaps be due to chance?
+    """A test of whether chance explains the gaps of a calibrated model.
 
     Attributes
     ----------
@@ -123,8 +123,8 @@ def consistency_band(
     r"""Compute the range of each bin's gap that chance explains if the model is calibrated.
 
     Not `gap_intervals`, which lie around the observed gap: these lie around 0 and show where the
-    gap of a calibrated model would fall, \(\pm z \sqrt{V_b}/W_b\) with the variance the test uses: for
-    0/1 labels \(\sum w^2 p(1 - p)\), for soft ones from the residuals of the bin and of the table.
+    gap of a calibrated model would fall, \(\pm z \sqrt{V_b}/W_b\) with the variance the test uses:
+    for 0/1 labels \(\sum w^2 p(1 - p)\), for soft ones from the residuals of bin and table.
 
     With groups V is not the test's: it is that variance of independent rows, or the sum over groups
     of \((\sum w d)^2\) in the bin, whichever is larger. The second includes the gap itself, so gaps

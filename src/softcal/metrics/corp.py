@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from softcal import _display
 from softcal._validation import inputs
 from softcal.bins import Bins
 from softcal.metrics.proper import log_loss
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray, Rows
 
 
-@dataclass(frozen=True)
-class ScoreDecomposition:
+@dataclass(frozen=True, repr=False)
+class ScoreDecomposition(_display.Printed):
     """A mean score as miscalibration - discrimination + uncertainty.
 
     Attributes
@@ -47,9 +48,20 @@ class ScoreDecomposition:
     discrimination: float
     uncertainty: float
 
+    def __repr__(self) -> str:
+        parts = (f"{name}={value:.4g}" for name, value in vars(self).items())
+        return f"ScoreDecomposition({', '.join(parts)})"
 
-@dataclass(frozen=True, eq=False)
-class CorpCurve:
+    def _shown(self) -> _display.Shown:
+        line = (
+            f"score {self.score:.4f} = miscalibration {self.miscalibration:.4f} - discrimination "
+            f"{self.discrimination:.4f} + uncertainty {self.uncertainty:.4f}"
+        )
+        return line, [], []
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CorpCurve(_display.Printed):
     """The isotonic recalibration curve, a step for each pool of predictions.
 
     Attributes
@@ -72,6 +84,21 @@ class CorpCurve:
     count: npt.NDArray[np.int64]
     weight: FloatArray
     brier: ScoreDecomposition
+
+    def __repr__(self) -> str:
+        return f"CorpCurve(n={self.count.sum()}, steps={self.count.size})"
+
+    def _shown(self) -> _display.Shown:
+        columns = (self.prob_low, self.prob_high, self.recalibrated)
+        rows = [
+            [*(f"{x:.4f}" for x in values), str(count)]
+            for *values, count in zip(*columns, self.count, strict=True)
+        ]
+        first, left_out, last = _display.ends(rows)
+        between = [[f"... {left_out} more", "", "", ""]] if left_out else []
+        title = f"{self.count.size} steps   Brier {self.brier}"
+        header = ["prob from", "to", "recalibrated", "count"]
+        return title, header, [*first, *between, *last]
 
 
 def corp(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr
 
+from softcal import _display
 from softcal.exceptions import InputError
 from softcal.table.distinct import distinct
 from softcal.table.reliability import Reliability, refuse_no_rows, rows_or_table
@@ -34,9 +35,9 @@ _SLACK = 1e-12  # of a sum of squares, which rounding of labels may leave
 _SWITCH = 1.5  # below, the series in 1/x converge faster; above, those in x
 
 
-@dataclass(frozen=True)
-class CumulativeTest:
-    """How far the cumulative residuals wander, and how often chance alone takes them as far.
+@dataclass(frozen=True, repr=False)
+class CumulativeTest(_display.Printed):
+    """The largest cumulative residual, or their range, with a test of calibration.
 
     Attributes
     ----------
@@ -52,6 +53,13 @@ class CumulativeTest:
     statistic: float
     scale: float
     pvalue: float
+
+    def __repr__(self) -> str:
+        return f"CumulativeTest({self.statistic:.4g}, pvalue={self.pvalue:.3g})"
+
+    def _shown(self) -> _display.Shown:
+        line = f"statistic {self.statistic:.4f} (scale {self.scale:.4f}), p-value {self.pvalue:.3g}"
+        return line, [], []
 
 
 def ecce_mad(

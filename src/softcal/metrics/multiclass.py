@@ -133,7 +133,7 @@ def top_label_smece(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Compute the SMECE of the predicted class: its probability against the label's mass on that class.
+    r"""Compute the SMECE of the predicted class against the label's mass on that class.
 
     \[ \mathrm{SMECE}\bigl(y_{i c_i}, p_{i c_i}\bigr), \qquad c_i = \arg\max_c p_{ic} \]
 

@@ -165,7 +165,8 @@ def _class_cross_entropy(p: FloatArray, y: FloatArray) -> FloatArray:
 def _class_divergence(p: FloatArray, y: FloatArray) -> FloatArray:
     from scipy.special import rel_entr
 
-    return np.maximum(rel_entr(y, p).sum(axis=0), 0.0)  # never negative, except for rounding
+    excess: FloatArray = rel_entr(y, p).sum(axis=0)
+    return np.maximum(excess, 0.0)  # never negative, except for rounding
 
 
 def _divergence(y: FloatArray, p: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from softcal._validation import inputs
 from softcal._validation.multiclass import ClassRows, class_rows, is_by_class
+from softcal._validation.rules import generator
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
@@ -117,7 +118,7 @@ def vote_noise_floor(
     y_prob: npt.ArrayLike,
     *,
     metric: Metric,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     draws: int = 100,
 ) -> float:
     r"""Compute the mean score of a model whose predictions are exactly the true rates.
@@ -144,8 +145,8 @@ def vote_noise_floor(
     metric : {"dist_ce", "ent_ce", "rank_cs"}
         Which of them; of `rank_cs`, where higher is better, this is a ceiling. With two classes
         `dist_ce` is the mean absolute difference.
-    rng : numpy.random.Generator, optional
-        For what is simulated; it is then required, and the same one gives the same result.
+    rng : numpy.random.Generator or int, optional
+        Required where votes are simulated; the same seed gives the same result.
     draws : int
         How many times each item's votes are drawn, where they are.
 
@@ -170,11 +171,10 @@ def vote_noise_floor(
         return _two_class_floor(data, votes.totals, metric)
     if rng is None:
         message = (
-            f"{metric} of {votes.n_classes} classes is simulated: pass rng=numpy.random."
-            "default_rng(seed)."
+            f"{metric} of {votes.n_classes} classes is simulated: pass a seed, for instance rng=0."
         )
         raise InputError(message)
-    return _simulated_floor(data, votes.totals, metric, rng, draws)
+    return _simulated_floor(data, votes.totals, metric, generator(rng), draws)
 
 
 def _both_classes(votes: Votes, y_prob: npt.ArrayLike) -> npt.ArrayLike:
