@@ -81,7 +81,7 @@ def calls(truth: Any, y: Any, p: Any) -> dict[str, dict[str, Callable[[], object
             "softcal dist_ce": lambda: sc.dist_ce(y, p),
             "softcal ent_ce": lambda: sc.ent_ce(y, p),
             "softcal rank_cs": lambda: sc.rank_cs(y, p),
-            "softcal multiclass_brier": lambda: sc.multiclass_brier(y, p),
+            "softcal brier": lambda: sc.brier(y, p),
         },
     }
 

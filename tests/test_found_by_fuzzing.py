@@ -222,7 +222,7 @@ def test_a_bin_that_is_one_row_but_for_rounding_adds_nothing() -> None:
 
 def test_a_walk_that_hardly_moves_is_chance() -> None:
     rel = sc.reliability([0.0, 0.0, 1.0], [1e-301, 0.95, 0.05], bins=[0, 0.01, 1])
-    for test in (sc.ecce_mad_from_table, sc.ecce_range_from_table):
+    for test in (sc.ecce_mad, sc.ecce_range):
         assert test(rel).pvalue == 1.0
 
 
@@ -233,7 +233,7 @@ column: Any = SoftCalibrationError
 top: Any = TopLabelSoftCalibrationError
 classwise: Any = ClasswiseSoftCalibrationError
 REL = sc.reliability([0.5] * 60, [0.4] * 60)
-GUESS = sc.Assumptions.from_pilot(REL)
+GUESS = sc.planning.Assumptions.from_pilot(REL)
 VOTES = sc.Votes.from_long(
     {"i": [1, 1, 2], "l": ["a", "b", "a"], "w": [1, 2, 1]}, item="i", label="l", worker="w"
 )
@@ -242,9 +242,9 @@ VOTES = sc.Votes.from_long(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: wrong.smece_interval(REL, "0.95"), "level must be a number"),
+        (lambda: wrong.smece_interval(REL, level="0.95"), "level must be a number"),
         (lambda: wrong.smece([0.5], [0.5], bins=np.timedelta64(3, "s")), "whole number, Bins or"),
-        (lambda: wrong.Temperature().fit([[0.5, 0.5]], [[0.5], [0.5, 0.5]]), "NumPy cannot read it"),
+        (lambda: wrong.calibrators.TemperatureCalibrator().fit([[0.5, 0.5]], [[0.5], [0.5, 0.5]]), "NumPy cannot read it"),
         (lambda: column().update([0.5], [0.5]), "preds must be a tensor: got list"),
         (
             lambda: top(2).update(torch.tensor([[0.5, 0.5]]), [0]),
@@ -255,13 +255,13 @@ VOTES = sc.Votes.from_long(
         (lambda: wrong.Votes([[1, 2]], classes=[[1], [2]]), "classes must be a list of names"),
         (lambda: wrong.Votes([[1, 2]]).smoothed("1"), "pseudo_votes must be above 0"),
         (lambda: wrong.dawid_skene(VOTES, tolerance="small"), "tolerance 0 or more"),
-        (lambda: wrong.compare_tables(REL), "takes what joint_table gives: got Reliability"),
-        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, methods=3), "must be a list of names"),
-        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, methods="platt"), "a list of names"),
-        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, seed=-1), "seed must be a whole number"),
-        (lambda: wrong.repair_preview([0.5] * 9, [0.4] * 9, seed="x"), "seed must be a whole number"),
-        (lambda: wrong.plan(REL, half_width=0.1), "starts from assumptions: got Reliability"),
-        (lambda: wrong.plan(GUESS, half_width=0.1, item_cost=10**400), "item_cost must be at least 0"),
+        (lambda: wrong.compare(REL), "must map names of models to predictions"),
+        (lambda: wrong.calibrators.repair_preview([0.5] * 9, [0.4] * 9, methods=3), "must be a list of names"),
+        (lambda: wrong.calibrators.repair_preview([0.5] * 9, [0.4] * 9, methods="platt"), "a list of names"),
+        (lambda: wrong.calibrators.repair_preview([0.5] * 9, [0.4] * 9, rng=-1), "rng must be a numpy.random.Generator or a seed"),
+        (lambda: wrong.calibrators.repair_preview([0.5] * 9, [0.4] * 9, rng="x"), "rng must be a numpy.random.Generator or a seed"),
+        (lambda: wrong.planning.plan(REL, half_width=0.1), "starts from assumptions: got Reliability"),
+        (lambda: wrong.planning.plan(GUESS, half_width=0.1, item_cost=10**400), "item_cost must be at least 0"),
     ],
 )  # fmt: skip
 def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], message: str) -> None:

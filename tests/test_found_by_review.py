@@ -119,9 +119,9 @@ def test_groups_in_another_order_are_refused() -> None:
     groups = pd.Series([1, 1, 2], index=[2, 1, 0])
     for call in (
         lambda: sc.reliability(y, p, groups=groups),
-        lambda: sc.compare(y, p, p**2, groups=groups),
+        lambda: sc.compare(y, {"a": p, "b": p**2}, groups=groups),
         lambda: sc.compare_many(y, {"a": p, "b": p**2}, groups=groups),
-        lambda: sc.repair_preview(y, p, groups=groups),
+        lambda: sc.calibrators.repair_preview(y, p, groups=groups),
     ):
         with pytest.raises(sc.InputError, match="same pandas index"):
             call()
@@ -223,7 +223,7 @@ def test_classes_that_do_not_sum_to_1_are_refused_in_torch_too() -> None:
 def test_a_pilot_with_groups_is_no_pilot() -> None:
     rel = sc.reliability([0.5] * 60, [0.4] * 60, groups=np.arange(60) // 2)
     with pytest.raises(sc.InputError, match="rows as independent"):
-        sc.Assumptions.from_pilot(rel)
+        sc.planning.Assumptions.from_pilot(rel)
 
 
 def test_the_data_is_never_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,7 +242,7 @@ def test_columns_instead_of_a_table_are_refused_with_the_remedy() -> None:
         with pytest.raises(sc.InputTypeError, match=r"takes a table: got list"):
             function([0.5, 0.4])  # type: ignore[arg-type]
     with pytest.raises(sc.InputTypeError, match=r"json\.load"):
-        sc.load_calibrator("cal.json")  # type: ignore[arg-type]
+        sc.calibrators.load_calibrator("cal.json")  # type: ignore[arg-type]
 
 
 def test_names_are_never_read_as_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -349,7 +349,7 @@ def test_a_slice_named_nan_leaves_the_others_in_order(tmp_path: Path) -> None:
 def test_text_to_apply_a_calibrator_to_is_named_by_its_column(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calibrator = sc.Platt().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
+    calibrator = sc.calibrators.PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
     pl.DataFrame({"risk": ["high", "low"]}).write_parquet(tmp_path / "t.parquet")
     saved, out = tmp_path / "c.json", tmp_path / "o.parquet"
     saved.write_text(json.dumps(calibrator.to_dict()))

@@ -117,7 +117,7 @@ def test_the_browsers_interval_is_pythons_on_any_table(
         rel = fine.coarsen(bins)
         script = "([t, b, l]) => softcal.interval(softcal.coarsen(t, b), l)"
         shown = page.evaluate(script, [fine.to_dict(), bins, level])
-        found = sc.smece_interval(rel, level)
+        found = sc.smece_interval(rel, level=level)
         assert shown["smece"] == pytest.approx(found.value, abs=1e-12)
         assert (shown["low"], shown["high"]) == pytest.approx((found.low, found.high), abs=1e-9)
 

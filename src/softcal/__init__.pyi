@@ -2,6 +2,7 @@
 
 from . import (
     calibrators as calibrators,
+    crowd as crowd,
     datasets as datasets,
     inference as inference,
     metrics as metrics,
@@ -88,4 +89,5 @@ from .table.reliability import (
 )
 from .table.tableset import TableSet as TableSet
 
+__all__: list[str]
 __version__: str

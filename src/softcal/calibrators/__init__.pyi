@@ -20,3 +20,5 @@ from .preview import (
     Trial as Trial,
     repair_preview as repair_preview,
 )
+
+__all__: list[str]

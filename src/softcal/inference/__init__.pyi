@@ -11,3 +11,5 @@ from .intervals import (
     Interval as Interval,
 )
 from .tests import TestResult as TestResult
+
+__all__: list[str]

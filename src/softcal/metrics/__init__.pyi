@@ -6,3 +6,5 @@ from .corp import (
     ScoreDecomposition as ScoreDecomposition,
 )
 from .cumulative import CumulativeTest as CumulativeTest
+
+__all__: list[str]

@@ -11,3 +11,5 @@ from .plans import (
     plan_budget as plan_budget,
     plan_difference as plan_difference,
 )
+
+__all__: list[str]
