@@ -91,7 +91,7 @@ def test_many_blocks_are_one(rng: np.random.Generator) -> None:
 
 def test_joint_tables_are_frozen_and_show_themselves() -> None:
     found = joint_table([0.5], {"a": [0.4], "b": [0.6]}, bins=2)
-    assert repr(found) == "JointTable(n=1, bins=2, differing=1)"
+    assert repr(found) == "JointTable(a, b, n=1, bins=2, differing=1)"
     with pytest.raises(ValueError, match="read-only"):
         found.cross[0, 0] = 1
     with pytest.raises(TypeError):
@@ -133,8 +133,10 @@ def test_other_nonsense_is_refused() -> None:
             one([0, 1], {"one": [0.1, 0.2]})  # type: ignore[operator]
         with pytest.raises(sc.InputTypeError, match=r"must map names of models .*: got list"):
             one([0, 1], [[0.1, 0.2]])  # type: ignore[operator]
-        with pytest.raises(sc.InputTypeError, match=r"must map names of models|positional"):
+        with pytest.raises(TypeError, match=r"must map names of models|positional"):
             one([0, 1], [0.1, 0.2], [0.1, 0.2])  # type: ignore[operator]
+    with pytest.raises(sc.InputTypeError, match="must map names of models"):
+        compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, "b")  # type: ignore[call-overload]
     with pytest.raises(sc.InputError, match=r"must hold two models: got 3\. Use compare_many"):
         compare([0, 1], dict.fromkeys("abc", [0.1, 0.2]))
     with pytest.raises(sc.InputTypeError, match="must map names of models .*: got NoneType"):
@@ -407,5 +409,5 @@ def test_holm_by_hand_and_the_ranking(rng: np.random.Generator) -> None:
     by_hand = np.minimum(1, np.maximum.accumulate(np.array(raw) * np.arange(len(raw), 0, -1)))
     np.testing.assert_allclose(sorted(pair.pvalue for pair in found.pairs), by_hand)
     one = found.pairs[-1]
-    assert one.comparison == compare(y, {"a": models[one.a], "b": models[one.b]})
+    assert one.comparison == compare(y, {one.a: models[one.a], one.b: models[one.b]})
     assert all(pair.comparison.difference <= 0 for pair in found.pairs)

@@ -601,7 +601,7 @@ def test_impossible_parameters_are_refused(
     [
         ({}, "not a saved calibrator"),
         (saved("platt", {}, format="softcal.reliability"), "not a saved calibrator"),
-        (saved("platt", {}, schema=3), "3: this softcal reads schema 1 to 2. Upgrade softcal"),
+        (saved("platt", {}, schema=3), "3: this softcal reads schemas up to 2. Upgrade softcal"),
         (saved("platt", {}, schema=0), "schema 0"),
         (saved("platt", {}, schema=True), "schema True"),
         (saved("magic", {}), "'method' must be one of temperature, platt"),

@@ -117,7 +117,7 @@ def test_a_simulation_is_repeatable_and_asks_for_its_generator() -> None:
         for _ in range(2)
     )
     assert a == b
-    with pytest.raises(sc.InputError, match="ent_ce of 3 classes is simulated: pass rng="):
+    with pytest.raises(sc.InputError, match="ent_ce of 3 classes is simulated: pass a seed, for instance rng=0"):
         sc.vote_noise_floor(votes, p, metric="ent_ce")
     with pytest.raises(sc.InputError, match="draws must be 1 or more: got 0"):
         sc.vote_noise_floor(votes, p, metric="ent_ce", rng=np.random.default_rng(3), draws=0)
