@@ -93,7 +93,9 @@ def simulate(
             grouped = plain
             if rows != "one row":
                 options_ = options | {"groups": patient}
-                grouped = joint_table(y, {"a": ndtr(SHARP * q), "b": ndtr(q)}, bins=bins, **options_)
+                grouped = joint_table(
+                    y, {"a": ndtr(SHARP * q), "b": ndtr(q)}, bins=bins, **options_
+                )
             found[bins].append([judged(table, theta[bins]) for table in (grouped, plain)])
     columns = ("coverage", "width", "compare_coverage", "compare_width", "rejected")
     out = []

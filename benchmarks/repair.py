@@ -58,8 +58,14 @@ def cases(n: int) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
             lambda: sc.calibrators.PlattCalibrator().fit(p, y),
             lambda: LogisticRegression(C=np.inf).fit(z, y),
         ),
-        "beta (no peer in scikit-learn)": (lambda: sc.calibrators.BetaCalibrator().fit(p, y), lambda: None),
-        "histogram (no peer)": (lambda: sc.calibrators.HistogramCalibrator().fit(p, y), lambda: None),
+        "beta (no peer in scikit-learn)": (
+            lambda: sc.calibrators.BetaCalibrator().fit(p, y),
+            lambda: None,
+        ),
+        "histogram (no peer)": (
+            lambda: sc.calibrators.HistogramCalibrator().fit(p, y),
+            lambda: None,
+        ),
         "repair_preview (no peer)": (lambda: sc.calibrators.repair_preview(y, p), lambda: None),
     }
 

@@ -40,10 +40,14 @@ def main(folder: Path) -> None:
 
     print("repaired on the transfer rows, judged on the test rows")
     shown = sc.ReliabilityDisplay(rel, name="student").plot()
-    for calibrator in (sc.calibrators.TemperatureCalibrator(), sc.calibrators.BetaCalibrator(), sc.calibrators.IsotonicCalibrator()):
+    for calibrator in (
+        sc.calibrators.TemperatureCalibrator(),
+        sc.calibrators.BetaCalibrator(),
+        sc.calibrators.IsotonicCalibrator(),
+    ):
         after = calibrator.fit(p[transfer], soft[transfer]).predict(p[test])
         table = sc.reliability(soft[test], after)
-        name = type(calibrator).__name__
+        name = type(calibrator).__name__.removesuffix("Calibrator")
         kl = sc.kl_divergence(soft[test], np.clip(after, 1e-6, 1 - 1e-6))
         print(f"  {name:<12}SMECE {table.smece:.4f}   KL {kl:.4f}")
         if name == "Isotonic":

@@ -173,7 +173,7 @@ def test_clone_and_parameters() -> None:
 def test_in_a_pipeline_and_in_cross_validation(outcomes: tuple[FloatArray, FloatArray]) -> None:
     p, y = outcomes
     pipe = make_pipeline(FunctionTransformer(expit), sc.calibrators.PlattCalibrator())
-    fitted = pipe.fit(logit(p), y, platt__sample_weight=np.ones_like(y))
+    fitted = pipe.fit(logit(p), y, plattcalibrator__sample_weight=np.ones_like(y))
     np.testing.assert_allclose(
         fitted.predict(logit(p)), sc.calibrators.PlattCalibrator().fit(p, y).predict(p), atol=1e-12
     )
@@ -318,7 +318,9 @@ def test_logits_keep_what_probabilities_of_0_lose() -> None:
     true = 6 * rng.normal(size=(500, 100))
     z, y = 30 * true, softmax(true, axis=1)
     assert (softmax(z, axis=1) == 0).any()
-    assert sc.calibrators.TemperatureCalibrator(logits=True).fit(z, y).temperature_ == pytest.approx(30, rel=1e-6)
+    assert sc.calibrators.TemperatureCalibrator(logits=True).fit(
+        z, y
+    ).temperature_ == pytest.approx(30, rel=1e-6)
 
 
 def test_beta_is_betacals_and_netcals(outcomes: tuple[FloatArray, FloatArray]) -> None:

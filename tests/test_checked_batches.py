@@ -78,7 +78,10 @@ def test_compare_adds_up_the_batches(
     assert cli.run(["compare", str(folder), *options, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     whole = sc.compare(
-        columns["y"], {"a": columns["p"], "b": columns["q"]}, sample_weight=columns["w"], n_votes=columns["m"]
+        columns["y"],
+        {"a": columns["p"], "b": columns["q"]},
+        sample_weight=columns["w"],
+        n_votes=columns["m"],
     )
     assert found["n"] == 3000
     for key in ("difference", "low", "high"):

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from strategies import N_BINS, UNIT, WEIGHT
 
 import softcal as sc
-from softcal.inference.comparison import Comparison, compare, compare_many, compare
+from softcal.inference.comparison import Comparison, compare, compare_many
 from softcal.table.build import joint_table
 from softcal.table.joint import JointTable
 
@@ -138,8 +138,8 @@ def test_other_nonsense_is_refused() -> None:
     with pytest.raises(sc.InputTypeError, match="must map names of models"):
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, "b")  # type: ignore[call-overload]
     with pytest.raises(sc.InputError, match=r"must hold two models: got 3\. Use compare_many"):
-        compare([0, 1], dict.fromkeys("abc", [0.1, 0.2]))
-    with pytest.raises(sc.InputTypeError, match="must map names of models .*: got NoneType"):
+        compare([0, 1], {name: [0.1, 0.2] for name in "abc"})
+    with pytest.raises(sc.InputTypeError, match=r"must map names of models .*: got NoneType"):
         compare_many([0, 1])
 
 
@@ -298,7 +298,10 @@ def test_the_order_of_rows_does_not_matter_where_residuals_are_constant(
 ) -> None:
     """Such a model has no variance: a correlation with it was a ratio of two roundings."""
     q = rng.beta(0.2, 0.2, 60)
-    found = [compare(np.zeros(60), {"a": np.full(60, 0.5), "b": rng.permutation(q)}, bins=15) for _ in range(8)]
+    found = [
+        compare(np.zeros(60), {"a": np.full(60, 0.5), "b": rng.permutation(q)}, bins=15)
+        for _ in range(8)
+    ]
     assert np.ptp([each.low for each in found]) < 1e-9
     assert np.ptp([each.high for each in found]) < 1e-9
 

@@ -72,7 +72,9 @@ def test_so_does_that_of_every_command_that_reads_text_its_own_way(
 ) -> None:
     path, saved, out = (tmp_path / name for name in ("x.csv", "map.json", "out.csv"))
     path.write_bytes(content)
-    saved.write_text(json.dumps(sc.calibrators.TemperatureCalibrator().fit([0.2, 0.8], [0.3, 0.7]).to_dict()))
+    saved.write_text(
+        json.dumps(sc.calibrators.TemperatureCalibrator().fit([0.2, 0.8], [0.3, 0.7]).to_dict())
+    )
     guess = message.partition("They ")[2] or message
     assert cli.run(["apply", str(saved), str(path), "--pred", "p", "-o", str(out)]) == 2
     assert guess in capsys.readouterr().err

@@ -81,7 +81,10 @@ def test_the_interval_is_in_order(data: list[tuple[float, float]]) -> None:
 @given(level=st.floats(0.5, 0.999))
 def test_a_higher_level_is_wider(level: float) -> None:
     rel = table(np.random.default_rng(0))
-    narrow, wide = sc.smece_interval(rel, level=level), sc.smece_interval(rel, level=level + (1 - level) / 2)
+    narrow, wide = (
+        sc.smece_interval(rel, level=level),
+        sc.smece_interval(rel, level=level + (1 - level) / 2),
+    )
     assert wide.low <= narrow.low
     assert narrow.high <= wide.high
 

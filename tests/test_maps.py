@@ -45,9 +45,9 @@ def test_a_known_temperature_is_recovered(rng: np.random.Generator, temperature:
     assert found.temperature_ == pytest.approx(temperature, rel=1e-5)
     classes = shares(rng, 500, 4)
     labels = normal(classes ** (1 / temperature))
-    assert sc.calibrators.TemperatureCalibrator().fit(classes, labels).temperature_ == pytest.approx(
-        temperature, rel=1e-5
-    )
+    assert sc.calibrators.TemperatureCalibrator().fit(
+        classes, labels
+    ).temperature_ == pytest.approx(temperature, rel=1e-5)
 
 
 def test_a_known_slope_and_intercept_are_recovered(rng: np.random.Generator) -> None:
@@ -58,14 +58,18 @@ def test_a_known_slope_and_intercept_are_recovered(rng: np.random.Generator) -> 
 
 def test_known_beta_numbers_are_recovered(rng: np.random.Generator) -> None:
     p = rng.random(500)
-    found = sc.calibrators.BetaCalibrator().fit(p, expit(0.4 * np.log(p) - 1.7 * np.log1p(-p) + 0.3))
+    found = sc.calibrators.BetaCalibrator().fit(
+        p, expit(0.4 * np.log(p) - 1.7 * np.log1p(-p) + 0.3)
+    )
     assert (found.a_, found.b_, found.c_) == pytest.approx((0.4, 1.7, 0.3), abs=1e-6)
 
 
 def test_isotonic_gives_back_labels_that_rise(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = p**3
-    np.testing.assert_allclose(sc.calibrators.IsotonicCalibrator().fit(p, y).predict(p), y, atol=1e-15)
+    np.testing.assert_allclose(
+        sc.calibrators.IsotonicCalibrator().fit(p, y).predict(p), y, atol=1e-15
+    )
 
 
 def test_known_vectors_and_matrices_are_recovered(rng: np.random.Generator) -> None:
@@ -90,7 +94,9 @@ def test_known_vectors_and_matrices_are_recovered(rng: np.random.Generator) -> N
 def test_one_class_against_the_rest_is_the_binary_temperature(rng: np.random.Generator) -> None:
     p, y = rng.random(400), rng.random(400)
     one = sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_
-    both = sc.calibrators.TemperatureCalibrator().fit(np.column_stack([1 - p, p]), np.column_stack([1 - y, y]))
+    both = sc.calibrators.TemperatureCalibrator().fit(
+        np.column_stack([1 - p, p]), np.column_stack([1 - y, y])
+    )
     assert both.temperature_ == pytest.approx(one, rel=1e-9)
 
 
@@ -120,14 +126,18 @@ def test_platt_of_two_soft_rows_by_hand() -> None:
 
 def test_isotonic_by_hand() -> None:
     """Labels .5 (twice as heavy) and .2 fall, and pool to (2 * .5 + .2) / 3 = .4."""
-    found = sc.calibrators.IsotonicCalibrator().fit([0.1, 0.2, 0.3, 0.9], [0.1, 0.5, 0.2, 0.8], [1, 2, 1, 1])
+    found = sc.calibrators.IsotonicCalibrator().fit(
+        [0.1, 0.2, 0.3, 0.9], [0.1, 0.5, 0.2, 0.8], [1, 2, 1, 1]
+    )
     assert found.x_.tolist() == [0.1, 0.2, 0.3, 0.9]
     assert found.y_ == pytest.approx([0.1, 0.4, 0.4, 0.8])
     assert found.predict([0.0, 0.15, 0.6, 1.0]) == pytest.approx([0.1, 0.25, 0.6, 0.8])
 
 
 def test_histogram_by_hand() -> None:
-    found = sc.calibrators.HistogramCalibrator(4, strategy="uniform").fit([0.1, 0.2, 0.6], [0.0, 0.5, 0.9], [1, 3, 1])
+    found = sc.calibrators.HistogramCalibrator(4, strategy="uniform").fit(
+        [0.1, 0.2, 0.6], [0.0, 0.5, 0.9], [1, 3, 1]
+    )
     assert found.values_ == pytest.approx([0.375, 0.375, 0.9, 0.875])  # the empty ones: middles
     assert found.edges_.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
 
@@ -204,11 +214,15 @@ def test_ten_ones_and_ten_zeros_have_the_mean_one_half() -> None:
 
 def test_isotonic_pools_what_only_exact_arithmetic_sees_fall() -> None:
     """The two labels at 0.2 differ from the one at 0.4 by less than the tilt of the search."""
-    found = sc.calibrators.IsotonicCalibrator().fit([0.2, 0.4, 0.6], [0.5 + 2.0**-53, 0.5, 0.9], [1, 3, 1])
+    found = sc.calibrators.IsotonicCalibrator().fit(
+        [0.2, 0.4, 0.6], [0.5 + 2.0**-53, 0.5, 0.9], [1, 3, 1]
+    )
     assert found.y_.tolist() == [0.5, 0.5, 0.9]
 
 
-@pytest.mark.parametrize("kind", [sc.calibrators.IsotonicCalibrator, sc.calibrators.HistogramCalibrator])
+@pytest.mark.parametrize(
+    "kind", [sc.calibrators.IsotonicCalibrator, sc.calibrators.HistogramCalibrator]
+)
 def test_smece_after_repair_depends_on_neither_order_nor_copies(
     kind: Any, rng: np.random.Generator
 ) -> None:
@@ -298,7 +312,10 @@ def test_separable_labels_leave_finite_numbers(rng: np.random.Generator) -> None
     p = rng.random(200)
     y = (p > 0.5).astype(float)
     assert 1e-4 < sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_ < 1
-    platt, beta = sc.calibrators.PlattCalibrator().fit(p, y), sc.calibrators.BetaCalibrator().fit(p, y)
+    platt, beta = (
+        sc.calibrators.PlattCalibrator().fit(p, y),
+        sc.calibrators.BetaCalibrator().fit(p, y),
+    )
     assert max(platt.slope_, abs(platt.intercept_), beta.a_, beta.b_, abs(beta.c_)) < 1e5
     np.testing.assert_allclose(platt.predict(p), y, atol=0.01)
 
@@ -306,10 +323,15 @@ def test_separable_labels_leave_finite_numbers(rng: np.random.Generator) -> None
 def test_labels_that_fall_do_not_turn_the_order_around(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = 1 - p
-    platt, beta = sc.calibrators.PlattCalibrator().fit(p, y), sc.calibrators.BetaCalibrator().fit(p, y)
+    platt, beta = (
+        sc.calibrators.PlattCalibrator().fit(p, y),
+        sc.calibrators.BetaCalibrator().fit(p, y),
+    )
     assert platt.slope_ == beta.a_ == beta.b_ == 0
     np.testing.assert_allclose(platt.predict(p), y.mean(), atol=1e-9)
-    assert sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_ == pytest.approx(np.exp(10))
+    assert sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_ == pytest.approx(
+        np.exp(10)
+    )
 
 
 def test_predictions_of_a_half_say_nothing_of_the_temperature() -> None:
@@ -353,7 +375,9 @@ ANY_SIZE = np.unique(np.concatenate([10.0 ** np.arange(-323, 0, 19), [5e-324, 0.
     "fitted_on", [[0.2, 0.4, 0.9], [0, 0.3, 0.9], [0, 0.3, 0.6, 1], [0, 5e-324, 0.9], [0, 1, 1]]
 )
 def test_temperature_is_strictly_rising(fitted_on: list[float]) -> None:
-    found = sc.calibrators.TemperatureCalibrator().fit(fitted_on, np.linspace(0.3, 0.8, len(fitted_on)))
+    found = sc.calibrators.TemperatureCalibrator().fit(
+        fitted_on, np.linspace(0.3, 0.8, len(fitted_on))
+    )
     lower = found.predict(np.concatenate([[0.0], ANY_SIZE]))
     upper = found.predict(np.concatenate([1 - 2.0 ** -np.arange(2, 54), [1.0]]))
     assert (np.diff(lower) > 0).all()
@@ -366,7 +390,11 @@ def test_logits_and_their_probabilities_give_the_same_map(
 ) -> None:
     p, labels = shares(rng, 200, 3), shares(rng, 200, 3)
     z = np.log(p) + rng.normal(size=(200, 1))  # any version of the logits
-    kind = {"temperature": sc.calibrators.TemperatureCalibrator, "vector": sc.calibrators.VectorScalingCalibrator, "dirichlet": sc.calibrators.DirichletCalibrator}
+    kind = {
+        "temperature": sc.calibrators.TemperatureCalibrator,
+        "vector": sc.calibrators.VectorScalingCalibrator,
+        "dirichlet": sc.calibrators.DirichletCalibrator,
+    }
     of_logits = kind[method](logits=True).fit(z, labels)
     np.testing.assert_allclose(
         of_logits.predict(z), fit_map(method, labels, p).predict(p), atol=1e-12
@@ -374,7 +402,14 @@ def test_logits_and_their_probabilities_give_the_same_map(
     assert of_logits.map_.takes_logits
 
 
-@pytest.mark.parametrize("kind", [sc.calibrators.TemperatureCalibrator, sc.calibrators.PlattCalibrator, sc.calibrators.BetaCalibrator])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        sc.calibrators.TemperatureCalibrator,
+        sc.calibrators.PlattCalibrator,
+        sc.calibrators.BetaCalibrator,
+    ],
+)
 def test_log_odds_and_their_probabilities_give_the_same_map(
     kind: Any, rng: np.random.Generator
 ) -> None:
@@ -394,7 +429,9 @@ def test_logits_must_be_finite() -> None:
     labels = [[0.5, 0.5], [0.4, 0.6]]
     for wrong in (-np.inf, 1e101):
         with pytest.raises(sc.InputError, match=r"y_prob must be finite logits, .*: 1 of 4 values"):
-            sc.calibrators.TemperatureCalibrator(logits=True).fit([[0.0, wrong], [1.0, 2.0]], labels)
+            sc.calibrators.TemperatureCalibrator(logits=True).fit(
+                [[0.0, wrong], [1.0, 2.0]], labels
+            )
     with pytest.raises(sc.InputError, match="finite logits"):
         sc.calibrators.PlattCalibrator(logits=True).fit([3.0, np.inf], [0.5, 0.6])
     with pytest.raises(sc.InputError, match="no missing values"):
@@ -409,7 +446,12 @@ def test_logits_must_be_finite() -> None:
 
 def test_hard_predictions_become_the_mean_labels() -> None:
     p, y = np.array([0, 0, 1, 1]), np.array([0.1, 0.3, 0.6, 1.0])
-    for found in (sc.calibrators.PlattCalibrator(), sc.calibrators.BetaCalibrator(), sc.calibrators.IsotonicCalibrator(), sc.calibrators.HistogramCalibrator()):
+    for found in (
+        sc.calibrators.PlattCalibrator(),
+        sc.calibrators.BetaCalibrator(),
+        sc.calibrators.IsotonicCalibrator(),
+        sc.calibrators.HistogramCalibrator(),
+    ):
         assert found.fit(p, y).predict(p) == pytest.approx([0.2, 0.2, 0.8, 0.8], abs=1e-6)
 
 
@@ -458,17 +500,26 @@ def test_tensors_and_masked_arrays_of_classes() -> None:
 
     classes = np.array([[0.4, 0.6], [0.5, 0.5]])
     tensor = torch.tensor(classes, requires_grad=True)
-    assert sc.calibrators.TemperatureCalibrator().fit(tensor, classes).temperature_ == pytest.approx(1)
+    assert sc.calibrators.TemperatureCalibrator().fit(
+        tensor, classes
+    ).temperature_ == pytest.approx(1)
     masked = np.ma.masked_array(classes, mask=[[False, False], [False, True]])
     with pytest.raises(sc.InputError, match="y_prob must have no missing values: 1 of 4"):
         sc.calibrators.TemperatureCalibrator().fit(masked, classes)
     whole = np.ma.masked_array(classes[:, 1])
-    assert sc.calibrators.TemperatureCalibrator().fit(whole, classes[:, 1]).temperature_ == pytest.approx(1)
+    assert sc.calibrators.TemperatureCalibrator().fit(
+        whole, classes[:, 1]
+    ).temperature_ == pytest.approx(1)
 
 
 def test_the_other_shape_is_refused() -> None:
     classes = [[0.5, 0.5], [0.4, 0.6]]
-    for one in (sc.calibrators.PlattCalibrator(), sc.calibrators.BetaCalibrator(), sc.calibrators.IsotonicCalibrator(), sc.calibrators.HistogramCalibrator()):
+    for one in (
+        sc.calibrators.PlattCalibrator(),
+        sc.calibrators.BetaCalibrator(),
+        sc.calibrators.IsotonicCalibrator(),
+        sc.calibrators.HistogramCalibrator(),
+    ):
         with pytest.raises(sc.InputError, match="takes one column: y_prob has shape"):
             one.fit(classes, classes)
         with pytest.raises(sc.InputError, match="takes one column: y_prob has shape"):
@@ -494,7 +545,9 @@ def every_map(rng: np.random.Generator) -> list[tuple[Any, FloatArray]]:
 
 def test_saved_and_loaded_maps_predict_the_same(rng: np.random.Generator) -> None:
     for fitted, p in every_map(rng):
-        loaded = sc.calibrators.load_calibrator(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
+        loaded = sc.calibrators.load_calibrator(
+            json.loads(json.dumps(fitted.to_dict(), allow_nan=False))
+        )
         assert type(loaded) is type(fitted)
         assert loaded.to_dict() == fitted.to_dict()
         np.testing.assert_array_equal(loaded.predict(p), fitted.predict(p))
@@ -503,7 +556,8 @@ def test_saved_and_loaded_maps_predict_the_same(rng: np.random.Generator) -> Non
 def test_estimators_are_read_back_too(rng: np.random.Generator) -> None:
     fitted = sc.calibrators.BetaCalibrator().fit(rng.random(50), rng.random(50))
     np.testing.assert_array_equal(
-        sc.calibrators.BetaCalibrator.from_dict(fitted.to_dict()).predict(GRID), fitted.predict(GRID)
+        sc.calibrators.BetaCalibrator.from_dict(fitted.to_dict()).predict(GRID),
+        fitted.predict(GRID),
     )
     with pytest.raises(sc.InputError, match="a saved beta calibrator, not platt"):
         sc.calibrators.PlattCalibrator.from_dict(fitted.to_dict())

@@ -67,7 +67,9 @@ def test_bad_numbers_of_folds_are_refused(number: Any, message: str) -> None:
 def test_the_preview_judges_on_held_out_rows(rng: np.random.Generator) -> None:
     """By hand: each fold mapped by what the others say."""
     p, y, w = rng.random(60), rng.random(60), rng.integers(1, 4, 60).astype(float)
-    found = sc.calibrators.repair_preview(y, p, sample_weight=w, methods=["platt", "isotonic"], folds=3, rng=7)
+    found = sc.calibrators.repair_preview(
+        y, p, sample_weight=w, methods=["platt", "isotonic"], folds=3, rng=7
+    )
     for trial in found.after:
         q = np.empty(60)
         for fit_on, held_out in folds(60, 3, 7):
@@ -101,7 +103,9 @@ def test_what_is_calibrated_gains_nothing(rng: np.random.Generator) -> None:
 
 def test_an_infinite_log_loss_is_none_in_rows() -> None:
     p = np.repeat([0.1, 0.9], 10)
-    found = sc.calibrators.repair_preview([0] * 9 + [1] + [1] * 10, p, methods=["isotonic"], folds=2)
+    found = sc.calibrators.repair_preview(
+        [0] * 9 + [1] + [1] * 10, p, methods=["isotonic"], folds=2
+    )
     rows = {row["method"]: row["log_loss"] for row in found.as_rows()}
     assert (rows["isotonic"] is None) == math.isinf(found.after[0].log_loss)
     assert rows["none"] == found.before.log_loss
@@ -112,7 +116,9 @@ def test_rows_of_weight_0_are_absent(rng: np.random.Generator) -> None:
     groups = rng.integers(0, 20, 40)
     weight = np.ones(40)
     weight[25:] = 0
-    with_them = sc.calibrators.repair_preview(y, p, sample_weight=weight, n_votes=votes, groups=groups)
+    with_them = sc.calibrators.repair_preview(
+        y, p, sample_weight=weight, n_votes=votes, groups=groups
+    )
     without = sc.calibrators.repair_preview(
         y[:25], p[:25], sample_weight=weight[:25], n_votes=votes[:25], groups=groups[:25]
     )
@@ -202,7 +208,9 @@ def test_many_classes_and_one_that_a_fold_lacks(rng: np.random.Generator) -> Non
     y[1:, 2] = 0
     y /= y.sum(axis=1, keepdims=True)
     for method in ("temperature", "vector", "dirichlet"):
-        model = sc.calibrators.SoftCalibratedClassifier(LogisticRegression(), method=method, cv=3).fit(x, y)
+        model = sc.calibrators.SoftCalibratedClassifier(
+            LogisticRegression(), method=method, cv=3
+        ).fit(x, y)
         assert model.classes_.tolist() == [0, 1, 2]
         np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
 
@@ -210,7 +218,9 @@ def test_many_classes_and_one_that_a_fold_lacks(rng: np.random.Generator) -> Non
 def test_weights_of_rows(soft: tuple[Any, Any]) -> None:
     x, y = soft
     weight = np.where(np.arange(300) < 200, 1.0, 0.0)
-    weighted = sc.calibrators.SoftCalibratedClassifier(LogisticRegression(tol=1e-10)).fit(x, y, weight)
+    weighted = sc.calibrators.SoftCalibratedClassifier(LogisticRegression(tol=1e-10)).fit(
+        x, y, weight
+    )
     fewer = clone(weighted).fit(x[:200], y[:200])
     np.testing.assert_allclose(weighted.estimator_.coef_, fewer.estimator_.coef_, atol=1e-6)
     with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
@@ -265,7 +275,9 @@ def test_check_estimator_of_the_classifier() -> None:
     found = {
         each["check_name"]: each["status"]
         for each in check_estimator(
-            sc.calibrators.SoftCalibratedClassifier(LogisticRegression()), on_skip=None, on_fail=None
+            sc.calibrators.SoftCalibratedClassifier(LogisticRegression()),
+            on_skip=None,
+            on_fail=None,
         )
     }
     passed = {name for name, status in found.items() if status == "passed"}
@@ -311,7 +323,9 @@ def test_on_cifar10h_votes_repair_what_majorities_do_not() -> None:
         return sc.smece(y[new][top], q[top])
 
     found = [top_label_smece(p[new])] + [
-        top_label_smece(sc.calibrators.TemperatureCalibrator().fit(p[old], labels[old]).predict(p[new]))
+        top_label_smece(
+            sc.calibrators.TemperatureCalibrator().fit(p[old], labels[old]).predict(p[new])
+        )
         for labels in (y, majority)
     ]
     assert [round(each, 3) for each in found] == [0.068, 0.011, 0.035]

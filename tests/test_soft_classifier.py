@@ -124,7 +124,9 @@ def test_rows_of_one_class_are_told_of() -> None:
 @pytest.mark.parametrize("metric", [sc.smece, sc.brier, sc.log_loss])
 def test_cross_val_score_takes_soft_labels(data: Data, metric: Callable[..., float]) -> None:
     x, y = data
-    model = make_pipeline(StandardScaler(), sc.calibrators.SoftLabelClassifier(LogisticRegression()))
+    model = make_pipeline(
+        StandardScaler(), sc.calibrators.SoftLabelClassifier(LogisticRegression())
+    )
     ours = cross_val_score(model, x, y, scoring=negative(metric), error_score="raise")
     by_hand = [
         -metric(y[test], model.fit(x[train], y[train]).predict_proba(x[test])[:, 1])
@@ -161,7 +163,9 @@ def test_weights_reach_the_fit_and_the_score_by_routing(data: Data) -> None:
     x, y = data
     w = np.arange(300) % 3 + 1.0
     with sklearn.config_context(enable_metadata_routing=True):
-        model = sc.calibrators.SoftLabelClassifier(LogisticRegression()).set_fit_request(sample_weight=True)
+        model = sc.calibrators.SoftLabelClassifier(LogisticRegression()).set_fit_request(
+            sample_weight=True
+        )
         score = negative(sc.smece).set_score_request(sample_weight=True)
         ours = cross_val_score(
             model, x, y, scoring=score, params={"sample_weight": w}, error_score="raise"

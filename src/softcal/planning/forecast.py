@@ -270,7 +270,7 @@ class Assumptions:
         >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
         >>> for votes in (1, 3, 10):
         ...     print(round(assumptions.half_width(1000, votes=votes), 4))
-        0.0322
+        0.0323
         0.0202
         0.0139
         """

@@ -184,7 +184,7 @@ def plan_budget(
     >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
     >>> found = plan_budget(assumptions, budget=10_000, item_cost=10)
     >>> found.items, found.votes, found.cost, round(found.half_width, 3)
-    (555, 8, 9990.0, 0.02)
+    (526, 9, 9994.0, 0.02)
     """
     _refuse_others(assumptions)
     refuse_outside("budget", budget, 0, math.inf)
@@ -247,7 +247,7 @@ def plan_difference(
     >>> assumptions = Assumptions.stated(smece=0.03, label_spread=0.15)
     >>> found = plan_difference(assumptions, difference=0.05, correlation=0.8, votes=5)
     >>> found.items, round(found.power, 2)
-    (401, 0.8)
+    (400, 0.8)
     """
     _refuse_others(assumptions)
     refuse_outside("difference", difference, 0, 1)

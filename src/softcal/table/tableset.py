@@ -286,7 +286,7 @@ class TableSet(Mapping[str, Reliability]):
             If the set was made without pairs.
         """
         target = self.targets[0] if target is None else target
-        tables = self[a, target], self[b, target]
+        tables = {name: self[name, target] for name in (a, b)}
         if a == b:
             message = f"a model cannot be compared with itself: both are {a!r}."
             raise InputError(message)
@@ -298,7 +298,8 @@ class TableSet(Mapping[str, Reliability]):
             raise InputError(message)
         refuse_many_bins(len(self.bins))
         first, second = sorted((self.models.index(a), self.models.index(b)))
-        joint = self._joint(first, second, self.targets.index(target), tables)
+        rising = tables[self.models[first]], tables[self.models[second]]
+        joint = self._joint(first, second, self.targets.index(target), rising)
         return joint if self.models.index(a) == first else joint.swapped()
 
     def _joint(
@@ -318,9 +319,8 @@ class TableSet(Mapping[str, Reliability]):
         flat = place[cross.keys[4]] * size + place[cross.keys[5]]
         square = _counted(flat, cross.values[0], size * size).reshape(size, size)
         total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
-        a, b = (tables[0], tables[1]) if first < second else (tables[1], tables[0])
         return JointTable(
-            a, b, square, int(total["differing"]),
+            *tables, square, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
             log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
             infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
