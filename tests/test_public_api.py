@@ -78,7 +78,7 @@ def test_the_public_names() -> None:
     for name in sc.__all__:
         assert hasattr(sc, name)
         assert name in dir(sc)
-    with pytest.raises(AttributeError, match="no attribute 'smoothed'"):
+    with pytest.raises(AttributeError, match="No softcal attribute smoothed"):
         _ = sc.smoothed  # type: ignore[attr-defined]
 
 

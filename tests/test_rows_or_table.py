@@ -122,7 +122,7 @@ def test_scores_of_one_column_and_of_both_classes_agree() -> None:
     assert sc.label_entropy(votes) == pytest.approx(sc.label_entropy(votes.shares))
     with pytest.raises(sc.InputTypeError, match="brier of a Reliability does not take y_prob"):
         sc.brier(sc.reliability(Y, P), p)
-    with pytest.raises(sc.InputError, match="y_true must have a column for each class|column"):
+    with pytest.raises(sc.InputError, match=r"y_true must have a column for each class|column"):
         sc.log_loss(Y, p)
     with pytest.raises(sc.InputError, match="must be one column"):
         sc.log_loss(Y, P[:, None])
