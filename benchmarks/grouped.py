@@ -89,11 +89,13 @@ def simulate(
         y, q, patient, weight = drawn(patients, rows, label, weighted, rng)
         options: dict[str, Any] = {"sample_weight": weight, "n_votes": LABELS[label] or None}
         for bins in BINS:
-            plain = joint_table(y, ndtr(SHARP * q), ndtr(q), bins=bins, **options)
+            plain = joint_table(y, {"a": ndtr(SHARP * q), "b": ndtr(q)}, bins=bins, **options)
             grouped = plain
             if rows != "one row":
                 options_ = options | {"groups": patient}
-                grouped = joint_table(y, ndtr(SHARP * q), ndtr(q), bins=bins, **options_)
+                grouped = joint_table(
+                    y, {"a": ndtr(SHARP * q), "b": ndtr(q)}, bins=bins, **options_
+                )
             found[bins].append([judged(table, theta[bins]) for table in (grouped, plain)])
     columns = ("coverage", "width", "compare_coverage", "compare_width", "rejected")
     out = []

@@ -30,7 +30,7 @@ import softcal as sc
 from benchmarks.paired import joint_sums, model_sums, write_csv
 from softcal.inference.comparison import DifferenceIntervals
 from softcal.inference.intervals import interval_limits
-from softcal.planning.plans import Assumptions, pilot_correlation, plan_difference
+from softcal.planning import Assumptions, pilot_correlation, plan_difference
 
 DOCS = Path(__file__).parent.parent / "docs"
 BINS = 10
@@ -79,7 +79,7 @@ def power(label: str, private: float, difference: float, studies: int) -> dict[s
     pilot = Assumptions.from_pilot(
         sc.reliability(y, p_a, bins=BINS, n_votes=votes if votes > 1 else None)
     )
-    r = pilot_correlation(y, p_a, p_b, bins=BINS)
+    r = pilot_correlation(y, {"a": p_a, "b": p_b}, bins=BINS)
     plan = plan_difference(pilot, difference=difference, correlation=r, votes=votes)
     studies = int(min(studies, max(200, MOST_ROWS // plan.items)))
     seen, at_once = 0, max(1, ROWS_AT_ONCE // plan.items)

@@ -43,24 +43,30 @@ def cases(n: int) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
     labels = np.eye(10)[number]
     return {
         "isotonic": (
-            lambda: sc.Isotonic().fit(p, y),
+            lambda: sc.calibrators.IsotonicCalibrator().fit(p, y),
             lambda: IsotonicRegression(out_of_bounds="clip").fit(p, y),
         ),
         "temperature": (
-            lambda: sc.Temperature().fit(p, y),
+            lambda: sc.calibrators.TemperatureCalibrator().fit(p, y),
             lambda: _TemperatureScaling().fit(both, y),
         ),
         f"temperature, 10 classes, {n // 10:,} rows": (
-            lambda: sc.Temperature().fit(classes, labels),
+            lambda: sc.calibrators.TemperatureCalibrator().fit(classes, labels),
             lambda: _TemperatureScaling().fit(classes, number),
         ),
         "platt (LogisticRegression on the logit)": (
-            lambda: sc.Platt().fit(p, y),
+            lambda: sc.calibrators.PlattCalibrator().fit(p, y),
             lambda: LogisticRegression(C=np.inf).fit(z, y),
         ),
-        "beta (no peer in scikit-learn)": (lambda: sc.Beta().fit(p, y), lambda: None),
-        "histogram (no peer)": (lambda: sc.Histogram().fit(p, y), lambda: None),
-        "repair_preview (no peer)": (lambda: sc.repair_preview(y, p), lambda: None),
+        "beta (no peer in scikit-learn)": (
+            lambda: sc.calibrators.BetaCalibrator().fit(p, y),
+            lambda: None,
+        ),
+        "histogram (no peer)": (
+            lambda: sc.calibrators.HistogramCalibrator().fit(p, y),
+            lambda: None,
+        ),
+        "repair_preview (no peer)": (lambda: sc.calibrators.repair_preview(y, p), lambda: None),
     }
 
 

@@ -43,7 +43,7 @@ def smooth_calls(y: Any, p: Any, fine: sc.Reliability) -> dict[str, Call]:
 
     return {
         "softcal smooth_ece": lambda: sc.smooth_ece(y, p),
-        "softcal smooth_ece_from_table": lambda: sc.smooth_ece_from_table(fine),
+        "softcal smooth_ece, table": lambda: sc.smooth_ece(fine),
         "probcal smooth_ece": lambda: smooth_ece(y, p),
         "relplot smECE": lambda: relplot.smECE(p, y),
     }

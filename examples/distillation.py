@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     teacher = HistGradientBoostingClassifier(random_state=0).fit(X[own], y[own])
     soft = teacher.predict_proba(X)[:, 1]
 
-    student = sc.SoftLabelClassifier(LogisticRegression(max_iter=1000)).fit(
+    student = sc.calibrators.SoftLabelClassifier(LogisticRegression(max_iter=1000)).fit(
         X[transfer], soft[transfer]
     )
     p = student.predict_proba(X)[:, 1]
@@ -40,10 +40,14 @@ def main(folder: Path) -> None:
 
     print("repaired on the transfer rows, judged on the test rows")
     shown = sc.ReliabilityDisplay(rel, name="student").plot()
-    for calibrator in (sc.Temperature(), sc.Beta(), sc.Isotonic()):
+    for calibrator in (
+        sc.calibrators.TemperatureCalibrator(),
+        sc.calibrators.BetaCalibrator(),
+        sc.calibrators.IsotonicCalibrator(),
+    ):
         after = calibrator.fit(p[transfer], soft[transfer]).predict(p[test])
         table = sc.reliability(soft[test], after)
-        name = type(calibrator).__name__
+        name = type(calibrator).__name__.removesuffix("Calibrator")
         kl = sc.kl_divergence(soft[test], np.clip(after, 1e-6, 1 - 1e-6))
         print(f"  {name:<12}SMECE {table.smece:.4f}   KL {kl:.4f}")
         if name == "Isotonic":

@@ -41,7 +41,7 @@ def main(data: Path, folder: Path) -> None:
     print(f"  its mean prediction there    {p[quiet].mean():.3f}")
     print(f"  share of votes for hateful   {share[quiet].mean():.3f}")
     print(f"  with at least one such vote  {np.mean(share[quiet] > 0):.0%} of them")
-    better = sc.compare(hate, *models.values())
+    better = sc.compare(hate, models)
     limits = f"{better.low:+.4f} to {better.high:+.4f}"
     print(f"regression minus Bayes, SMECE  {better.difference:+.4f} ({limits})")
     folder.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ def main(data: Path, folder: Path) -> None:
     before = _smece(shares, probs, held_out)
     print(f"  as it is                                            {before:.4f}")
     for name, labels in (("majority", majority), ("votes", shares)):
-        calibrator = sc.Temperature().fit(probs[fit], labels[fit])
+        calibrator = sc.calibrators.TemperatureCalibrator().fit(probs[fit], labels[fit])
         after = _smece(shares, calibrator.predict(probs), held_out)
         fitted = f"fitted on the {name + ',':<10}T = {calibrator.map_.temperature:.2f}"
         print(f"  {fitted:<52}{after:.4f}")

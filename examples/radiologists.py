@@ -30,11 +30,11 @@ def main(folder: Path) -> None:
     print(f"  the forest says of them                    {forest[home].mean():.1%} malignant")
     print(f"  the radiologists say                       {share[home].mean():.1%}")
 
-    preview = sc.repair_preview(share, forest, n_votes=d["n_readers"], groups=patient)
+    preview = sc.calibrators.repair_preview(share, forest, n_votes=d["n_readers"], groups=patient)
     best = next(trial for trial in preview.after if trial.method == preview.best)
     print(f"repaired on other patients ({preview.best}), SMECE      {best.smece.value:.3f}", end="")
     print(f"  ({best.smece.low:.3f} to {best.smece.high:.3f})")
-    repaired = sc.Beta().fit(forest, share).predict(forest)
+    repaired = sc.calibrators.BetaCalibrator().fit(forest, share).predict(forest)
     print(f"  the same rule would send home              {(repaired < RULE).sum()}")
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ Hypothesis (`test_fuzz.py`) and Atheris (`tools/fuzz.py`) both use it.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import io
 import json
 import math
@@ -33,12 +34,12 @@ OF_A_TABLE: tuple[Callable[[sc.Reliability], Any], ...] = (
     sc.gap_intervals,
     sc.calibration_test,
     sc.consistency_band,
-    sc.smooth_ece_from_table,
-    sc.corp_from_table,
-    sc.ecce_mad_from_table,
-    sc.ecce_range_from_table,
-    sc.squared_gap_debiased_from_table,
-    sc.Assumptions.from_pilot,
+    sc.smooth_ece,
+    sc.corp,
+    sc.ecce_mad,
+    sc.ecce_range,
+    sc.squared_gap_debiased,
+    sc.planning.Assumptions.from_pilot,
 )
 """All that is asked of a table after it is made or read."""
 
@@ -96,9 +97,9 @@ def table(rel: sc.Reliability) -> None:
         assert math.isclose((rel + rel).smece, rel.smece, rel_tol=1e-9, abs_tol=1e-12)
     for ask in OF_A_TABLE:
         found = answer(lambda ask=ask: ask(rel))  # type: ignore[misc]
-        if isinstance(found, sc.GapIntervals):  # of an empty bin they are NaN
+        if isinstance(found, sc.inference.GapIntervals):  # of an empty bin they are NaN
             found = [limits[filled] for limits in found]
-        if isinstance(found, sc.TestResult) and math.isinf(found.statistic):
+        if isinstance(found, sc.inference.TestResult) and math.isinf(found.statistic):
             assert found.pvalue == 0  # certain and wrong: an infinite chi-square is the right one
             found = dataclasses.replace(found, statistic=0.0)
         refuse_nonsense(found, ask.__name__)
@@ -214,10 +215,10 @@ def merged_file(data: bytes, folder: Path) -> None:
 
 def saved_calibrator(saved: Any) -> None:
     """Read a saved calibrator, and map predictions with it."""
-    found = answer(lambda: sc.load_calibrator(saved))
+    found = answer(lambda: sc.calibrators.load_calibrator(saved))
     if found is None:
         return
-    again = sc.load_calibrator(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    again = sc.calibrators.load_calibrator(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
     column = [0.0, 5e-324, 1e-9, 0.3, 0.5, 1 - 2**-53, 1.0]
     for given in (column, [[1.0, 0.0], [0.3, 0.7]], [[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]]):
         mapped = answer(lambda given=given: found.predict(given))  # type: ignore[misc]
@@ -284,31 +285,50 @@ def _swept(y_true: Any, y_prob: Any, most: Any) -> sc.Reliability:
     return sc.reliability(y_true, y_prob, bins=sc.sweep_bins(y_true, y_prob, most=most))
 
 
-def _correlated(y_true: Any, first_prob: Any, second_prob: Any, bins: Any) -> float:
-    return sc.pilot_correlation(y_true, first_prob, second_prob, bins=bins)
+def _of_models(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Name the predictions of several models apart from those of one, for the strategies."""
+
+    def call_with_models(**arguments: Any) -> Any:
+        return function(y_prob=arguments.pop("models"), **arguments)
+
+    parameters = list(inspect.signature(function).parameters.values())
+    call_with_models.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            each.replace(name="models" if each.name == "y_prob" else each.name)
+            for each in parameters
+            if each.name != "other"
+        ]
+    )
+    call_with_models.__name__ = function.__name__
+    return call_with_models
+
+
+_compare, _compare_many, _joint_table, _correlated = map(
+    _of_models, (sc.compare, sc.compare_many, sc.joint_table, sc.planning.pilot_correlation)
+)
 
 
 MAY_BE_INFINITE = (
-    sc.log_loss, sc.kl_divergence, sc.multiclass_log_loss, sc.multiclass_kl_divergence,
-    sc.log_loss_decomposition, sc.compare, sc.compare_many, sc.compare_top_label,
-    sc.repair_preview,
+    sc.log_loss, sc.kl_divergence, sc.log_loss_decomposition, _compare, _compare_many,
+    sc.calibrators.repair_preview,
 )  # fmt: skip
 """A log loss is infinite where a model rules out what happened."""
 
 OF_COLUMNS: tuple[Callable[..., Any], ...] = (
     sc.smece, sc.ece, sc.max_gap, sc.rms_gap, sc.bias, sc.brier, sc.log_loss, sc.kl_divergence,
     sc.label_entropy, sc.harden, sc.reliability, sc.smooth_ece, sc.corp, sc.log_loss_decomposition,
-    sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, sc.compare, sc.compare_many,
-    sc.joint_table, sc.smece_bounds, sc.reliability_bounds, sc.brier_without_vote_noise,
-    sc.repair_preview, _streamed, _quantile, _swept, _correlated, _fitted_by(sc.Temperature), _fitted_by(sc.Platt),
-    _fitted_by(sc.Beta), _fitted_by(sc.Isotonic), _fitted_by(sc.Histogram),
+    sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, sc.smece_interval,
+    sc.gap_intervals, sc.calibration_test, sc.consistency_band, _compare, _compare_many,
+    _joint_table, sc.smece_bounds, sc.reliability_bounds, sc.brier_without_vote_noise,
+    sc.calibrators.repair_preview, _streamed, _quantile, _swept, _correlated, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.PlattCalibrator),
+    _fitted_by(sc.calibrators.BetaCalibrator), _fitted_by(sc.calibrators.IsotonicCalibrator), _fitted_by(sc.calibrators.HistogramCalibrator),
 )  # fmt: skip
 
 OF_CLASSES: tuple[Callable[..., Any], ...] = (
     sc.classwise_reliability, sc.classwise_smece, sc.top_label_reliability, sc.top_label_smece,
-    sc.dist_ce, sc.ent_ce, sc.ent_ce_signed, sc.rank_cs, sc.multiclass_brier, sc.multiclass_log_loss,
-    sc.multiclass_kl_divergence, sc.multiclass_brier_without_vote_noise, sc.compare_top_label,
-    _votes, _fitted_by(sc.Temperature), _fitted_by(sc.VectorScaling), _fitted_by(sc.Dirichlet),
+    sc.dist_ce, sc.ent_ce, sc.ent_ce_signed, sc.rank_cs, sc.brier, sc.log_loss,
+    sc.kl_divergence, sc.brier_without_vote_noise, _compare, _compare_many,
+    _votes, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.VectorScalingCalibrator), _fitted_by(sc.calibrators.DirichletCalibrator),
 )  # fmt: skip
 
 

@@ -76,8 +76,18 @@ def calibrators() -> tuple[dict[str, Any], ...]:
     p = rng.random(60)
     y = np.clip(p**2 + 0.1 * rng.standard_normal(60), 0, 1)
     many = rng.dirichlet([1, 1, 1], 60)
-    single = [sc.Temperature(), sc.Platt(), sc.Beta(), sc.Isotonic(), sc.Histogram(3)]
-    of_classes = [sc.Temperature(), sc.VectorScaling(), sc.Dirichlet()]
+    single = [
+        sc.calibrators.TemperatureCalibrator(),
+        sc.calibrators.PlattCalibrator(),
+        sc.calibrators.BetaCalibrator(),
+        sc.calibrators.IsotonicCalibrator(),
+        sc.calibrators.HistogramCalibrator(3),
+    ]
+    of_classes = [
+        sc.calibrators.TemperatureCalibrator(),
+        sc.calibrators.VectorScalingCalibrator(),
+        sc.calibrators.DirichletCalibrator(),
+    ]
     found = [map_.fit(p, y).to_dict() for map_ in single]
     found += [
         map_.fit(many, many**2 / (many**2).sum(1, keepdims=True)).to_dict() for map_ in of_classes

@@ -66,13 +66,12 @@ BINS = st.one_of(N_BINS, st.just([0, 0.3, 0.30000000000000004, 1]), st.just([0, 
 def good_arguments(size: int, *, of_classes: bool) -> dict[str, st.SearchStrategy[Any]]:
     """Give what each parameter of our functions takes, for that many rows."""
     probabilities = class_rows(size) if of_classes else units(size)
-    named = ("y_true", "y_prob", "y_prob_a", "y_prob_b", "y_low", "y_high", "first_prob")
+    named = ("y_true", "y_prob", "y_low", "y_high")
     good: dict[str, st.SearchStrategy[Any]] = dict.fromkeys(named, probabilities)
     each: Any = {"min_size": size, "max_size": size}
     wild = st.one_of(WEIGHT, st.sampled_from([1e-100, 1e-20, 1.0, 1e20, 1e100]))
     return good | {
-        "second_prob": probabilities,
-        "predictions": st.fixed_dictionaries({"a": probabilities, "b": probabilities}),
+        "models": st.fixed_dictionaries({"a": probabilities, "b": probabilities}),
         "sample_weight": st.one_of(st.none(), st.lists(wild, **each)),
         "n_votes": st.one_of(
             st.none(), st.integers(1, 9), st.lists(st.sampled_from([1, 2, 5, 2**52]), **each)
@@ -83,7 +82,7 @@ def good_arguments(size: int, *, of_classes: bool) -> dict[str, st.SearchStrateg
         "threshold": st.one_of(st.none(), UNIT),
         "most": st.integers(1, 20),
         "folds": st.integers(2, 4),
-        "seed": st.just(0),
+        "rng": st.just(0),
         "counts": st.lists(st.tuples(*[st.integers(0, 3)] * 3), **each),
         "n": st.integers(1, 5),
     }

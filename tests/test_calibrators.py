@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
 ALL = (
-    sc.Temperature, sc.Platt, sc.Beta, sc.Isotonic, sc.Histogram, sc.VectorScaling, sc.Dirichlet,
+    sc.calibrators.TemperatureCalibrator, sc.calibrators.PlattCalibrator, sc.calibrators.BetaCalibrator, sc.calibrators.IsotonicCalibrator, sc.calibrators.HistogramCalibrator, sc.calibrators.VectorScalingCalibrator, sc.calibrators.DirichletCalibrator,
 )  # fmt: skip
 
 
@@ -92,25 +92,25 @@ class OfClasses(Squashed):
         return p / p.sum(axis=1, keepdims=True)
 
 
-class SquashedTemperature(Squashed, sc.Temperature): ...
+class SquashedTemperature(Squashed, sc.calibrators.TemperatureCalibrator): ...
 
 
-class SquashedPlatt(Squashed, sc.Platt): ...
+class SquashedPlatt(Squashed, sc.calibrators.PlattCalibrator): ...
 
 
-class SquashedBeta(Squashed, sc.Beta): ...
+class SquashedBeta(Squashed, sc.calibrators.BetaCalibrator): ...
 
 
-class SquashedIsotonic(Squashed, sc.Isotonic): ...
+class SquashedIsotonic(Squashed, sc.calibrators.IsotonicCalibrator): ...
 
 
-class SquashedHistogram(Squashed, sc.Histogram): ...
+class SquashedHistogram(Squashed, sc.calibrators.HistogramCalibrator): ...
 
 
-class ClassesTemperature(OfClasses, sc.Temperature): ...
+class ClassesTemperature(OfClasses, sc.calibrators.TemperatureCalibrator): ...
 
 
-class ClassesVectorScaling(OfClasses, sc.VectorScaling): ...
+class ClassesVectorScaling(OfClasses, sc.calibrators.VectorScalingCalibrator): ...
 
 
 OTHER_WORDS = {
@@ -156,28 +156,28 @@ def test_check_estimator_passes_what_needs_no_fit(kind: type[Any]) -> None:
 
 
 def test_clone_and_parameters() -> None:
-    assert clone(sc.Histogram(7, strategy="uniform")).get_params() == {
+    assert clone(sc.calibrators.HistogramCalibrator(7, strategy="uniform")).get_params() == {
         "bins": 7,
         "strategy": "uniform",
     }
-    assert sc.Platt().get_params() == {"logits": False}
-    assert clone(sc.Platt(logits=True)).logits
+    assert sc.calibrators.PlattCalibrator().get_params() == {"logits": False}
+    assert clone(sc.calibrators.PlattCalibrator(logits=True)).logits
     with pytest.raises(sc.InputError, match="strategy must be 'quantile' or 'uniform': got 'mass'"):
-        sc.Histogram().set_params(strategy="mass").fit([0.5], [0.5])
+        sc.calibrators.HistogramCalibrator().set_params(strategy="mass").fit([0.5], [0.5])
     with pytest.raises(NotFittedError):
-        sc.Isotonic().predict([0.5])
+        sc.calibrators.IsotonicCalibrator().predict([0.5])
     with pytest.raises(NotFittedError):
-        sc.Isotonic().to_dict()
+        sc.calibrators.IsotonicCalibrator().to_dict()
 
 
 def test_in_a_pipeline_and_in_cross_validation(outcomes: tuple[FloatArray, FloatArray]) -> None:
     p, y = outcomes
-    pipe = make_pipeline(FunctionTransformer(expit), sc.Platt())
-    fitted = pipe.fit(logit(p), y, platt__sample_weight=np.ones_like(y))
+    pipe = make_pipeline(FunctionTransformer(expit), sc.calibrators.PlattCalibrator())
+    fitted = pipe.fit(logit(p), y, plattcalibrator__sample_weight=np.ones_like(y))
     np.testing.assert_allclose(
-        fitted.predict(logit(p)), sc.Platt().fit(p, y).predict(p), atol=1e-12
+        fitted.predict(logit(p)), sc.calibrators.PlattCalibrator().fit(p, y).predict(p), atol=1e-12
     )
-    held_out = cross_val_predict(sc.Platt(), p, y, cv=3)
+    held_out = cross_val_predict(sc.calibrators.PlattCalibrator(), p, y, cv=3)
     assert sc.brier(y, held_out) < sc.brier(y, p)
 
 
@@ -186,19 +186,19 @@ def test_weights_are_routed(outcomes: tuple[FloatArray, FloatArray]) -> None:
 
     p, y = outcomes
     with config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(sc.Platt().set_fit_request(sample_weight=True))
+        pipe = make_pipeline(sc.calibrators.PlattCalibrator().set_fit_request(sample_weight=True))
         routed = pipe.fit(p, y, sample_weight=p)
-    assert routed[-1].slope_ == sc.Platt().fit(p, y, p).slope_
+    assert routed[-1].slope_ == sc.calibrators.PlattCalibrator().fit(p, y, p).slope_
 
 
 def test_maps_and_saved_calibrators_need_no_scikit_learn() -> None:
     code = (
         "import sys; sys.modules['sklearn'] = None\n"
         "import softcal as sc\n"
-        "found = sc.repair_preview([0.1, 0.2, 0.8, 0.9] * 5, [0.3, 0.4, 0.6, 0.7] * 5)\n"
+        "found = sc.calibrators.repair_preview([0.1, 0.2, 0.8, 0.9] * 5, [0.3, 0.4, 0.6, 0.7] * 5)\n"
         "from softcal.calibrators.preview import fit_map\n"
         "saved = fit_map('platt', [0.1, 0.9], [0.3, 0.7]).to_dict()\n"
-        "assert sc.load_calibrator(saved).predict([0.3]).round(4) == 0.1\n"
+        "assert sc.calibrators.load_calibrator(saved).predict([0.3]).round(4) == 0.1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
 
@@ -213,7 +213,7 @@ def test_isotonic_is_scikit_learns(outcomes: tuple[FloatArray, FloatArray]) -> N
     for weight in (None, np.arange(y.size) % 5):
         theirs = IsotonicRegression(out_of_bounds="clip").fit(p, y, weight).predict(grid)
         np.testing.assert_allclose(
-            sc.Isotonic().fit(p, y, weight).predict(grid), theirs, atol=1e-14
+            sc.calibrators.IsotonicCalibrator().fit(p, y, weight).predict(grid), theirs, atol=1e-14
         )
 
 
@@ -225,7 +225,7 @@ def test_platt_is_logistic_regression_on_the_logit(
     theirs = LogisticRegression(C=np.inf, tol=1e-12, max_iter=1000).fit(
         logit(p)[:, None], y, weight
     )
-    ours = sc.Platt().fit(p, y, weight)
+    ours = sc.calibrators.PlattCalibrator().fit(p, y, weight)
     assert ours.slope_ == pytest.approx(theirs.coef_.item(), abs=1e-6)
     assert ours.intercept_ == pytest.approx(theirs.intercept_.item(), abs=1e-6)
 
@@ -240,7 +240,7 @@ def test_temperature_is_scikit_learns_and_netcals(
     given = p if many else np.column_stack([1 - p, p])
     classifier = FrozenEstimator(_Fixed().fit(given, y))
     theirs = CalibratedClassifierCV(classifier, method="temperature", ensemble=False).fit(given, y)
-    ours = sc.Temperature().fit(p, np.eye(3)[y] if many else y)
+    ours = sc.calibrators.TemperatureCalibrator().fit(p, np.eye(3)[y] if many else y)
     mapped = ours.predict(p)
     reached = theirs.predict_proba(given) if many else theirs.predict_proba(given)[:, 1]
     np.testing.assert_allclose(mapped, reached, atol=1e-6)
@@ -272,7 +272,7 @@ def test_temperature_of_logits_minimizes_the_cross_entropy(
     exact = z.astype(np.float64)  # what the same numbers are in float64
     if n_classes == 1:
         y = (rng.random(1000) < expit(true)).astype(float)
-        ours = sc.Temperature(logits=True).fit(z, y)
+        ours = sc.calibrators.TemperatureCalibrator(logits=True).fit(z, y)
 
         def loss(slope: float) -> float:
             losses = y * log_expit(slope * exact) + (1 - y) * log_expit(-slope * exact)
@@ -281,7 +281,7 @@ def test_temperature_of_logits_minimizes_the_cross_entropy(
     else:
         number = (rng.random((1000, 1)) > softmax(true, axis=1).cumsum(axis=1)).sum(axis=1)
         y = np.eye(n_classes)[number.clip(max=n_classes - 1)]
-        ours = sc.Temperature(logits=True).fit(z, y)
+        ours = sc.calibrators.TemperatureCalibrator(logits=True).fit(z, y)
 
         def loss(slope: float) -> float:
             return -float((y * log_softmax(slope * exact, axis=1)).sum(axis=1).mean())
@@ -302,14 +302,14 @@ def test_temperature_of_probabilities_is_that_of_their_logits(factor: float) -> 
     rng = np.random.default_rng(4)
     true = 1.5 * rng.normal(size=(1000, 10))
     z, y = factor * true, softmax(true, axis=1)
-    of_logits = sc.Temperature(logits=True).fit(z, y).temperature_
+    of_logits = sc.calibrators.TemperatureCalibrator(logits=True).fit(z, y).temperature_
     assert of_logits == pytest.approx(factor, rel=1e-6)
     assert softmax(z, axis=1).min() > 0
-    found = sc.Temperature().fit(softmax(z, axis=1), y).temperature_
+    found = sc.calibrators.TemperatureCalibrator().fit(softmax(z, axis=1), y).temperature_
     assert found == pytest.approx(of_logits, rel=1e-9)
     one = true[:, 0].clip(max=3)
     assert expit(factor * one).max() < 1
-    found = sc.Temperature().fit(expit(factor * one), expit(one)).temperature_
+    found = sc.calibrators.TemperatureCalibrator().fit(expit(factor * one), expit(one)).temperature_
     assert found == pytest.approx(factor, rel=1e-6)
 
 
@@ -318,12 +318,14 @@ def test_logits_keep_what_probabilities_of_0_lose() -> None:
     true = 6 * rng.normal(size=(500, 100))
     z, y = 30 * true, softmax(true, axis=1)
     assert (softmax(z, axis=1) == 0).any()
-    assert sc.Temperature(logits=True).fit(z, y).temperature_ == pytest.approx(30, rel=1e-6)
+    assert sc.calibrators.TemperatureCalibrator(logits=True).fit(
+        z, y
+    ).temperature_ == pytest.approx(30, rel=1e-6)
 
 
 def test_beta_is_betacals_and_netcals(outcomes: tuple[FloatArray, FloatArray]) -> None:
     p, y = outcomes
-    ours = sc.Beta().fit(p, y).predict(p)
+    ours = sc.calibrators.BetaCalibrator().fit(p, y).predict(p)
     np.testing.assert_allclose(ours, BetaCalibration("abm").fit(p, y).predict(p), atol=1e-4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -334,7 +336,7 @@ def test_beta_is_betacals_and_netcals(outcomes: tuple[FloatArray, FloatArray]) -
 def test_histogram_is_netcals(outcomes: tuple[FloatArray, FloatArray]) -> None:
     p, y = outcomes
     netcal = HistogramBinning(10).fit(p, y.astype(int)).transform(p)
-    ours = sc.Histogram(10, strategy="uniform").fit(p, y).predict(p)
+    ours = sc.calibrators.HistogramCalibrator(10, strategy="uniform").fit(p, y).predict(p)
     np.testing.assert_allclose(ours, netcal, atol=1e-12)
 
 
@@ -343,5 +345,5 @@ def test_dirichlet_is_multinomial_regression_on_the_logarithms(
 ) -> None:
     p, y = class_outcomes
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(np.log(p), y)
-    ours = sc.Dirichlet().fit(p, np.eye(3)[y])
+    ours = sc.calibrators.DirichletCalibrator().fit(p, np.eye(3)[y])
     np.testing.assert_allclose(ours.predict(p), theirs.predict_proba(np.log(p)), atol=1e-5)

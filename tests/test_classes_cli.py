@@ -105,11 +105,11 @@ def test_score_gives_what_the_library_gives(file: Path, data: dict[str, Any]) ->
             "ent_ce": sc.ent_ce(votes, p),
             "ent_ce_signed": sc.ent_ce_signed(votes, p),
             "rank_cs": sc.rank_cs(votes, p),
-            "brier": sc.multiclass_brier(votes, p),
-            "brier_without_vote_noise": sc.multiclass_brier_without_vote_noise(votes, p),
-            "log_loss": sc.multiclass_log_loss(votes, p),
+            "brier": sc.brier(votes, p),
+            "brier_without_vote_noise": sc.brier_without_vote_noise(votes, p),
+            "log_loss": sc.log_loss(votes, p),
             "rows_of_infinite_log_loss": 0,
-            "kl_divergence": sc.multiclass_kl_divergence(votes, p),
+            "kl_divergence": sc.kl_divergence(votes, p),
         }
 
 
@@ -204,8 +204,8 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
     models = ("--pred-columns", "prob_*_a", "--pred-columns", "prob_*_b")
     card = found("compare", parquet, *VOTES, *models, "--level", 0.9)
     votes = sc.Votes(matrix(data, "votes_"))
-    expected = sc.compare_top_label(
-        votes, matrix(data, "prob_", "_a"), matrix(data, "prob_", "_b"), level=0.9
+    expected = sc.compare(
+        votes, {"a": matrix(data, "prob_", "_a"), "b": matrix(data, "prob_", "_b")}, level=0.9
     )
     for key in ("difference", "low", "high", "pvalue", "level"):
         assert card["top_label"][key] == getattr(expected, key)

@@ -392,7 +392,7 @@ def test_votes_and_groups_change_the_uncertainty_alone() -> None:
         nodules["soft_malignant"], nodules[FOREST],
         n_votes=nodules["n_readers"], groups=nodules["patient"],
     )  # fmt: skip
-    found = sc.smece_interval(rel, 0.9)
+    found = sc.smece_interval(rel, level=0.9)
     assert (grouped["low"], grouped["high"]) == pytest.approx((found.low, found.high), rel=1e-12)
     assert grouped["pvalue"] == pytest.approx(sc.calibration_test(rel).pvalue, rel=1e-9)
     shown = softcal("score", DATA, "--label", "soft_malignant", "--pred", FOREST, *options).stdout
@@ -411,7 +411,7 @@ def test_compare_gives_what_the_library_gives() -> None:
     found = comparison("--pred", FOREST, "--pred", REGRESSION, "--votes", "n_readers")
     nodules = lidc_malignancy()
     expected = sc.compare(
-        nodules["soft_malignant"], nodules[FOREST], nodules[REGRESSION],
+        nodules["soft_malignant"], {"a": nodules[FOREST], "b": nodules[REGRESSION]},
         n_votes=nodules["n_readers"],
     )  # fmt: skip
     assert (found["n"], found["a"], found["b"]) == (1377, FOREST, REGRESSION)
@@ -424,7 +424,7 @@ def test_compare_takes_groups() -> None:
     found = comparison("--pred", FOREST, "--pred", REGRESSION, "--group", "patient")
     nodules = lidc_malignancy()
     labels, patient = nodules["soft_malignant"], nodules["patient"]
-    expected = sc.compare(labels, nodules[FOREST], nodules[REGRESSION], groups=patient)
+    expected = sc.compare(labels, {"a": nodules[FOREST], "b": nodules[REGRESSION]}, groups=patient)
     for key in ("difference", "low", "high", "pvalue"):
         assert found[key] == pytest.approx(getattr(expected, key), rel=1e-9)
 

@@ -86,7 +86,9 @@ def test_compare_gives_the_correlation_a_plan_asks_for(
     path.write_text("\n".join([",".join(names), *(",".join(map(repr, row)) for row in rows)]))
     models = [option for name in names[1:] for option in ("--pred", name)]
     call = ["compare", str(path), "--label", names[0], *models]
-    expected = sc.pilot_correlation(*(data[name] for name in names))
+    expected = sc.planning.pilot_correlation(
+        data[names[0]], {name: data[name] for name in names[1:]}
+    )
 
     def correlation(*options: str) -> float | None:
         assert cli.run([*call, *options, "--format", "json"]) == 0

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from strategies import N_BINS, UNIT, WEIGHT
 
 import softcal as sc
-from softcal.inference.comparison import Comparison, compare, compare_many, compare_tables
+from softcal.inference.comparison import Comparison, compare, compare_many
 from softcal.table.build import joint_table
 from softcal.table.joint import JointTable
 
@@ -25,7 +25,7 @@ ROWS = st.lists(st.tuples(UNIT, UNIT, UNIT, WEIGHT), min_size=1, max_size=60).fi
 
 def joint(data: list[Row], n: int = 10) -> JointTable:
     y, a, b, w = zip(*data, strict=True)
-    return joint_table(y, a, b, bins=n, sample_weight=w)
+    return joint_table(y, {"a": a, "b": b}, bins=n, sample_weight=w)
 
 
 def assert_close(left: JointTable, right: JointTable) -> None:
@@ -70,7 +70,7 @@ def test_its_tables_are_those_of_each_model(data: list[Row], n: int) -> None:
 def test_cross_is_the_sum_over_pairs_of_bins(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     w = rng.random(y.size)
-    found = joint_table(y, a, b, bins=4, sample_weight=w)
+    found = joint_table(y, {"a": a, "b": b}, bins=4, sample_weight=w)
     for i in range(4):
         for j in range(4):
             here = (np.minimum(a * 4, 3).astype(int) == i) & (np.minimum(b * 4, 3).astype(int) == j)
@@ -80,18 +80,18 @@ def test_cross_is_the_sum_over_pairs_of_bins(rng: np.random.Generator) -> None:
 
 def test_many_blocks_are_one(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 200_000)
-    whole = joint_table(y, a, b)
+    whole = joint_table(y, {"a": a, "b": b})
     assert_close(
-        joint_table(y[:70_000], a[:70_000], b[:70_000])
-        + joint_table(y[70_000:], a[70_000:], b[70_000:]),
+        joint_table(y[:70_000], {"a": a[:70_000], "b": b[:70_000]})
+        + joint_table(y[70_000:], {"a": a[70_000:], "b": b[70_000:]}),
         whole,
     )
     assert whole.differing == int((a != b).sum())
 
 
 def test_joint_tables_are_frozen_and_show_themselves() -> None:
-    found = joint_table([0.5], [0.4], [0.6], bins=2)
-    assert repr(found) == "JointTable(n=1, bins=2, differing=1)"
+    found = joint_table([0.5], {"a": [0.4], "b": [0.6]}, bins=2)
+    assert repr(found) == "JointTable(a, b, n=1, bins=2, differing=1)"
     with pytest.raises(ValueError, match="read-only"):
         found.cross[0, 0] = 1
     with pytest.raises(TypeError):
@@ -99,7 +99,7 @@ def test_joint_tables_are_frozen_and_show_themselves() -> None:
     with pytest.raises(TypeError):
         "text" + found
     with pytest.raises(sc.BinMismatchError):
-        found + joint_table([0.5], [0.4], [0.6], bins=3)
+        found + joint_table([0.5], {"a": [0.4], "b": [0.6]}, bins=3)
 
 
 # What is refused
@@ -108,32 +108,39 @@ def test_joint_tables_are_frozen_and_show_themselves() -> None:
 def test_other_indexes_are_refused_even_when_labels_have_none() -> None:
     a = pd.Series([0.1, 0.2], index=[0, 1])
     b = pd.Series([0.1, 0.2], index=[1, 0])
-    with pytest.raises(
-        sc.InputError, match="y_prob_a and y_prob_b must have the same pandas index"
-    ):
-        compare([0, 1], a, b)
+    with pytest.raises(sc.InputError, match="a and b must have the same pandas index"):
+        compare([0, 1], {"a": a, "b": b})
     with pytest.raises(sc.InputError, match="one and two must have the same pandas index"):
         compare_many([0, 1], {"one": a, "two": b})
 
 
 def test_bad_values_are_named_by_model() -> None:
-    with pytest.raises(sc.InputError, match=r"y_prob_b must be in \[0, 1\]"):
-        compare([0, 1], [0.1, 0.2], [0.1, 1.2])
-    with pytest.raises(sc.InputError, match="y_prob_a and y_prob_b must have the same length"):
-        compare([0, 1], [0.1, 0.2], [0.1])
+    with pytest.raises(sc.InputError, match=r"b must be in \[0, 1\]"):
+        compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 1.2]})
+    with pytest.raises(sc.InputError, match="a and b must have the same length"):
+        compare([0, 1], {"a": [0.1, 0.2], "b": [0.1]})
     with pytest.raises(sc.InputError, match=r"forest must be in \[0, 1\]"):
         compare_many([0, 1], {"forest": [0.1, 1.2], "tree": [0.1, 0.2]})
 
 
 def test_other_nonsense_is_refused() -> None:
     with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
-        compare([0, 1], [0.1, 0.2], [0.1, 0.2], level=95)
+        compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, level=95)
     with pytest.raises(sc.InputError, match="at most 2000 bins: got 3600"):
-        compare([0, 1], [0.1, 0.2], [0.1, 0.2], bins=3600)
-    with pytest.raises(sc.InputError, match="at least two models to compare: got 1"):
-        compare_many([0, 1], {"one": [0.1, 0.2]})
-    with pytest.raises(sc.InputTypeError, match="must map names to columns: got list"):
-        compare_many([0, 1], [[0.1, 0.2]])  # type: ignore[arg-type]
+        compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, bins=3600)
+    for one in (compare, joint_table, compare_many):
+        with pytest.raises(sc.InputError, match="y_prob must hold two models or more: got 1"):
+            one([0, 1], {"one": [0.1, 0.2]})  # type: ignore[operator]
+        with pytest.raises(sc.InputTypeError, match=r"must map names of models .*: got list"):
+            one([0, 1], [[0.1, 0.2]])  # type: ignore[operator]
+        with pytest.raises(TypeError, match=r"must map names of models|positional"):
+            one([0, 1], [0.1, 0.2], [0.1, 0.2])  # type: ignore[operator]
+    with pytest.raises(sc.InputTypeError, match="must map names of models"):
+        compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, "b")  # type: ignore[call-overload]
+    with pytest.raises(sc.InputError, match=r"must hold two models: got 3\. Use compare_many"):
+        compare([0, 1], {name: [0.1, 0.2] for name in "abc"})
+    with pytest.raises(sc.InputTypeError, match=r"must map names of models .*: got NoneType"):
+        compare_many([0, 1])
 
 
 # The comparison
@@ -142,7 +149,7 @@ def test_other_nonsense_is_refused() -> None:
 @given(data=ROWS, n=N_BINS)
 def test_a_model_equals_itself(data: list[Row], n: int) -> None:
     y, a, _, w = zip(*data, strict=True)
-    found = compare(y, a, a, bins=n, sample_weight=w)
+    found = compare(y, {"a": a, "b": a}, bins=n, sample_weight=w)
     assert found.difference == found.debiased == 0
     assert found.low <= 0 <= found.high
     assert found.pvalue == 1
@@ -155,8 +162,8 @@ def test_a_model_equals_itself(data: list[Row], n: int) -> None:
 @given(data=ROWS, n=N_BINS)
 def test_swapping_flips_signs(data: list[Row], n: int) -> None:
     y, a, b, w = zip(*data, strict=True)
-    one = compare(y, a, b, bins=n, sample_weight=w)
-    two = compare(y, b, a, bins=n, sample_weight=w)
+    one = compare(y, {"a": a, "b": b}, bins=n, sample_weight=w)
+    two = compare(y, {"a": b, "b": a}, bins=n, sample_weight=w)
     assert (one.smece_a, one.smece_b) == (two.smece_b, two.smece_a)
     close = pytest.approx
     for left, right in ((one, two), (one.brier, two.brier), (one.log_loss, two.log_loss)):
@@ -168,7 +175,7 @@ def test_swapping_flips_signs(data: list[Row], n: int) -> None:
 
 @given(data=ROWS, n=N_BINS)
 def test_it_is_finite_ordered_and_contains_the_difference(data: list[Row], n: int) -> None:
-    found = compare_tables(joint(data, n))
+    found = compare(joint(data, n))
     assert -1 <= found.low <= found.difference + 1e-12
     assert found.difference - 1e-12 <= found.high <= 1
     assert 0 < found.pvalue <= 1
@@ -180,8 +187,8 @@ def test_it_is_finite_ordered_and_contains_the_difference(data: list[Row], n: in
 @given(data=ROWS, weight=st.integers(1, 4))
 def test_a_weight_of_k_is_the_row_k_times_for_the_values(data: list[Row], weight: int) -> None:
     y, a, b, _ = zip(*data, strict=True)
-    one = compare(y, a, b, sample_weight=[weight] * len(y))
-    two = compare(y * weight, a * weight, b * weight)
+    one = compare(y, {"a": a, "b": b}, sample_weight=[weight] * len(y))
+    two = compare(y * weight, {"a": a * weight, "b": b * weight})
     assert one.difference == pytest.approx(two.difference, abs=1e-12)
     assert one.brier.difference == pytest.approx(two.brier.difference, abs=1e-12)
     assert one.log_loss.difference == pytest.approx(two.log_loss.difference, rel=1e-9, abs=1e-9)
@@ -190,7 +197,7 @@ def test_a_weight_of_k_is_the_row_k_times_for_the_values(data: list[Row], weight
 def test_the_scale_of_the_weights_does_not_matter(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     w = rng.random(y.size) + 0.1
-    one, two = (compare(y, a, b, sample_weight=scale * w) for scale in (1.0, 1e6))
+    one, two = (compare(y, {"a": a, "b": b}, sample_weight=scale * w) for scale in (1.0, 1e6))
     for name in ("difference", "debiased", "low", "high", "pvalue"):
         assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-9)
     assert one.brier.high == pytest.approx(two.brier.high)
@@ -198,7 +205,7 @@ def test_the_scale_of_the_weights_does_not_matter(rng: np.random.Generator) -> N
 
 def test_brier_by_hand() -> None:
     # Squares 0.04 and 0.01 against 0.09 and 0.01: differences -0.05 and 0.
-    found = compare([0.0, 1.0], [0.2, 0.9], [0.3, 0.9]).brier
+    found = compare([0.0, 1.0], {"a": [0.2, 0.9], "b": [0.3, 0.9]}).brier
     assert found.difference == pytest.approx(-0.025)
     half = 0.025 * math.tan(math.pi * 0.475)  # Student's t with one degree of freedom
     assert (found.low, found.high) == pytest.approx((-0.025 - half, -0.025 + half))
@@ -207,7 +214,7 @@ def test_brier_by_hand() -> None:
 
 def test_means_are_those_of_the_paired_t_test(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
-    found = compare(y, a, b, level=0.9)
+    found = compare(y, {"a": a, "b": b}, level=0.9)
     log_a, log_b = (-np.log(np.where(y == 1, p, 1 - p)) for p in (a, b))
     for ours, x, z in ((found.brier, (a - y) ** 2, (b - y) ** 2), (found.log_loss, log_a, log_b)):
         theirs = stats.ttest_rel(x, z)
@@ -220,15 +227,15 @@ def test_infinite_log_loss_is_said_without_nan() -> None:
     y, never, fine = [1.0, 0.0, 0.5], [0.0, 0.1, 0.5], [0.9, 0.1, 0.5]
     expected = {(0, 1): math.inf, (1, 0): -math.inf, (0, 0): 0.0}
     for (i, j), difference in expected.items():
-        found = compare(y, (never, fine)[i], (never, fine)[j]).log_loss
+        found = compare(y, {"a": (never, fine)[i], "b": (never, fine)[j]}).log_loss
         assert (found.difference, found.low, found.high) == (difference, -math.inf, math.inf)
         assert found.pvalue == 1
-    absent = compare(y, never, fine, sample_weight=[0, 1, 1]).log_loss
+    absent = compare(y, {"a": never, "b": fine}, sample_weight=[0, 1, 1]).log_loss
     assert absent.difference == 0
 
 
 def test_one_row_says_nothing() -> None:
-    found = compare([1.0], [0.9], [0.2])
+    found = compare([1.0], {"a": [0.9], "b": [0.2]})
     assert (found.low, found.high, found.pvalue) == (-1, 1, 1)
     assert (found.brier.low, found.brier.high) == (-1, 1)
     assert (found.log_loss.low, found.log_loss.high) == (-math.inf, math.inf)
@@ -236,22 +243,22 @@ def test_one_row_says_nothing() -> None:
 
 def test_the_pvalue_is_where_the_interval_meets_0(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 2000)
-    table = joint_table(y, a, b)
-    p = compare_tables(table).pvalue
+    table = joint_table(y, {"a": a, "b": b})
+    p = compare(table).pvalue
     assert 1e-30 < p < 1
-    wider, narrower = (compare_tables(table, 1 - p * f) for f in (0.99, 1.01))
+    wider, narrower = (compare(table, level=1 - p * f) for f in (0.99, 1.01))
     assert wider.low <= 0 <= wider.high
     assert narrower.low > 0 or narrower.high < 0
 
 
 def test_a_certain_difference_has_the_least_pvalue(rng: np.random.Generator) -> None:
     p = rng.random(5000)
-    assert compare(p, p, 1 - p).pvalue == 1e-30
+    assert compare(p, {"a": p, "b": 1 - p}).pvalue == 1e-30
 
 
 def test_levels_nest(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
-    found = [compare(y, a, b, level=level) for level in (0.5, 0.9, 0.95, 0.99, 0.999)]
+    found = [compare(y, {"a": a, "b": b}, level=level) for level in (0.5, 0.9, 0.95, 0.99, 0.999)]
     assert all(x.low >= y.low and x.high <= y.high for x, y in pairwise(found))
 
 
@@ -264,7 +271,7 @@ def test_alike_models_have_a_far_narrower_interval_than_either_alone(
     y = (rng.random(5000) < p).astype(float)
     a = p**1.3
     b = np.clip(a + 0.001 * rng.standard_normal(5000), 0, 1)
-    both = compare(y, a, b)
+    both = compare(y, {"a": a, "b": b})
     alone = smece_interval(sc.reliability(y, a))
     assert both.high - both.low < (alone.high - alone.low) / 3
 
@@ -281,7 +288,7 @@ def test_coverage(rng: np.random.Generator, other: float) -> None:
     hits = 0
     for _ in range(150):
         c = rng.random(1000)
-        found = compare(rng.random(1000) < c, *models(c))
+        found = compare(rng.random(1000) < c, dict(zip("ab", models(c), strict=True)))
         hits += found.low <= truth <= found.high
     assert hits >= 0.93 * 150
 
@@ -291,7 +298,10 @@ def test_the_order_of_rows_does_not_matter_where_residuals_are_constant(
 ) -> None:
     """Such a model has no variance: a correlation with it was a ratio of two roundings."""
     q = rng.beta(0.2, 0.2, 60)
-    found = [compare(np.zeros(60), np.full(60, 0.5), rng.permutation(q), bins=15) for _ in range(8)]
+    found = [
+        compare(np.zeros(60), {"a": np.full(60, 0.5), "b": rng.permutation(q)}, bins=15)
+        for _ in range(8)
+    ]
     assert np.ptp([each.low for each in found]) < 1e-9
     assert np.ptp([each.high for each in found]) < 1e-9
 
@@ -301,7 +311,7 @@ def test_the_order_of_rows_does_not_matter_where_residuals_are_constant(
 
 def grouped(data: list[Row], n: int = 10) -> JointTable:
     y, a, b, w = zip(*data, strict=True)
-    return joint_table(y, a, b, bins=n, sample_weight=w, groups=np.arange(len(y)) // 3)
+    return joint_table(y, {"a": a, "b": b}, bins=n, sample_weight=w, groups=np.arange(len(y)) // 3)
 
 
 @given(data=ROWS, n=N_BINS, cut=st.integers(0, 20))
@@ -311,7 +321,7 @@ def test_merged_is_the_whole_when_no_group_is_split(data: list[Row], n: int, cut
     assert isinstance(merged, JointTable)
     whole = grouped(data, n)
     assert_close(merged, whole)
-    ours, theirs = compare_tables(merged), compare_tables(whole)
+    ours, theirs = compare(merged), compare(whole)
     for name in ("difference", "debiased", "low", "high"):
         assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9, abs=1e-12)
 
@@ -319,7 +329,7 @@ def test_merged_is_the_whole_when_no_group_is_split(data: list[Row], n: int, cut
 def test_cross_with_groups_is_of_the_groups_sums(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 300)
     w, group = rng.random(300), rng.integers(0, 40, 300)
-    found = joint_table(y, a, b, bins=4, sample_weight=w, groups=group)
+    found = joint_table(y, {"a": a, "b": b}, bins=4, sample_weight=w, groups=group)
     bin_a, bin_b = (np.minimum(p * 4, 3).astype(int) for p in (a, b))
     sums_a, sums_b = np.zeros((40, 4)), np.zeros((40, 4))
     np.add.at(sums_a, (group, bin_a), w * (a - y))
@@ -335,8 +345,8 @@ def test_cross_with_groups_is_of_the_groups_sums(rng: np.random.Generator) -> No
 def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     w = rng.random(y.size) + 0.1
-    plain = compare(y, a, b, sample_weight=w)
-    each = compare(y, a, b, sample_weight=w, groups=np.arange(y.size))
+    plain = compare(y, {"a": a, "b": b}, sample_weight=w)
+    each = compare(y, {"a": a, "b": b}, sample_weight=w, groups=np.arange(y.size))
     for name in ("difference", "debiased", "low", "high", "pvalue"):
         assert getattr(each, name) == pytest.approx(getattr(plain, name), rel=1e-6, abs=1e-9)
     for ours, theirs in ((each.brier, plain.brier), (each.log_loss, plain.log_loss)):
@@ -346,10 +356,11 @@ def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
 def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -> None:
     _, a, b = some(rng, 400)
     y = rng.binomial(5, (a + b) / 2) / 5
-    once = compare(y, a, b)
-    four = [np.repeat(x, 4) for x in (y, a, b)]
-    copied = compare(*four, groups=np.repeat(np.arange(400), 4))
-    fooled = compare(*four)
+    once = compare(y, {"a": a, "b": b})
+    labels, *both = (np.repeat(x, 4) for x in (y, a, b))
+    four = dict(zip("ab", both, strict=True))
+    copied = compare(labels, four, groups=np.repeat(np.arange(400), 4))
+    fooled = compare(labels, four)
     assert copied.brier.pvalue == pytest.approx(once.brier.pvalue)
     assert copied.high - copied.low == pytest.approx(once.high - once.low, rel=1e-9)
     assert fooled.high - fooled.low < 0.8 * (once.high - once.low)
@@ -357,7 +368,7 @@ def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -
 
 
 def test_one_group_says_nothing() -> None:
-    found = compare([1.0, 0.0], [0.9, 0.2], [0.2, 0.3], groups=["a", "a"])
+    found = compare([1.0, 0.0], {"a": [0.9, 0.2], "b": [0.2, 0.3]}, groups=["a", "a"])
     assert (found.low, found.high, found.pvalue) == (-1, 1, 1)
     assert (found.brier.low, found.brier.high) == (-1, 1)
 
@@ -373,7 +384,7 @@ def test_groups_and_weights_cover(rng: np.random.Generator) -> None:
         q = rng.standard_normal(900)
         y = rng.random(900) < ndtr(math.sqrt(2) * q + luck)
         w = np.exp(rng.standard_normal(900))
-        found = compare(y, ndtr(1.5 * q), ndtr(q), sample_weight=w, groups=patient)
+        found = compare(y, {"a": ndtr(1.5 * q), "b": ndtr(q)}, sample_weight=w, groups=patient)
         hits += found.low <= truth <= found.high
     assert hits >= 0.93 * 200
 
@@ -383,7 +394,7 @@ def test_many_models_with_groups(rng: np.random.Generator) -> None:
     groups = np.arange(300) // 5
     pair = compare_many(y, {"a": a, "b": b}, groups=groups).pairs[0]
     one, two = (a, b) if pair.a == "a" else (b, a)
-    assert pair.comparison == compare(y, one, two, groups=groups)
+    assert pair.comparison == compare(y, {pair.a: one, pair.b: two}, groups=groups)
 
 
 # Many models
@@ -401,5 +412,5 @@ def test_holm_by_hand_and_the_ranking(rng: np.random.Generator) -> None:
     by_hand = np.minimum(1, np.maximum.accumulate(np.array(raw) * np.arange(len(raw), 0, -1)))
     np.testing.assert_allclose(sorted(pair.pvalue for pair in found.pairs), by_hand)
     one = found.pairs[-1]
-    assert one.comparison == compare(y, models[one.a], models[one.b])
+    assert one.comparison == compare(y, {one.a: models[one.a], one.b: models[one.b]})
     assert all(pair.comparison.difference <= 0 for pair in found.pairs)

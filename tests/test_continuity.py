@@ -47,7 +47,7 @@ def joint(rows: list[Row], options: dict[str, bool], bins: int, group: Any) -> J
     y, a, b, w, m = zip(*rows, strict=True)
     columns = {"sample_weight": w, "n_votes": m, "groups": group}
     given_ = {name: column for name, column in columns.items() if options[name]}
-    return sc.joint_table(y, a, b, bins=bins, **given_)
+    return sc.joint_table(y, {"a": a, "b": b}, bins=bins, **given_)
 
 
 def numbers(table: JointTable) -> FloatArray:
@@ -55,15 +55,15 @@ def numbers(table: JointTable) -> FloatArray:
     found: list[Any] = []
     for rel in (table.a, table.b):
         for level in (0.8, 0.95):
-            interval = sc.smece_interval(rel, level)
+            interval = sc.smece_interval(rel, level=level)
             found += [interval.debiased, interval.low, interval.high]
         found += [*sc.gap_intervals(rel)]
         test = sc.calibration_test(rel)
         found += [test.pvalue, test.pvalue_bins, test.pvalue_trend]
         found += [*sc.consistency_band(rel)]
         if rel.clusters is None:
-            found += [sc.ecce_mad_from_table(rel).pvalue, sc.ecce_range_from_table(rel).pvalue]
-    both = sc.compare_tables(table)
+            found += [sc.ecce_mad(rel).pvalue, sc.ecce_range(rel).pvalue]
+    both = sc.compare(table)
     found += [both.low, both.high, both.pvalue]
     if table.a.clusters is None and np.allclose(table.a.sums.weight, table.a.count):
         # Student's t of less than one degree of freedom, as weights give, magnifies rounding.

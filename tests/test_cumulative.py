@@ -70,7 +70,7 @@ def test_contradicted_certainty_has_pvalue_0(n: int, label: float) -> None:
     assert sc.ecce_mad(y, p).pvalue == sc.ecce_range(y, p).pvalue == 0.0
     assert sc.ecce_mad(y, p, sample_weight=[1e-9] * (n + 2)).pvalue == 0.0
     rel = sc.reliability(y, p)
-    assert sc.ecce_mad_from_table(rel).pvalue == sc.ecce_range_from_table(rel).pvalue == 0.0
+    assert sc.ecce_mad(rel).pvalue == sc.ecce_range(rel).pvalue == 0.0
     assert sc.calibration_test(rel).pvalue == 0.0
 
 
@@ -163,8 +163,8 @@ def test_the_table_errs_downwards_and_within_the_stated_bound(
     rel = sc.reliability(y, p, bins=10, sample_weight=w)
     most = np.sqrt(rel.sums.weight * rel.sums.residual_sq).max() / w.sum()
     for rows_test, table_test, factor in (
-        (sc.ecce_mad, sc.ecce_mad_from_table, 1),
-        (sc.ecce_range, sc.ecce_range_from_table, 2),
+        (sc.ecce_mad, sc.ecce_mad, 1),
+        (sc.ecce_range, sc.ecce_range, 2),
     ):
         exact, found = rows_test(y, p, sample_weight=w), table_test(rel)
         assert -1e-14 <= exact.statistic - found.statistic <= factor * most + 1e-14
@@ -175,9 +175,9 @@ def test_the_table_errs_downwards_and_within_the_stated_bound(
 def test_a_table_of_groups_or_of_nothing_is_refused() -> None:
     grouped = sc.reliability([0.5, 0.2], [0.4, 0.1], groups=["a", "a"])
     with pytest.raises(sc.InputError, match="rows as independent"):
-        sc.ecce_mad_from_table(grouped)
+        sc.ecce_mad(grouped)
     with pytest.raises(sc.InputError, match="no rows"):
-        sc.ecce_range_from_table(sc.Reliability.empty())
+        sc.ecce_range(sc.Reliability.empty())
 
 
 def test_bad_data_are_refused() -> None:

@@ -23,7 +23,7 @@ def votes_of(columns: dict[str, Any]) -> sc.Votes:
     return sc.Votes.from_long(columns, item="task", worker="worker", label="label")
 
 
-def after(votes: sc.Votes, iterations: int) -> sc.DawidSkene:
+def after(votes: sc.Votes, iterations: int) -> sc.crowd.DawidSkene:
     """Run this many iterations, whether or not that is enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -45,7 +45,7 @@ def few_votes(draw: st.DrawFn) -> sc.Votes:
     )
 
 
-def joint_of(votes: sc.Votes, found: sc.DawidSkene) -> Any:
+def joint_of(votes: sc.Votes, found: sc.crowd.DawidSkene) -> Any:
     """Multiply the returned prior and rates, vote by vote: the probability of class and votes."""
     ballots = votes.ballots
     assert ballots is not None

@@ -13,7 +13,7 @@ from strategies import rows, weighted_rows
 import softcal as sc
 
 
-def on_rows(curve: sc.CorpCurve, p: Any) -> Any:
+def on_rows(curve: sc.metrics.CorpCurve, p: Any) -> Any:
     """The recalibrated value of each prediction: that of the step it lies in."""
     return curve.recalibrated[curve.prob_low.searchsorted(p, side="right") - 1]
 
@@ -143,7 +143,7 @@ def test_a_table_misses_at_most_the_largest_bins_share(
     y, p, w = np.array(data).T
     rel = sc.reliability(y, p, bins=10, sample_weight=w)
     exact = sc.corp(y, p, sample_weight=w).brier
-    found = sc.corp_from_table(rel).brier
+    found = sc.corp(rel).brier
     share = (rel.sums.weight / rel.sums.weight.sum()).max()
     assert found.score == pytest.approx(exact.score, abs=1e-13)
     assert found.uncertainty == pytest.approx(exact.uncertainty, abs=1e-13)
@@ -155,7 +155,7 @@ def test_a_table_misses_at_most_the_largest_bins_share(
 def test_a_table_with_one_prediction_a_bin_gives_the_curve(rng: np.random.Generator) -> None:
     p = rng.integers(0, 10, 300) / 10
     y = rng.random(300)
-    exact, found = sc.corp(y, p), sc.corp_from_table(sc.reliability(y, p, bins=100))
+    exact, found = sc.corp(y, p), sc.corp(sc.reliability(y, p, bins=100))
     np.testing.assert_allclose(found.recalibrated, exact.recalibrated, atol=1e-13)
     np.testing.assert_array_equal(found.count, exact.count)
     np.testing.assert_array_equal(found.prob_low, exact.prob_low)
@@ -164,6 +164,6 @@ def test_a_table_with_one_prediction_a_bin_gives_the_curve(rng: np.random.Genera
 
 def test_an_empty_table_and_bad_data_are_refused() -> None:
     with pytest.raises(sc.InputError, match="no rows"):
-        sc.corp_from_table(sc.Reliability.empty())
+        sc.corp(sc.Reliability.empty())
     with pytest.raises(sc.InputError, match=r"y_true must be in \[0, 1\]"):
         sc.corp([2.0], [0.5])

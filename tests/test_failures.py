@@ -66,7 +66,7 @@ class Bench:
         self.data = folder / "data.parquet"
         pq.write_table(self.table, self.data, row_group_size=500)
         self.calibrator = folder / "calibrator.json"
-        map_ = sc.Platt().fit(p, p)
+        map_ = sc.calibrators.PlattCalibrator().fit(p, p)
         self.calibrator.write_text(json.dumps(map_.to_dict()), encoding="utf-8")
         self.saved = folder / "saved.json"
         self.run("score", self.data, *COLUMNS, "--bins", "2000", "--save", self.saved)

@@ -131,7 +131,7 @@ def test_bounds_saved_by_earlier_versions_still_load() -> None:
     ("change", "rule"),
     [
         ({"format": "softcal.reliability"}, "not saved reliability bounds"),
-        ({"schema": 2}, "schema 2: this softcal reads schema 1"),
+        ({"schema": 2}, "schema 2: this softcal reads schemas up to 1"),
         ({"schema": True}, "schema True"),
         ({"low": None}, "not a saved reliability table"),
         ({"low": "high", "high": "low"}, "not of the lowest and highest labels"),

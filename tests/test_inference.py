@@ -81,7 +81,10 @@ def test_the_interval_is_in_order(data: list[tuple[float, float]]) -> None:
 @given(level=st.floats(0.5, 0.999))
 def test_a_higher_level_is_wider(level: float) -> None:
     rel = table(np.random.default_rng(0))
-    narrow, wide = sc.smece_interval(rel, level), sc.smece_interval(rel, level + (1 - level) / 2)
+    narrow, wide = (
+        sc.smece_interval(rel, level=level),
+        sc.smece_interval(rel, level=level + (1 - level) / 2),
+    )
     assert wide.low <= narrow.low
     assert narrow.high <= wide.high
 
@@ -165,9 +168,9 @@ def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -
 def test_a_level_that_is_no_share_is_refused(level: float) -> None:
     rel = sc.reliability([0.5, 1], [0.4, 0.6])
     with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
-        sc.smece_interval(rel, level)
+        sc.smece_interval(rel, level=level)
     with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
-        sc.gap_intervals(rel, level)
+        sc.gap_intervals(rel, level=level)
 
 
 def test_empty_tables_have_no_interval_and_no_test() -> None:
@@ -449,7 +452,7 @@ def test_the_band_of_hard_labels_is_that_of_outcomes(rng: np.random.Generator) -
     p = rng.random(500)
     w = rng.random(500)
     rel = sc.reliability(rng.random(500) < 0.5, p, bins=4, sample_weight=w)
-    low, high = sc.consistency_band(rel, 0.9)
+    low, high = sc.consistency_band(rel, level=0.9)
     for b, inside in enumerate(p // 0.25 == np.arange(4)[:, None]):
         expected = norm.ppf(0.95) * math.sqrt((w**2 * p * (1 - p))[inside].sum()) / w[inside].sum()
         assert high[b] == pytest.approx(expected, rel=1e-12)
@@ -463,7 +466,7 @@ def test_band_with_groups_takes_the_larger_of_two_variances(rng: np.random.Gener
     p = np.append(rng.uniform(0, 0.5, 100), rng.uniform(0.5, 1, 100))
     y = np.append(np.zeros(100), rng.integers(0, 2, 25)[groups[100:]])
     rel = sc.reliability(y, p, bins=2, groups=groups)
-    high = sc.consistency_band(rel, 0.9).high
+    high = sc.consistency_band(rel, level=0.9).high
     of_groups, of_rows = np.empty(2), np.empty(2)
     for b, inside in enumerate([p < 0.5, p >= 0.5]):
         sums = np.bincount(groups[inside], (p - y)[inside])
@@ -482,7 +485,7 @@ def test_groups_widen_the_band_and_an_empty_table_has_none(rng: np.random.Genera
     with pytest.raises(sc.InputError, match="no rows"):
         sc.consistency_band(sc.Reliability.empty())
     with pytest.raises(sc.InputError, match="level must be"):
-        sc.consistency_band(plain, 95)
+        sc.consistency_band(plain, level=95)
 
 
 @pytest.mark.parametrize(("n", "p", "rate"), [(60, 0.999, 0.98), (1000, 0.9999, 0.999)])

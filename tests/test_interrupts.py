@@ -60,7 +60,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     p = np.random.default_rng(0).random(200_000)
     pq.write_table(pa.table({"y": p**2, "p": p}), folder / "data.parquet", row_group_size=10_000)
     calibrator = folder / "calibrator.json"
-    calibrator.write_text(json.dumps(sc.Platt().fit(p, p**2).to_dict()), encoding="utf-8")
+    calibrator.write_text(
+        json.dumps(sc.calibrators.PlattCalibrator().fit(p, p**2).to_dict()), encoding="utf-8"
+    )
     return {"DATA": folder / "data.parquet", "CALIBRATOR": calibrator}
 
 

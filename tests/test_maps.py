@@ -41,45 +41,49 @@ def normal(q: FloatArray) -> FloatArray:
 @pytest.mark.parametrize("temperature", [0.2, 1.0, 3.0, 50.0])
 def test_a_known_temperature_is_recovered(rng: np.random.Generator, temperature: float) -> None:
     p = rng.random(500)
-    found = sc.Temperature().fit(p, expit(logit(p) / temperature))
+    found = sc.calibrators.TemperatureCalibrator().fit(p, expit(logit(p) / temperature))
     assert found.temperature_ == pytest.approx(temperature, rel=1e-5)
     classes = shares(rng, 500, 4)
     labels = normal(classes ** (1 / temperature))
-    assert sc.Temperature().fit(classes, labels).temperature_ == pytest.approx(
-        temperature, rel=1e-5
-    )
+    assert sc.calibrators.TemperatureCalibrator().fit(
+        classes, labels
+    ).temperature_ == pytest.approx(temperature, rel=1e-5)
 
 
 def test_a_known_slope_and_intercept_are_recovered(rng: np.random.Generator) -> None:
     p = rng.random(500)
-    found = sc.Platt().fit(p, expit(0.5 * logit(p) - 1.5))
+    found = sc.calibrators.PlattCalibrator().fit(p, expit(0.5 * logit(p) - 1.5))
     assert (found.slope_, found.intercept_) == pytest.approx((0.5, -1.5), abs=1e-6)
 
 
 def test_known_beta_numbers_are_recovered(rng: np.random.Generator) -> None:
     p = rng.random(500)
-    found = sc.Beta().fit(p, expit(0.4 * np.log(p) - 1.7 * np.log1p(-p) + 0.3))
+    found = sc.calibrators.BetaCalibrator().fit(
+        p, expit(0.4 * np.log(p) - 1.7 * np.log1p(-p) + 0.3)
+    )
     assert (found.a_, found.b_, found.c_) == pytest.approx((0.4, 1.7, 0.3), abs=1e-6)
 
 
 def test_isotonic_gives_back_labels_that_rise(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = p**3
-    np.testing.assert_allclose(sc.Isotonic().fit(p, y).predict(p), y, atol=1e-15)
+    np.testing.assert_allclose(
+        sc.calibrators.IsotonicCalibrator().fit(p, y).predict(p), y, atol=1e-15
+    )
 
 
 def test_known_vectors_and_matrices_are_recovered(rng: np.random.Generator) -> None:
     p = shares(rng, 2000, 3)
     slopes, intercepts = np.array([0.5, 1.0, 1.5]), np.array([0.3, 0.0, -0.3])
     labels = normal(np.exp(slopes * np.log(p) + intercepts))
-    vector = sc.VectorScaling().fit(p, labels)
+    vector = sc.calibrators.VectorScalingCalibrator().fit(p, labels)
     np.testing.assert_allclose(vector.slopes_, slopes, atol=1e-5)
     np.testing.assert_allclose(
         vector.intercepts_ - vector.intercepts_.mean(), intercepts, atol=1e-5
     )
     matrix = np.array([[0.5, 0.2, 0.0], [0.1, 1.0, 0.1], [0.0, -0.3, 1.5]])
     labels = normal(np.exp(np.log(p) @ matrix.T + intercepts))
-    dirichlet = sc.Dirichlet().fit(p, labels)
+    dirichlet = sc.calibrators.DirichletCalibrator().fit(p, labels)
     np.testing.assert_allclose(dirichlet.predict(p), labels, atol=1e-5)
     assert dirichlet.intercepts_.shape == (3,)
     # Softmax leaves open what is added to all classes alike.
@@ -89,8 +93,10 @@ def test_known_vectors_and_matrices_are_recovered(rng: np.random.Generator) -> N
 
 def test_one_class_against_the_rest_is_the_binary_temperature(rng: np.random.Generator) -> None:
     p, y = rng.random(400), rng.random(400)
-    one = sc.Temperature().fit(p, y).temperature_
-    both = sc.Temperature().fit(np.column_stack([1 - p, p]), np.column_stack([1 - y, y]))
+    one = sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_
+    both = sc.calibrators.TemperatureCalibrator().fit(
+        np.column_stack([1 - p, p]), np.column_stack([1 - y, y])
+    )
     assert both.temperature_ == pytest.approx(one, rel=1e-9)
 
 
@@ -112,7 +118,7 @@ def test_a_soft_label_is_two_weighted_hard_rows(method: str, rng: np.random.Gene
 
 def test_platt_of_two_soft_rows_by_hand() -> None:
     """Two predictions, two numbers: the curve goes through both labels."""
-    found = sc.Platt().fit([0.5, 0.8], [0.25, 0.5])
+    found = sc.calibrators.PlattCalibrator().fit([0.5, 0.8], [0.25, 0.5])
     assert found.predict([0.5, 0.8]) == pytest.approx([0.25, 0.5], abs=1e-7)
     assert found.intercept_ == pytest.approx(-np.log(3), abs=1e-6)
     assert found.slope_ == pytest.approx(np.log(3) / np.log(4), abs=1e-6)
@@ -120,14 +126,18 @@ def test_platt_of_two_soft_rows_by_hand() -> None:
 
 def test_isotonic_by_hand() -> None:
     """Labels .5 (twice as heavy) and .2 fall, and pool to (2 * .5 + .2) / 3 = .4."""
-    found = sc.Isotonic().fit([0.1, 0.2, 0.3, 0.9], [0.1, 0.5, 0.2, 0.8], [1, 2, 1, 1])
+    found = sc.calibrators.IsotonicCalibrator().fit(
+        [0.1, 0.2, 0.3, 0.9], [0.1, 0.5, 0.2, 0.8], [1, 2, 1, 1]
+    )
     assert found.x_.tolist() == [0.1, 0.2, 0.3, 0.9]
     assert found.y_ == pytest.approx([0.1, 0.4, 0.4, 0.8])
     assert found.predict([0.0, 0.15, 0.6, 1.0]) == pytest.approx([0.1, 0.25, 0.6, 0.8])
 
 
 def test_histogram_by_hand() -> None:
-    found = sc.Histogram(4, strategy="uniform").fit([0.1, 0.2, 0.6], [0.0, 0.5, 0.9], [1, 3, 1])
+    found = sc.calibrators.HistogramCalibrator(4, strategy="uniform").fit(
+        [0.1, 0.2, 0.6], [0.0, 0.5, 0.9], [1, 3, 1]
+    )
     assert found.values_ == pytest.approx([0.375, 0.375, 0.9, 0.875])  # the empty ones: middles
     assert found.edges_.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
 
@@ -170,7 +180,7 @@ def exact_mean(y: Any, w: Any) -> float:
 @given(weighted_rows())
 def test_the_mean_of_a_bin_is_exactly_rounded(rows: list[tuple[float, float, float]]) -> None:
     y, p, w = (np.array(column) for column in zip(*rows, strict=True))
-    found = sc.Histogram(3, strategy="uniform").fit(p, y, w)
+    found = sc.calibrators.HistogramCalibrator(3, strategy="uniform").fit(p, y, w)
     bin_ = sc.Bins.uniform(3).locate(p)
     for k in range(3):
         here = (bin_ == k) & (w > 0)
@@ -190,13 +200,13 @@ def test_isotonic_regression_is_exactly_rounded(rows: list[tuple[float, float, f
         return exact_mean(y[here], w[here])
 
     expected = [max(min(mean(a, b) for b in at if b >= x) for a in at if a <= x) for x in at]
-    assert sc.Isotonic().fit(p, y, w).predict(at).tolist() == expected
+    assert sc.calibrators.IsotonicCalibrator().fit(p, y, w).predict(at).tolist() == expected
 
 
 def test_ten_ones_and_ten_zeros_have_the_mean_one_half() -> None:
     for n in (10, 23, 100):
         p, y = np.full(2 * n, 0.3), np.repeat([1.0, 0.0], n)
-        for found in (sc.Isotonic(), sc.Histogram()):
+        for found in (sc.calibrators.IsotonicCalibrator(), sc.calibrators.HistogramCalibrator()):
             assert found.fit(p, y).predict([0.3]) == 0.5
             for label in (0.1, 1 / 3, 1 - 2.0**-53):
                 assert found.fit(p, np.full(2 * n, label), 1 / (1 + y)).predict([0.3]) == label
@@ -204,11 +214,15 @@ def test_ten_ones_and_ten_zeros_have_the_mean_one_half() -> None:
 
 def test_isotonic_pools_what_only_exact_arithmetic_sees_fall() -> None:
     """The two labels at 0.2 differ from the one at 0.4 by less than the tilt of the search."""
-    found = sc.Isotonic().fit([0.2, 0.4, 0.6], [0.5 + 2.0**-53, 0.5, 0.9], [1, 3, 1])
+    found = sc.calibrators.IsotonicCalibrator().fit(
+        [0.2, 0.4, 0.6], [0.5 + 2.0**-53, 0.5, 0.9], [1, 3, 1]
+    )
     assert found.y_.tolist() == [0.5, 0.5, 0.9]
 
 
-@pytest.mark.parametrize("kind", [sc.Isotonic, sc.Histogram])
+@pytest.mark.parametrize(
+    "kind", [sc.calibrators.IsotonicCalibrator, sc.calibrators.HistogramCalibrator]
+)
 def test_smece_after_repair_depends_on_neither_order_nor_copies(
     kind: Any, rng: np.random.Generator
 ) -> None:
@@ -297,8 +311,11 @@ def test_equal_labels_become_the_prediction(method: str, label: float) -> None:
 def test_separable_labels_leave_finite_numbers(rng: np.random.Generator) -> None:
     p = rng.random(200)
     y = (p > 0.5).astype(float)
-    assert 1e-4 < sc.Temperature().fit(p, y).temperature_ < 1
-    platt, beta = sc.Platt().fit(p, y), sc.Beta().fit(p, y)
+    assert 1e-4 < sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_ < 1
+    platt, beta = (
+        sc.calibrators.PlattCalibrator().fit(p, y),
+        sc.calibrators.BetaCalibrator().fit(p, y),
+    )
     assert max(platt.slope_, abs(platt.intercept_), beta.a_, beta.b_, abs(beta.c_)) < 1e5
     np.testing.assert_allclose(platt.predict(p), y, atol=0.01)
 
@@ -306,33 +323,38 @@ def test_separable_labels_leave_finite_numbers(rng: np.random.Generator) -> None
 def test_labels_that_fall_do_not_turn_the_order_around(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = 1 - p
-    platt, beta = sc.Platt().fit(p, y), sc.Beta().fit(p, y)
+    platt, beta = (
+        sc.calibrators.PlattCalibrator().fit(p, y),
+        sc.calibrators.BetaCalibrator().fit(p, y),
+    )
     assert platt.slope_ == beta.a_ == beta.b_ == 0
     np.testing.assert_allclose(platt.predict(p), y.mean(), atol=1e-9)
-    assert sc.Temperature().fit(p, y).temperature_ == pytest.approx(np.exp(10))
+    assert sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_ == pytest.approx(
+        np.exp(10)
+    )
 
 
 def test_predictions_of_a_half_say_nothing_of_the_temperature() -> None:
-    assert sc.Temperature().fit([0.5, 0.5], [0.1, 0.3]).temperature_ == 1
+    assert sc.calibrators.TemperatureCalibrator().fit([0.5, 0.5], [0.1, 0.3]).temperature_ == 1
 
 
 # The ends
 
 
 def test_zero_is_read_as_half_the_least_other_prediction() -> None:
-    found = sc.Platt().fit([0.0, 0.01, 0.5, 0.9], [0.1, 0.1, 0.5, 0.9])
+    found = sc.calibrators.PlattCalibrator().fit([0.0, 0.01, 0.5, 0.9], [0.1, 0.1, 0.5, 0.9])
     assert found.map_.input.to_dict() == {
         "kind": "probabilities", "near_zero": 0.01, "near_one": 2.0**-53,
     }  # fmt: skip
     by_hand = expit(found.slope_ * logit(0.005) + found.intercept_)
     assert found.predict([0.0]) == pytest.approx(by_hand, rel=1e-14)
-    found = sc.Platt().fit([0.5, 0.9, 1.0], [0.5, 0.9, 1.0])
+    found = sc.calibrators.PlattCalibrator().fit([0.5, 0.9, 1.0], [0.5, 0.9, 1.0])
     by_hand = expit(found.slope_ * logit(0.95) + found.intercept_)
     assert found.predict([1.0]) == pytest.approx(by_hand, rel=1e-14)
 
 
 def test_zeros_that_the_fit_did_not_have_are_below_every_float() -> None:
-    temperature = sc.Temperature().fit([0.2, 0.6], [0.4, 0.55])
+    temperature = sc.calibrators.TemperatureCalibrator().fit([0.2, 0.6], [0.4, 0.55])
     t = temperature.temperature_
     assert t > 2
     ends = temperature.predict([0.0, 5e-324, 1 - 2.0**-53, 1.0])
@@ -341,7 +363,7 @@ def test_zeros_that_the_fit_did_not_have_are_below_every_float() -> None:
 
 
 def test_predictions_of_0_and_1_alone_are_read_as_a_quarter_and_three() -> None:
-    found = sc.Temperature().fit([0, 0, 1, 1], [0.1, 0.3, 0.7, 0.9])
+    found = sc.calibrators.TemperatureCalibrator().fit([0, 0, 1, 1], [0.1, 0.3, 0.7, 0.9])
     assert found.temperature_ == pytest.approx(logit(0.75) / logit(0.8))
     assert found.predict([0, 0.5, 1]) == pytest.approx([0.2, 0.5, 0.8])
 
@@ -353,7 +375,9 @@ ANY_SIZE = np.unique(np.concatenate([10.0 ** np.arange(-323, 0, 19), [5e-324, 0.
     "fitted_on", [[0.2, 0.4, 0.9], [0, 0.3, 0.9], [0, 0.3, 0.6, 1], [0, 5e-324, 0.9], [0, 1, 1]]
 )
 def test_temperature_is_strictly_rising(fitted_on: list[float]) -> None:
-    found = sc.Temperature().fit(fitted_on, np.linspace(0.3, 0.8, len(fitted_on)))
+    found = sc.calibrators.TemperatureCalibrator().fit(
+        fitted_on, np.linspace(0.3, 0.8, len(fitted_on))
+    )
     lower = found.predict(np.concatenate([[0.0], ANY_SIZE]))
     upper = found.predict(np.concatenate([1 - 2.0 ** -np.arange(2, 54), [1.0]]))
     assert (np.diff(lower) > 0).all()
@@ -366,7 +390,11 @@ def test_logits_and_their_probabilities_give_the_same_map(
 ) -> None:
     p, labels = shares(rng, 200, 3), shares(rng, 200, 3)
     z = np.log(p) + rng.normal(size=(200, 1))  # any version of the logits
-    kind = {"temperature": sc.Temperature, "vector": sc.VectorScaling, "dirichlet": sc.Dirichlet}
+    kind = {
+        "temperature": sc.calibrators.TemperatureCalibrator,
+        "vector": sc.calibrators.VectorScalingCalibrator,
+        "dirichlet": sc.calibrators.DirichletCalibrator,
+    }
     of_logits = kind[method](logits=True).fit(z, labels)
     np.testing.assert_allclose(
         of_logits.predict(z), fit_map(method, labels, p).predict(p), atol=1e-12
@@ -374,7 +402,14 @@ def test_logits_and_their_probabilities_give_the_same_map(
     assert of_logits.map_.takes_logits
 
 
-@pytest.mark.parametrize("kind", [sc.Temperature, sc.Platt, sc.Beta])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        sc.calibrators.TemperatureCalibrator,
+        sc.calibrators.PlattCalibrator,
+        sc.calibrators.BetaCalibrator,
+    ],
+)
 def test_log_odds_and_their_probabilities_give_the_same_map(
     kind: Any, rng: np.random.Generator
 ) -> None:
@@ -394,22 +429,29 @@ def test_logits_must_be_finite() -> None:
     labels = [[0.5, 0.5], [0.4, 0.6]]
     for wrong in (-np.inf, 1e101):
         with pytest.raises(sc.InputError, match=r"y_prob must be finite logits, .*: 1 of 4 values"):
-            sc.Temperature(logits=True).fit([[0.0, wrong], [1.0, 2.0]], labels)
+            sc.calibrators.TemperatureCalibrator(logits=True).fit(
+                [[0.0, wrong], [1.0, 2.0]], labels
+            )
     with pytest.raises(sc.InputError, match="finite logits"):
-        sc.Platt(logits=True).fit([3.0, np.inf], [0.5, 0.6])
+        sc.calibrators.PlattCalibrator(logits=True).fit([3.0, np.inf], [0.5, 0.6])
     with pytest.raises(sc.InputError, match="no missing values"):
-        sc.Platt(logits=True).fit([3.0, np.nan], [0.5, 0.6])
+        sc.calibrators.PlattCalibrator(logits=True).fit([3.0, np.nan], [0.5, 0.6])
     with pytest.raises(sc.InputError, match=r"y_true must be in \[0, 1\]"):
-        sc.Platt(logits=True).fit([3.0, 4.0], [0.5, 1.6])
+        sc.calibrators.PlattCalibrator(logits=True).fit([3.0, 4.0], [0.5, 1.6])
     with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
-        sc.Platt(logits=True).fit([3.0, 4.0], [0.5, 0.6], [1, -1])
+        sc.calibrators.PlattCalibrator(logits=True).fit([3.0, 4.0], [0.5, 0.6], [1, -1])
     with pytest.raises(sc.InputError, match="y_prob must be finite logits"):
-        sc.Platt(logits=True).fit([3.0, 4.0], [0.5, 0.6]).predict([-np.inf])
+        sc.calibrators.PlattCalibrator(logits=True).fit([3.0, 4.0], [0.5, 0.6]).predict([-np.inf])
 
 
 def test_hard_predictions_become_the_mean_labels() -> None:
     p, y = np.array([0, 0, 1, 1]), np.array([0.1, 0.3, 0.6, 1.0])
-    for found in (sc.Platt(), sc.Beta(), sc.Isotonic(), sc.Histogram()):
+    for found in (
+        sc.calibrators.PlattCalibrator(),
+        sc.calibrators.BetaCalibrator(),
+        sc.calibrators.IsotonicCalibrator(),
+        sc.calibrators.HistogramCalibrator(),
+    ):
         assert found.fit(p, y).predict(p) == pytest.approx([0.2, 0.2, 0.8, 0.8], abs=1e-6)
 
 
@@ -434,23 +476,23 @@ def test_hard_predictions_become_the_mean_labels() -> None:
 )  # fmt: skip
 def test_bad_data_is_refused(y_prob: Any, y_true: Any, message: str) -> None:
     with pytest.raises(sc.SoftcalError, match=message):
-        sc.Temperature().fit(y_prob, y_true)
+        sc.calibrators.TemperatureCalibrator().fit(y_prob, y_true)
 
 
 def test_bad_weights_are_refused() -> None:
     with pytest.raises(sc.InputError, match="positive value somewhere"):
-        sc.Platt().fit([0.5, 0.6], [0.5, 0.6], [0, 0])
+        sc.calibrators.PlattCalibrator().fit([0.5, 0.6], [0.5, 0.6], [0, 0])
     with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
-        sc.Dirichlet().fit([[0.5, 0.5]], [[0.5, 0.5]], [-1])
+        sc.calibrators.DirichletCalibrator().fit([[0.5, 0.5]], [[0.5, 0.5]], [-1])
 
 
 def test_frames_whose_rows_do_not_match_are_refused() -> None:
     import pandas as pd
 
     p = pd.DataFrame({"a": [0.4, 0.5], "b": [0.6, 0.5]})
-    assert sc.VectorScaling().fit(p, p).predict(p).shape == (2, 2)
+    assert sc.calibrators.VectorScalingCalibrator().fit(p, p).predict(p).shape == (2, 2)
     with pytest.raises(sc.InputError, match="same pandas index"):
-        sc.VectorScaling().fit(p, p.set_index(pd.Index([1, 0])))
+        sc.calibrators.VectorScalingCalibrator().fit(p, p.set_index(pd.Index([1, 0])))
 
 
 def test_tensors_and_masked_arrays_of_classes() -> None:
@@ -458,22 +500,31 @@ def test_tensors_and_masked_arrays_of_classes() -> None:
 
     classes = np.array([[0.4, 0.6], [0.5, 0.5]])
     tensor = torch.tensor(classes, requires_grad=True)
-    assert sc.Temperature().fit(tensor, classes).temperature_ == pytest.approx(1)
+    assert sc.calibrators.TemperatureCalibrator().fit(
+        tensor, classes
+    ).temperature_ == pytest.approx(1)
     masked = np.ma.masked_array(classes, mask=[[False, False], [False, True]])
     with pytest.raises(sc.InputError, match="y_prob must have no missing values: 1 of 4"):
-        sc.Temperature().fit(masked, classes)
+        sc.calibrators.TemperatureCalibrator().fit(masked, classes)
     whole = np.ma.masked_array(classes[:, 1])
-    assert sc.Temperature().fit(whole, classes[:, 1]).temperature_ == pytest.approx(1)
+    assert sc.calibrators.TemperatureCalibrator().fit(
+        whole, classes[:, 1]
+    ).temperature_ == pytest.approx(1)
 
 
 def test_the_other_shape_is_refused() -> None:
     classes = [[0.5, 0.5], [0.4, 0.6]]
-    for one in (sc.Platt(), sc.Beta(), sc.Isotonic(), sc.Histogram()):
+    for one in (
+        sc.calibrators.PlattCalibrator(),
+        sc.calibrators.BetaCalibrator(),
+        sc.calibrators.IsotonicCalibrator(),
+        sc.calibrators.HistogramCalibrator(),
+    ):
         with pytest.raises(sc.InputError, match="takes one column: y_prob has shape"):
             one.fit(classes, classes)
         with pytest.raises(sc.InputError, match="takes one column: y_prob has shape"):
             one.fit([0.5], [0.4]).predict(classes)
-    for many in (sc.VectorScaling(), sc.Dirichlet()):
+    for many in (sc.calibrators.VectorScalingCalibrator(), sc.calibrators.DirichletCalibrator()):
         with pytest.raises(sc.InputError, match="takes one column per class"):
             many.fit([0.5], [0.4])
         with pytest.raises(sc.InputError, match="fitted on 2 classes: y_prob has 3"):
@@ -494,19 +545,22 @@ def every_map(rng: np.random.Generator) -> list[tuple[Any, FloatArray]]:
 
 def test_saved_and_loaded_maps_predict_the_same(rng: np.random.Generator) -> None:
     for fitted, p in every_map(rng):
-        loaded = sc.load_calibrator(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
+        loaded = sc.calibrators.load_calibrator(
+            json.loads(json.dumps(fitted.to_dict(), allow_nan=False))
+        )
         assert type(loaded) is type(fitted)
         assert loaded.to_dict() == fitted.to_dict()
         np.testing.assert_array_equal(loaded.predict(p), fitted.predict(p))
 
 
 def test_estimators_are_read_back_too(rng: np.random.Generator) -> None:
-    fitted = sc.Beta().fit(rng.random(50), rng.random(50))
+    fitted = sc.calibrators.BetaCalibrator().fit(rng.random(50), rng.random(50))
     np.testing.assert_array_equal(
-        sc.Beta.from_dict(fitted.to_dict()).predict(GRID), fitted.predict(GRID)
+        sc.calibrators.BetaCalibrator.from_dict(fitted.to_dict()).predict(GRID),
+        fitted.predict(GRID),
     )
     with pytest.raises(sc.InputError, match="a saved beta calibrator, not platt"):
-        sc.Platt.from_dict(fitted.to_dict())
+        sc.calibrators.PlattCalibrator.from_dict(fitted.to_dict())
 
 
 ENDS = {"low": 1e-7, "high": 0.9}
@@ -535,16 +589,16 @@ def saved(method: Any, parameters: Any, **other: Any) -> dict[str, Any]:
 def test_the_saved_format_is_a_promise() -> None:
     assert set(GOOD) == set(MAPS)
     for method, parameters in GOOD.items():
-        assert sc.load_calibrator(saved(method, parameters)).method == method
+        assert sc.calibrators.load_calibrator(saved(method, parameters)).method == method
 
 
 @pytest.mark.parametrize("method", OLD)
 def test_calibrators_saved_by_0_1_predict_what_they_predicted(method: str) -> None:
-    old = sc.load_calibrator(saved(method, OLD[method], schema=1))
-    again = sc.load_calibrator(json.loads(json.dumps(old.to_dict())))
+    old = sc.calibrators.load_calibrator(saved(method, OLD[method], schema=1))
+    again = sc.calibrators.load_calibrator(json.loads(json.dumps(old.to_dict())))
     assert old.to_dict()["schema"] == 2
     if method in ("isotonic", "histogram"):
-        assert old.to_dict() == sc.load_calibrator(saved(method, OLD[method])).to_dict()
+        assert old.to_dict() == sc.calibrators.load_calibrator(saved(method, OLD[method])).to_dict()
         return
     if old.n_classes is None:
         p = np.array([0.0, 1e-9, 0.3, 0.95, 1.0])
@@ -593,7 +647,7 @@ def test_impossible_parameters_are_refused(
     method: str, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(sc.InputError, match=message):
-        sc.load_calibrator(saved(method, {**GOOD[method], **changes}))
+        sc.calibrators.load_calibrator(saved(method, {**GOOD[method], **changes}))
 
 
 @pytest.mark.parametrize(
@@ -601,7 +655,7 @@ def test_impossible_parameters_are_refused(
     [
         ({}, "not a saved calibrator"),
         (saved("platt", {}, format="softcal.reliability"), "not a saved calibrator"),
-        (saved("platt", {}, schema=3), "3: this softcal reads schema 1 to 2. Upgrade softcal"),
+        (saved("platt", {}, schema=3), "3: this softcal reads schemas up to 2. Upgrade softcal"),
         (saved("platt", {}, schema=0), "schema 0"),
         (saved("platt", {}, schema=True), "schema True"),
         (saved("magic", {}), "'method' must be one of temperature, platt"),
@@ -612,7 +666,7 @@ def test_impossible_parameters_are_refused(
 )
 def test_what_is_no_calibrator_is_refused(wrong: Any, message: str) -> None:
     with pytest.raises(sc.InputError, match=message):
-        sc.load_calibrator(wrong)
+        sc.calibrators.load_calibrator(wrong)
 
 
 def test_data_without_weights_have_equal_ones() -> None:
@@ -635,7 +689,7 @@ JSON = st.recursive(
 @given(value=JSON)
 def test_hostile_parameters_are_read_or_refused(method: str, name: str, value: Any) -> None:
     try:
-        found = sc.load_calibrator(saved(method, {**GOOD[method], name: value}))
+        found = sc.calibrators.load_calibrator(saved(method, {**GOOD[method], name: value}))
     except sc.InputError:
         return
     p = GRID if found.n_classes is None else np.full((1, found.n_classes), 1 / found.n_classes)

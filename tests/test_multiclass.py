@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SCORES: list[Any] = [
     sc.dist_ce, sc.ent_ce, sc.ent_ce_signed, sc.rank_cs,
-    sc.multiclass_brier, sc.multiclass_log_loss, sc.multiclass_kl_divergence,
+    sc.brier, sc.log_loss, sc.kl_divergence,
 ]  # fmt: skip
 ALL: list[Any] = [*SCORES, sc.classwise_smece, sc.top_label_smece]
 
@@ -153,9 +153,9 @@ def plain(name: str, y: list[float], p: list[float]) -> float:
         "ent_ce": abs(entropy(p) - entropy(y)),
         "ent_ce_signed": entropy(p) - entropy(y),
         "rank_cs": float(all(b > d for a, b in pairs for c, d in pairs if a > c)),
-        "multiclass_brier": sum((a - b) ** 2 for a, b in pairs),
-        "multiclass_log_loss": cross,
-        "multiclass_kl_divergence": cross - entropy(y),
+        "brier": sum((a - b) ** 2 for a, b in pairs),
+        "log_loss": cross,
+        "kl_divergence": cross - entropy(y),
     }[name]
 
 
@@ -179,9 +179,9 @@ def test_scores_equal_plain_loops(
 def test_two_classes_are_the_scores_of_one_probability() -> None:
     y, p = rows(300, 2)
     both = y[:, 1], p[:, 1]
-    assert sc.multiclass_brier(y, p) == pytest.approx(2 * sc.brier(*both))
-    assert sc.multiclass_log_loss(y, p) == pytest.approx(sc.log_loss(*both))
-    assert sc.multiclass_kl_divergence(y, p) == pytest.approx(sc.kl_divergence(*both))
+    assert sc.brier(y, p) == pytest.approx(2 * sc.brier(*both))
+    assert sc.log_loss(y, p) == pytest.approx(sc.log_loss(*both))
+    assert sc.kl_divergence(y, p) == pytest.approx(sc.kl_divergence(*both))
     assert sc.classwise_smece(y, p, bins=1) == pytest.approx(sc.smece(*both, bins=1))
     assert sc.dist_ce(y, p) == pytest.approx(np.abs(y - p)[:, 1].mean())
 
@@ -189,7 +189,7 @@ def test_two_classes_are_the_scores_of_one_probability() -> None:
 @pytest.mark.parametrize("score", ALL)
 def test_a_perfect_model_scores_best(score: Any) -> None:
     y, _ = rows(50, 3)
-    best = {sc.rank_cs: 1.0, sc.multiclass_log_loss: sc.multiclass_log_loss(y, y)}.get(score, 0.0)
+    best = {sc.rank_cs: 1.0, sc.log_loss: sc.log_loss(y, y)}.get(score, 0.0)
     assert score(y, y) == best
 
 
@@ -319,7 +319,7 @@ def test_a_softmax_in_half_precision_passes_measure_and_repair_alike() -> None:
     p = softmax(logits).astype(np.float16)
     assert np.abs(p.sum(axis=1, dtype=np.float64) - 1).max() > 1e-4
     assert sc.dist_ce(p, p) == 0
-    fitted = sc.Temperature().fit(p, softmax(logits / 2))
+    fitted = sc.calibrators.TemperatureCalibrator().fit(p, softmax(logits / 2))
     assert fitted.temperature_ == pytest.approx(2, abs=0.01)
 
 
@@ -382,19 +382,19 @@ def test_compare_top_label_is_compare_where_both_predict_the_same_class() -> Non
     y, p = rows(600, 3)
     soft = (p + 0.5) / 2.5
     top, row = p.argmax(axis=1), np.arange(600)
-    found = sc.compare_top_label(y, p, soft, n_votes=4)
-    assert found == sc.compare(y[row, top], p[row, top], soft[row, top], n_votes=4)
+    found = sc.compare(y, {"a": p, "b": soft}, n_votes=4)
+    assert found == sc.compare(y[row, top], {"a": p[row, top], "b": soft[row, top]}, n_votes=4)
 
 
 def test_compare_top_label_where_they_do_not() -> None:
     y, p = rows(600, 3)
     other = p[:, [1, 0, 2]]
-    found = sc.compare_top_label(y, p, other, level=0.9)
+    found = sc.compare(y, {"a": p, "b": other}, level=0.9)
     a, b = sc.top_label_reliability(y, p), sc.top_label_reliability(y, other)
     assert (found.smece_a, found.smece_b) == (a.smece, b.smece)
     assert found.brier.difference == pytest.approx(a.brier - b.brier)
     assert found.low <= found.difference <= found.high
-    turned = sc.compare_top_label(y, other, p, level=0.9)
+    turned = sc.compare(y, {"a": other, "b": p}, level=0.9)
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
 
 
@@ -405,15 +405,13 @@ def test_its_interval_covers_what_is_true(rng: np.random.Generator) -> None:
         truth = rng.dirichlet([1, 1, 1], 400)
         sharp = truth**2 / (truth**2).sum(axis=1, keepdims=True)
         counts = rng.multinomial(5, truth)
-        exact = sc.compare_top_label(truth, truth, sharp)
-        found = sc.compare_top_label(sc.Votes(counts), truth, sharp)
+        exact = sc.compare(truth, {"a": truth, "b": sharp})
+        found = sc.compare(sc.Votes(counts), {"a": truth, "b": sharp})
         missed += not found.low <= exact.difference <= found.high
     assert missed <= 6
 
 
 def test_compare_top_label_refuses_mixed_up_rows() -> None:
     a = pd.DataFrame(P)
-    with pytest.raises(
-        sc.InputError, match="y_prob_a and y_prob_b must have the same pandas index"
-    ):
-        sc.compare_top_label(Y, a, a[::-1])
+    with pytest.raises(sc.InputError, match="a and b must have the same pandas index"):
+        sc.compare(Y, {"a": a, "b": a[::-1]})

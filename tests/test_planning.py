@@ -17,10 +17,9 @@ from softcal import cli
 from softcal.datasets import lidc_malignancy
 from softcal.inference.comparison import DifferenceIntervals
 from softcal.inference.intervals import smece_interval
-from softcal.planning import forecast
-from softcal.planning import plans as planning
-from softcal.planning.plans import (
+from softcal.planning import (
     Assumptions,
+    forecast,
     pilot_correlation,
     plan,
     plan_budget,
@@ -256,13 +255,13 @@ def test_the_planned_power_is_the_power_of_compare(
     y, first, second = models(rng, 60_000, votes, private)
     a = Assumptions.from_pilot(sc.reliability(y, first, n_votes=votes or None))
     difference = sc.smece(y, second) - sc.smece(y, first)
-    r = pilot_correlation(y, first, second)
+    r = pilot_correlation(y, {"a": first, "b": second})
     found = plan_difference(a, difference=difference, correlation=r, votes=votes)
     assert found.power == pytest.approx(0.8, abs=0.02)
     seen = 0
     for _ in range(250):
         y, first, second = models(rng, found.items, votes, private)
-        joint = joint_table(y, second, first, n_votes=votes or None)
+        joint = joint_table(y, {"a": second, "b": first}, n_votes=votes or None)
         family = DifferenceIntervals(
             joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing)
         )
@@ -298,8 +297,8 @@ def test_a_difference_between_models_without_noise_is_seen_at_once() -> None:
 def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
     d = lidc_malignancy()
     y, p = d["soft_malignant"], d["prob_rf_all"]
-    assert pilot_correlation(y, p, p) == pytest.approx(1)
-    assert pilot_correlation(y, p, y) == 0.0
+    assert pilot_correlation(y, {"a": p, "b": p}) == pytest.approx(1)
+    assert pilot_correlation(y, {"a": p, "b": y}) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -338,7 +337,7 @@ def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
          "most 0.5: got -1."),
         (lambda: Assumptions.stated(smece=0, label_spread=0, bins=10_001), "a plan takes at most "
          "10,000 bins: there are 10,001. Use fewer."),
-        (lambda: pilot_correlation([0.5], [0.5], [0.5]), "a pilot needs at least 50 items: this one "
+        (lambda: pilot_correlation([0.5], {"a": [0.5], "b": [0.5]}), "a pilot needs at least 50 items: this one "
          "has 1. State what you expect."),
     ],
 )  # fmt: skip
@@ -472,14 +471,7 @@ def test_the_command_is_refused_as_a_person_sees_it() -> None:
     result = softcal("plan", "--budget", 100)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
-
-
-def test_the_names_of_the_module() -> None:
-    for name in planning.__all__:
-        assert hasattr(planning, name)
-
-
 def test_a_pilot_with_groups_is_refused() -> None:
     rel = sc.reliability([0.5] * 60, [0.4] * 60, groups=np.arange(60) // 2)
     with pytest.raises(sc.InputError, match="rows as independent"):
-        sc.Assumptions.from_pilot(rel)
+        sc.planning.Assumptions.from_pilot(rel)

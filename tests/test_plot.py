@@ -69,7 +69,7 @@ def test_intervals_are_those_of_the_gap_turned_into_labels(rel: sc.Reliability) 
     shown = rel.plot(level=0.8)
     assert shown.intervals_ is not None
     (bars,) = shown.intervals_[2]
-    gap = sc.gap_intervals(rel, 0.8)
+    gap = sc.gap_intervals(rel, level=0.8)
     filled = rel.count > 0
     found = np.array(bars.get_segments())
     assert found.shape == (8, 2, 2)
@@ -109,7 +109,7 @@ def test_the_histogram_counts_rows(rel: sc.Reliability) -> None:
 def test_the_legend_says_smece_with_its_interval_and_names_bars_and_band_apart(
     rel: sc.Reliability,
 ) -> None:
-    found = sc.smece_interval(rel, 0.9)
+    found = sc.smece_interval(rel, level=0.9)
     smece = f"SMECE {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
     shown = rel.plot(level=0.9, consistency=True)
     assert shown.smece == found
@@ -284,9 +284,9 @@ def test_from_predictions_takes_what_reliability_takes(rng: np.random.Generator)
     rel = sc.reliability(y, p, **options)
     assert shown.rel == rel
     assert (shown.name, shown.level, shown.simultaneous) == ("m", 0.9, True)
-    gap = sc.gap_intervals(rel, 0.9, simultaneous=True)
+    gap = sc.gap_intervals(rel, level=0.9, simultaneous=True)
     np.testing.assert_array_equal(shown.label_low, np.maximum(rel.mean_prob - gap.high, 0))
-    band = sc.consistency_band(rel, 0.9, simultaneous=True)
+    band = sc.consistency_band(rel, level=0.9, simultaneous=True)
     np.testing.assert_array_equal(shown.band_low, np.maximum(rel.mean_prob - band.high, 0))
 
 

@@ -72,8 +72,8 @@ def test_nothing_global_changes(tmp_path: Path, rng: np.random.Generator) -> Non
         rel = sc.reliability(y, p)
         sc.smece_interval(rel)
         sc.calibration_test(rel)
-        sc.compare(y, p, p**2)
-        sc.Isotonic().fit(p, y).predict(p)
+        sc.compare(y, {"a": p, "b": p**2})
+        sc.calibrators.IsotonicCalibrator().fit(p, y).predict(p)
         sc.write_report(tmp_path / "report.html", y, {"m": p})
 
     use_it()  # some libraries set variables of their own when they are imported

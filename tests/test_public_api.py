@@ -2,101 +2,72 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 import softcal as sc
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 
 def test_the_public_names() -> None:
     assert sorted(sc.__all__) == [
-        "Assumptions",
-        "Beta",
         "BinMismatchError",
         "Bins",
-        "Comparison",
-        "CorpCurve",
-        "CumulativeTest",
-        "DawidSkene",
-        "DifferencePlan",
-        "Dirichlet",
-        "GapIntervals",
-        "Histogram",
         "InputError",
         "InputTypeError",
-        "Interval",
-        "Isotonic",
         "JointTable",
-        "Plan",
-        "Platt",
-        "Ranking",
         "Reliability",
         "ReliabilityBounds",
         "ReliabilityDisplay",
-        "RepairPreview",
-        "ScoreDecomposition",
-        "SmeceBounds",
-        "SoftCalibratedClassifier",
-        "SoftLabelClassifier",
         "SoftcalError",
         "StreamingReliability",
-        "Temperature",
-        "TestResult",
-        "VectorScaling",
+        "TableSet",
         "Votes",
         "bias",
         "brier",
         "brier_without_vote_noise",
         "calibration_test",
+        "calibrators",
         "classwise_reliability",
         "classwise_smece",
         "compare",
         "compare_many",
-        "compare_tables",
-        "compare_top_label",
         "consistency_band",
         "corp",
-        "corp_from_table",
+        "crowd",
+        "datasets",
         "dawid_skene",
         "dist_ce",
         "ecce_mad",
-        "ecce_mad_from_table",
         "ecce_range",
-        "ecce_range_from_table",
         "ece",
         "ent_ce",
         "ent_ce_signed",
         "gap_intervals",
         "harden",
+        "inference",
         "joint_table",
         "kl_divergence",
         "label_entropy",
-        "load_calibrator",
+        "load",
         "log_loss",
         "log_loss_decomposition",
         "max_gap",
-        "multiclass_brier",
-        "multiclass_brier_without_vote_noise",
-        "multiclass_kl_divergence",
-        "multiclass_log_loss",
-        "pilot_correlation",
-        "plan",
-        "plan_budget",
-        "plan_difference",
+        "metrics",
+        "planning",
         "rank_cs",
         "reliability",
         "reliability_bounds",
-        "repair_preview",
         "rms_gap",
         "scan",
-        "scan_by",
         "smece",
         "smece_bounds",
         "smece_interval",
         "smooth_ece",
-        "smooth_ece_from_table",
         "squared_gap_debiased",
-        "squared_gap_debiased_from_table",
         "sweep_bins",
         "top_label_reliability",
         "top_label_smece",
@@ -106,8 +77,72 @@ def test_the_public_names() -> None:
     for name in sc.__all__:
         assert hasattr(sc, name)
         assert name in dir(sc)
-    with pytest.raises(AttributeError, match="no attribute 'smoothed'"):
-        _ = sc.smoothed
+    with pytest.raises(AttributeError, match="No softcal attribute smoothed"):
+        _ = sc.smoothed  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("package", "names"),
+    [
+        (
+            sc.calibrators,
+            [
+                "BetaCalibrator",
+                "CalibrationMap",
+                "DirichletCalibrator",
+                "HistogramCalibrator",
+                "IsotonicCalibrator",
+                "PlattCalibrator",
+                "RepairPreview",
+                "SoftCalibratedClassifier",
+                "SoftLabelClassifier",
+                "TemperatureCalibrator",
+                "Trial",
+                "VectorScalingCalibrator",
+                "load_calibrator",
+                "repair_preview",
+            ],
+        ),
+        (
+            sc.inference,
+            [
+                "Comparison",
+                "GapIntervals",
+                "Interval",
+                "MeanDifference",
+                "Pair",
+                "Ranking",
+                "TestResult",
+            ],
+        ),
+        (sc.metrics, ["CorpCurve", "CumulativeTest", "ScoreDecomposition", "SmeceBounds"]),
+        (
+            sc.planning,
+            [
+                "Assumptions",
+                "DifferencePlan",
+                "Plan",
+                "pilot_correlation",
+                "plan",
+                "plan_budget",
+                "plan_difference",
+            ],
+        ),
+    ],
+)
+def test_the_public_names_of_packages(package: ModuleType, names: list[str]) -> None:
+    assert sorted(package.__all__) == names
+    for name in names:
+        assert hasattr(package, name)
+
+
+def test_a_saved_calibrator_is_loaded_without_scikit_learn() -> None:
+    saved = {
+        "format": "softcal.calibrator", "schema": 2, "method": "temperature",
+        "parameters": {"temperature": 2.0, "input": {"kind": "logits"}},
+    }  # fmt: skip
+    code = f"import softcal; softcal.calibrators.load_calibrator({saved!r}).predict([1.0])"
+    assert "sklearn" not in loaded_by(code)
 
 
 HEAVY = {"numba", "scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals",

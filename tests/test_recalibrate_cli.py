@@ -342,7 +342,9 @@ def test_votes_weights_and_groups_of_classes_count(
     data = csv.read_csv(classes).to_pydict()
     y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
     p = np.column_stack([data[f"p_{c}"] for c in "abc"])
-    expected = sc.VectorScaling().fit(p, y, sample_weight=np.array(data["w"], dtype=float))
+    expected = sc.calibrators.VectorScalingCalibrator().fit(
+        p, y, sample_weight=np.array(data["w"], dtype=float)
+    )
     saved = json.loads(cal.read_text())
     assert saved == {**expected.to_dict(), "columns": saved["columns"]}
 

@@ -67,7 +67,9 @@ def test_bad_numbers_of_folds_are_refused(number: Any, message: str) -> None:
 def test_the_preview_judges_on_held_out_rows(rng: np.random.Generator) -> None:
     """By hand: each fold mapped by what the others say."""
     p, y, w = rng.random(60), rng.random(60), rng.integers(1, 4, 60).astype(float)
-    found = sc.repair_preview(y, p, sample_weight=w, methods=["platt", "isotonic"], folds=3, seed=7)
+    found = sc.calibrators.repair_preview(
+        y, p, sample_weight=w, methods=["platt", "isotonic"], folds=3, rng=7
+    )
     for trial in found.after:
         q = np.empty(60)
         for fit_on, held_out in folds(60, 3, 7):
@@ -84,7 +86,7 @@ def test_the_preview_judges_on_held_out_rows(rng: np.random.Generator) -> None:
 def test_the_best_has_the_least_brier_score(rng: np.random.Generator) -> None:
     p = rng.random(3000)
     y = (rng.random(3000) < expit(0.4 * logit(p))).astype(float)
-    found = sc.repair_preview(y, p)
+    found = sc.calibrators.repair_preview(y, p)
     assert found.helps
     best = min(found.after, key=lambda trial: trial.brier)
     assert found.best == best.method
@@ -96,12 +98,14 @@ def test_the_best_has_the_least_brier_score(rng: np.random.Generator) -> None:
 
 def test_what_is_calibrated_gains_nothing(rng: np.random.Generator) -> None:
     p = rng.random(500)
-    assert not sc.repair_preview(p, p, methods=["histogram"]).helps
+    assert not sc.calibrators.repair_preview(p, p, methods=["histogram"]).helps
 
 
 def test_an_infinite_log_loss_is_none_in_rows() -> None:
     p = np.repeat([0.1, 0.9], 10)
-    found = sc.repair_preview([0] * 9 + [1] + [1] * 10, p, methods=["isotonic"], folds=2)
+    found = sc.calibrators.repair_preview(
+        [0] * 9 + [1] + [1] * 10, p, methods=["isotonic"], folds=2
+    )
     rows = {row["method"]: row["log_loss"] for row in found.as_rows()}
     assert (rows["isotonic"] is None) == math.isinf(found.after[0].log_loss)
     assert rows["none"] == found.before.log_loss
@@ -112,8 +116,10 @@ def test_rows_of_weight_0_are_absent(rng: np.random.Generator) -> None:
     groups = rng.integers(0, 20, 40)
     weight = np.ones(40)
     weight[25:] = 0
-    with_them = sc.repair_preview(y, p, sample_weight=weight, n_votes=votes, groups=groups)
-    without = sc.repair_preview(
+    with_them = sc.calibrators.repair_preview(
+        y, p, sample_weight=weight, n_votes=votes, groups=groups
+    )
+    without = sc.calibrators.repair_preview(
         y[:25], p[:25], sample_weight=weight[:25], n_votes=votes[:25], groups=groups[:25]
     )
     assert with_them.as_rows() == without.as_rows()
@@ -121,16 +127,16 @@ def test_rows_of_weight_0_are_absent(rng: np.random.Generator) -> None:
 
 def test_what_groups_are_called_does_not_matter(rng: np.random.Generator) -> None:
     p, y, groups = rng.random(60), rng.random(60), rng.integers(0, 20, 60)
-    numbers = sc.repair_preview(y, p, groups=groups).as_rows()
+    numbers = sc.calibrators.repair_preview(y, p, groups=groups).as_rows()
     names = np.array([f"patient {97 * g % 23}" for g in groups])
-    assert sc.repair_preview(y, p, groups=names).as_rows() == numbers
-    assert sc.repair_preview(y, p, groups=names.astype(object)).as_rows() == numbers
+    assert sc.calibrators.repair_preview(y, p, groups=names).as_rows() == numbers
+    assert sc.calibrators.repair_preview(y, p, groups=names.astype(object)).as_rows() == numbers
 
 
 def test_unknown_methods_are_refused() -> None:
     for methods, got in ((["magic"], "'magic'"), (["vector"], "'vector'"), ([], "none")):
         with pytest.raises(sc.InputError, match=f"methods must be some of .*: got {got}"):
-            sc.repair_preview([0.1, 0.2], [0.1, 0.2], methods=methods)
+            sc.calibrators.repair_preview([0.1, 0.2], [0.1, 0.2], methods=methods)
 
 
 # The classifier
@@ -144,7 +150,7 @@ def soft(rng: np.random.Generator) -> tuple[Any, Any]:
 
 def test_a_soft_label_enters_as_two_weighted_rows(soft: tuple[Any, Any]) -> None:
     x, y = soft
-    found = sc.SoftCalibratedClassifier(LogisticRegression(C=10)).fit(x, y)
+    found = sc.calibrators.SoftCalibratedClassifier(LogisticRegression(C=10)).fit(x, y)
     by_hand = LogisticRegression(C=10).fit(
         np.r_[x, x], np.repeat([0, 1], 300), sample_weight=np.r_[1 - y, y]
     )
@@ -157,7 +163,7 @@ def test_a_soft_label_enters_as_two_weighted_rows(soft: tuple[Any, Any]) -> None
             sample_weight=np.r_[1 - y[fit_on], y[fit_on]],
         )
         p[held_out] = model.predict_proba(x[held_out])[:, 1]
-    expected = sc.Temperature().fit(p, y).temperature_
+    expected = sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_
     assert found.calibrator_.to_dict()["parameters"]["temperature"] == pytest.approx(
         expected, abs=1e-3
     )
@@ -169,7 +175,7 @@ def test_the_same_random_state_gives_the_same_model(soft: tuple[Any, Any]) -> No
     x, y = soft
 
     def temperature(state: int) -> float:
-        model = sc.SoftCalibratedClassifier(GaussianNB(), random_state=state).fit(x, y)
+        model = sc.calibrators.SoftCalibratedClassifier(GaussianNB(), random_state=state).fit(x, y)
         return float(model.calibrator_.to_dict()["parameters"]["temperature"])
 
     assert temperature(3) == temperature(3) != temperature(4)
@@ -180,19 +186,19 @@ def test_it_repairs_an_overconfident_classifier(soft: tuple[Any, Any]) -> None:
     copies = np.repeat(x, 4, axis=1)  # naive Bayes counts each as new evidence
     raw = GaussianNB().fit(np.r_[copies, copies], np.repeat([0, 1], 300), np.r_[1 - y, y])
     for method in BINARY_METHODS:
-        model = sc.SoftCalibratedClassifier(GaussianNB(), method=method).fit(copies, y)
+        model = sc.calibrators.SoftCalibratedClassifier(GaussianNB(), method=method).fit(copies, y)
         after = sc.brier(y, model.predict_proba(copies)[:, 1])
         assert after < 0.7 * sc.brier(y, raw.predict_proba(copies)[:, 1])
 
 
 def test_frames_sparse_rows_lists_and_pipelines(soft: tuple[Any, Any]) -> None:
     x, y = soft
-    plain = sc.SoftCalibratedClassifier(LogisticRegression()).fit(x, y).predict_proba(x)
+    plain = sc.calibrators.SoftCalibratedClassifier(LogisticRegression()).fit(x, y).predict_proba(x)
     for given in (csr_array(x), x.tolist(), pd.DataFrame(x, columns=["a", "b", "c"])):
-        model = sc.SoftCalibratedClassifier(LogisticRegression()).fit(given, y)
+        model = sc.calibrators.SoftCalibratedClassifier(LogisticRegression()).fit(given, y)
         np.testing.assert_allclose(model.predict_proba(given), plain, atol=1e-3)
     pipe = make_pipeline(StandardScaler(), LogisticRegression())
-    piped = sc.SoftCalibratedClassifier(pipe).fit(x, y).predict_proba(x)
+    piped = sc.calibrators.SoftCalibratedClassifier(pipe).fit(x, y).predict_proba(x)
     np.testing.assert_allclose(piped, plain, atol=0.02)
 
 
@@ -202,7 +208,9 @@ def test_many_classes_and_one_that_a_fold_lacks(rng: np.random.Generator) -> Non
     y[1:, 2] = 0
     y /= y.sum(axis=1, keepdims=True)
     for method in ("temperature", "vector", "dirichlet"):
-        model = sc.SoftCalibratedClassifier(LogisticRegression(), method=method, cv=3).fit(x, y)
+        model = sc.calibrators.SoftCalibratedClassifier(
+            LogisticRegression(), method=method, cv=3
+        ).fit(x, y)
         assert model.classes_.tolist() == [0, 1, 2]
         np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
 
@@ -210,7 +218,9 @@ def test_many_classes_and_one_that_a_fold_lacks(rng: np.random.Generator) -> Non
 def test_weights_of_rows(soft: tuple[Any, Any]) -> None:
     x, y = soft
     weight = np.where(np.arange(300) < 200, 1.0, 0.0)
-    weighted = sc.SoftCalibratedClassifier(LogisticRegression(tol=1e-10)).fit(x, y, weight)
+    weighted = sc.calibrators.SoftCalibratedClassifier(LogisticRegression(tol=1e-10)).fit(
+        x, y, weight
+    )
     fewer = clone(weighted).fit(x[:200], y[:200])
     np.testing.assert_allclose(weighted.estimator_.coef_, fewer.estimator_.coef_, atol=1e-6)
     with pytest.raises(sc.InputError, match="sample_weight must be 0 or more"):
@@ -220,10 +230,10 @@ def test_weights_of_rows(soft: tuple[Any, Any]) -> None:
 def test_a_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
     x, y = soft
     fitted = LogisticRegression().fit(x[:100], np.where(y[:100] > 0.5, "yes", "no"))
-    model = sc.SoftCalibratedClassifier(FrozenEstimator(fitted), method="platt").fit(
+    model = sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(fitted), method="platt").fit(
         x[100:], y[100:]
     )
-    expected = sc.Platt().fit(fitted.predict_proba(x[100:])[:, 1], y[100:])
+    expected = sc.calibrators.PlattCalibrator().fit(fitted.predict_proba(x[100:])[:, 1], y[100:])
     np.testing.assert_allclose(
         model.predict_proba(x)[:, 1], expected.predict(fitted.predict_proba(x)[:, 1]), atol=1e-12
     )
@@ -231,32 +241,32 @@ def test_a_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
     with pytest.raises(
         sc.InputError, match="one column per class of the frozen estimator, which has 2"
     ):
-        sc.SoftCalibratedClassifier(FrozenEstimator(fitted)).fit(x[:2], np.eye(3)[:2])
+        sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(fitted)).fit(x[:2], np.eye(3)[:2])
 
 
 def test_a_classifier_without_weights_takes_hard_labels_alone(soft: tuple[Any, Any]) -> None:
     x, y = soft
-    model = sc.SoftCalibratedClassifier(KNeighborsClassifier(20), method="isotonic")
+    model = sc.calibrators.SoftCalibratedClassifier(KNeighborsClassifier(20), method="isotonic")
     assert model.fit(x, y > 0.5).predict_proba(x).shape == (300, 2)
     pipe = make_pipeline(StandardScaler(), KNeighborsClassifier(20))
     for estimator in (KNeighborsClassifier(20), pipe):
         with pytest.raises(sc.InputError, match="must take sample_weight to be trained"):
-            sc.SoftCalibratedClassifier(estimator).fit(x, y)
+            sc.calibrators.SoftCalibratedClassifier(estimator).fit(x, y)
 
 
 def test_bad_calls_are_refused(soft: tuple[Any, Any]) -> None:
     x, y = soft
     with pytest.raises(sc.InputError, match="method must be one of temperature, platt, beta"):
-        sc.SoftCalibratedClassifier(GaussianNB(), method="vector").fit(x, y)
+        sc.calibrators.SoftCalibratedClassifier(GaussianNB(), method="vector").fit(x, y)
     with pytest.raises(
         sc.InputError, match="temperature, vector, dirichlet for labels of one column per"
     ):
-        sc.SoftCalibratedClassifier(GaussianNB(), method="platt").fit(
+        sc.calibrators.SoftCalibratedClassifier(GaussianNB(), method="platt").fit(
             x, np.column_stack([1 - y, y])
         )
     for given in (x[:10], x[:10].tolist()):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            sc.SoftCalibratedClassifier(GaussianNB()).fit(given, y)
+            sc.calibrators.SoftCalibratedClassifier(GaussianNB()).fit(given, y)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -265,7 +275,9 @@ def test_check_estimator_of_the_classifier() -> None:
     found = {
         each["check_name"]: each["status"]
         for each in check_estimator(
-            sc.SoftCalibratedClassifier(LogisticRegression()), on_skip=None, on_fail=None
+            sc.calibrators.SoftCalibratedClassifier(LogisticRegression()),
+            on_skip=None,
+            on_fail=None,
         )
     }
     passed = {name for name, status in found.items() if status == "passed"}
@@ -279,7 +291,7 @@ def test_check_estimator_of_the_classifier() -> None:
 
 def test_on_the_radiologists_every_method_helps() -> None:
     d = lidc_malignancy()
-    found = sc.repair_preview(
+    found = sc.calibrators.repair_preview(
         d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"], groups=d["patient"]
     )
     for trial in found.after:
@@ -311,7 +323,9 @@ def test_on_cifar10h_votes_repair_what_majorities_do_not() -> None:
         return sc.smece(y[new][top], q[top])
 
     found = [top_label_smece(p[new])] + [
-        top_label_smece(sc.Temperature().fit(p[old], labels[old]).predict(p[new]))
+        top_label_smece(
+            sc.calibrators.TemperatureCalibrator().fit(p[old], labels[old]).predict(p[new])
+        )
         for labels in (y, majority)
     ]
     assert [round(each, 3) for each in found] == [0.068, 0.011, 0.035]

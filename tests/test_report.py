@@ -154,7 +154,7 @@ def test_a_repaired_model_whose_interval_includes_0_is_not_called_miscalibrated(
     """Issue 13: it was red, off in places, right on average and not to be taken at face value."""
     nodules = lidc_malignancy()
     y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
-    found = verdict_of(y, sc.Beta().fit(p, y).predict(p))
+    found = verdict_of(y, sc.calibrators.BetaCalibrator().fit(p, y).predict(p))
     assert found.size == "SMECE 0.019, 95% interval 0.000 to 0.028"
     assert round(found.pvalue, 3) == 0.021
     assert found.headline == "borderline"
@@ -183,7 +183,7 @@ def test_bins_that_cancel_are_named_and_not_called_right_on_average() -> None:
     """Issue 13: both halves were right on average, though one bin is 10 points too high."""
     nodules = lidc_malignancy()
     y, p = nodules["soft_malignant"], nodules["prob_lr_geometry"]
-    found = verdict_of(y, sc.Platt().fit(p, y).predict(p))
+    found = verdict_of(y, sc.calibrators.PlattCalibrator().fit(p, y).predict(p))
     assert "right on average" not in all_words(found)
     assert found.state == "miscalibrated"
     assert {round(bin_.left, 1): round(bin_.mean.gap, 3) for bin_ in found.bins} == {
@@ -244,7 +244,7 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
         found = verdict_of(y, p, level=level, n_votes=n_votes)
         fine = sc.reliability(y, p, bins=Bins.grid(10), n_votes=n_votes)
         rel = fine.coarsen(10)
-        interval = sc.smece_interval(rel, level)
+        interval = sc.smece_interval(rel, level=level)
         rejected = sc.calibration_test(rel).pvalue < 1 - level
         states.add(found.state)
         words = all_words(found)
@@ -256,7 +256,7 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
         assert ("as they are: " in found.next_step) <= (interval.high <= 0.02)
         assert "right on average" not in words
         # Each bin that is named, and no other.
-        low, high = sc.gap_intervals(rel, level, simultaneous=True)
+        low, high = sc.gap_intervals(rel, level=level, simultaneous=True)
         excluding = np.flatnonzero((low > 0) | (high < 0))
         if found.state == "undecided":
             excluding = excluding[:0]
@@ -267,8 +267,8 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
             found.state != "undecided" and not excluding.size
         )
         # Each direction has an interval that excludes 0, and is stated of a miscalibrated model.
-        (low,), (high,) = sc.gap_intervals(fine.coarsen(1), level)
-        halves = sc.gap_intervals(fine.coarsen(2), level, simultaneous=True)
+        (low,), (high,) = sc.gap_intervals(fine.coarsen(1), level=level)
+        halves = sc.gap_intervals(fine.coarsen(2), level=level, simultaneous=True)
         below, above = np.transpose(halves).tolist()
         supported = {
             "too high": low > 0, "too low": high < 0,
@@ -328,7 +328,7 @@ def test_what_hardening_would_have_said(rng: np.random.Generator) -> None:
     found = all_words(verdict_of(p, p))
     assert re.search(r"ECE is 0\.2\d\d\. Hardening would have blamed the model", found)
     labels = nodules["soft_malignant"]  # an error of 1e-17, as rounding leaves it
-    repaired = sc.Isotonic().fit(labels, labels**2).predict(labels)
+    repaired = sc.calibrators.IsotonicCalibrator().fit(labels, labels**2).predict(labels)
     assert "times larger" not in all_words(verdict_of(labels**2, repaired))
     near = np.clip(p + 0.01, 0, 1)
     assert re.search(r"\d\.\d times larger", all_words(verdict_of(near, p)))
@@ -695,7 +695,7 @@ def test_models_are_compared_with_one_correction(tmp_path: Path) -> None:
     models = {name: nodules[name] for name in ("prob_rf_all", "prob_lr_geometry")}
     text = written(tmp_path, y, models, n_votes=m)
     assert "prob_rf_all is better calibrated than prob_lr_geometry" in text
-    found = sc.compare(y, *models.values(), n_votes=m)
+    found = sc.compare(y, models, n_votes=m)
     assert f"{found.low:+.4f} to {found.high:+.4f}".replace("-", "\N{MINUS SIGN}") in text
     three = {**models, "again": nodules["prob_rf_all"]}
     text = written(tmp_path, y, three, n_votes=m)
@@ -758,7 +758,7 @@ def test_repair_is_judged_on_rows_held_out(tmp_path: Path) -> None:
     nodules = lidc_malignancy()
     y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
     page = written(tmp_path, y, {"forest": p})
-    found = sc.repair_preview(y, p)
+    found = sc.calibrators.repair_preview(y, p)
     assert f"On rows held out, {found.best} has the lowest Brier score" in page
     for trial in found.after:
         assert f'<td class="wide">{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>' in page
@@ -839,7 +839,7 @@ def test_the_repair_a_report_on_classes_shows_can_be_run(
     command = re.search(r"softcal (recalibrate .*?)\n", text_of(page))
     assert command is not None
     assert cli.run(shlex.split(command[1])) == 0
-    assert sc.load_calibrator(json.loads((tmp_path / "calibrator_1.json").read_text()))
+    assert sc.calibrators.load_calibrator(json.loads((tmp_path / "calibrator_1.json").read_text()))
 
 
 def test_segments_of_another_length_are_refused(tmp_path: Path) -> None:

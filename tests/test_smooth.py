@@ -238,7 +238,7 @@ def test_a_fine_table_gives_it_within_the_stated_bound(
 ) -> None:
     y, p, w = np.array(data).T
     rel = sc.reliability(y, p, bins=bins, sample_weight=w)
-    found, exact = sc.smooth_ece_from_table(rel), sc.smooth_ece(y, p, sample_weight=w)
+    found, exact = sc.smooth_ece(rel), sc.smooth_ece(y, p, sample_weight=w)
     assume(min(found, exact) > 2 * SPACING)
     moved = np.sqrt(rel.brier) / bins / max(found, exact) / np.sqrt(2 * np.pi)
     allowed = moved + bound(y, p, w, found) + bound(y, p, w, exact)
@@ -249,12 +249,12 @@ def test_a_table_with_one_prediction_a_bin_gives_it_exactly(rng: np.random.Gener
     p = rng.integers(0, 11, 500) / 10
     y = rng.random(500)
     rel = sc.reliability(y, p, bins=3600)
-    assert sc.smooth_ece_from_table(rel) == pytest.approx(sc.smooth_ece(y, p), abs=2e-9)
+    assert sc.smooth_ece(rel) == pytest.approx(sc.smooth_ece(y, p), abs=2e-9)
 
 
 def test_a_coarse_or_empty_table_is_refused() -> None:
     rel = sc.reliability([0.5, 0.5], [0.2, 0.7], bins=[0, 0.1, 0.5, 0.695, 0.705, 1])
     with pytest.raises(sc.InputError, match=r"1 of 2 bins .* wider than 0.01, the widest 0.4"):
-        sc.smooth_ece_from_table(rel)
+        sc.smooth_ece(rel)
     with pytest.raises(sc.InputError, match="no rows"):
-        sc.smooth_ece_from_table(sc.Reliability.empty(1000))
+        sc.smooth_ece(sc.Reliability.empty(1000))

@@ -48,7 +48,7 @@ def test_it_minimizes_the_soft_cross_entropy(data: Data) -> None:
         return 300 * sc.log_loss(y, p) + 0.5 * float(beta[1:] @ beta[1:])
 
     best = minimize(loss, np.zeros(3), tol=1e-10)
-    model = sc.SoftLabelClassifier(LogisticRegression(tol=1e-10)).fit(x, y)
+    model = sc.calibrators.SoftLabelClassifier(LogisticRegression(tol=1e-10)).fit(x, y)
     found = np.append(model.estimator_.intercept_, model.estimator_.coef_)
     np.testing.assert_allclose(found, best.x, atol=1e-5)
     assert model.classes_.tolist() == [0, 1]
@@ -62,14 +62,14 @@ def test_with_outcomes_it_is_the_classifier_itself(data: Data) -> None:
         LogisticRegression(),
         DecisionTreeClassifier(min_samples_leaf=20, random_state=0),
     ):
-        ours = sc.SoftLabelClassifier(plain).fit(x, hard).predict_proba(x)
+        ours = sc.calibrators.SoftLabelClassifier(plain).fit(x, hard).predict_proba(x)
         np.testing.assert_array_equal(ours, clone(plain).fit(x, hard).predict_proba(x))
 
 
 def test_a_weight_of_two_is_the_row_twice_and_of_zero_its_absence(data: Data) -> None:
     x, y = data
     w = np.arange(300) % 3
-    model = sc.SoftLabelClassifier(LogisticRegression(tol=1e-10))
+    model = sc.calibrators.SoftLabelClassifier(LogisticRegression(tol=1e-10))
     weighted = clone(model).fit(x, y, sample_weight=w).predict_proba(x)
     repeated = clone(model).fit(np.repeat(x, w, axis=0), np.repeat(y, w)).predict_proba(x)
     np.testing.assert_allclose(weighted, repeated, atol=1e-6)
@@ -77,7 +77,7 @@ def test_a_weight_of_two_is_the_row_twice_and_of_zero_its_absence(data: Data) ->
 
 def test_frames_and_sparse_matrices_go_in_as_they_are(data: Data) -> None:
     x, y = data
-    model = sc.SoftLabelClassifier(LogisticRegression(tol=1e-10))
+    model = sc.calibrators.SoftLabelClassifier(LogisticRegression(tol=1e-10))
     plain = clone(model).fit(x, y).predict_proba(x)
     frame = pd.DataFrame(x, columns=["a", "b"], index=np.arange(300)[::-1])
     fitted = clone(model).fit(frame, pd.Series(y, index=frame.index))
@@ -90,7 +90,7 @@ def test_frames_and_sparse_matrices_go_in_as_they_are(data: Data) -> None:
 
 def test_what_breaks_a_rule_is_refused(data: Data) -> None:
     x, y = data
-    model = sc.SoftLabelClassifier(LogisticRegression())
+    model = sc.calibrators.SoftLabelClassifier(LogisticRegression())
     with pytest.raises(NotFittedError):
         model.predict_proba(x)
     with pytest.raises(NotFittedError):
@@ -109,23 +109,25 @@ def test_rows_of_one_class_are_told_of() -> None:
     """A tree can live with them, and a logistic regression cannot."""
     x, y = np.arange(10.0)[:, None], np.zeros(10)
     with pytest.raises(sc.InputError, match=r"of these rows they are \[0\]. Add rows of another"):
-        sc.SoftLabelClassifier(LogisticRegression()).fit(x, y)
+        sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(x, y)
     with pytest.raises(sc.InputError, match=r"of these rows they are \[\]"):
-        sc.SoftLabelClassifier(LogisticRegression()).fit(x, y, sample_weight=y)
+        sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(x, y, sample_weight=y)
     y[3] = 1.0  # one row, and so one fold whose others lack it
     words = r"of the rows outside fold \d of 2 they are \[0\]. .* try another cv or random_state"
     with pytest.raises(sc.InputError, match=words):
-        sc.SoftCalibratedClassifier(LogisticRegression(), cv=2).fit(x, y)
-    found = sc.SoftCalibratedClassifier(DecisionTreeClassifier(), cv=2).fit(x, y)
+        sc.calibrators.SoftCalibratedClassifier(LogisticRegression(), cv=2).fit(x, y)
+    found = sc.calibrators.SoftCalibratedClassifier(DecisionTreeClassifier(), cv=2).fit(x, y)
     assert found.predict_proba(x).shape == (10, 2)
     with pytest.raises(ValueError, match="NaN"):  # what else scikit-learn refuses stays its own
-        sc.SoftLabelClassifier(LogisticRegression()).fit(np.full((10, 1), np.nan), y)
+        sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(np.full((10, 1), np.nan), y)
 
 
 @pytest.mark.parametrize("metric", [sc.smece, sc.brier, sc.log_loss])
 def test_cross_val_score_takes_soft_labels(data: Data, metric: Callable[..., float]) -> None:
     x, y = data
-    model = make_pipeline(StandardScaler(), sc.SoftLabelClassifier(LogisticRegression()))
+    model = make_pipeline(
+        StandardScaler(), sc.calibrators.SoftLabelClassifier(LogisticRegression())
+    )
     ours = cross_val_score(model, x, y, scoring=negative(metric), error_score="raise")
     by_hand = [
         -metric(y[test], model.fit(x[train], y[train]).predict_proba(x[test])[:, 1])
@@ -149,7 +151,7 @@ def test_a_classifier_alone_is_refused_by_scikit_learn(data: Data) -> None:
 def test_a_grid_is_searched_with_several_scores(data: Data) -> None:
     x, y = data
     search = GridSearchCV(
-        sc.SoftLabelClassifier(LogisticRegression()),
+        sc.calibrators.SoftLabelClassifier(LogisticRegression()),
         {"estimator__C": [1e-4, 1.0]},
         scoring={"smece": negative(sc.smece), "log_loss": negative(sc.log_loss)},
         refit="log_loss",
@@ -162,7 +164,9 @@ def test_weights_reach_the_fit_and_the_score_by_routing(data: Data) -> None:
     x, y = data
     w = np.arange(300) % 3 + 1.0
     with sklearn.config_context(enable_metadata_routing=True):
-        model = sc.SoftLabelClassifier(LogisticRegression()).set_fit_request(sample_weight=True)
+        model = sc.calibrators.SoftLabelClassifier(LogisticRegression()).set_fit_request(
+            sample_weight=True
+        )
         score = negative(sc.smece).set_score_request(sample_weight=True)
         ours = cross_val_score(
             model, x, y, scoring=score, params={"sample_weight": w}, error_score="raise"

@@ -49,7 +49,7 @@ def test_it_is_unbiased_whatever_the_votes(votes: int, rng: np.random.Generator)
         chance = rng.uniform(0, 0.95, n)
         y = rng.binomial(votes, chance) / votes
         rel = sc.reliability(y, chance + 0.05)
-        found[i] = sc.squared_gap_debiased_from_table(rel)
+        found[i] = sc.squared_gap_debiased(rel)
         noise = rel.mean_label * (1 - rel.mean_label) / (rel.count - 1)
         kumars[i] = (rel.count * (rel.gap**2 - noise)).sum() / n
     error = found.std() / np.sqrt(repeats)
@@ -61,7 +61,7 @@ def test_it_is_unbiased_whatever_the_votes(votes: int, rng: np.random.Generator)
 def test_bins_of_one_row_say_nothing_and_an_empty_table_is_refused() -> None:
     assert sc.squared_gap_debiased([0.1, 0.9], [0.2, 0.8]) == 0.0
     with pytest.raises(sc.InputError, match="no rows"):
-        sc.squared_gap_debiased_from_table(sc.Reliability.empty())
+        sc.squared_gap_debiased(sc.Reliability.empty())
 
 
 # Sweep

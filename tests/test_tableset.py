@@ -127,10 +127,11 @@ def test_pair_is_the_joint_table_of_the_rows(
     for a, b in (("a", "c"), ("c", "b")):
         found = tables.pair(a, b)
         expected = sc.joint_table(
-            rows["y"], rows[a], rows[b],
+            rows["y"], {a: rows[a], b: rows[b]},
             groups=None if groups is None else rows[groups],
             sample_weight=None if weight is None else rows[weight],
         )  # fmt: skip
+        assert found.names == (a, b)
         assert_same_table(found.a, expected.a)
         assert_same_table(found.b, expected.b)
         np.testing.assert_allclose(found.cross, expected.cross, rtol=1e-11, atol=1e-12)
@@ -160,7 +161,9 @@ def test_groups_are_those_of_the_rows_in_each_segment(rows: pd.DataFrame) -> Non
         np.testing.assert_allclose(found.clusters.weight, expected.clusters.weight)
     both = tables.by("device")[4].by("country")["DE"]
     inside = inside[inside["country"] == "DE"]
-    joint = sc.joint_table(inside["y"], inside["a"], inside["b"], groups=inside["patient"])
+    joint = sc.joint_table(
+        inside["y"], {"a": inside["a"], "b": inside["b"]}, groups=inside["patient"]
+    )
     np.testing.assert_allclose(both.pair("a", "b").cross, joint.cross, atol=1e-12)
 
 

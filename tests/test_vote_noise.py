@@ -33,7 +33,7 @@ def test_the_corrected_brier_score_is_unbiased(m: int) -> None:
     assert mean == pytest.approx((p - rate) ** 2, abs=1e-14)
     rates, probs = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
     mean = sum(
-        chance * sc.multiclass_brier_without_vote_noise(sc.Votes([k]), [probs])
+        chance * sc.brier_without_vote_noise(sc.Votes([k]), [probs])
         for k, chance in outcomes(m, rates)
     )
     assert mean == pytest.approx(sum((a - b) ** 2 for a, b in zip(probs, rates, strict=True)))
@@ -43,21 +43,19 @@ def test_two_classes_twice_over(rng: np.random.Generator) -> None:
     votes = sc.Votes(rng.integers(1, 5, (50, 2)))
     p, w = rng.random(50), rng.integers(0, 3, 50)
     one = sc.brier_without_vote_noise(votes, p, sample_weight=w)
-    two = sc.multiclass_brier_without_vote_noise(votes, np.c_[1 - p, p], sample_weight=w)
+    two = sc.brier_without_vote_noise(votes, np.c_[1 - p, p], sample_weight=w)
     assert two == pytest.approx(2 * one)
     share, m = votes.shares, votes.totals
     assert sc.brier_without_vote_noise(share[:, 1], p, n_votes=m, sample_weight=w) == one
-    assert sc.multiclass_brier_without_vote_noise(share, np.c_[1 - p, p], n_votes=m) == (
-        sc.multiclass_brier_without_vote_noise(votes, np.c_[1 - p, p])
+    assert sc.brier_without_vote_noise(share, np.c_[1 - p, p], n_votes=m) == (
+        sc.brier_without_vote_noise(votes, np.c_[1 - p, p])
     )
     assert one < sc.brier(votes, p, sample_weight=w)
 
 
-@pytest.mark.parametrize(
-    "score", [sc.brier_without_vote_noise, sc.multiclass_brier_without_vote_noise]
-)
-def test_one_vote_cannot_be_corrected(score: Any) -> None:
-    p = [[0.5, 0.5]] * 2 if score is sc.multiclass_brier_without_vote_noise else [0.5, 0.5]
+@pytest.mark.parametrize("p", [[0.5, 0.5], [[0.5, 0.5]] * 2], ids=["column", "classes"])
+def test_one_vote_cannot_be_corrected(p: Any) -> None:
+    score = sc.brier_without_vote_noise
     with pytest.raises(
         sc.InputError, match=r"two votes or more: 1 of 2 have one, the first is item 1\."
     ):
@@ -117,7 +115,9 @@ def test_a_simulation_is_repeatable_and_asks_for_its_generator() -> None:
         for _ in range(2)
     )
     assert a == b
-    with pytest.raises(sc.InputError, match="ent_ce of 3 classes is simulated: pass rng="):
+    with pytest.raises(
+        sc.InputError, match="ent_ce of 3 classes is simulated: pass a seed, for instance rng=0"
+    ):
         sc.vote_noise_floor(votes, p, metric="ent_ce")
     with pytest.raises(sc.InputError, match="draws must be 1 or more: got 0"):
         sc.vote_noise_floor(votes, p, metric="ent_ce", rng=np.random.default_rng(3), draws=0)

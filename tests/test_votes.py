@@ -212,11 +212,16 @@ def test_the_table_of_votes_is_that_of_shares_with_their_number(
     share, m = votes.shares[:, 1], votes.totals
     assert sc.reliability(votes, p) == sc.reliability(share, p, n_votes=m)
     assert sc.reliability(votes, p, groups=m) == sc.reliability(share, p, n_votes=m, groups=m)
-    assert sc.compare(votes, p, p**2) == sc.compare(share, p, p**2, n_votes=m)
+    assert sc.compare(votes, {"a": p, "b": p**2}) == sc.compare(
+        share, {"a": p, "b": p**2}, n_votes=m
+    )
     assert sc.compare_many(votes, {"a": p, "b": p**2}) == sc.compare_many(
         share, {"a": p, "b": p**2}, n_votes=m
     )
-    assert sc.joint_table(votes, p, p**2).a == sc.joint_table(share, p, p**2, n_votes=m).a
+    assert (
+        sc.joint_table(votes, {"a": p, "b": p**2}).a
+        == sc.joint_table(share, {"a": p, "b": p**2}, n_votes=m).a
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,13 @@
-"""Text and HTML tables of results, and names from data made printable."""
+"""Text and HTML of results, and names from data made printable."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import TypeVar
 
 
 def printable(name: str) -> str:
-    r"""Write a name so that it is one line, moves no cursor and turns no neighbour around.
+    r"""Escape line ends, control characters and bidirectional characters of a name.
 
     >>> print(printable("a\nb\x1b[31m"))
     a\nb\x1b[31m
@@ -21,9 +19,36 @@ _ENDS = 12
 
 T = TypeVar("T")
 
+Shown = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""Title, header and rows; a result of one line has a title only."""
+
+
+class Printed:
+    """Print a result as a line or a small table, as HTML in notebooks; `_shown` says which."""
+
+    def _shown(self) -> Shown:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return as_text(*self._shown())
+
+    def _repr_html_(self) -> str:
+        return as_html(*self._shown())
+
+
+def percent(level: float) -> str:
+    """Write a level in percent.
+
+    >>> percent(0.95)
+    '95%'
+    """
+    return f"{100 * level:g}%"
+
 
 def as_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out right-aligned columns under a title line."""
+    if not header:
+        return title
     lines = [header, *rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
     return "\n".join(
@@ -41,6 +66,8 @@ def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
     """Lay out the same as an HTML table, every string escaped."""
     from html import escape  # here, since `import softcal` should cost little
 
+    if not header:
+        return f"<p>{escape(title)}</p>"
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

@@ -1,9 +1,11 @@
-"""A module that is not installed, said with the extra that brings it."""
+"""Names that are loaded when first used, and errors that name the extra that is missing."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,3 +40,12 @@ def naming_the_extra() -> Iterator[None]:
             raise
         message = f"this needs {module}: pip install 'softcal[{EXTRAS[module]}]'"
         raise MissingExtraError(message, name=module) from error
+
+
+def attach_stub(package: str, file: str) -> tuple[Any, Any, list[str]]:
+    """Return a package's `__getattr__`, `__dir__` and `__all__` of the names in its stub.
+
+    Each name is loaded when it is first used; where an extra is missing, the error names it.
+    """
+    load, list_names, names = lazy_loader.attach_stub(package, file)
+    return naming_the_extra()(load), list_names, names

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcal import _display
 from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, InputTypeError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class DawidSkene:
+class DawidSkene(_display.Printed):
     """Hold the estimates of `dawid_skene`.
 
     `posterior` and `log_likelihood` are exactly those of `prior` and `confusion`.
@@ -57,6 +58,22 @@ class DawidSkene:
             f"DawidSkene(items={items}, workers={len(self.workers)}, classes={classes}, "
             f"iterations={self.iterations}, converged={self.converged})"
         )
+
+    def _shown(self) -> _display.Shown:
+        items, workers = self.posterior.shape[0], len(self.workers)
+        correct = self.confusion.diagonal(axis1=1, axis2=2)  # of each worker, for each class
+        rows = [
+            [_display.printable(str(name)), f"{prior:.4f}", *(f"{x:.4f}" for x in limits)]
+            for name, prior, *limits in zip(
+                self.classes, self.prior, correct.min(axis=0), np.median(correct, axis=0),
+                correct.max(axis=0), strict=True,
+            )
+        ]  # fmt: skip
+        title = (
+            f"{items} items, {workers} workers, log-likelihood {self.log_likelihood:.4f} per vote, "
+            f"{self.iterations} iterations"
+        )
+        return title, ["class", "prior", "correct: lowest", "median", "highest"], rows
 
 
 def dawid_skene(

@@ -138,12 +138,12 @@ class ReliabilityDisplay:
         self.name = name
         self.level = level
         self.simultaneous = simultaneous
-        self.smece = smece_interval(rel, level)
+        self.smece = smece_interval(rel, level=level)
         # The gap is prediction minus label, so its upper limit is the label's lower one.
-        gap = gap_intervals(rel, level, simultaneous=simultaneous)
+        gap = gap_intervals(rel, level=level, simultaneous=simultaneous)
         self.label_low = np.maximum(rel.mean_prob - gap.high, 0.0)
         self.label_high = np.minimum(rel.mean_prob - gap.low, 1.0)
-        chance = consistency_band(rel, level, simultaneous=simultaneous)
+        chance = consistency_band(rel, level=level, simultaneous=simultaneous)
         self.band_low = np.maximum(rel.mean_prob - chance.high, 0.0)
         self.band_high = np.minimum(rel.mean_prob - chance.low, 1.0)
 

@@ -34,7 +34,7 @@ def error_by_epoch() -> Figure:
     return figure
 
 
-def _train(*, hard: bool) -> list[sc.Interval]:
+def _train(*, hard: bool) -> list[sc.inference.Interval]:
     d = nodules()
     x = torch.tensor(np.column_stack([d["prob_lr_geometry"], d["prob_rf_all"]])).float()
     share = torch.tensor(d["soft_malignant"]).float()

@@ -13,9 +13,9 @@ from softcal.plot import BLUE, VERMILLION
 
 
 @cache
-def _preview() -> sc.RepairPreview:
+def _preview() -> sc.calibrators.RepairPreview:
     d = nodules()
-    return sc.repair_preview(
+    return sc.calibrators.repair_preview(
         d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"], groups=d["patient"]
     )
 

@@ -109,9 +109,9 @@ def how_many_items() -> Figure:
     reach = np.array([0.01, 0.02, 0.03, 0.04])
     figure = Figure(figsize=(6.2, 4), layout="constrained")
     ax = figure.subplots()
-    assumed = sc.Assumptions.stated(smece=0.05, label_spread=0.15)
+    assumed = sc.planning.Assumptions.stated(smece=0.05, label_spread=0.15)
     for votes, color, line in ((1, VERMILLION, "-"), (3, GREEN, "--"), (10, BLUE, "-.")):
-        items = [sc.plan(assumed, half_width=half, votes=votes).items for half in reach]
+        items = [sc.planning.plan(assumed, half_width=half, votes=votes).items for half in reach]
         name = "1 vote each" if votes == 1 else f"{votes} votes each"
         ax.plot(reach, items, color=color, linestyle=line, marker="o", markersize=5, label=name)
     ax.set(yscale="log", xlabel="half-width of the 95 % interval", ylabel="items needed")

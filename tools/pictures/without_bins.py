@@ -71,7 +71,7 @@ def corp_curve() -> Figure:
 def cumulative_differences() -> Figure:
     """Draw the running sum of p - y in the order of p, and how far chance alone would go."""
     share, forest = nodules()["soft_malignant"], nodules()["prob_rf_all"]
-    repaired = sc.Beta().fit(forest, share).predict(forest)
+    repaired = sc.calibrators.BetaCalibrator().fit(forest, share).predict(forest)
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     ax = figure.subplots()
     _draw_walk(ax, forest, "forest as it is", BLUE, "-")

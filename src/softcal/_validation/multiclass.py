@@ -121,6 +121,12 @@ def _classes(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
     return arrays.different_names(labels, size, "classes")
 
 
+def is_by_class(y_prob: npt.ArrayLike) -> bool:
+    """Whether predictions have a column per class, rather than being one column."""
+    shape = getattr(y_prob, "shape", None) or arrays.to_array(y_prob, "y_prob").shape
+    return len(shape) == 2 and shape[1] != 1
+
+
 def by_class(block: Column) -> FloatArray:
     """Turn a block of rows into one contiguous float64 row per class."""
     return np.ascontiguousarray(block.T, dtype=np.float64)

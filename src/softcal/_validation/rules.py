@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from softcal.exceptions import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -183,3 +185,15 @@ LOGIT = (MISSING, INFINITE)
 LABEL = (MISSING, OUTSIDE._replace(remedy=_what_labels_may_be))
 WEIGHT = (MISSING, NEGATIVE, WILD)
 VOTES = (MISSING, NOT_WHOLE)
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return the generator itself, or the one of a seed; None gives one that differs each time."""
+    if (
+        not isinstance(rng, np.random.Generator)
+        and rng is not None
+        and not (is_whole(rng) and rng >= 0)
+    ):
+        message = f"rng must be a numpy.random.Generator or a seed, 0 or more: got {rng!r:.60}."
+        raise InputError(message)
+    return np.random.default_rng(rng)

@@ -20,7 +20,7 @@ _TILT = 1e-15  # per prediction: more than rounding moves a mean label
 
 @dataclass(frozen=True, eq=False)
 class IsotonicMap(CalibrationMap):
-    """Straight lines between points that rise; see `softcal.Isotonic`."""
+    """Straight lines between points that rise; see `IsotonicCalibrator`."""
 
     method: ClassVar[str] = "isotonic"
     x: FloatArray
@@ -78,7 +78,7 @@ class IsotonicMap(CalibrationMap):
 
 @dataclass(frozen=True, eq=False)
 class HistogramMap(CalibrationMap):
-    """The mean label of the bin a prediction is in; see `softcal.Histogram`."""
+    """The mean label of the bin a prediction is in; see `HistogramCalibrator`."""
 
     method: ClassVar[str] = "histogram"
     edges: FloatArray

@@ -185,9 +185,9 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         temperature, platt, beta, histogram or isotonic for one column of labels; temperature,
         vector or dirichlet for one column per class.
     cv : int, default 5
-        How many folds.
+        The number of folds.
     random_state : int, default 0
-        Rows are dealt into folds at random, the same way for the same number.
+        Assigns rows to folds; the same number gives the same folds.
 
     Attributes
     ----------

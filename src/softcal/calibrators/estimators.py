@@ -1,6 +1,6 @@
 """Calibrators as scikit-learn estimators: `fit(y_prob, y_true)`, `predict(y_prob)`.
 
-Thin: the numbers come from `softcal.repair.maps`, which needs no scikit-learn.
+Thin: the numbers come from the maps of `softcal.calibrators`, which needs no scikit-learn.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(found, cls._map):
             message = (
                 f"this is a saved {found.method} calibrator, not {cls._map.method}: read it with "
-                "softcal.load_calibrator."
+                "softcal.calibrators.load_calibrator."
             )
             raise InputError(message)
         calibrator = cls()
@@ -109,7 +109,7 @@ class _LogCalibrator(_Calibrator):
         return calibrator
 
 
-class Temperature(_LogCalibrator):
+class TemperatureCalibrator(_LogCalibrator):
     r"""Temperature scaling: one number makes predictions more or less extreme.
 
     \[ q = \sigma(\mathrm{logit}(p) / T), \qquad q_k \propto p_k^{1/T} \text{ for classes} \]
@@ -133,12 +133,13 @@ class Temperature(_LogCalibrator):
     Examples
     --------
     >>> y_prob, y_true = [0.1, 0.5, 0.9], [0.25, 0.5, 0.75]
-    >>> calibrator = Temperature().fit(y_prob, y_true)
+    >>> calibrator = TemperatureCalibrator().fit(y_prob, y_true)
     >>> round(calibrator.temperature_, 4)
     2.0
     >>> calibrator.predict([0.9]).round(4)
     array([0.75])
-    >>> round(Temperature(logits=True).fit([-2.0, 0.0, 2.0], [0.25, 0.5, 0.75]).temperature_, 4)
+    >>> from_logits = TemperatureCalibrator(logits=True)
+    >>> round(from_logits.fit([-2.0, 0.0, 2.0], [0.25, 0.5, 0.75]).temperature_, 4)
     1.8205
     """
 
@@ -151,7 +152,7 @@ class Temperature(_LogCalibrator):
         return self.map_.temperature
 
 
-class Platt(_LogCalibrator):
+class PlattCalibrator(_LogCalibrator):
     r"""Platt scaling on the logit: logistic calibration with a slope and an intercept.
 
     \[ q = \sigma(a \, \mathrm{logit}(p) + b), \qquad a \ge 0 \]
@@ -172,7 +173,7 @@ class Platt(_LogCalibrator):
 
     Examples
     --------
-    >>> calibrator = Platt().fit([0.2, 0.5, 0.8], [0.5, 0.8, 16 / 17])
+    >>> calibrator = PlattCalibrator().fit([0.2, 0.5, 0.8], [0.5, 0.8, 16 / 17])
     >>> round(calibrator.slope_, 4), round(calibrator.intercept_, 4)
     (1.0, 1.3863)
     """
@@ -191,7 +192,7 @@ class Platt(_LogCalibrator):
         return self.map_.intercept
 
 
-class Beta(_LogCalibrator):
+class BetaCalibrator(_LogCalibrator):
     r"""Beta calibration (Kull et al. 2017): low and high predictions are stretched apart.
 
     \[ q = \sigma(a \log p - b \log(1 - p) + c), \qquad a, b \ge 0 \]
@@ -210,7 +211,7 @@ class Beta(_LogCalibrator):
 
     Examples
     --------
-    >>> calibrator = Beta().fit([0.2, 0.4, 0.6, 0.8], [0.04, 0.16, 0.36, 0.64])
+    >>> calibrator = BetaCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0.04, 0.16, 0.36, 0.64])
     >>> calibrator.predict([0.4, 0.5]).round(2)
     array([0.16, 0.25])
     """
@@ -234,7 +235,7 @@ class Beta(_LogCalibrator):
         return self.map_.c
 
 
-class Isotonic(_Calibrator):
+class IsotonicCalibrator(_Calibrator):
     r"""Isotonic regression: the rising curve nearest the labels in squared error.
 
     Between fitted points the curve is a straight line, outside them level. It never falls, but
@@ -248,7 +249,7 @@ class Isotonic(_Calibrator):
 
     Examples
     --------
-    >>> calibrator = Isotonic().fit([0.2, 0.4, 0.6, 0.8], [0.1, 0.5, 0.3, 0.9])
+    >>> calibrator = IsotonicCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0.1, 0.5, 0.3, 0.9])
     >>> calibrator.predict([0.2, 0.5, 0.7]).round(2)
     array([0.1 , 0.4 , 0.65])
     """
@@ -267,7 +268,7 @@ class Isotonic(_Calibrator):
         return self.map_.y
 
 
-class Histogram(_Calibrator):
+class HistogramCalibrator(_Calibrator):
     """Histogram binning: every prediction becomes the mean label of its bin.
 
     Not rising: two neighboring bins may change places. A bin without rows, which only bins of
@@ -287,7 +288,7 @@ class Histogram(_Calibrator):
 
     Examples
     --------
-    >>> calibrator = Histogram(bins=2).fit([0.2, 0.4, 0.6, 0.8], [0.1, 0.3, 0.5, 0.9])
+    >>> calibrator = HistogramCalibrator(bins=2).fit([0.2, 0.4, 0.6, 0.8], [0.1, 0.3, 0.5, 0.9])
     >>> calibrator.predict([0.25, 0.75]).round(2)
     array([0.2, 0.7])
     """
@@ -320,7 +321,7 @@ class Histogram(_Calibrator):
         return self.map_.values
 
 
-class VectorScaling(_LogCalibrator):
+class VectorScalingCalibrator(_LogCalibrator):
     r"""Vector scaling: a slope and an intercept for each class.
 
     \[ q = \mathrm{softmax}(a \circ \log p + b) \]
@@ -340,7 +341,8 @@ class VectorScaling(_LogCalibrator):
 
     Examples
     --------
-    >>> calibrator = VectorScaling().fit([[0.5, 0.5], [0.8, 0.2]], [[0.5, 0.5], [0.7, 0.3]])
+    >>> y_prob, y_true = [[0.5, 0.5], [0.8, 0.2]], [[0.5, 0.5], [0.7, 0.3]]
+    >>> calibrator = VectorScalingCalibrator().fit(y_prob, y_true)
     >>> calibrator.predict([[0.8, 0.2]]).round(4)
     array([[0.7, 0.3]])
     """
@@ -359,7 +361,7 @@ class VectorScaling(_LogCalibrator):
         return self.map_.intercepts
 
 
-class Dirichlet(_LogCalibrator):
+class DirichletCalibrator(_LogCalibrator):
     r"""Dirichlet calibration (Kull et al. 2019): a linear map of all log probabilities.
 
     \[ q = \mathrm{softmax}(W \log p + b) \]
@@ -381,7 +383,7 @@ class Dirichlet(_LogCalibrator):
 
     Examples
     --------
-    >>> calibrator = Dirichlet().fit([[0.5, 0.5], [0.8, 0.2]], [[0.5, 0.5], [0.7, 0.3]])
+    >>> calibrator = DirichletCalibrator().fit([[0.5, 0.5], [0.8, 0.2]], [[0.5, 0.5], [0.7, 0.3]])
     >>> calibrator.predict([[0.8, 0.2]]).round(4)
     array([[0.7, 0.3]])
     """

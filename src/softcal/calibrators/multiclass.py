@@ -25,7 +25,7 @@ _NEARLY_FLAT = 1e-13  # slope below which nothing is left to gain
 
 @dataclass(frozen=True, eq=False)
 class VectorScalingMap(LogMap):
-    """Stretch and shift the logarithm of each class; see `softcal.VectorScaling`."""
+    """Stretch and shift the logarithm of each class; see `VectorScalingCalibrator`."""
 
     method: ClassVar[str] = "vector"
     dimensions: ClassVar[tuple[int, ...]] = (2,)
@@ -70,7 +70,7 @@ class VectorScalingMap(LogMap):
 
 @dataclass(frozen=True, eq=False)
 class DirichletMap(LogMap):
-    """A linear map of the logarithms of all classes; see `softcal.Dirichlet`."""
+    """A linear map of the logarithms of all classes; see `DirichletCalibrator`."""
 
     method: ClassVar[str] = "dirichlet"
     dimensions: ClassVar[tuple[int, ...]] = (2,)

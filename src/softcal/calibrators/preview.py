@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.inputs import DEFAULT_NAMES
 from softcal._validation.multiclass import class_rows
-from softcal._validation.rules import is_whole
+from softcal._validation.rules import generator, is_whole
 from softcal.bins import Bins
 from softcal.calibrators.base import Data, fitting_data
 from softcal.calibrators.loading import MAPS
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import Interval, smece_interval
-from softcal.metrics import binned
-from softcal.metrics.multiclass import multiclass_brier, multiclass_log_loss, top_label_rows
+from softcal.metrics.proper import brier, log_loss
+from softcal.table.kernel import top_label_rows
 from softcal.table.reliability import Reliability, from_rows, reliability
 
 if TYPE_CHECKING:
@@ -35,9 +36,12 @@ if TYPE_CHECKING:
 
 
 def split_folds(
-    n_rows: int, n_folds: int, seed: int | None, groups: Indices | None = None
+    n_rows: int,
+    n_folds: int,
+    rng: np.random.Generator | int | None,
+    groups: Indices | None = None,
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Give, fold by fold, the rows to fit on and the rows held out.
+    """Yield, for each fold, the rows to fit on and the rows held out.
 
     `groups` has the number of each row's group, from 0.
     """
@@ -52,10 +56,7 @@ def split_folds(
             f"{n_folds}."
         )
         raise InputError(message)
-    if seed is not None and (not is_whole(seed) or seed < 0):
-        message = f"the seed must be a whole number, 0 or more: got {seed!r:.60}."
-        raise InputError(message)
-    of_unit = np.random.default_rng(seed).permutation(units) % n_folds
+    of_unit = generator(rng).permutation(units) % n_folds
     fold = of_unit if groups is None else of_unit[groups]
     for number in range(n_folds):
         yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -88,9 +89,9 @@ class Trial:
     table: Reliability
 
 
-@dataclass(frozen=True)
-class RepairPreview:
-    """What `repair_preview` found.
+@dataclass(frozen=True, repr=False)
+class RepairPreview(_display.Printed):
+    """Calibration methods compared on held-out rows by `repair_preview`.
 
     Attributes
     ----------
@@ -99,11 +100,11 @@ class RepairPreview:
     after : tuple of Trial
         Each method, on held-out rows.
     best : str
-        The method of least held-out Brier score.
+        The method with the lowest held-out Brier score.
     helps : bool
-        Whether that score is below the one of the predictions as they are.
+        Whether that score is below that of the predictions as they are.
     folds : int
-        How many folds.
+        The number of folds.
     """
 
     before: Trial
@@ -113,7 +114,7 @@ class RepairPreview:
     folds: int
 
     def as_rows(self) -> list[dict[str, Any]]:
-        """Give one plain row per trial, for JSON; an infinite log loss is None."""
+        """Return one plain row per trial, for JSON; an infinite log loss is None."""
         return [
             {
                 "method": trial.method,
@@ -123,6 +124,27 @@ class RepairPreview:
             }
             for trial in (self.before, *self.after)
         ]
+
+    def __repr__(self) -> str:
+        return f"RepairPreview(best={self.best!r}, helps={self.helps}, folds={self.folds})"
+
+    def _shown(self) -> _display.Shown:
+        level = _display.percent(self.before.smece.level)
+        verdict = (
+            f"{self.best} has the lowest held-out Brier score"
+            if self.helps
+            else "No method improved the held-out Brier score; keep the original predictions"
+        )
+        rows = [
+            [
+                trial.method,
+                *(f"{x:.4f}" for x in (trial.brier, trial.log_loss, trial.smece.value)),
+                f"{trial.smece.low:.4f} to {trial.smece.high:.4f}",
+            ]
+            for trial in (self.before, *self.after)
+        ]
+        header = ["method", "Brier", "log loss", "SMECE", f"{level} interval"]
+        return f"{verdict} ({self.folds} folds)", header, rows
 
 
 def repair_preview(
@@ -135,14 +157,14 @@ def repair_preview(
     groups: npt.ArrayLike | None = None,
     methods: Sequence[str] = BINARY_METHODS,
     folds: int = 5,
-    seed: int = 0,
+    rng: np.random.Generator | int = 0,
     level: float = 0.95,
 ) -> RepairPreview:
-    """Fit each method on all folds but one, and judge it on the one held out.
+    """Fit each calibration method on all folds except one, and score it on the one held out.
 
-    The best is the one of least held-out Brier score. Not the log loss, which a single row
-    decides when isotonic regression or a bin says exactly 0 or 1; not SMECE, which is no proper
-    score: predicting the mean label for every row would win.
+    The best method has the lowest held-out Brier score. The log loss is not used, because a single
+    row decides it when isotonic regression or a bin predicts exactly 0 or 1. SMECE is not used,
+    because it is not a proper score: predicting the mean label for every row would win.
 
     Parameters
     ----------
@@ -152,8 +174,8 @@ def repair_preview(
         Some of temperature, platt, beta, histogram, isotonic.
     folds : int
         At least 2.
-    seed : int
-        Rows are dealt into folds at random, the same way for the same seed.
+    rng : numpy.random.Generator or int, default 0
+        Assigns rows to folds; the same seed gives the same folds.
     level : float
         Of the intervals.
 
@@ -167,15 +189,22 @@ def repair_preview(
     >>> from softcal.datasets import lidc_malignancy
     >>> d = lidc_malignancy()
     >>> found = repair_preview(d["soft_malignant"], d["prob_rf_all"], groups=d["patient"])
-    >>> found.best, found.helps
-    ('beta', True)
-    >>> round(found.before.smece.value, 3), round(found.after[2].smece.value, 3)
-    (0.095, 0.02)
+    >>> found
+    RepairPreview(best='beta', helps=True, folds=5)
+    >>> print(found)
+    beta has the lowest held-out Brier score (5 folds)
+         method    Brier   log loss    SMECE       95% interval
+           none   0.0491        inf   0.0952   0.0789 to 0.1075
+    temperature   0.0407     0.4548   0.0363   0.0202 to 0.0485
+          platt   0.0393     0.4525   0.0312   0.0169 to 0.0439
+           beta   0.0388     0.4482   0.0201   0.0000 to 0.0315
+      histogram   0.0396     0.4495   0.0065   0.0000 to 0.0233
+       isotonic   0.0388        inf   0.0140   0.0000 to 0.0248
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
     return preview_of(
-        rows, bins=bins, groups=groups, methods=methods, folds=folds, seed=seed, level=level
+        rows, bins=bins, groups=groups, methods=methods, folds=folds, rng=rng, level=level
     )
 
 
@@ -186,7 +215,7 @@ def preview_of(
     groups: npt.ArrayLike | None,
     methods: Sequence[str],
     folds: int,
-    seed: int = 0,
+    rng: np.random.Generator | int = 0,
     level: float,
 ) -> RepairPreview:
     """Do it for columns that came through the door, whose names the messages use."""
@@ -196,10 +225,10 @@ def preview_of(
 
     def trial(method: str, p: FloatArray) -> Trial:
         table = reliability(data.y, p, bins=bins, sample_weight=own, n_votes=votes, groups=group)
-        loss = binned.log_loss(data.y, p, sample_weight=own)
-        return Trial(method, table.brier, loss, smece_interval(table, level), table)
+        loss = log_loss(data.y, p, sample_weight=own)
+        return Trial(method, table.brier, loss, smece_interval(table, level=level), table)
 
-    return _judged(data, group, trial, methods=methods, folds=folds, seed=seed)
+    return _judged(data, group, trial, methods=methods, folds=folds, rng=rng)
 
 
 def class_preview_of(
@@ -220,13 +249,13 @@ def class_preview_of(
         table = from_rows(top_label_rows(class_rows(data.y, p, own, votes)), Bins.of(bins), group)
         return Trial(
             method,
-            multiclass_brier(data.y, p, sample_weight=own),
-            multiclass_log_loss(data.y, p, sample_weight=own),
-            smece_interval(table, level),
+            brier(data.y, p, sample_weight=own),
+            log_loss(data.y, p, sample_weight=own),
+            smece_interval(table, level=level),
             table,
         )
 
-    return _judged(data, group, trial, methods=methods, folds=folds, seed=0)
+    return _judged(data, group, trial, methods=methods, folds=folds, rng=0)
 
 
 def _present(rows: Rows, groups: npt.ArrayLike | None) -> tuple[Any, Any, Any]:
@@ -247,11 +276,11 @@ def _judged(
     *,
     methods: Sequence[str],
     folds: int,
-    seed: int,
+    rng: np.random.Generator | int,
 ) -> RepairPreview:
     """Map each row by maps fitted on the other folds, and put the methods to trial on that."""
     mapped = {method: np.empty_like(data.p) for method in methods}
-    for fit_on, held_out in split_folds(data.w.size, folds, seed, group):
+    for fit_on, held_out in split_folds(data.w.size, folds, rng, group):
         part = Data(data.p[fit_on], data.y[fit_on], data.w[fit_on])
         for method, found in mapped.items():
             found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
@@ -269,7 +298,7 @@ def fit_map(
     sample_weight: npt.ArrayLike | None = None,
     names: Names = DEFAULT_NAMES,
 ) -> CalibrationMap:
-    """Fit one method of those in `softcal.repair.maps` to all rows."""
+    """Fit one method to all rows."""
     data = fitting_data(y_prob, y_true, sample_weight, names)
     map_ = MAPS[method]
     map_.refuse_other_dimensions(data.p)

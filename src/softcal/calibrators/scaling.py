@@ -22,7 +22,7 @@ _SHALLOWEST = float(np.exp(-10))  # the least slope, so that T is at most about 
 
 @dataclass(frozen=True)
 class TemperatureMap(LogMap):
-    """Divide the logit by T, or the logarithms of all classes; see `softcal.Temperature`."""
+    """Divide the logit by T, or the logarithms of all classes; see `TemperatureCalibrator`."""
 
     method: ClassVar[str] = "temperature"
     dimensions: ClassVar[tuple[int, ...]] = (1, 2)
@@ -57,7 +57,7 @@ class TemperatureMap(LogMap):
 
 @dataclass(frozen=True)
 class PlattMap(LogMap):
-    """Stretch and shift the logit; see `softcal.Platt`."""
+    """Stretch and shift the logit; see `PlattCalibrator`."""
 
     method: ClassVar[str] = "platt"
     slope: float
@@ -87,7 +87,7 @@ class PlattMap(LogMap):
 
 @dataclass(frozen=True)
 class BetaMap(LogMap):
-    """Weigh log p and log(1 - p) apart; see `softcal.Beta`."""
+    """Weigh log p and log(1 - p) apart; see `BetaCalibrator`."""
 
     method: ClassVar[str] = "beta"
     a: float

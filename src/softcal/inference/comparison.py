@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtr, stdtrit
 
-from softcal._validation import inputs
-from softcal._validation.inputs import Names
-from softcal._validation.multiclass import class_rows
+from softcal import _display
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import (
@@ -26,12 +24,14 @@ from softcal.inference.intervals import (
     refuse_bad_level,
     soft_sign,
 )
-from softcal.metrics.multiclass import top_label_rows
-from softcal.table.build import joined_rows, joint_table
+from softcal.table.build import joined_rows, joint_table, refuse_no_mapping, rows_of_models
 from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
-from softcal.table.reliability import from_rows
+from softcal.table.reliability import from_rows, refuse_given
+from softcal.table.tableset import TableSet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
     from softcal.table.groups import Clusters
@@ -180,9 +180,9 @@ class DifferenceIntervals:
 _SMALLEST_P = 1e-30  # below, the normal approximation says nothing
 
 
-@dataclass(frozen=True)
-class MeanDifference:
-    """A mean loss of A minus that of B on the same rows, with its confidence interval.
+@dataclass(frozen=True, repr=False)
+class MeanDifference(_display.Printed):
+    """The mean loss of A minus that of B on the same rows, with its confidence interval.
 
     Where a loss is infinite the interval is the whole line and the p-value 1; the difference is
     then inf, -inf, or 0 when both losses are infinite.
@@ -193,19 +193,28 @@ class MeanDifference:
     high: float
     pvalue: float
 
+    def __repr__(self) -> str:
+        return f"MeanDifference({self.difference:.4g}, pvalue={self.pvalue:.3g})"
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two models on the same rows: below 0 is in favour of A.
+    def _shown(self) -> _display.Shown:
+        difference, low, high, pvalue = _cells(self)
+        return f"{difference} ({low} to {high}, p = {pvalue})", [], []
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(_display.Printed):
+    """Two models on the same rows: a difference below 0 is in favor of A.
 
     Attributes
     ----------
+    a, b : str
+        The names of the models.
     smece_a, smece_b : float
         SMECE of each model, as the paper defines it.
     difference : float
         The first minus the second.
     debiased : float
-        The same difference with most of what noise adds to either taken off.
+        The same difference, corrected for most of the bias from noise.
     low, high : float
         The confidence interval of the difference of unlimited data.
     level : float
@@ -216,6 +225,8 @@ class Comparison:
         Differences of these means; unlike SMECE they also reward telling rows apart.
     """
 
+    a: str
+    b: str
     smece_a: float
     smece_b: float
     difference: float
@@ -227,6 +238,24 @@ class Comparison:
     brier: MeanDifference
     log_loss: MeanDifference
 
+    def __repr__(self) -> str:
+        a, b = map(_display.printable, (self.a, self.b))
+        return f"Comparison({a}, {b}, difference={self.difference:.4g}, pvalue={self.pvalue:.3g})"
+
+    def _shown(self) -> _display.Shown:
+        a, b = map(_display.printable, (self.a, self.b))
+        title = f"{a} minus {b}   SMECE {self.smece_a:.4f} and {self.smece_b:.4f}"
+        rows = [
+            [name, *_cells(of)]
+            for name, of in (("SMECE", self), ("Brier", self.brier), ("log loss", self.log_loss))
+        ]
+        interval = f"{_display.percent(self.level)} interval"
+        return title, ["", "difference", f"{interval} from", "to", "p-value"], rows
+
+
+def _cells(of: Comparison | MeanDifference) -> list[str]:
+    return [*(f"{x:+.4f}" for x in (of.difference, of.low, of.high)), f"{of.pvalue:.3g}"]
+
 
 class Pair(NamedTuple):
     """Two models of a ranking; `pvalue` is corrected for all pairs, `comparison.pvalue` is not."""
@@ -237,18 +266,18 @@ class Pair(NamedTuple):
     pvalue: float
 
 
-@dataclass(frozen=True)
-class Ranking:
+@dataclass(frozen=True, repr=False)
+class Ranking(_display.Printed):
     """Models in order of their SMECE, and which of them the data cannot tell apart.
 
     Attributes
     ----------
     smece : dict
-        The SMECE of each model, best first.
+        The SMECE of each model, lowest first.
     pairs : tuple of Pair
-        Every pair, the better one first, with Holm's correction of its p-value.
+        Every pair, the model with the lower SMECE first, with Holm's correction of its p-value.
     level : float
-        At which pairs are told apart: with this probability, no pair is by mistake.
+        With this probability, no pair is told apart by mistake.
     """
 
     smece: dict[str, float]
@@ -257,21 +286,54 @@ class Ranking:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names, best first."""
+        """The names, lowest SMECE first."""
         return tuple(self.smece)
 
     @property
     def indistinguishable(self) -> tuple[tuple[str, str], ...]:
-        """The pairs whose order may be chance. No pair here, and the order is settled."""
+        """The pairs whose order may be due to chance. Without such a pair the order is settled."""
         return tuple((p.a, p.b) for p in self.pairs if p.pvalue >= 1 - self.level)
 
+    def __repr__(self) -> str:
+        return f"Ranking({', '.join(map(_display.printable, self.models))})"
 
+    def _shown(self) -> _display.Shown:
+        alike: dict[str, list[str]] = {name: [] for name in self.models}
+        for a, b in self.indistinguishable:
+            alike[a].append(_display.printable(b))
+            alike[b].append(_display.printable(a))
+        title = (
+            f"{len(self.smece)} models, lowest SMECE first; pairs told apart at "
+            f"{_display.percent(self.level)}, Holm's correction"
+        )
+        rows = [
+            [_display.printable(name), f"{smece:.4f}", ", ".join(alike[name]) or "-"]
+            for name, smece in self.smece.items()
+        ]
+        return title, ["model", "SMECE", "not told apart from"], rows
+
+
+@overload
+def compare(y_true: JointTable, *, level: float = 0.95) -> Comparison: ...
+@overload
+def compare(y_true: TableSet, y_prob: str, other: str, *, level: float = 0.95) -> Comparison: ...
+@overload
 def compare(
     y_true: npt.ArrayLike,
-    y_prob_a: npt.ArrayLike,
-    y_prob_b: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> Comparison: ...
+def compare(
+    y_true: npt.ArrayLike | JointTable | TableSet,
+    y_prob: Mapping[str, npt.ArrayLike] | str | None = None,
+    other: str | None = None,
+    *,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
@@ -280,14 +342,25 @@ def compare(
     r"""Compare the calibration of two models on the same rows.
 
     The difference is \(\sum_b |D^A_b| - \sum_b |D^B_b|\), with
-    \(D_b = \sum_{i \in b} w_i (p_i - y_i) / \sum_i w_i\). Noise pushes both sums up; where the
+    \(D_b = \sum_{i \in b} w_i (p_i - y_i) / \sum_i w_i\). Noise increases both sums; where the
     models are alike it does so equally, and the interval is narrow. Rows are taken as
     independent, unless `groups` says which belong together.
 
+    Call it as `compare(y_true, {"old": p, "new": q})`, as `compare(tables, "old", "new")` with a
+    `TableSet`, or as `compare(joint)` with a `JointTable`.
+
     Parameters
     ----------
-    y_true, y_prob_a, y_prob_b, bins, sample_weight, n_votes, groups
-        As in `joint_table`. For shares of votes give `n_votes`.
+    y_true : array-like, TableSet or JointTable
+        Labels as in `reliability`, or what was made of the rows before.
+    y_prob : mapping from str to array-like of shape (n,) or (n, classes), or str
+        The predictions of two models, or the name of the first model in the set. For classes,
+        each model is judged by the class it predicts, as in `top_label_smece`; the Brier score and
+        the log loss are then those of the predicted class against all others.
+    other : str
+        The name of the second model in the set.
+    bins, sample_weight, n_votes, groups
+        As in `joint_table`, with rows only. For shares of votes pass `n_votes`.
     level : float
         Between 0 and 1.
 
@@ -295,35 +368,38 @@ def compare(
     --------
     >>> from softcal.datasets import lidc_malignancy
     >>> d = lidc_malignancy()
-    >>> forest, logistic = d["prob_rf_all"], d["prob_lr_geometry"]
-    >>> found = compare(d["soft_malignant"], forest, logistic, n_votes=d["n_readers"])
-    >>> round(found.difference, 3), round(found.low, 3), round(found.high, 3)
-    (-0.012, -0.023, -0.003)
+    >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
+    >>> print(compare(d["soft_malignant"], models, n_votes=d["n_readers"]))
+    forest minus logistic   SMECE 0.0952 and 0.1067
+               difference   95% interval from        to    p-value
+       SMECE      -0.0116             -0.0231   -0.0025     0.0113
+       Brier      -0.0067             -0.0100   -0.0035   5.68e-05
+    log loss         +inf                -inf      +inf          1
     """
     refuse_bad_level(level)
+    rows = {"bins": bins, "sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
+    if isinstance(y_true, JointTable):
+        refuse_given("compare of a JointTable", y_prob=y_prob, other=other, **rows)
+        return _compared(y_true, level)
+    if isinstance(y_true, TableSet):
+        refuse_given("compare of a TableSet", **rows)
+        if not (isinstance(y_prob, str) and isinstance(other, str)):
+            message = (
+                "compare of a TableSet takes the names of two models, compare(tables, a, b). The "
+                f"set has {', '.join(map(repr, y_true.models))}."
+            )
+            raise InputTypeError(message)
+        return _compared(y_true.pair(y_prob, other), level)
+    if other is not None or not isinstance(y_prob, Mapping):
+        refuse_no_mapping(y_prob)
     joint = joint_table(
-        y_true, y_prob_a, y_prob_b, bins=bins, sample_weight=sample_weight, n_votes=n_votes,
-        groups=groups,
+        y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
+        n_votes=n_votes, groups=groups,
     )  # fmt: skip
-    return compare_tables(joint, level)
+    return _compared(joint, level)
 
 
-def compare_tables(joint: JointTable, level: float = 0.95) -> Comparison:
-    """Compare two models by their joint table alone, as `compare` does.
-
-    Examples
-    --------
-    >>> joint = joint_table([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], [0.2, 0.4, 0.9])
-    >>> compare_tables(joint).pvalue
-    1.0
-    """
-    refuse_bad_level(level)
-    if not isinstance(joint, JointTable):
-        message = (
-            f"compare_tables takes what joint_table gives: got {type(joint).__name__}. For arrays "
-            "use compare."
-        )
-        raise InputTypeError(message)
+def _compared(joint: JointTable, level: float) -> Comparison:
     smece_a, smece_b = joint.a.smece, joint.b.smece
     low, high, pvalue = -1.0, 1.0, 1.0  # one row, or group, says nothing about the others
     clusters = joint.a.clusters
@@ -336,6 +412,7 @@ def compare_tables(joint: JointTable, level: float = 0.95) -> Comparison:
         pvalue = _smallest_excluding(family)
     gaps = Gaps.of(joint.a.sums, clusters)
     return Comparison(
+        *joint.names,
         smece_a=smece_a,
         smece_b=smece_b,
         difference=smece_a - smece_b,
@@ -350,65 +427,76 @@ def compare_tables(joint: JointTable, level: float = 0.95) -> Comparison:
 
 
 def compare_many(
-    y_true: npt.ArrayLike,
-    predictions: Mapping[str, npt.ArrayLike],
+    y_true: npt.ArrayLike | TableSet,
+    y_prob: Mapping[str, npt.ArrayLike] | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> Ranking:
-    r"""Rank models by SMECE, and say which of them the same rows cannot tell apart.
+    r"""Rank models by SMECE, and find the pairs that the same rows cannot tell apart.
 
     All pairs are compared. Holm's correction multiplies the k-th smallest of m p-values by
-    \(m + 1 - k\) and lets none fall below the one before it: so with probability `level` no two
+    \(m + 1 - k\) and lets none fall below the one before it. So with probability `level` no two
     models that are equally calibrated are told apart.
 
     Parameters
     ----------
-    predictions : mapping from str to array-like
-        The predictions of each model, two models or more.
-    y_true, bins, sample_weight, n_votes, groups, level
-        As in `compare`.
+    y_true : array-like or TableSet
+        Labels as in `reliability`, or a set of tables, all of whose models are compared.
+    y_prob : mapping from str to array-like of shape (n,) or (n, classes)
+        The predictions of two models or more, as in `compare`.
+    bins, sample_weight, n_votes, groups
+        As in `compare`, with rows only.
+    level : float
+        Between 0 and 1.
 
     Examples
     --------
     >>> y = [0.1, 0.4, 0.6, 0.9] * 50
     >>> models = {"exact": y, "sharp": [0.0, 0.2, 0.8, 1.0] * 50, "also": y}
-    >>> ranking = compare_many(y, models)
-    >>> ranking.models
-    ('exact', 'also', 'sharp')
-    >>> ranking.indistinguishable
-    (('exact', 'also'),)
+    >>> print(compare_many(y, models))
+    3 models, lowest SMECE first; pairs told apart at 95%, Holm's correction
+    model    SMECE   not told apart from
+    exact   0.0000                  also
+     also   0.0000                 exact
+    sharp   0.1500                     -
     """
     refuse_bad_level(level)
-    binned = Bins.of(bins)
+    if isinstance(y_true, TableSet):
+        refuse_given(
+            "compare_many of a TableSet",
+            y_prob=y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
+        )  # fmt: skip
+        tables = y_true
+        smece = {name: tables[name].smece for name in tables.models}
+        return _ranked(smece, tables.pair, level)
+    binned = Bins.of(10 if bins is None else bins)
     refuse_many_bins(len(binned))
-    if not isinstance(predictions, Mapping):
-        message = f"predictions must map names to columns: got {type(predictions).__name__}."
-        raise InputTypeError(message)
-    if len(predictions) < 2:
-        message = f"there must be at least two models to compare: got {len(predictions)}."
+    if y_prob is None:
+        refuse_no_mapping(y_prob)
+    rows, group = rows_of_models(y_true, y_prob, sample_weight, n_votes, groups)
+    return _ranked(
+        {name: from_rows(each, binned, group).smece for name, each in rows.items()},
+        lambda a, b: joined_rows({a: rows[a], b: rows[b]}, binned, group),
+        level,
+    )
+
+
+def _ranked(
+    smece: dict[str, float], joined: Callable[[str, str], JointTable], level: float
+) -> Ranking:
+    """Compare every pair of models, the one with the lower SMECE first."""
+    if len(smece) < 2:
+        message = f"there must be two models or more to compare: got {len(smece)}."
         raise InputError(message)
-    (first, first_prob), *others = predictions.items()
-    for name, y_prob in others:
-        inputs.rows(first_prob, y_prob, names=Names(first, name))  # do they fit each other?
-    rows = {
-        name: inputs.rows(y_true, y_prob, sample_weight, n_votes, Names(y_prob=name))
-        for name, y_prob in predictions.items()
-    }
-    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=first_prob)
-    group = None if groups is None else inputs.group_numbers(groups, rows[first])
-    tables = {name: from_rows(columns, binned, group) for name, columns in rows.items()}
-    smece = dict(sorted(((n, t.smece) for n, t in tables.items()), key=lambda item: item[1]))
-    found = [
-        (a, b, compare_tables(joined_rows(rows[a], rows[b], binned, group), level))
-        for a, b in combinations(smece, 2)
-    ]
+    rising = dict(sorted(smece.items(), key=lambda item: item[1]))
+    found = [(a, b, _compared(joined(a, b), level)) for a, b in combinations(rising, 2)]
     corrected = holm([comparison.pvalue for _, _, comparison in found])
     pairs = (Pair(*three, p) for three, p in zip(found, corrected, strict=True))
-    return Ranking(smece, tuple(pairs), level)
+    return Ranking(rising, tuple(pairs), level)
 
 
 def holm(pvalues: list[float]) -> list[float]:
@@ -466,49 +554,3 @@ def _smallest_excluding(family: DifferenceIntervals) -> float:
         middle = (below + above) / 2
         below, above = (below, middle) if excludes(math.exp(middle)) else (middle, above)
     return math.exp(above)
-
-
-def compare_top_label(
-    y_true: npt.ArrayLike,
-    y_prob_a: npt.ArrayLike,
-    y_prob_b: npt.ArrayLike,
-    *,
-    bins: BinsLike = 10,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    level: float = 0.95,
-) -> Comparison:
-    """Compare the top-label calibration of two models of many classes on the same items.
-
-    As `compare`, of `top_label_smece`. Each model is judged by the class it predicts, so the two
-    may be judged by different classes of one item; the Brier score and the log loss of the result
-    are those of the predicted class against all others.
-
-    Parameters
-    ----------
-    y_true, bins, sample_weight, n_votes
-        As in `classwise_reliability`.
-    y_prob_a, y_prob_b : array-like of shape (items, classes)
-        The predictions of both models.
-    level : float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> y = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]] * 100
-    >>> sharp = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1]] * 100
-    >>> found = compare_top_label(y, y, sharp)
-    >>> round(found.difference, 3), found.high < 0
-    (-0.25, True)
-    """
-    refuse_bad_level(level)
-    binned = Bins.of(bins)
-    refuse_many_bins(len(binned))
-    inputs.refuse_misaligned(
-        [(inputs.index_of(y_prob_a), "y_prob_a"), (inputs.index_of(y_prob_b), "y_prob_b")]
-    )
-    rows = [
-        top_label_rows(class_rows(y_true, y_prob, sample_weight, n_votes))
-        for y_prob in (y_prob_a, y_prob_b)
-    ]
-    return compare_tables(joined_rows(rows[0], rows[1], binned), level)

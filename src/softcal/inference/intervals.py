@@ -1,7 +1,7 @@
-"""How sure is it? Intervals from the sums of the table alone, no resampling.
+"""Confidence intervals from the sums of the table alone, without resampling.
 
-Everything works on the sums of one table or of many at once: the last axis is the bin. What is
-assumed, the formulas and the evidence are in docs/uncertainty.md.
+Everything works on the sums of one table or of many at once: the last axis is the bin. The
+assumptions, formulas and evidence are in docs/uncertainty.md.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtrit
 
+from softcal import _display
+from softcal._validation.inputs import FloatArray
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.groups import Clusters, joined_square
-from softcal.table.reliability import Reliability, refuse_no_table
+from softcal.table.reliability import Reliability, table_of
 
 if TYPE_CHECKING:
-    from softcal._validation.inputs import FloatArray
+    from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
 MEAN_AT_0 = float(np.sqrt(2 / np.pi))
@@ -260,16 +262,16 @@ def is_above(value: float, high: float) -> bool:
 _ENOUGH_GROUPS = 50  # from which on intervals with groups were simulated
 
 
-@dataclass(frozen=True)
-class Interval:
-    """SMECE with what the data allow it to be.
+@dataclass(frozen=True, repr=False)
+class Interval(_display.Printed):
+    """SMECE with its confidence interval.
 
     Attributes
     ----------
     value : float
-        SMECE as the paper defines it. Noise pushes it up: it is above 0 even for a perfect model.
+        SMECE as the paper defines it. Noise increases it: it is above 0 even for a perfect model.
     debiased : float
-        SMECE less most of that push, and 0 where the push is larger than SMECE.
+        SMECE corrected for most of that bias, and 0 where the bias is larger than SMECE.
     low, high : float
         The confidence interval.
     level : float
@@ -285,43 +287,80 @@ class Interval:
     level: float
     note: str
 
+    def __repr__(self) -> str:
+        return f"Interval({self.value:.4g}, low={self.low:.4g}, high={self.high:.4g})"
 
-class GapIntervals(NamedTuple):
-    """Per bin, where its gap may lie; NaN where the bin is empty."""
+    def _shown(self) -> _display.Shown:
+        line = (
+            f"SMECE {self.value:.4f}, {_display.percent(self.level)} interval {self.low:.4f} to "
+            f"{self.high:.4f}, debiased {self.debiased:.4f}"
+        )
+        return "\n".join(filter(None, (line, self.note))), [], []
 
-    low: FloatArray
-    high: FloatArray
+
+class GapIntervals(
+    _display.Printed, NamedTuple("GapIntervals", [("low", FloatArray), ("high", FloatArray)])
+):
+    """Per bin, the limits of its gap; NaN where the bin is empty."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"GapIntervals(bins={self.low.size})"
+
+    def _shown(self) -> _display.Shown:
+        rows = [
+            [str(b), *("-" if np.isnan(x) else f"{x:+.4f}" for x in limits)]
+            for b, limits in enumerate(zip(self.low, self.high, strict=True))
+        ]
+        first, left_out, last = _display.ends(rows)
+        between = [[f"... {left_out} more", "", ""]] if left_out else []
+        title = f"limits of the gap in {self.low.size} bins"
+        return title, ["bin", "low", "high"], [*first, *between, *last]
 
 
-def smece_interval(rel: Reliability, level: float = 0.95) -> Interval:
-    """Give SMECE with its confidence interval, from the table alone.
+def smece_interval(
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    bins: BinsLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> Interval:
+    """Compute SMECE with its confidence interval, without resampling.
 
-    Labels of 0 and 1 are recognised; for shares of votes, build the table with `n_votes=`, or
-    bins with few events look surer than they are. Rows are taken as independent.
+    Labels of 0 and 1 are recognized. For shares of votes pass `n_votes`; without it, intervals of
+    bins with few events are too narrow. Rows are taken as independent, unless `groups` is given.
 
     Parameters
     ----------
-    rel : Reliability
-        The table, on the bins that were fixed beforehand.
+    y_true : array-like or Reliability
+        Labels as in `reliability`, or a table, which is then the only argument besides `level`.
+    y_prob, sample_weight, n_votes, groups
+        As in `reliability`.
+    bins : int, Bins or edges, default 10
+        Bins that were fixed beforehand.
     level : float
         Between 0 and 1.
 
     Returns
     -------
     Interval
-        From 0 to 1, with a note that says so, where the table has one row or one group only.
+        From 0 to 1, with a note, where there is one row or one group only.
 
     Examples
     --------
-    >>> from softcal import reliability
     >>> from softcal.datasets import lidc_malignancy
     >>> d = lidc_malignancy()
-    >>> rel = reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
-    >>> found = smece_interval(rel)
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
-    (0.095, 0.081, 0.106)
+    >>> print(smece_interval(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"]))
+    SMECE 0.0952, 95% interval 0.0807 to 0.1057, debiased 0.0938
     """
-    refuse_no_table(rel, "smece_interval")
+    rel = table_of(
+        "smece_interval", y_true, y_prob, bins=bins, sample_weight=sample_weight,
+        n_votes=n_votes, groups=groups,
+    )  # fmt: skip
     refuse_bad_level(level)
     value = rel.smece  # refuses an empty table
     kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
@@ -350,27 +389,40 @@ def _note(value: float, high: float, kind: str, independent: int) -> str:
 
 
 def gap_intervals(
-    rel: Reliability, level: float = 0.95, *, simultaneous: bool = False
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    bins: BinsLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    simultaneous: bool = False,
 ) -> GapIntervals:
-    r"""Give a confidence interval for the gap of each bin.
+    r"""Compute a confidence interval for the gap of each bin.
 
     \(\mathrm{gap}_b \pm t \sqrt{V_b}/W_b\), with V from the bin's own residuals, t of Student's
     distribution, and not below the noise the votes, or 0/1 labels, are known to have.
 
     Parameters
     ----------
+    y_true, y_prob, bins, sample_weight, n_votes, groups, level
+        As in `smece_interval`.
     simultaneous : bool
         Whether all intervals together should hold at this level (Bonferroni's correction), as
         when the worst-looking bin is picked from a diagram, rather than each for itself.
 
     Examples
     --------
-    >>> from softcal import reliability
-    >>> low, high = gap_intervals(reliability([0.4, 0.6, 0.5], [0.7, 0.8, 0.6], bins=1))
+    >>> low, high = gap_intervals([0.4, 0.6, 0.5], [0.7, 0.8, 0.6], bins=1)
     >>> low.round(2), high.round(2)
     (array([-0.05]), array([0.45]))
     """
     refuse_bad_level(level)
+    rel = table_of(
+        "gap_intervals", y_true, y_prob, bins=bins, sample_weight=sample_weight,
+        n_votes=n_votes, groups=groups,
+    )  # fmt: skip
     s = rel.sums
     parts = Gaps.of(s, rel.clusters)
     own = s.residual_var if rel.clusters is None else rel.clusters.residual.diagonal()

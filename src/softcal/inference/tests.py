@@ -1,4 +1,4 @@
-"""Could it be chance? A test of calibration, and a band, from the sums of the table alone."""
+"""A test of calibration, and a consistency band, from the sums of the table alone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, gammaincc, ndtri
 
+from softcal import _display
 from softcal.inference.intervals import GapIntervals, refuse_bad_level
 from softcal.metrics.cumulative import possible_share
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.kernel import Sums
-from softcal.table.reliability import Reliability, refuse_no_rows, refuse_no_table
+from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from softcal._validation.inputs import FloatArray
+    from softcal.bins import BinsLike
 
 _SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
@@ -29,21 +31,21 @@ _ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
 _FLAT = 1e-12  # variance of the pools' predictions up to which they have no tilt
 
 
-@dataclass(frozen=True)
-class TestResult:
-    """Whether the gaps could be chance, had the model been calibrated.
+@dataclass(frozen=True, repr=False)
+class TestResult(_display.Printed):
+    """A test of whether chance explains the gaps of a calibrated model.
 
     Attributes
     ----------
     pvalue : float
-        How often a calibrated model would show gaps at least this odd.
+        How often a calibrated model would show gaps at least this extreme.
     pvalue_bins, pvalue_trend : float
         The two questions it combines: is any bin off (a chi-square over bins), and are the
         predictions too high or low overall, or too extreme (two directions only)?
     statistic : float
         The chi-square over bins; infinite where labels contradict predictions of exactly 0 or 1.
     share : ndarray
-        How much of the statistic each bin brings, adding up to 1 (0 everywhere if it is 0).
+        Each bin's contribution to the statistic, adding up to 1 (0 everywhere if it is 0).
     """
 
     __test__ = False  # not for pytest to collect
@@ -54,9 +56,32 @@ class TestResult:
     statistic: float
     share: FloatArray
 
+    def __repr__(self) -> str:
+        return f"TestResult(pvalue={self.pvalue:.3g}, bins={self.share.size})"
 
-def calibration_test(rel: Reliability) -> TestResult:
-    """Test whether the labels could come from a calibrated model, from the table alone.
+    def _shown(self) -> _display.Shown:
+        line = (
+            f"p-value {self.pvalue:.3g} of calibration (bins {self.pvalue_bins:.3g}, trend "
+            f"{self.pvalue_trend:.3g}), chi-square {self.statistic:.4g}"
+        )
+        return line, [], []
+
+
+def calibration_test(
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    bins: BinsLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> TestResult:
+    """Test whether the labels could come from a calibrated model, without resampling.
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight, n_votes, groups
+        As in `smece_interval`.
 
     Returns
     -------
@@ -66,11 +91,13 @@ def calibration_test(rel: Reliability) -> TestResult:
 
     Examples
     --------
-    >>> from softcal import reliability
-    >>> calibration_test(reliability([0.5, 0.25], [0.5, 0.25])).pvalue
+    >>> calibration_test([0.5, 0.25], [0.5, 0.25]).pvalue
     1.0
     """
-    refuse_no_table(rel, "calibration_test")
+    rel = table_of(
+        "calibration_test", y_true, y_prob, bins=bins, sample_weight=sample_weight,
+        n_votes=n_votes, groups=groups,
+    )  # fmt: skip
     refuse_no_rows(rel)
     one = _tests(Sums(*(values[None, :] for values in rel.sums)), rel.clusters)
     return TestResult(
@@ -83,13 +110,21 @@ def calibration_test(rel: Reliability) -> TestResult:
 
 
 def consistency_band(
-    rel: Reliability, level: float = 0.95, *, simultaneous: bool = False
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    bins: BinsLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    simultaneous: bool = False,
 ) -> GapIntervals:
-    r"""Give the gaps that chance alone would give each bin, had the model been calibrated.
+    r"""Compute the range of each bin's gap that chance explains if the model is calibrated.
 
-    Not `gap_intervals`, which lie around the gap that was seen: these lie around 0 and say where a
-    calibrated model's gap would fall, \(\pm z \sqrt{V_b}/W_b\) with the variance the test uses: for
-    0/1 labels \(\sum w^2 p(1 - p)\), for soft ones from the residuals of the bin and of the table.
+    Not `gap_intervals`, which lie around the observed gap: these lie around 0 and show where the
+    gap of a calibrated model would fall, \(\pm z \sqrt{V_b}/W_b\) with the variance the test uses:
+    for 0/1 labels \(\sum w^2 p(1 - p)\), for soft ones from the residuals of bin and table.
 
     With groups V is not the test's: it is that variance of independent rows, or the sum over groups
     of \((\sum w d)^2\) in the bin, whichever is larger. The second includes the gap itself, so gaps
@@ -97,8 +132,8 @@ def consistency_band(
 
     Parameters
     ----------
-    rel : Reliability
-        The table.
+    y_true, y_prob, bins, sample_weight, n_votes, groups
+        As in `smece_interval`.
     level : float
         How often a calibrated model's gap lies within the band.
     simultaneous : bool
@@ -119,6 +154,10 @@ def consistency_band(
     (array([-0.09]), array([0.09]), array([-0.2]))
     """
     refuse_bad_level(level)
+    rel = table_of(
+        "consistency_band", y_true, y_prob, bins=bins, sample_weight=sample_weight,
+        n_votes=n_votes, groups=groups,
+    )  # fmt: skip
     refuse_no_rows(rel)
     s = rel.sums
     scale = s.count.sum() / s.weight_sq.sum()

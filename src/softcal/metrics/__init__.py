@@ -1,1 +1,5 @@
-"""Metrics of calibration and proper scores."""
+"""Metrics of calibration and proper scores; the functions are at the top of softcal."""
+
+from softcal._optional import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

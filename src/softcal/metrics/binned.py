@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -13,24 +12,27 @@ from softcal._validation import inputs
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.distinct import distinct
-from softcal.table.kernel import cross_entropy
-from softcal.table.reliability import Reliability, from_rows, refuse_no_rows, reliability
+from softcal.table.reliability import (
+    Reliability,
+    from_rows,
+    refuse_no_rows,
+    rows_or_table,
+    table_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
 
 
 def smece(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""SMECE, the soft mean expected calibration error of probabilistic labels.
+    r"""Compute SMECE, the soft mean expected calibration error of probabilistic labels.
 
     Not SmoothECE (`smECE` in relplot): this is the binned error against soft labels,
 
@@ -42,7 +44,11 @@ def smece(
 
     Parameters
     ----------
-    y_true, y_prob, bins, sample_weight
+    y_true : array-like or Reliability
+        Labels as in `reliability`, or a table, which is then the only argument.
+    y_prob, sample_weight
+        As in `reliability`.
+    bins : int, Bins or edges, default 10
         As in `reliability`.
 
     Returns
@@ -56,19 +62,22 @@ def smece(
 
     >>> round(smece([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
     0.0667
+    >>> from softcal import reliability
+    >>> round(smece(reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)), 4)
+    0.0667
     """
-    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).smece
+    return table_of("smece", y_true, y_prob, bins=bins, sample_weight=sample_weight).smece
 
 
 def ece(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     threshold: float | None = None,
 ) -> float:
-    r"""ECE, the expected calibration error of outcomes that are 0 or 1.
+    r"""Compute ECE, the expected calibration error of outcomes that are 0 or 1.
 
     \[ \mathrm{ECE} = \sum_b \frac{n_b}{n} \bigl|\bar p_b - \bar y_b\bigr|,
        \qquad y_i \in \{0, 1\} \]
@@ -76,10 +85,10 @@ def ece(
     Parameters
     ----------
     y_true, y_prob, bins, sample_weight
-        As in `reliability`; the labels must be 0 or 1, unless a threshold is given.
+        As in `smece`; the labels must be 0 or 1, unless a threshold is given.
     threshold : float, optional
         Harden the labels on purpose, as in `harden`. This discards what the labels know, and the
-        perfect model then has an ECE above 0.
+        perfect model then has an ECE above 0. A Reliability keeps sums for a threshold of 0.5 only.
 
     Returns
     -------
@@ -99,12 +108,32 @@ def ece(
     Traceback (most recent call last):
     softcal.exceptions.InputError: y_true must be 0 or 1 for ece: 3 of 3 values are not, ...
     """
-    rows = inputs.rows(y_true, y_prob, sample_weight)
+    found = rows_or_table("ece", y_true, y_prob, sample_weight=sample_weight, bins=bins)
+    if isinstance(found, Reliability):
+        return _ece_of_table(found, threshold)
     if threshold is not None:
-        rows = rows._replace(y_true=harden(rows.y_true, threshold))
-    rel = from_rows(rows, Bins.of(bins))
+        found = found._replace(y_true=harden(found.y_true, threshold))
+    rel = from_rows(found, Bins.of(10 if bins is None else bins))
     if not rel.has_hard_labels:
-        inputs.refuse_soft_labels(rows)
+        inputs.refuse_soft_labels(found)
+    return rel.smece
+
+
+def _ece_of_table(rel: Reliability, threshold: float | None) -> float:
+    if threshold is not None:
+        if threshold != 0.5:
+            message = (
+                f"ece of a Reliability takes threshold=0.5, because the table keeps sums of labels "
+                f"hardened at 0.5 only: got {threshold!r:.60}. Pass the rows for another threshold."
+            )
+            raise InputError(message)
+        return rel.hardened().smece
+    if not rel.has_hard_labels:
+        message = (
+            "labels must be 0 or 1 for ece: the table has soft labels. Use smece, which takes soft "
+            "labels, or threshold=0.5 to harden them on purpose."
+        )
+        raise InputError(message)
     return rel.smece
 
 
@@ -139,185 +168,60 @@ def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool
 
 
 def max_gap(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Largest absolute gap of any bin (MCE), \(\max_b |\bar p_b - \bar y_b|\).
+    r"""Compute the largest absolute gap of any bin (MCE), \(\max_b |\bar p_b - \bar y_b|\).
 
-    Parameters are those of `reliability`. A bin of one row counts as much as any other, so
-    look at the counts too.
+    Parameters are those of `smece`. A bin of one row counts as much as any other, so look at the
+    counts too.
 
     Examples
     --------
     >>> round(max_gap([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
     0.1
     """
-    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).max_gap
+    return table_of("max_gap", y_true, y_prob, bins=bins, sample_weight=sample_weight).max_gap
 
 
 def rms_gap(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Root mean square gap, \(\sqrt{\sum_b (n_b/n) (\bar p_b - \bar y_b)^2}\).
+    r"""Compute the root mean square gap, \(\sqrt{\sum_b (n_b/n) (\bar p_b - \bar y_b)^2}\).
 
-    Parameters are those of `reliability`. Never below SMECE.
+    Parameters are those of `smece`. Never below SMECE.
 
     Examples
     --------
     >>> round(rms_gap([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
     0.0707
     """
-    return reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).rms_gap
+    return table_of("rms_gap", y_true, y_prob, bins=bins, sample_weight=sample_weight).rms_gap
 
 
 def bias(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Mean prediction minus mean label, \(\bar p - \bar y\); needs no bins.
+    r"""Compute the mean prediction minus the mean label, \(\bar p - \bar y\), without bins.
 
-    Parameters are those of `reliability`. Above 0 the predictions are too high overall.
+    Parameters are those of `smece`. Above 0 the predictions are too high overall.
 
     Examples
     --------
     >>> round(bias([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
     0.0
     """
-    return reliability(y_true, y_prob, bins=1, sample_weight=sample_weight).bias
-
-
-def brier(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-) -> float:
-    r"""Brier score against soft labels, \(\frac1n \sum_i (p_i - y_i)^2\); needs no bins.
-
-    Parameters are those of `reliability`. If z is a 0/1 outcome drawn with probability y, the
-    usual Brier score against z is on average this one plus the mean of y(1 - y).
-
-    Examples
-    --------
-    >>> round(brier([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
-    0.02
-    """
-    return reliability(y_true, y_prob, bins=1, sample_weight=sample_weight).brier
-
-
-def log_loss(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-) -> float:
-    r"""Log loss (cross-entropy) against soft labels, in nats.
-
-    \[ -\frac1n \sum_i y_i \log p_i + (1 - y_i) \log(1 - p_i) = H(y) + KL(y \| p) \]
-
-    Its least value is not 0 but the entropy of the labels, `label_entropy`; what the model adds
-    to that is `kl_divergence`. Nothing is clipped: where the model rules out what the label
-    holds possible, the loss is infinite.
-
-    Parameters are those of `reliability`.
-
-    Examples
-    --------
-    >>> y_true, y_prob = [0.0, 0.5, 1.0], [0.2, 0.4, 0.9]
-    >>> round(log_loss(y_true, y_prob), 4)
-    0.3474
-    >>> round(label_entropy(y_true) + kl_divergence(y_true, y_prob), 4)
-    0.3474
-    """
-    return _mean(cross_entropy, y_true, y_prob, sample_weight)
-
-
-def kl_divergence(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-) -> float:
-    r"""Mean Kullback-Leibler divergence from prediction to label, in nats.
-
-    \[ \frac1n \sum_i y_i \log \frac{y_i}{p_i} + (1 - y_i) \log \frac{1 - y_i}{1 - p_i} \]
-
-    The log loss above its floor: exactly 0 when every label equals its prediction.
-
-    Parameters are those of `reliability`.
-
-    Examples
-    --------
-    >>> round(kl_divergence([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
-    0.1163
-    """
-
-    def divergence(y: FloatArray, p: FloatArray) -> FloatArray:
-        excess: FloatArray = cross_entropy(y, p) - cross_entropy(y, y)
-        return np.maximum(excess, 0.0)  # never negative, but for rounding
-
-    return _mean(divergence, y_true, y_prob, sample_weight)
-
-
-def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
-    r"""Mean entropy of the labels, the least log loss any model can have, in nats.
-
-    \[ H(y) = -\frac1n \sum_i y_i \log y_i + (1 - y_i) \log(1 - y_i) \]
-
-    0 when every label is 0 or 1.
-
-    Examples
-    --------
-    >>> round(label_entropy([0.0, 0.5, 1.0]), 4)
-    0.231
-    """
-    labels = inputs.labels_of_votes(y_true)[0]
-    return _mean(cross_entropy, labels, labels, sample_weight)
-
-
-def _mean(
-    terms: Callable[[FloatArray, FloatArray], FloatArray],
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    sample_weight: npt.ArrayLike | None,
-) -> float:
-    """Weighted mean of what each row gives, block by block so that memory stays bounded."""
-    rows = inputs.rows(y_true, y_prob, sample_weight)
-
-    def losses() -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        for p, y, w in rows.blocks():
-            if not inputs.all_valid(p, y, w):
-                inputs.refuse(rows)
-            yield terms(y, p), w
-
-    mean = weighted_mean(losses())
-    if mean is None:
-        inputs.refuse_no_weight(rows)
-    return mean
-
-
-def weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
-    """Give the mean of what rows lose, block by block with their weights; None of no weight."""
-    totals, weights = [], []
-    for loss, w in blocks:
-        if w is None:
-            totals.append(float(loss.sum()))
-            weights.append(float(loss.size))
-        else:
-            # A row of weight 0 is absent, even where its loss is infinite.
-            here = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
-            totals.append(float(here.sum()))
-            weights.append(float(w.sum()))
-    return math.fsum(totals) / math.fsum(weights) if any(weights) else None
+    return table_of("bias", y_true, y_prob, sample_weight=sample_weight, default_bins=1).bias
 
 
 _ROUNDING = 1e-9
@@ -325,13 +229,13 @@ _ROUNDING = 1e-9
 
 
 def squared_gap_debiased(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Mean squared gap of the bins, without the bias that chance brings; below 0 at times.
+    r"""Estimate the mean squared gap of the bins without the bias from noise; may be below 0.
 
     The square of `rms_gap` is too large on average, since a gap that is nothing but chance has a
     square too. Leaving each row's product with itself out of the square leaves no bias:
@@ -347,7 +251,7 @@ def squared_gap_debiased(
     Parameters
     ----------
     y_true, y_prob, bins, sample_weight
-        As in `reliability`. Weighted rows bring \(w_i w_j d_i d_j\), divided by the sum of
+        As in `smece`. Weighted rows bring \(w_i w_j d_i d_j\), divided by the sum of
         \(w_i w_j\) over the same pairs.
 
     Returns
@@ -362,20 +266,7 @@ def squared_gap_debiased(
     >>> round(squared_gap_debiased([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
     -0.0133
     """
-    return squared_gap_debiased_from_table(
-        reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight)
-    )
-
-
-def squared_gap_debiased_from_table(rel: Reliability) -> float:
-    """Mean squared gap without the bias of chance, of a table; exactly `squared_gap_debiased`.
-
-    Examples
-    --------
-    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)
-    >>> round(squared_gap_debiased_from_table(rel), 4)
-    -0.0133
-    """
+    rel = table_of("squared_gap_debiased", y_true, y_prob, bins=bins, sample_weight=sample_weight)
     refuse_no_rows(rel)
     s = rel.sums
     pairs = s.weight**2 - s.weight_sq

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from softcal import _io
+from softcal import _display, _io
 from softcal._validation import inputs
 from softcal._validation.inputs import Names
 from softcal.bins import Bins, BinsLike
@@ -22,15 +22,21 @@ FORMAT = "softcal.reliability_bounds"
 SCHEMA = 1
 
 
-class SmeceBounds(NamedTuple):
+class SmeceBounds(_display.Printed, NamedTuple("SmeceBounds", [("low", float), ("high", float)])):
     """The smallest and the largest SMECE that labels in the intervals can give."""
 
-    low: float
-    high: float
+    __slots__ = ()
+
+    def _shown(self) -> _display.Shown:
+        return (
+            f"SMECE {self.low:.4f} to {self.high:.4f} over all labels within their bounds",
+            [],
+            [],
+        )
 
 
-@dataclass(frozen=True)
-class ReliabilityBounds:
+@dataclass(frozen=True, repr=False)
+class ReliabilityBounds(_display.Printed):
     r"""Two reliability tables of the same rows: of their lowest and of their highest labels.
 
     Made by `reliability_bounds`. In a bin the sum of p - y can be anything from
@@ -151,6 +157,10 @@ class ReliabilityBounds:
 
     def __repr__(self) -> str:
         return f"ReliabilityBounds(n={self.n}, bins={len(self.bins)})"
+
+    def _shown(self) -> _display.Shown:
+        smece = f"   {self.smece}" if self.n else ""
+        return f"n = {self.n}   bins = {len(self.bins)}{smece}", [], []
 
     __hash__ = None  # type: ignore[assignment]  # equal by its tables, which cannot be hashed
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from softcal import _display
 from softcal._validation import inputs
 from softcal.bins import Bins
-from softcal.metrics import binned
+from softcal.metrics.proper import log_loss
 from softcal.table.distinct import distinct
 from softcal.table.kernel import cross_entropy
-from softcal.table.reliability import Reliability, from_rows
+from softcal.table.reliability import Reliability, from_rows, rows_or_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray, Rows
 
 
-@dataclass(frozen=True)
-class ScoreDecomposition:
+@dataclass(frozen=True, repr=False)
+class ScoreDecomposition(_display.Printed):
     """A mean score as miscalibration - discrimination + uncertainty.
 
     Attributes
@@ -34,8 +35,8 @@ class ScoreDecomposition:
     score : float
         The mean score of the predictions as they are; smaller is better.
     miscalibration : float
-        What the best increasing recalibration would take off it, 0 or more (but see
-        `corp_from_table`).
+        What the best increasing recalibration would subtract from the score, 0 or more; from a
+        table it may be below 0 (see `corp`).
     discrimination : float
         What the recalibrated predictions gain over predicting the mean label, 0 or more.
     uncertainty : float
@@ -47,9 +48,20 @@ class ScoreDecomposition:
     discrimination: float
     uncertainty: float
 
+    def __repr__(self) -> str:
+        parts = (f"{name}={value:.4g}" for name, value in vars(self).items())
+        return f"ScoreDecomposition({', '.join(parts)})"
 
-@dataclass(frozen=True, eq=False)
-class CorpCurve:
+    def _shown(self) -> _display.Shown:
+        line = (
+            f"score {self.score:.4f} = miscalibration {self.miscalibration:.4f} - discrimination "
+            f"{self.discrimination:.4f} + uncertainty {self.uncertainty:.4f}"
+        )
+        return line, [], []
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CorpCurve(_display.Printed):
     """The isotonic recalibration curve, a step for each pool of predictions.
 
     Attributes
@@ -73,10 +85,25 @@ class CorpCurve:
     weight: FloatArray
     brier: ScoreDecomposition
 
+    def __repr__(self) -> str:
+        return f"CorpCurve(n={self.count.sum()}, steps={self.count.size})"
+
+    def _shown(self) -> _display.Shown:
+        columns = (self.prob_low, self.prob_high, self.recalibrated)
+        rows = [
+            [*(f"{x:.4f}" for x in values), str(count)]
+            for *values, count in zip(*columns, self.count, strict=True)
+        ]
+        first, left_out, last = _display.ends(rows)
+        between = [[f"... {left_out} more", "", "", ""]] if left_out else []
+        title = f"{self.count.size} steps   Brier {self.brier}"
+        header = ["prob from", "to", "recalibrated", "count"]
+        return title, header, [*first, *between, *last]
+
 
 def corp(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> CorpCurve:
@@ -96,14 +123,21 @@ def corp(
     Parameters
     ----------
     y_true, y_prob, sample_weight
-        As in `reliability`.
+        As in `reliability`; or a Reliability alone.
 
     Returns
     -------
     CorpCurve
-        The curve, and `brier`, the decomposition. It sees miscalibration that an increasing map
-        can mend, and no other; on little data the fit follows chance, and the miscalibration of a
+        The curve, and `brier`, the decomposition. It detects only miscalibration that an
+        increasing map can fix. With little data the fit follows noise, and the miscalibration of a
         perfect model is above 0.
+
+    Notes
+    -----
+    With a Reliability the curve is constant within a bin. Score and uncertainty are those of the
+    rows, to rounding. Miscalibration and discrimination are too small by the same amount, at most
+    the largest share of weight in one bin: 1/3600 for 3,600 bins with evenly spread predictions,
+    and 0 where the predictions of each bin are equal. The miscalibration may then be below 0.
 
     Examples
     --------
@@ -117,8 +151,13 @@ def corp(
     (0.04, 0.125, 0.13)
     >>> round(parts.miscalibration - parts.discrimination + parts.uncertainty - parts.score, 12)
     0.0
+    >>> from softcal import reliability
+    >>> corp(reliability([0.0, 0.6, 0.4, 1.0], [0.1, 0.3, 0.6, 0.8], bins=100)).recalibrated
+    array([0. , 0.5, 1. ])
     """
-    rows = inputs.rows(y_true, y_prob, sample_weight)
+    rows = rows_or_table("corp", y_true, y_prob, sample_weight=sample_weight)
+    if isinstance(rows, Reliability):
+        return _corp_of_table(rows)
     pools = distinct(rows)
     recalibrated, starts = _isotonic(pools.label, pools.weight)
     # Within a pool p and y^ are constant, so the labels enter by their mean alone.
@@ -143,22 +182,7 @@ def corp(
     )
 
 
-def corp_from_table(rel: Reliability) -> CorpCurve:
-    r"""Fit the curve to a reliability table, whose bins are pooled: constant within a bin.
-
-    Score and uncertainty are those of `corp`, to rounding. Miscalibration and discrimination both
-    are too small by the same amount, which is at most the largest share of weight in one bin: a
-    table of 3,600 bins with evenly spread predictions is off by at most 1/3600, and where all
-    predictions of each bin are equal, by nothing. The miscalibration may so fall below 0: the
-    predictions tell rows of a bin apart, and a curve that is constant there cannot.
-
-    Examples
-    --------
-    >>> from softcal import reliability
-    >>> rel = reliability([0.0, 0.6, 0.4, 1.0], [0.1, 0.3, 0.6, 0.8], bins=100)
-    >>> corp_from_table(rel).recalibrated
-    array([0. , 0.5, 1. ])
-    """
+def _corp_of_table(rel: Reliability) -> CorpCurve:
     score = rel.brier
     filled = rel.count > 0
     weight, label = rel.sums.weight[filled], rel.sums.label[filled]
@@ -210,7 +234,7 @@ def log_loss_decomposition(
     """
     pools = distinct(inputs.rows(y_true, y_prob, sample_weight))
     recalibrated, _ = _isotonic(pools.label, pools.weight)
-    score = binned.log_loss(y_true, y_prob, sample_weight=sample_weight)
+    score = log_loss(y_true, y_prob, sample_weight=sample_weight)
     share = pools.weight / pools.weight.sum()
     best = float((share * cross_entropy(recalibrated, recalibrated)).sum())
     mean = np.clip([pools.label.sum() / pools.weight.sum()], 0, 1)

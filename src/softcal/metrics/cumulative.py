@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr
 
-from softcal._validation import inputs
+from softcal import _display
 from softcal.exceptions import InputError
 from softcal.table.distinct import distinct
-from softcal.table.reliability import refuse_no_rows
+from softcal.table.reliability import Reliability, refuse_no_rows, rows_or_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray
-    from softcal.table.reliability import Reliability
 
 _TERMS = np.arange(12)  # of each series; the first left out is below 1e-16 where it is used
 _CERTAIN = 1e-3  # below it the chance is 1 in every digit, and 1/x^2 may overflow
@@ -36,9 +35,9 @@ _SLACK = 1e-12  # of a sum of squares, which rounding of labels may leave
 _SWITCH = 1.5  # below, the series in 1/x converge faster; above, those in x
 
 
-@dataclass(frozen=True)
-class CumulativeTest:
-    """How far the cumulative residuals wander, and how often chance alone takes them as far.
+@dataclass(frozen=True, repr=False)
+class CumulativeTest(_display.Printed):
+    """The largest cumulative residual, or their range, with a test of calibration.
 
     Attributes
     ----------
@@ -55,24 +54,34 @@ class CumulativeTest:
     scale: float
     pvalue: float
 
+    def __repr__(self) -> str:
+        return f"CumulativeTest({self.statistic:.4g}, pvalue={self.pvalue:.3g})"
+
+    def _shown(self) -> _display.Shown:
+        line = f"statistic {self.statistic:.4f} (scale {self.scale:.4f}), p-value {self.pvalue:.3g}"
+        return line, [], []
+
 
 def ecce_mad(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> CumulativeTest:
-    r"""ECCE-MAD, the greatest absolute cumulative residual, with a test of calibration.
+    r"""Compute ECCE-MAD, the greatest absolute cumulative residual, and test calibration.
 
     \[ \max_t |C(t)|, \qquad C(t) = \frac1n \sum_{i : p_i \le t} (p_i - y_i), \qquad
        \mathrm{scale} = \frac1n \sqrt{\textstyle\sum_i (p_i - y_i)^2} \]
 
-    The sum is looked at after each distinct prediction, so the order of equal ones does not matter.
+    The sum is evaluated after each distinct prediction, so the order of equal ones does not
+    matter. With a Reliability, it is evaluated after each bin only: the statistic is never above
+    that of the rows, and below it by at most
+    \(\max_b \frac1n \sqrt{n_b \sum_{i \in b} (p_i - y_i)^2}\); the p-value is then too large.
 
     Parameters
     ----------
     y_true, y_prob, sample_weight
-        As in `reliability`.
+        As in `reliability`; or a Reliability alone, built without groups.
 
     Returns
     -------
@@ -85,17 +94,23 @@ def ecce_mad(
     >>> test = ecce_mad([0.0, 0.5, 1.0], [0.2, 0.4, 0.7])
     >>> round(test.statistic, 4), round(test.pvalue, 2)
     (0.0667, 0.98)
+    >>> from softcal import reliability
+    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
+    >>> round(ecce_mad(rel).statistic, 4)
+    0.0667
     """
-    return _tested(_greatest, _chance_of_greatest, *_walk(y_true, y_prob, sample_weight))
+    return _tested(
+        _greatest, _chance_of_greatest, *_walk("ecce_mad", y_true, y_prob, sample_weight)
+    )
 
 
 def ecce_range(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> CumulativeTest:
-    r"""ECCE-R, the range of the cumulative residuals, with a test of calibration.
+    r"""Compute ECCE-R, the range of the cumulative residuals, and test calibration.
 
     \[ \max_t C(t) - \min_t C(t), \qquad C(t) = \frac1n \sum_{i : p_i \le t} (p_i - y_i), \]
 
@@ -105,7 +120,8 @@ def ecce_range(
     Parameters
     ----------
     y_true, y_prob, sample_weight
-        As in `reliability`.
+        As in `ecce_mad`; with a Reliability, the statistic is below that of the rows by at most
+        twice what `ecce_mad` states.
 
     Returns
     -------
@@ -118,48 +134,23 @@ def ecce_range(
     >>> round(test.statistic, 4), round(test.pvalue, 2)
     (0.1333, 0.9)
     """
-    return _tested(_range, _chance_of_range, *_walk(y_true, y_prob, sample_weight))
-
-
-def ecce_mad_from_table(rel: Reliability) -> CumulativeTest:
-    r"""ECCE-MAD of a reliability table: the sum is looked at after each bin only.
-
-    Never above `ecce_mad`, and below it by at most
-    \(\max_b \frac1n \sqrt{n_b \sum_{i \in b} (p_i - y_i)^2}\); the p-value errs upwards.
-
-    Examples
-    --------
-    >>> from softcal import reliability
-    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
-    >>> round(ecce_mad_from_table(rel).statistic, 4)
-    0.0667
-    """
-    return _tested(_greatest, _chance_of_greatest, *_walk_over(rel))
-
-
-def ecce_range_from_table(rel: Reliability) -> CumulativeTest:
-    """ECCE-R of a reliability table: the sum is looked at after each bin only.
-
-    Never above `ecce_range`, and below it by at most twice what `ecce_mad_from_table` states.
-
-    Examples
-    --------
-    >>> from softcal import reliability
-    >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
-    >>> round(ecce_range_from_table(rel).statistic, 4)
-    0.1333
-    """
-    return _tested(_range, _chance_of_range, *_walk_over(rel))
+    return _tested(_range, _chance_of_range, *_walk("ecce_range", y_true, y_prob, sample_weight))
 
 
 def _walk(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+    name: str,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
 ) -> tuple[FloatArray, float, float, float]:
     """Return the cumulative residuals, from 0, and how far chance takes them.
 
     That is the scale, the scale with rounding, and the factor of `possible_share`.
     """
-    pools = distinct(inputs.rows(y_true, y_prob, sample_weight))
+    found = rows_or_table(name, y_true, y_prob, sample_weight=sample_weight)
+    if isinstance(found, Reliability):
+        return _walk_over(found)
+    pools = distinct(found)
     certain = (pools.prob == 0) | (pools.prob == 1)
     return _cumulative(pools.residual, pools.residual_var, pools.weight, pools.rows, certain)
 

@@ -12,21 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from softcal._parallel import in_order
 from softcal._validation import inputs
-from softcal._validation.multiclass import ClassRows, class_rows, refuse
+from softcal._validation.multiclass import class_rows
 from softcal.bins import Bins
-from softcal.metrics.binned import weighted_mean
-from softcal.table.kernel import LARGE, class_sums, loop_ready
+from softcal.metrics.proper import mean_of_items
+from softcal.table.kernel import class_sums, top_label_rows
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from softcal._validation.inputs import FloatArray, Rows
+    from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
-
-_ROWS_AT_ONCE = 1 << 14
 
 
 def classwise_reliability(
@@ -37,7 +32,7 @@ def classwise_reliability(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
 ) -> dict[Any, Reliability]:
-    """Give one reliability table per class: its probability against its share of the label.
+    """Build one reliability table per class: its probability against its share of the label.
 
     Parameters
     ----------
@@ -83,7 +78,7 @@ def classwise_smece(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""SMECE of each class against the rest, averaged over the classes with equal weight.
+    r"""Average the SMECE of each class against the rest, classes with equal weight.
 
     \[ \frac1C \sum_c \mathrm{SMECE}(y_{\cdot c}, p_{\cdot c}) \]
 
@@ -109,7 +104,7 @@ def top_label_reliability(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
 ) -> Reliability:
-    """Give the table of the predicted class: its probability against its share of the label.
+    """Build the table of the predicted class: its probability against its share of the label.
 
     The predicted class is the one of highest probability, the first of them where some are equal.
     With soft labels nothing is "correct" or not: the label is the mass it puts on that class. With
@@ -138,7 +133,7 @@ def top_label_smece(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""SMECE of the predicted class: its probability against the label's mass on that class.
+    r"""Compute the SMECE of the predicted class against the label's mass on that class.
 
     \[ \mathrm{SMECE}\bigl(y_{i c_i}, p_{i c_i}\bigr), \qquad c_i = \arg\max_c p_{ic} \]
 
@@ -155,41 +150,10 @@ def top_label_smece(
     return top_label_reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight).smece
 
 
-def top_label_rows(data: ClassRows) -> Rows:
-    """Give the predicted class's probability, and the label's mass on it, as rows."""
-    n = data.y_prob.shape[0]
-    probability, mass = np.empty(n), np.empty(n)
-    if n > LARGE:
-        _compiled_top(data, probability, mass)
-    else:
-        for part, (p, y) in data.map_blocks(_top):
-            probability[part], mass[part] = p, y
-    return data.column(0)._replace(y_prob=probability, y_true=mass)
-
-
-def _top(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    top = p.argmax(axis=0)
-    across = np.arange(top.size)
-    return p[top, across], y[top, across]
-
-
-def _compiled_top(data: ClassRows, probability: FloatArray, mass: FloatArray) -> None:
-    from softcal.table.compiled import top_of_rows
-
-    def work(part: slice) -> bool:
-        p, y = loop_ready(data.y_prob[part]), loop_ready(data.y_true[part])
-        return bool(top_of_rows(p, y, probability[part], mass[part]))
-
-    work(slice(0))  # compile before the threads start
-    parts = [slice(start, start + _ROWS_AT_ONCE) for start in range(0, mass.size, _ROWS_AT_ONCE)]
-    if not all(in_order(work, parts, at_most=len(parts))):
-        refuse(data)
-
-
 def dist_ce(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
 ) -> float:
-    r"""DistCE: mean total variation distance between label and prediction, between 0 and 1.
+    r"""Compute DistCE, the mean total variation distance between label and prediction.
 
     \[ \frac1n \sum_i \tfrac12 \sum_c |p_{ic} - y_{ic}| \]
 
@@ -206,13 +170,13 @@ def dist_ce(
     >>> round(dist_ce([[0.5, 0.5, 0.0]], [[0.4, 0.4, 0.2]]), 4)
     0.2
     """
-    return _mean(total_variation, y_true, y_prob, sample_weight)
+    return mean_of_items(total_variation, y_true, y_prob, sample_weight)
 
 
 def ent_ce(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
 ) -> float:
-    r"""EntCE: mean absolute difference of the entropies of prediction and label, in nats.
+    r"""Compute EntCE, the mean absolute difference of the entropies of prediction and label.
 
     \[ \frac1n \sum_i |H(p_i) - H(y_i)|, \qquad H(q) = -\sum_c q_c \log q_c \]
 
@@ -225,13 +189,13 @@ def ent_ce(
     >>> round(ent_ce([[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]), 4)
     0.3466
     """
-    return _mean(absolute_entropy_gap, y_true, y_prob, sample_weight)
+    return mean_of_items(absolute_entropy_gap, y_true, y_prob, sample_weight)
 
 
 def ent_ce_signed(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
 ) -> float:
-    r"""Mean entropy of the predictions minus that of the labels, in nats.
+    r"""Compute the mean entropy of the predictions minus that of the labels, in nats.
 
     \[ \frac1n \sum_i H(p_i) - H(y_i) \]
 
@@ -245,13 +209,13 @@ def ent_ce_signed(
     >>> round(ent_ce_signed([[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]), 4)
     0.3466
     """
-    return _mean(entropy_gap, y_true, y_prob, sample_weight)
+    return mean_of_items(entropy_gap, y_true, y_prob, sample_weight)
 
 
 def rank_cs(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
 ) -> float:
-    r"""RankCS: share of items whose classes the model puts in the order of the labels.
+    r"""Compute RankCS, the share of items whose classes are in the order of the labels.
 
     An item counts when \(p_{ic} > p_{id}\) for all classes c, d with \(y_{ic} > y_{id}\). Classes
     with equal labels may be in any order, unlike in Baan et al.'s code, where the order of the
@@ -271,64 +235,7 @@ def rank_cs(
     >>> rank_cs([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2]], [[0.39, 0.41, 0.2], [0.41, 0.39, 0.2]])
     1.0
     """
-    return _mean(same_order, y_true, y_prob, sample_weight)
-
-
-def multiclass_brier(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
-    r"""Brier score of many classes: squared differences, summed over classes, between 0 and 2.
-
-    \[ \frac1n \sum_i \sum_c (p_{ic} - y_{ic})^2 \]
-
-    With two classes it is twice `brier`.
-
-    Parameters are those of `dist_ce`.
-
-    Examples
-    --------
-    >>> round(multiclass_brier([[0.5, 0.5, 0.0]], [[0.4, 0.4, 0.2]]), 4)
-    0.06
-    """
-    return _mean(squared_distance, y_true, y_prob, sample_weight)
-
-
-def multiclass_log_loss(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
-    r"""Log loss (cross-entropy) of many classes against soft labels, in nats.
-
-    \[ -\frac1n \sum_i \sum_c y_{ic} \log p_{ic} \]
-
-    Its least value is the entropy of the labels; what the model adds to that is
-    `multiclass_kl_divergence`. Nothing is clipped: where the model rules out a class the label
-    holds possible, the loss is infinite.
-
-    Parameters are those of `dist_ce`.
-
-    Examples
-    --------
-    >>> round(multiclass_log_loss([[0.5, 0.5, 0.0]], [[0.4, 0.4, 0.2]]), 4)
-    0.9163
-    """
-    return _mean(_cross_entropy, y_true, y_prob, sample_weight)
-
-
-def multiclass_kl_divergence(
-    y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
-    r"""Mean Kullback-Leibler divergence of many classes, in nats: the log loss above its floor.
-
-    \[ \frac1n \sum_i \sum_c y_{ic} \log \frac{y_{ic}}{p_{ic}} \]
-
-    Parameters are those of `dist_ce`.
-
-    Examples
-    --------
-    >>> round(multiclass_kl_divergence([[0.5, 0.5, 0.0]], [[0.4, 0.4, 0.2]]), 4)
-    0.2231
-    """
-    return _mean(_divergence, y_true, y_prob, sample_weight)
+    return mean_of_items(same_order, y_true, y_prob, sample_weight)
 
 
 # What one row gives; p and y have shape (classes, rows).
@@ -360,41 +267,3 @@ def same_order(p: FloatArray, y: FloatArray) -> FloatArray:
     fine = (y[1:] == y[:-1]) | (p[1:] > p[:-1])
     consistent: FloatArray = fine.all(axis=0).astype(np.float64)
     return consistent
-
-
-def squared_distance(p: FloatArray, y: FloatArray) -> FloatArray:
-    """Give the sum of squared differences."""
-    d = p - y
-    distance: FloatArray = (d * d).sum(axis=0)
-    return distance
-
-
-def _cross_entropy(p: FloatArray, y: FloatArray) -> FloatArray:
-    from scipy.special import xlogy
-
-    loss: FloatArray = -xlogy(y, p).sum(axis=0)
-    return loss
-
-
-def _divergence(p: FloatArray, y: FloatArray) -> FloatArray:
-    from scipy.special import rel_entr
-
-    excess: FloatArray = np.maximum(rel_entr(y, p).sum(axis=0), 0.0)  # but for rounding, it is
-    return excess
-
-
-def _mean(
-    terms: Callable[[FloatArray, FloatArray], FloatArray],
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    sample_weight: npt.ArrayLike | None,
-) -> float:
-    data = class_rows(y_true, y_prob, sample_weight)
-    w = data.sample_weight
-    mean = weighted_mean(
-        (loss, None if w is None else inputs.as_float64(w[part]))
-        for part, loss in data.map_blocks(terms)
-    )
-    if mean is None:
-        inputs.refuse_no_weight(data.column(0))
-    return mean

@@ -13,14 +13,12 @@ from softcal._validation import inputs
 from softcal._validation.inputs import FloatArray, Rows, all_valid
 from softcal.exceptions import InputError
 from softcal.table.kernel import BLOCK, LARGE
-from softcal.table.reliability import refuse_no_rows
+from softcal.table.reliability import Reliability, refuse_no_rows, rows_or_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
-
-    from softcal.table.reliability import Reliability
 
 CELLS = 1 << 14
 """Nodes lie at 0, 1/CELLS, ..., 1. A power of two, so that the place of a p is exact."""
@@ -104,15 +102,15 @@ _TOLERANCE = 1e-9
 
 
 def smooth_ece(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""SmoothECE (`smECE` in relplot), a calibration error without bins.
+    r"""Compute SmoothECE (`smECE` in relplot), a calibration error without bins.
 
-    Not SMECE, which is `smece`: that one sorts predictions into bins, this one smooths the
-    residuals by a Gaussian kernel \(K_\sigma\) reflected at 0 and 1,
+    Not SMECE, which is `smece`: SMECE sorts predictions into bins, SmoothECE smooths the residuals
+    by a Gaussian kernel \(K_\sigma\) reflected at 0 and 1,
 
     \[ \mathrm{smECE}_\sigma
        = \int_0^1 \Bigl| \frac1n \sum_i K_\sigma(t, p_i)\,(p_i - y_i) \Bigr|\,dt , \]
@@ -124,7 +122,8 @@ def smooth_ece(
     Parameters
     ----------
     y_true, y_prob, sample_weight
-        As in `reliability`.
+        As in `reliability`; or a fine Reliability alone, in which no bin with rows may be wider
+        than 0.01, for instance one built with `bins=3600`.
 
     Returns
     -------
@@ -133,6 +132,11 @@ def smooth_ece(
 
     Notes
     -----
+    With a Reliability, every residual of a bin is put at the bin's mean prediction. With bins of
+    width at most w that changes the result by at most \(\frac{1}{\sqrt{2\pi}}
+    \frac{w}{\sigma^*} \sqrt{\mathrm{Brier}}\), and not at all where the predictions of each bin
+    are equal. In practice the change is far smaller, because residuals of both signs move alike.
+
     Residuals are put on a lattice of spacing \(h = 2^{-14}\), and the integral is taken on a grid
     of spacing \(\Delta \le \max(\sigma/128, h)\). The result is then wrong by at most
 
@@ -155,41 +159,22 @@ def smooth_ece(
     0.1
     >>> smooth_ece([0.2, 0.4, 0.9], [0.2, 0.4, 0.9])
     0.0
+    >>> from softcal import reliability
+    >>> round(smooth_ece(reliability([0.1, 0.3, 0.8], [0.2, 0.4, 0.9], bins=3600)), 6)
+    0.1
     """
-    rows = inputs.rows(y_true, y_prob, sample_weight)
-    lattice = residual_lattice(rows)
+    found = rows_or_table("smooth_ece", y_true, y_prob, sample_weight=sample_weight)
+    if isinstance(found, Reliability):
+        return _of_table(found)
+    lattice = residual_lattice(found)
     if lattice is None:
-        inputs.refuse(rows)
+        inputs.refuse(found)
     if not lattice.weight:
-        inputs.refuse_no_weight(rows)
+        inputs.refuse_no_weight(found)
     return _fixed_point(lattice.residual / lattice.weight)
 
 
-def smooth_ece_from_table(rel: Reliability) -> float:
-    r"""SmoothECE of a fine reliability table, without the rows.
-
-    Takes every residual of a bin as if it were at the bin's mean prediction. With bins of width at
-    most w that moves `smooth_ece` by at most \(\frac{1}{\sqrt{2\pi}} \frac{w}{\sigma^*}
-    \sqrt{\mathrm{Brier}}\), and by nothing where all predictions of a bin are equal. In practice it
-    is far nearer, since residuals of both signs move the same way.
-
-    Parameters
-    ----------
-    rel : Reliability
-        No bin with rows may be wider than 0.01: build the table with `bins=3600`, say.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> from softcal import reliability
-    >>> fine = reliability([0.1, 0.3, 0.8], [0.2, 0.4, 0.9], bins=3600)
-    >>> round(smooth_ece_from_table(fine), 6)
-    0.1
-    """
+def _of_table(rel: Reliability) -> float:
     refuse_no_rows(rel)
     filled = rel.count > 0
     width = np.diff(rel.bins.edges)[filled]
@@ -198,7 +183,7 @@ def smooth_ece_from_table(rel: Reliability) -> float:
         message = (
             f"smooth_ece needs a fine table: {wide.sum()} of {wide.size} bins with rows are wider "
             f"than {_WIDEST_BIN}, the widest {width.max():.4g}. Build it with "
-            "bins=3600, or pass the rows to smooth_ece."
+            "bins=3600, or pass the rows."
         )
         raise InputError(message)
     mass = rel.sums.residual[filled] / rel.sums.weight.sum()

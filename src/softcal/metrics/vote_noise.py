@@ -1,9 +1,9 @@
-"""What the chance of who was asked adds to scores, item by item.
+"""What vote noise adds to scores of single items.
 
-A share of m votes is not the rate it estimates. Calibration errors average that away; scores that
-look at one item at a time do not, and stay above 0 for a model that is exactly right. Of the Brier
-score the excess can be taken off without bias. Of total variation and entropy nothing can be taken
-off without bias (they are no polynomials), but what a perfect model would score can be said.
+A share of m votes is not the rate it estimates. Calibration errors average the difference away;
+scores of single items do not, and stay above 0 for a model that is exactly right. The excess of the
+Brier score can be subtracted without bias. Total variation and entropy have no unbiased correction,
+but the score of a perfect model can be computed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import inputs
-from softcal._validation.multiclass import ClassRows, class_rows
+from softcal._validation.multiclass import ClassRows, class_rows, is_by_class
+from softcal._validation.rules import generator
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.metrics import multiclass
-from softcal.metrics.binned import weighted_mean
-from softcal.table.reliability import from_rows
+from softcal.metrics.proper import squared_distance, weighted_mean
+from softcal.table.reliability import Reliability, from_rows, refuse_no_rows, rows_or_table
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -36,62 +37,68 @@ _NUMBERS_AT_ONCE = 1 << 20
 
 
 def brier_without_vote_noise(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
     *,
     n_votes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Brier score against the rates behind the votes, which the shares only estimate.
+    r"""Estimate the Brier score against the rates behind the votes, which shares only estimate.
 
-    \[ \frac1n \sum_i (p_i - y_i)^2 - \frac{y_i (1 - y_i)}{m_i - 1} \]
+    \[ \frac1n \sum_i (p_i - y_i)^2 - \frac{y_i (1 - y_i)}{m_i - 1}, \qquad
+       \frac1n \sum_i \sum_c (p_{ic} - y_{ic})^2 - \frac{y_{ic} (1 - y_{ic})}{m_i - 1}
+       \text{ for classes} \]
 
     With y the share of m votes that were drawn independently at a rate y*, its mean is that of
     \((p - y^*)^2\), for any m of 2 or more. `brier` is higher by what vote noise adds. An estimate
-    from few items can come out below 0.
+    from few items can be below 0.
 
     Parameters
     ----------
-    y_true : Votes of two classes, or shares
-        With shares, give `n_votes`; every item needs two votes.
-    y_prob, n_votes, sample_weight
+    y_true : Votes, shares or Reliability
+        With shares, pass `n_votes`; every item needs two votes or more. A table must have been
+        built from votes.
+    y_prob : array-like of shape (n,) or (n, classes)
+        The predictions; one column for two classes, or one column per class, which gives twice as
+        much.
+    n_votes, sample_weight
         As in `reliability`.
 
     Examples
     --------
     >>> round(brier_without_vote_noise(Votes([[1, 3], [2, 2]]), [0.5, 0.5]), 4)
     -0.0417
+    >>> votes = Votes([[1, 3, 0], [2, 1, 1]])
+    >>> round(brier_without_vote_noise(votes, [[0.2, 0.6, 0.2], [0.4, 0.4, 0.2]]), 4)
+    -0.1167
     """
-    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
-    _refuse_single_votes(rows.n_votes)
-    sums = from_rows(rows, Bins.of(1)).sums
+    by_class = y_prob is not None and is_by_class(y_prob)
+    if by_class and y_prob is not None and not isinstance(y_true, Reliability):
+        return _of_classes(y_true, y_prob, n_votes, sample_weight)
+    found = rows_or_table(
+        "brier_without_vote_noise", y_true, y_prob, n_votes=n_votes, sample_weight=sample_weight
+    )
+    if isinstance(found, Reliability):
+        refuse_no_rows(found)
+        _refuse_table_of_single_votes(found)
+        sums = found.sums
+    else:
+        _refuse_single_votes(found.n_votes)
+        sums = from_rows(found, Bins.of(1)).sums
     return float((sums.residual_sq - sums.vote_noise).sum() / sums.weight.sum())
 
 
-def multiclass_brier_without_vote_noise(
+def _of_classes(
     y_true: npt.ArrayLike,
     y_prob: npt.ArrayLike,
-    *,
-    n_votes: npt.ArrayLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
 ) -> float:
-    r"""Brier score of many classes against the rates behind the votes.
-
-    \[ \frac1n \sum_i \sum_c (p_{ic} - y_{ic})^2 - \frac{y_{ic} (1 - y_{ic})}{m_i - 1} \]
-
-    As `brier_without_vote_noise`; with two classes it is twice that.
-
-    Examples
-    --------
-    >>> votes = Votes([[1, 3, 0], [2, 1, 1]])
-    >>> round(multiclass_brier_without_vote_noise(votes, [[0.2, 0.6, 0.2], [0.4, 0.4, 0.2]]), 4)
-    -0.1167
-    """
     data = class_rows(y_true, y_prob, sample_weight, n_votes)
     votes = _refuse_single_votes(data.n_votes)
 
     def parts(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return multiclass.squared_distance(p, y), (y * (1 - y)).sum(axis=0)
+        return squared_distance(p, y), (y * (1 - y)).sum(axis=0)
 
     w = data.sample_weight
     mean = weighted_mean(
@@ -111,10 +118,10 @@ def vote_noise_floor(
     y_prob: npt.ArrayLike,
     *,
     metric: Metric,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     draws: int = 100,
 ) -> float:
-    r"""Give what a model would score on average if its predictions were exactly the true rates.
+    r"""Compute the mean score of a model whose predictions are exactly the true rates.
 
     Each item gets as many votes as it has, drawn from the **prediction**; the result is the mean
     of the metric over such draws. A model's score above this floor is its own; a score at the
@@ -138,8 +145,8 @@ def vote_noise_floor(
     metric : {"dist_ce", "ent_ce", "rank_cs"}
         Which of them; of `rank_cs`, where higher is better, this is a ceiling. With two classes
         `dist_ce` is the mean absolute difference.
-    rng : numpy.random.Generator, optional
-        For what is simulated; it is then required, and the same one gives the same result.
+    rng : numpy.random.Generator or int, optional
+        Required where votes are simulated; the same seed gives the same result.
     draws : int
         How many times each item's votes are drawn, where they are.
 
@@ -164,11 +171,10 @@ def vote_noise_floor(
         return _two_class_floor(data, votes.totals, metric)
     if rng is None:
         message = (
-            f"{metric} of {votes.n_classes} classes is simulated: pass rng=numpy.random."
-            "default_rng(seed)."
+            f"{metric} of {votes.n_classes} classes is simulated: pass a seed, for instance rng=0."
         )
         raise InputError(message)
-    return _simulated_floor(data, votes.totals, metric, rng, draws)
+    return _simulated_floor(data, votes.totals, metric, generator(rng), draws)
 
 
 def _both_classes(votes: Votes, y_prob: npt.ArrayLike) -> npt.ArrayLike:
@@ -231,6 +237,16 @@ def _simulated_floor(
             shares = rng.multinomial(totals[part], p) / totals[part, None]
             total += float(score(p.T, shares.T).sum())
     return total / (totals.size * draws)
+
+
+def _refuse_table_of_single_votes(rel: Reliability) -> None:
+    single = rel.n - int(rel.sums.repeated.sum())
+    if single:
+        message = (
+            f"every item must have two votes or more: {single} of the table's {rel.n} have one, or "
+            "their votes were not given. Build the table from Votes or with n_votes=."
+        )
+        raise InputError(message)
 
 
 def _refuse_single_votes(n_votes: npt.NDArray[Any] | None) -> npt.NDArray[Any]:

@@ -1,1 +1,5 @@
-"""How many items, with how many votes each, before any are bought."""
+"""How many items and votes a study needs."""
+
+from softcal._optional import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -20,6 +20,8 @@ from softcal.table.build import joint_table
 from softcal.table.kernel import Sums, unknown_hardened
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray
@@ -118,7 +120,7 @@ _MOST_BINS = 10_000
 _DRAWS = 128
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Assumptions:
     r"""What a plan has to suppose about model and labels; made from a pilot, or stated.
 
@@ -154,6 +156,9 @@ class Assumptions:
             raise InputError(message)
         for array in (self.share, self.gap, self.item_var, self.vote_var, self.prob_var):
             array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return f"Assumptions(smece={self.smece:.4g}, bins={self.gap.size})"
 
     @staticmethod
     def from_pilot(rel: Reliability) -> Assumptions:
@@ -391,17 +396,20 @@ _ROUNDING = 1e-15  # of a mean of numbers below 1
 
 
 def pilot_correlation(
-    y_true: npt.ArrayLike,
-    first_prob: npt.ArrayLike,
-    second_prob: npt.ArrayLike,
-    *,
-    bins: BinsLike = 10,
+    y_true: npt.ArrayLike, y_prob: Mapping[str, npt.ArrayLike], *, bins: BinsLike = 10
 ) -> float:
     r"""Estimate, from two models on the items of a pilot, what `plan_difference` asks for.
 
     The correlation of \(a_b d\) between the models, with d = p - y and \(a_b\) near the sign of
     the bin's gap, or near 0 where that is unsure. A small pilot is unsure of more bins, finds less
     and so leads to a plan on the safe side.
+
+    Parameters
+    ----------
+    y_true, bins
+        As in `reliability`, of at least 50 items.
+    y_prob : mapping from str to array-like of shape (n,)
+        The predictions of two models.
 
     Returns
     -------
@@ -412,11 +420,11 @@ def pilot_correlation(
     --------
     >>> from softcal.datasets import lidc_malignancy
     >>> d = lidc_malignancy()
-    >>> r = pilot_correlation(d["soft_malignant"], d["prob_rf_all"], d["prob_lr_geometry"])
-    >>> round(r, 2)
+    >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
+    >>> round(pilot_correlation(d["soft_malignant"], models), 2)
     0.75
     """
-    joint = joint_table(y_true, first_prob, second_prob, bins=bins)
+    joint = joint_table(y_true, y_prob, bins=bins)
     if joint.n < FEWEST_ITEMS:
         refuse_small_pilot(joint.n)
     return correlation_of(joint)

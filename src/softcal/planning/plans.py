@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from softcal import _display
 from softcal.exceptions import InputError, InputTypeError
 from softcal.planning.forecast import (
     FEWEST_ITEMS,
@@ -15,7 +16,6 @@ from softcal.planning.forecast import (
     Assumptions,
     allowed_votes,
     mean_half_width,
-    pilot_correlation,
     power_of_difference,
     refuse_outside,
 )
@@ -24,19 +24,9 @@ from softcal.table.joint import refuse_many_bins
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "Assumptions",
-    "DifferencePlan",
-    "Plan",
-    "pilot_correlation",
-    "plan",
-    "plan_budget",
-    "plan_difference",
-]
 
-
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(_display.Printed):
     """Items and votes for an interval.
 
     Attributes
@@ -59,9 +49,19 @@ class Plan:
     half_width: float
     level: float
 
+    def __repr__(self) -> str:
+        return f"Plan(items={self.items}, votes={self.votes}, half_width={self.half_width:.4g})"
 
-@dataclass(frozen=True)
-class DifferencePlan:
+    def _shown(self) -> _display.Shown:
+        line = (
+            f"{_amount(self)}: a {_display.percent(self.level)} interval of SMECE of about "
+            f"±{self.half_width:.4g}"
+        )
+        return line, [], []
+
+
+@dataclass(frozen=True, repr=False)
+class DifferencePlan(_display.Printed):
     """Items and votes for a comparison of two models on the same items.
 
     Attributes
@@ -82,6 +82,21 @@ class DifferencePlan:
     power: float
     difference: float
     level: float
+
+    def __repr__(self) -> str:
+        return f"DifferencePlan(items={self.items}, votes={self.votes}, power={self.power:.3g})"
+
+    def _shown(self) -> _display.Shown:
+        line = (
+            f"{_amount(self)}: power {self.power:.3g} to detect a difference in SMECE of "
+            f"{self.difference:.4g} at level {_display.percent(self.level)}"
+        )
+        return line, [], []
+
+
+def _amount(of: Plan | DifferencePlan) -> str:
+    votes = f" with {of.votes} vote{'s' if of.votes > 1 else ''} each" if of.votes else ""
+    return f"{of.items} items{votes}, cost {of.cost:g}"
 
 
 def plan(

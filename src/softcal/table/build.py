@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import inputs
 from softcal._validation.inputs import Names, as_float64
+from softcal._validation.multiclass import class_rows, is_by_class
 from softcal.bins import Bins
-from softcal.exceptions import InputError
+from softcal.exceptions import InputError, InputTypeError
 from softcal.table import kernel
 from softcal.table.joint import refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy
@@ -28,7 +30,7 @@ from softcal.table.tableset import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal.bins import BinsLike
@@ -417,8 +419,7 @@ def _different(keys: IntArray) -> Iterable[tuple[int, ...]]:
 
 def joint_table(
     y_true: npt.ArrayLike,
-    y_prob_a: npt.ArrayLike,
-    y_prob_b: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
     *,
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
@@ -432,33 +433,76 @@ def joint_table(
     y_true, bins, sample_weight, n_votes, groups
         As in `reliability`; at most 2,000 bins. Tables with groups add up as long as no group
         has rows in two of them.
-    y_prob_a, y_prob_b : array-like of shape (n,)
-        The predictions of both models, row by row.
+    y_prob : mapping from str to array-like of shape (n,) or (n, classes)
+        The predictions of two models, A first. For classes, each model's predicted class is used,
+        as in `top_label_reliability`.
 
     Examples
     --------
-    >>> joint = joint_table([0.5, 1.0], [0.4, 0.9], [0.6, 0.9], bins=2)
+    >>> joint = joint_table([0.5, 1.0], {"old": [0.4, 0.9], "new": [0.6, 0.9]}, bins=2)
     >>> joint.cross.round(3)
     array([[ 0.  , -0.01],
            [ 0.  ,  0.01]])
     """
     binned = Bins.of(bins)
     refuse_many_bins(len(binned))
-    inputs.rows(y_prob_a, y_prob_b, names=Names("y_prob_a", "y_prob_b"))  # do they fit each other?
-    rows_a = inputs.rows(y_true, y_prob_a, sample_weight, n_votes, Names(y_prob="y_prob_a"))
-    rows_b = inputs.rows(y_true, y_prob_b, sample_weight, n_votes, Names(y_prob="y_prob_b"))
-    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob_a=y_prob_a)
-    group = None if groups is None else inputs.group_numbers(groups, rows_a)
-    return joined_rows(rows_a, rows_b, binned, group)
+    rows, group = rows_of_models(y_true, y_prob, sample_weight, n_votes, groups)
+    if len(rows) != 2:
+        message = f"y_prob must hold two models: got {len(rows)}. Use compare_many for more."
+        raise InputError(message)
+    return joined_rows(rows, binned, group)
+
+
+def rows_of_models(
+    y_true: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
+    sample_weight: npt.ArrayLike | None,
+    n_votes: npt.ArrayLike | None,
+    groups: npt.ArrayLike | None,
+) -> tuple[dict[str, Rows], npt.NDArray[np.intp] | None]:
+    """Check several models' predictions for the same rows, and number the groups of these."""
+    if not isinstance(y_prob, Mapping):
+        refuse_no_mapping(y_prob)
+    if len(y_prob) < 2:
+        message = f"y_prob must hold two models or more: got {len(y_prob)}."
+        raise InputError(message)
+    (first, first_prob), *others = y_prob.items()
+    if any(map(is_by_class, y_prob.values())):
+        inputs.refuse_misaligned((inputs.index_of(p), name) for name, p in y_prob.items())
+        rows = {
+            name: kernel.top_label_rows(
+                class_rows(y_true, p, sample_weight, n_votes, Names(y_prob=name))
+            )
+            for name, p in y_prob.items()
+        }
+    else:
+        for name, p in others:
+            inputs.rows(first_prob, p, names=Names(first, name))  # do they fit each other?
+        rows = {
+            name: inputs.rows(y_true, p, sample_weight, n_votes, Names(y_prob=name))
+            for name, p in y_prob.items()
+        }
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=first_prob)
+    return rows, None if groups is None else inputs.group_numbers(groups, rows[first])
+
+
+def refuse_no_mapping(y_prob: object) -> NoReturn:
+    """Refuse predictions of several models without their names."""
+    message = (
+        'y_prob must map names of models to predictions, {"old": p, "new": q}: got '
+        f"{type(y_prob).__name__}."
+    )
+    raise InputTypeError(message)
 
 
 def joined_rows(
-    rows_a: Rows, rows_b: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None
+    models: Mapping[str, Rows], bins: Bins, group: npt.NDArray[np.intp] | None = None
 ) -> JointTable:
     """Add up the rows of two models together. Their labels may differ, as those of top classes."""
     groups = None if group is None else Coded(group.astype(np.int64), range(int(group.max()) + 1))
+    rows_a, rows_b = models.values()
     found = valid_entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=True)
     column = None if group is None else "groups"
-    builder = Builder(("a", "b"), bins=bins, grid=bins, pairs=True, group=column)
+    builder = Builder(tuple(models), bins=bins, grid=bins, pairs=True, group=column)
     builder.add(found)
-    return builder.finish("label").pair("a", "b")
+    return builder.finish("label").pair(*models)

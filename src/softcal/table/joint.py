@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from softcal._display import printable
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -53,15 +54,18 @@ class JointTable:
         Rows whose log loss is infinite: the model rules out what the label holds possible.
     log_loss_a, log_loss_b : float
         Each model's mean log loss; inf where that of a row is.
+    names : tuple of str
+        The names of the two models.
     loss_a, loss_b : float
         Sums of each model's weighted log losses, over the rows where its own is finite.
 
     Examples
     --------
-    >>> first = joint_table([0.5, 1.0], [0.4, 0.9], [0.6, 0.9], bins=2)
-    >>> second = joint_table([0.0], [0.1], [0.3], bins=2)
+    >>> from softcal import joint_table
+    >>> first = joint_table([0.5, 1.0], {"old": [0.4, 0.9], "new": [0.6, 0.9]}, bins=2)
+    >>> second = joint_table([0.0], {"old": [0.1], "new": [0.3]}, bins=2)
     >>> first + second
-    JointTable(n=3, bins=2, differing=2)
+    JointTable(old, new, n=3, bins=2, differing=2)
     """
 
     a: Reliability
@@ -74,6 +78,7 @@ class JointTable:
     infinite_b: int
     loss_a: float
     loss_b: float
+    names: tuple[str, str] = ("a", "b")
 
     def __post_init__(self) -> None:
         self.cross.setflags(write=False)
@@ -106,12 +111,19 @@ class JointTable:
             self.infinite_a,
             self.loss_b,
             self.loss_a,
+            (self.names[1], self.names[0]),
         )
 
     def __add__(self, other: JointTable) -> JointTable:
         """Merge two tables of the same models on other rows; `sum(tables)` works."""
         if not isinstance(other, JointTable):
             return NotImplemented
+        if self.names != other.names:
+            message = (
+                f"cannot add joint tables of different models: left has {self.names}, right has "
+                f"{other.names}. Name the models alike, in the same order."
+            )
+            raise InputError(message)
         return JointTable(
             self.a + other.a,
             self.b + other.b,
@@ -123,6 +135,7 @@ class JointTable:
             self.infinite_b + other.infinite_b,
             self.loss_a + other.loss_a,
             self.loss_b + other.loss_b,
+            self.names,
         )
 
     def __radd__(self, other: object) -> JointTable:
@@ -130,7 +143,10 @@ class JointTable:
         return self if other == 0 else NotImplemented
 
     def __repr__(self) -> str:
-        return f"JointTable(n={self.n}, bins={len(self.a.bins)}, differing={self.differing})"
+        names = ", ".join(map(printable, self.names))
+        return (
+            f"JointTable({names}, n={self.n}, bins={len(self.a.bins)}, differing={self.differing})"
+        )
 
 
 def refuse_many_bins(n_bins: int) -> None:

@@ -333,3 +333,38 @@ def cross_entropy(y: FloatArray, p: FloatArray) -> FloatArray:
 
     loss: FloatArray = -xlogy(y, p) - xlog1py(1 - y, -p)
     return loss
+
+
+_TOP_ROWS_AT_ONCE = 1 << 14
+
+
+def top_label_rows(data: ClassRows) -> Rows:
+    """Return the predicted class's probability, and the label's mass on it, as rows."""
+    n = data.y_prob.shape[0]
+    probability, mass = np.empty(n), np.empty(n)
+    if n > LARGE:
+        _compiled_top(data, probability, mass)
+    else:
+        for part, (p, y) in data.map_blocks(_top):
+            probability[part], mass[part] = p, y
+    return data.column(0)._replace(y_prob=probability, y_true=mass)
+
+
+def _top(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    top = p.argmax(axis=0)
+    across = np.arange(top.size)
+    return p[top, across], y[top, across]
+
+
+def _compiled_top(data: ClassRows, probability: FloatArray, mass: FloatArray) -> None:
+    from softcal.table.compiled import top_of_rows
+
+    def work(part: slice) -> bool:
+        p, y = loop_ready(data.y_prob[part]), loop_ready(data.y_true[part])
+        return bool(top_of_rows(p, y, probability[part], mass[part]))
+
+    work(slice(0))  # compile before the threads start
+    size = _TOP_ROWS_AT_ONCE
+    parts = [slice(start, start + size) for start in range(0, mass.size, size)]
+    if not all(in_order(work, parts, at_most=len(parts))):
+        refuse(data)

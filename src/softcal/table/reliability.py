@@ -29,10 +29,8 @@ Bin = tuple[float, float, int, float, float, float]
 """Low edge, high edge, count, mean prediction, mean label, gap."""
 
 
-def shown(
-    n: int, smece: float | None, edges: FloatArray, bins: list[Bin]
-) -> tuple[str, list[str], list[list[str]]]:
-    """Give title, header and rows; of very many bins, those at the ends."""
+def shown(n: int, smece: float | None, edges: FloatArray, bins: list[Bin]) -> _display.Shown:
+    """Return title, header and rows; of very many bins, those at the ends."""
     title = f"n = {n}   SMECE = {'none' if smece is None else f'{smece:.4f}'}   bins = {len(bins)}"
     header = ["bin", "count", "mean prob", "mean label", "gap"]
     digits = 3 if np.array_equal(edges, edges.round(3)) else 6
@@ -54,7 +52,7 @@ def _as_row(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reliability:
+class Reliability(_display.Printed):
     r"""A reliability table: for each bin, the sums of its rows. Made by `reliability`.
 
     Tables add: the table of two data sets is the sum of their tables, whatever the order, so
@@ -398,13 +396,7 @@ class Reliability:
     def __repr__(self) -> str:
         return f"Reliability(n={self.n}, bins={len(self.bins)})"
 
-    def __str__(self) -> str:
-        return _display.as_text(*self._shown())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html(*self._shown())
-
-    def _shown(self) -> tuple[str, list[str], list[list[str]]]:
+    def _shown(self) -> _display.Shown:
         smece = self.smece if self.n else None
         return shown(self.n, smece, self.bins.edges, list(self.per_bin()))
 
@@ -461,18 +453,74 @@ def reliability(
     >>> round(rel.smece, 4)
     0.0667
     """
-    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    return table_of(
+        "reliability",
+        y_true,
+        y_prob,
+        bins=bins,
+        sample_weight=sample_weight,
+        n_votes=n_votes,
+        groups=groups,
+    )
+
+
+def table_of(
+    name: str,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None,
+    *,
+    bins: BinsLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    default_bins: int = 10,
+) -> Reliability:
+    """Return the table that the function `name` was passed, or the table of its rows."""
+    found = rows_or_table(
+        name, y_true, y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups
+    )
+    if isinstance(found, Reliability):
+        return found
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    group = None if groups is None else inputs.group_numbers(groups, rows)
-    return from_rows(rows, Bins.of(bins), group)
+    group = None if groups is None else inputs.group_numbers(groups, found)
+    return from_rows(found, Bins.of(default_bins if bins is None else bins), group)
 
 
-def refuse_no_table(rel: object, name: str) -> None:
-    """Refuse anything but a table, with what to call instead."""
-    if not isinstance(rel, Reliability):
+def rows_or_table(
+    name: str,
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    **others: object,
+) -> Rows | Reliability:
+    """Return the table that the function `name` was passed, or its rows, kind and shape checked."""
+    if isinstance(y_true, Reliability):
+        refuse_given(
+            f"{name} of a Reliability",
+            y_prob=y_prob,
+            sample_weight=sample_weight,
+            n_votes=n_votes,
+            **others,
+        )
+        return y_true
+    if y_prob is None:
         message = (
-            f"{name} takes a table: got {type(rel).__name__}. Make one first, "
-            f"{name}(reliability(y_true, y_prob))."
+            f"{name} takes labels and predictions, {name}(y_true, y_prob), or a Reliability, such "
+            f"as tables[model] of a TableSet: got {type(y_true).__name__} alone."
+        )
+        raise InputTypeError(message)
+    return inputs.rows(y_true, y_prob, sample_weight, n_votes)
+
+
+def refuse_given(what: str, **arguments: object) -> None:
+    """Refuse arguments about rows where a table was passed, which would be ignored."""
+    given = [key for key, value in arguments.items() if value is not None]
+    if given:
+        message = (
+            f"{what} does not take {', '.join(given)}, because the table is already built: pass "
+            "this to the function that builds the table, or pass the rows."
         )
         raise InputTypeError(message)
 

@@ -293,11 +293,12 @@ class TableSet(Mapping[str, Reliability]):
         total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
         a, b = (self[self.models[k], self.targets[target]] for k in (first, second))
         return JointTable(
-            a, b, square, int(total["differing"]),
+            *tables, square, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
             log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
             infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
             loss_a=total["log_loss_a"], loss_b=total["log_loss_b"],
+            names=(self.models[first], self.models[second]),
         )  # fmt: skip
 
     # Sets from sets

@@ -160,7 +160,7 @@ class TableMetric(Metric):
 
 def _of_all_schemas(sums: object) -> object:
     """Add the sums that a checkpoint of softcal 0.1 does not have, as not known (NaN)."""
-    if isinstance(sums, Tensor) and sums.ndim == 3 and len(sums) == _SUMS_OF_SCHEMA_1:  # noqa: PLR2004
+    if isinstance(sums, Tensor) and sums.ndim == 3 and len(sums) == _SUMS_OF_SCHEMA_1:
         missing = len(KEPT) - _SUMS_OF_SCHEMA_1
         return torch.cat((sums, sums.new_full((missing, *sums.shape[1:]), torch.nan)))
     return sums

@@ -100,7 +100,7 @@ def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bin
     d = p - y
     ww, dd = w * w, d * d
     p_var, y_var = ww * p * (1 - p), w * y * (1 - y)
-    e = p - (y > 0.5).double()  # noqa: PLR2004 - hardened labels
+    e = p - (y > 0.5).double()
     outcome = ((y == 0) | (y == 1)).double()
     plain = ((w > 0).double(), w, ww, w * y, w * d, w * dd, ww * dd, p_var, y_var)
     hardened = (w * e, w * e * e, ww * e * e, outcome * p_var, outcome * ww * dd)

@@ -1,0 +1,228 @@
+"""Proper scores of one or many classes: the Brier score, the log loss, and its two parts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softcal._validation import inputs
+from softcal._validation.multiclass import class_rows, is_by_class
+from softcal._validation.votes import Votes
+from softcal.table.kernel import cross_entropy
+from softcal.table.reliability import Reliability, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import FloatArray
+
+    Terms = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def brier(
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Compute the Brier score against soft labels, without bins.
+
+    \[ \frac1n \sum_i (p_i - y_i)^2, \qquad
+       \frac1n \sum_i \sum_c (p_{ic} - y_{ic})^2 \text{ for classes} \]
+
+    If z is a 0/1 outcome drawn with probability y, the usual Brier score against z is on average
+    this one plus the mean of y(1 - y).
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in `smece`, or of shape (n, classes) as in `classwise_reliability`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; for classes between 0 and 2, and twice that of one column for two classes.
+
+    Examples
+    --------
+    >>> round(brier([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.02
+    >>> round(brier([[0.5, 0.5, 0.0]], [[0.4, 0.4, 0.2]]), 4)
+    0.06
+    """
+    if y_prob is not None and is_by_class(y_prob) and not isinstance(y_true, Reliability):
+        return mean_of_items(squared_distance, y_true, y_prob, sample_weight)
+    rel = table_of("brier", y_true, y_prob, sample_weight=sample_weight, default_bins=1)
+    return rel.brier
+
+
+def log_loss(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Compute the log loss (cross-entropy) against soft labels, in nats.
+
+    \[ -\frac1n \sum_i y_i \log p_i + (1 - y_i) \log(1 - p_i) = H(y) + KL(y \| p), \qquad
+       -\frac1n \sum_i \sum_c y_{ic} \log p_{ic} \text{ for classes} \]
+
+    Its lowest value is not 0 but the entropy of the labels, `label_entropy`; what the model adds
+    to that is `kl_divergence`. Nothing is clipped: where a prediction is exactly 0 for what the
+    label holds possible, the loss is infinite.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in `reliability`, or of shape (n, classes) as in `classwise_reliability`.
+
+    Examples
+    --------
+    >>> y_true, y_prob = [0.0, 0.5, 1.0], [0.2, 0.4, 0.9]
+    >>> round(log_loss(y_true, y_prob), 4)
+    0.3474
+    >>> round(label_entropy(y_true) + kl_divergence(y_true, y_prob), 4)
+    0.3474
+    >>> round(log_loss([[0.5, 0.5, 0.0]], [[0.4, 0.4, 0.2]]), 4)
+    0.9163
+    """
+    if is_by_class(y_prob):
+        return mean_of_items(_class_cross_entropy, y_true, y_prob, sample_weight)
+    return _mean_of_rows(cross_entropy, y_true, y_prob, sample_weight)
+
+
+def kl_divergence(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Compute the mean Kullback-Leibler divergence from prediction to label, in nats.
+
+    \[ \frac1n \sum_i y_i \log \frac{y_i}{p_i} + (1 - y_i) \log \frac{1 - y_i}{1 - p_i}, \qquad
+       \frac1n \sum_i \sum_c y_{ic} \log \frac{y_{ic}}{p_{ic}} \text{ for classes} \]
+
+    The log loss above its lowest value: exactly 0 when every label equals its prediction.
+
+    Parameters are those of `log_loss`.
+
+    Examples
+    --------
+    >>> round(kl_divergence([0.0, 0.5, 1.0], [0.2, 0.4, 0.9]), 4)
+    0.1163
+    >>> round(kl_divergence([[0.5, 0.5, 0.0]], [[0.4, 0.4, 0.2]]), 4)
+    0.2231
+    """
+    if is_by_class(y_prob):
+        return mean_of_items(_class_divergence, y_true, y_prob, sample_weight)
+    return _mean_of_rows(_divergence, y_true, y_prob, sample_weight)
+
+
+def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
+    r"""Compute the mean entropy of the labels, the lowest log loss of any model, in nats.
+
+    \[ H(y) = -\frac1n \sum_i y_i \log y_i + (1 - y_i) \log(1 - y_i), \qquad
+       -\frac1n \sum_i \sum_c y_{ic} \log y_{ic} \text{ for classes} \]
+
+    0 when every label is 0 or 1.
+
+    Parameters
+    ----------
+    y_true, sample_weight
+        As in `log_loss`. `Votes` of two classes count as one column.
+
+    Examples
+    --------
+    >>> round(label_entropy([0.0, 0.5, 1.0]), 4)
+    0.231
+    >>> round(label_entropy([[0.5, 0.5, 0.0]]), 4)
+    0.6931
+    """
+    if isinstance(y_true, Votes) and y_true.n_classes > 2:
+        return log_loss(y_true, y_true.shares, sample_weight=sample_weight)
+    labels = inputs.labels_of_votes(y_true)[0]
+    return log_loss(labels, labels, sample_weight=sample_weight)
+
+
+def squared_distance(p: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the sum of squared differences; p and y have shape (classes, rows)."""
+    d = p - y
+    distance: FloatArray = (d * d).sum(axis=0)
+    return distance
+
+
+def _class_cross_entropy(p: FloatArray, y: FloatArray) -> FloatArray:
+    from scipy.special import xlogy
+
+    loss: FloatArray = -xlogy(y, p).sum(axis=0)
+    return loss
+
+
+def _class_divergence(p: FloatArray, y: FloatArray) -> FloatArray:
+    from scipy.special import rel_entr
+
+    excess: FloatArray = rel_entr(y, p).sum(axis=0)
+    return np.maximum(excess, 0.0)  # never negative, except for rounding
+
+
+def _divergence(y: FloatArray, p: FloatArray) -> FloatArray:
+    excess: FloatArray = cross_entropy(y, p) - cross_entropy(y, y)
+    return np.maximum(excess, 0.0)  # never negative, except for rounding
+
+
+def _mean_of_rows(
+    terms: Terms,
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+) -> float:
+    """Return the weighted mean of what each row gives, in blocks so that memory stays bounded."""
+    rows = inputs.rows(y_true, y_prob, sample_weight)
+
+    def losses() -> Iterator[tuple[FloatArray, FloatArray | None]]:
+        for p, y, w in rows.blocks():
+            if not inputs.all_valid(p, y, w):
+                inputs.refuse(rows)
+            yield terms(y, p), w
+
+    mean = weighted_mean(losses())
+    if mean is None:
+        inputs.refuse_no_weight(rows)
+    return mean
+
+
+def mean_of_items(
+    terms: Terms,
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+) -> float:
+    """Return the weighted mean of what each item gives; p and y have shape (classes, rows)."""
+    data = class_rows(y_true, y_prob, sample_weight)
+    w = data.sample_weight
+    mean = weighted_mean(
+        (loss, None if w is None else inputs.as_float64(w[part]))
+        for part, loss in data.map_blocks(terms)
+    )
+    if mean is None:
+        inputs.refuse_no_weight(data.column(0))
+    return mean
+
+
+def weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
+    """Return the mean loss of rows, given in blocks with their weights; None without weight."""
+    totals, weights = [], []
+    for loss, w in blocks:
+        if w is None:
+            totals.append(float(loss.sum()))
+            weights.append(float(loss.size))
+        else:
+            # A row of weight 0 is absent, even where its loss is infinite.
+            here = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
+            totals.append(float(here.sum()))
+            weights.append(float(w.sum()))
+    return math.fsum(totals) / math.fsum(weights) if any(weights) else None
