@@ -14,7 +14,6 @@ from softcal._optional import EXTRAS
 COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
 CALLS = {
     "sc.scan(DATA, y_true='soft_malignant', y_prob='prob_rf_all')": "pyarrow",
-    "sc.scan_by({'y': [1.0], 'p': [1.0]}, y_true='y', y_prob='p', by='b')": "narwhals",
     "sc.reliability([0.5], [0.4]).plot()": "matplotlib",
     "sc.ReliabilityDisplay.from_predictions([0.5], [0.4])": "matplotlib",
     "sc.write_report('r.html', [0.5], {'m': [0.4]})": "altair",

@@ -471,6 +471,8 @@ def test_the_command_is_refused_as_a_person_sees_it() -> None:
     result = softcal("plan", "--budget", 100)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
+
+
 def test_a_pilot_with_groups_is_refused() -> None:
     rel = sc.reliability([0.5] * 60, [0.4] * 60, groups=np.arange(60) // 2)
     with pytest.raises(sc.InputError, match="rows as independent"):

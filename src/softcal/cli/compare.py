@@ -130,11 +130,11 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
 
 
 def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
-    from softcal.inference.comparison import compare_tables
+    from softcal.inference.comparison import compare as compare_models
     from softcal.planning.forecast import FEWEST_ITEMS, correlation_of
 
     joint = tables.pair(a, b)
-    card: dict[str, Any] = {"a": a, "b": b, **asdict(compare_tables(joint, level))}
+    card: dict[str, Any] = {"a": a, "b": b, **asdict(compare_models(joint, level=level))}
     card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
     card |= without_infinities({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}

@@ -17,7 +17,7 @@ from softcal._display import printable
 from softcal._io import written_whole
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.inference.comparison import compare_tables, holm
+from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.sample import recalibration_panel
@@ -363,9 +363,7 @@ def _in_script(data: Any) -> str:
 def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
     if tables.pairs is None:
         return []
-    found = [
-        (a, b, compare_tables(tables.pair(a, b), level)) for a, b in combinations(tables.models, 2)
-    ]
+    found = [(a, b, compare(tables, a, b, level=level)) for a, b in combinations(tables.models, 2)]
     corrected = holm([comparison.pvalue for _, _, comparison in found])
     out = []
     for (a, b, c), pvalue in zip(found, corrected, strict=True):

@@ -293,7 +293,7 @@ class TableSet(Mapping[str, Reliability]):
         total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
         a, b = (self[self.models[k], self.targets[target]] for k in (first, second))
         return JointTable(
-            *tables, square, int(total["differing"]),
+            a, b, square, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
             log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
             infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
@@ -534,7 +534,7 @@ class Segments(Mapping["str | None", TableSet]):
         )
 
     def _renumbered(self, entries: Sparse, part: int, segment: int) -> Sparse:
-        """Number the cells of a segment from 0, in their order."""
+        """Give the cells of a segment numbers from 0, in their order."""
         keys = entries.keys.copy()
         keys[part] = np.searchsorted(self._cells[segment], keys[part])
         return Sparse(keys, entries.values)
