@@ -339,7 +339,7 @@ def test_compare_adds_up_the_pieces_of_files(
     found = card(capsys, "compare", rows, *options)
     data = pd.concat([pd.read_parquet(rows / f"{k}.parquet") for k in range(2)])
     y, p, q, w, m = (data[name].to_numpy() for name in "ypqwm")
-    whole = sc.compare(y, p, q, sample_weight=w, n_votes=m)
+    whole = sc.compare(y, {"p": p, "q": q}, sample_weight=w, n_votes=m)
     assert (found["n"], found["rows_without_weight"]) == (np.count_nonzero(w), (w == 0).sum())
     for key in ("difference", "low", "high"):
         assert found[key] == pytest.approx(getattr(whole, key), abs=1e-12)

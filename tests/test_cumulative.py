@@ -189,5 +189,5 @@ def test_bad_data_are_refused() -> None:
 
 def test_a_walk_that_hardly_moves_is_chance() -> None:
     rel = sc.reliability([0.0, 0.0, 1.0], [1e-301, 0.95, 0.05], bins=[0, 0.01, 1])
-    for test in (sc.ecce_mad_from_table, sc.ecce_range_from_table):
+    for test in (sc.ecce_mad, sc.ecce_range):
         assert test(rel).pvalue == 1.0

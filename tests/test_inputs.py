@@ -239,27 +239,24 @@ def test_groups_in_another_order_are_refused() -> None:
     groups = pd.Series([1, 1, 2], index=[2, 1, 0])
     for call in (
         lambda: sc.reliability(y, p, groups=groups),
-        lambda: sc.compare(y, p, p**2, groups=groups),
+        lambda: sc.compare(y, {"a": p, "b": p**2}, groups=groups),
         lambda: sc.compare_many(y, {"a": p, "b": p**2}, groups=groups),
-        lambda: sc.repair_preview(y, p, groups=groups),
+        lambda: sc.calibrators.repair_preview(y, p, groups=groups),
     ):
         with pytest.raises(sc.InputError, match="same pandas index"):
             call()
 
 
-def test_columns_instead_of_a_table_are_refused_with_the_remedy() -> None:
-    for function in (sc.smece_interval, sc.calibration_test):
-        with pytest.raises(sc.InputTypeError, match=r"takes a table: got list"):
-            function([0.5, 0.4])  # type: ignore[arg-type]
+def test_path_of_a_calibrator_is_refused_with_the_remedy() -> None:
     with pytest.raises(sc.InputTypeError, match=r"json\.load"):
-        sc.load_calibrator("cal.json")  # type: ignore[arg-type]
+        sc.calibrators.load_calibrator("cal.json")  # type: ignore[arg-type]
 
 
 # Arguments of another kind
 
 wrong: Any = sc  # these calls are wrong on purpose, and mypy would say so
 REL = sc.reliability([0.5] * 60, [0.4] * 60)
-GUESS = sc.Assumptions.from_pilot(REL)
+GUESS = sc.planning.Assumptions.from_pilot(REL)
 VOTES = sc.Votes.from_long(
     {"i": [1, 1, 2], "l": ["a", "b", "a"], "w": [1, 2, 1]}, item="i", label="l", worker="w"
 )

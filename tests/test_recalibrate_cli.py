@@ -367,7 +367,7 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_apply_names_a_column_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    calibrator = sc.Platt().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
+    calibrator = sc.calibrators.PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
     pq.write_table(pa.table({"risk": ["high", "low"]}), tmp_path / "t.parquet")
     saved, out = tmp_path / "c.json", tmp_path / "o.parquet"
     saved.write_text(json.dumps(calibrator.to_dict()))

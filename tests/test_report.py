@@ -537,10 +537,12 @@ def test_intervals_with_groups_are_those_of_groups(tmp_path: Path) -> None:
     row = next(row for row in data["segments"][0]["models"][0]["rows"] if row["value"] == "3")
     at = nodules["fold"] == 3
     rel = sc.reliability(y[at], p[at], n_votes=m[at], groups=nodules["patient"][at])
-    assert row["high"] == pytest.approx(sc.smece_interval(rel, 1 - 0.05 / 20).high, abs=1e-9)
-    pair = sc.compare(y, p, nodules["prob_lr_geometry"], n_votes=m, groups=nodules["patient"])
+    assert row["high"] == pytest.approx(sc.smece_interval(rel, level=1 - 0.05 / 20).high, abs=1e-9)
+    pair = sc.compare(
+        y, {"a": p, "b": nodules["prob_lr_geometry"]}, n_votes=m, groups=nodules["patient"]
+    )
     assert f"{pair.low:+.4f} to {pair.high:+.4f}".replace("-", "\N{MINUS SIGN}") in page
-    preview = sc.repair_preview(y, p, n_votes=m, groups=nodules["patient"])
+    preview = sc.calibrators.repair_preview(y, p, n_votes=m, groups=nodules["patient"])
     assert f'<td class="wide">{preview.after[2].brier:.5f}</td>' in page
     few = written(tmp_path, y, {"forest": p}, groups=np.arange(y.size) % 4)
     assert "What recalibration would do" not in few  # fewer groups than folds
@@ -745,7 +747,7 @@ def test_sample_of_files_does_not_depend_on_threads(tmp_path: Path) -> None:
         pages.append((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert pages[0] == pages[1] == pages[2]
     frames = pd.concat([pd.read_csv(tmp_path / f"{k}.csv") for k in range(6)])
-    found = sc.repair_preview(
+    found = sc.calibrators.repair_preview(
         frames.y.to_numpy(), frames.p.to_numpy(), groups=frames.g.astype(str).to_numpy()
     )
     for trial in found.after:

@@ -16,7 +16,8 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softcal.planning.plans import Assumptions, DifferencePlan, Plan
+    from softcal.planning.forecast import Assumptions
+    from softcal.planning.plans import DifferencePlan, Plan
 
 
 def plan(
@@ -126,7 +127,7 @@ class _Costs(TypedDict):
 
 def _stated(smece: float | None, label_spread: float | None, bins: int | None) -> Assumptions:
     """Return what was stated, without a pilot."""
-    from softcal.planning.plans import Assumptions
+    from softcal.planning.forecast import Assumptions
 
     if smece is None or label_spread is None:
         message = "say what to expect: --pilot DATA, or --smece X and --label-spread X."
@@ -140,7 +141,7 @@ def _of_pilot(
     pilot: str, label: str | None, pred: str | None, votes: str | None, bins: int | None
 ) -> Assumptions:
     """Return what the pilot says of one of its models."""
-    from softcal.planning.plans import Assumptions
+    from softcal.planning.forecast import Assumptions
 
     preds = None if pred is None else [pred]
     tables = load_tables([pilot], label=label, preds=preds, votes=votes, bins=bins)

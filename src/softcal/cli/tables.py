@@ -12,9 +12,9 @@ from softcal.cli.options import given
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from softcal._validation.inputs import Rows
+    from softcal.sources.collect import Look
     from softcal.table.tableset import TableSet
 
 
@@ -29,7 +29,7 @@ def load_tables(
     group: str | None = None,
     bins: int | None = None,
     pairs: bool = False,
-    look: Callable[[int, Mapping[str, Rows]], None] | None = None,
+    look: Look | None = None,
 ) -> TableSet:
     """Return the tables of the data, whether these are rows or saved tables.
 

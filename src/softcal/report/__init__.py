@@ -16,10 +16,9 @@ from softcal._validation.multiclass import class_rows
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.metrics.multiclass import top_label_rows
 from softcal.sources.collect import text_of
 from softcal.table.build import Builder, Coded, valid_entries
-from softcal.table.kernel import SUM_NAMES
+from softcal.table.kernel import SUM_NAMES, top_label_rows
 from softcal.table.tableset import LABEL, TOP, Sparse, TableSet
 
 if TYPE_CHECKING:
