@@ -177,7 +177,11 @@ def _show_ranking(console: Console, card: dict[str, Any], title: str) -> None:
         table.add_row(Text(printable(model["pred"])), f"{model['smece']:.4f}")
     terminal.print_titled(console, title, table)
     table = terminal.table(
-        "better", "worse", "difference", f"{100 * card['level']:g}% interval", "p-value\n(Holm)"
+        "lower SMECE",
+        "higher SMECE",
+        "difference",
+        f"{100 * card['level']:g}% interval",
+        "p-value\n(Holm)",
     )
     table.columns[1].justify = "left"
     for column in table.columns[2:]:

@@ -156,7 +156,7 @@ MaybeBins = Annotated[
 ]
 By = Annotated[
     list[str] | None,
-    column_option("Column: also show each value separately; may be repeated."),
+    column_option("Column: each value separately, too; may be repeated."),
 ]
 Weight = Annotated[str | None, column_option("Column of row weights.")]
 Votes = Annotated[

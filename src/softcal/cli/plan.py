@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from softcal.planning.forecast import Assumptions
     from softcal.planning.plans import DifferencePlan, Plan
+    from softcal.table.reliability import Reliability
 
 
 def plan(
@@ -79,15 +80,7 @@ def plan(
         raise InputError(message)
     if difference is None:
         _refuse_without("--difference", {"--correlation": correlation, "--power": power})
-    if pilot is None:
-        of_pilot = {"--label": label, "--pred": pred, "--pilot-votes": pilot_votes}
-        _refuse_without("--pilot", of_pilot)
-        a = _stated(smece, label_spread, bins)
-    elif smece is not None or label_spread is not None:
-        message = "give --pilot, or --smece and --label-spread, not both."
-        raise InputError(message)
-    else:
-        a = _of_pilot(pilot, label, pred, pilot_votes, bins)
+    a = _assumptions(pilot, _Columns(label, pred, pilot_votes), smece, label_spread, bins)
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
     if half_width is not None:
@@ -125,10 +118,31 @@ class _Costs(TypedDict):
     vote_cost: float
 
 
-def _stated(smece: float | None, label_spread: float | None, bins: int | None) -> Assumptions:
-    """Return what was stated, without a pilot."""
+class _Columns(NamedTuple):
+    """The columns of a pilot."""
+
+    label: str | None
+    pred: str | None
+    votes: str | None
+
+
+def _assumptions(
+    pilot: str | None,
+    columns: _Columns,
+    smece: float | None,
+    label_spread: float | None,
+    bins: int | None,
+) -> Assumptions:
+    """Return what a pilot says, or what was stated, whichever was given."""
     from softcal.planning.forecast import Assumptions
 
+    if pilot is not None:
+        if smece is not None or label_spread is not None:
+            message = "give --pilot, or --smece and --label-spread, not both."
+            raise InputError(message)
+        return Assumptions.from_pilot(_pilot_table(pilot, columns, bins))
+    options = ("--label", "--pred", "--pilot-votes")
+    _refuse_without("--pilot", dict(zip(options, columns, strict=True)))
     if smece is None or label_spread is None:
         message = "say what to expect: --pilot DATA, or --smece X and --label-spread X."
         raise InputError(message)
@@ -137,12 +151,9 @@ def _stated(smece: float | None, label_spread: float | None, bins: int | None) -
     )
 
 
-def _of_pilot(
-    pilot: str, label: str | None, pred: str | None, votes: str | None, bins: int | None
-) -> Assumptions:
-    """Return what the pilot says of one of its models."""
-    from softcal.planning.forecast import Assumptions
-
+def _pilot_table(pilot: str, columns: _Columns, bins: int | None) -> Reliability:
+    """Return the table of one model of a pilot."""
+    label, pred, votes = columns
     preds = None if pred is None else [pred]
     tables = load_tables([pilot], label=label, preds=preds, votes=votes, bins=bins)
     if len(tables) > 1:
@@ -151,7 +162,7 @@ def _of_pilot(
             f"{', '.join(map(repr, tables))}."
         )
         raise InputError(message)
-    return Assumptions.from_pilot(tables[tables.models[0]])
+    return tables[tables.models[0]]
 
 
 def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> str:

@@ -362,7 +362,8 @@ def _formula_votes(a: Assumptions, costs: _Costs) -> int:
     vote = float(a.vote_var.sum())
     if item <= 0:
         return MOST_VOTES if costs.item > 0 and vote > 0 else 1
-    return min(max(1, round(math.sqrt(vote / item * costs.item / costs.vote))), MOST_VOTES)
+    best = math.sqrt(vote / item * costs.item / costs.vote)  # infinite where items hardly differ
+    return round(min(max(1.0, best), MOST_VOTES))
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
