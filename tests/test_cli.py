@@ -192,7 +192,7 @@ def test_report_writes_one_page_and_says_the_verdict(tmp_path: Path) -> None:
     options = ("--label", "soft_malignant", "--pred", FOREST, "--votes", "n_readers")
     shown = softcal("report", DATA, *options, "--by", "patient", "-o", path)
     assert shown.returncode == 2
-    assert "at most 200 slices" in shown.stderr
+    assert "at most 200 segments" in shown.stderr
     assert not path.exists()
     shown = softcal("report", DATA, *options, "--by", "fold", "-o", path)
     assert shown.returncode == 0, shown.stderr

@@ -152,9 +152,7 @@ MaybePreds = Annotated[
 NumberOfBins = Annotated[int, typer.Option(help="Number of equal-width bins.", metavar="N")]
 MaybeBins = Annotated[
     int | None,
-    typer.Option(
-        help="Number of equal-width bins; 10, or as saved tables have.", metavar="N"
-    ),
+    typer.Option(help="Number of equal-width bins; 10, or as saved tables have.", metavar="N"),
 ]
 By = Annotated[
     list[str] | None,
