@@ -817,6 +817,35 @@ def test_votes_of_classes_are_said_to_be_given(tmp_path: Path) -> None:
         assert shown_of(path.read_text(encoding="utf-8"), "votes") == words
 
 
+def test_report_on_many_classes_takes_groups_and_segments(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p, patient = rng.dirichlet([1, 1, 1], 300), rng.integers(0, 60, 300)
+    frame = pd.DataFrame(
+        np.hstack([p[:, ::-1], p]), columns=["l_a", "l_b", "l_c", "p_a", "p_b", "p_c"]
+    )
+    frame = frame.assign(site=np.where(np.arange(300) % 3, "x", "y"), age=patient % 2, g=patient)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    options = ["--label-columns", "l_*", "--pred-columns", "p_*", "--by", "site", "--by", "age"]
+    output = ["--group", "g", "--bins", "5", "-o", str(tmp_path / "r.html")]
+    assert cli.run(["report", str(tmp_path / "rows.csv"), *options, *output]) == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert shown_of(page, "groups") == "g"
+    assert [each["by"] for each in data_in(page)["segments"]] == ["site", "age"]
+    tables = saved_and_loaded(data_in(page)["tables"], tmp_path)
+    clusters = tables[tables.models[0]].clusters
+    assert clusters is not None
+    assert clusters.count == len(set(patient.tolist()))
+    top = p.argmax(axis=1)
+    mass, probability = p[:, ::-1][np.arange(300), top], p.max(axis=1)
+    rel = sc.reliability(mass, probability, bins=5, groups=patient)
+    found = sc.smece_interval(rel)
+    at = data_in(page)["choices"].index(5)
+    assert data_in(page)["models"][0]["soft"][at][:3] == pytest.approx(
+        [found.value, found.low, found.high], abs=1e-9
+    )
+
+
 @pytest.mark.parametrize(("kind", "scale"), [("vote", 5), ("label", 1)])
 def test_the_repair_a_report_on_classes_shows_can_be_run(
     kind: str,

@@ -1,4 +1,4 @@
-"""Take the two pictures of the report anew, in a browser: docs/figures/report*.png.
+"""Take the two pictures of the report again, in a browser: docs/figures/report*.png.
 
 Run it after `make docs`, which writes the report.
 """

@@ -114,7 +114,8 @@ def _of_classes(
         ),
         loaded.classes,
     )
-    return replace(tables, weight=weight, votes=chosen.vote_columns), about
+    groups = tables.groups and tables.groups._replace(column=str(group))
+    return replace(tables, weight=weight, votes=chosen.vote_columns, groups=groups), about
 
 
 def _recalibrate(data: Path, chosen: Chosen, pred: str, saved: str) -> str:
