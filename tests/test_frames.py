@@ -94,7 +94,19 @@ def assert_same(tables: sc.TableSet, model: str, data: dict[str, Any], **options
         assert_same_table(each[model], expected)
 
 
-@pytest.mark.parametrize("bins", [1, 7, 10, 100, 3600, [0, 0.1, 0.29, 0.3, 0.7, 1]])
+@pytest.mark.parametrize(
+    "bins",
+    [
+        1,
+        7,
+        10,
+        100,
+        3600,
+        [0, 0.1, 0.29, 0.3, 0.7, 1],
+        [0, 0.2, 0.25, 0.4, 0.6, 0.65, 0.8, 1],
+        [0, 0.1, 0.25, 0.5, 0.75, 1],
+    ],
+)
 def test_tables_are_those_of_the_arrays(
     frame: Constructor, data: dict[str, Any], bins: Any
 ) -> None:

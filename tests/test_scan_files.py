@@ -507,3 +507,22 @@ def test_a_bad_value_of_any_column_is_counted_over_all_files(
     with pytest.raises(sc.InputError) as caught:
         sc.scan(tmp_path, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m", by="who")
     assert words.format(tmp_path / "1.parquet") in str(caught.value)
+
+
+def test_what_is_done_is_reported_and_rows_are_looked_at(
+    tmp_path: Path, data: dict[str, Any]
+) -> None:
+    pq.write_table(pa.table(data), tmp_path / "a.parquet", row_group_size=2000)
+    roles = Roles("y", ("p", "q"))
+    told: list[int] = []
+    seen: dict[int, Any] = {}
+
+    def look(number: int, rows: Any) -> None:
+        seen[number] = rows["q"].y_prob
+
+    pieces = files.all_pieces([tmp_path / "a.parquet"], roles.wanted)
+    collect.collect(
+        pieces, roles, sc.Bins.uniform(5), report=lambda _, rows: told.append(rows), look=look
+    )
+    assert told == [2000, 2000, 1000]
+    np.testing.assert_array_equal(np.concatenate([seen[k] for k in range(3)]), data["q"])

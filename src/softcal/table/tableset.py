@@ -512,10 +512,9 @@ class Segments(Mapping["str | None", TableSet]):
         """Return the set of the rows with this value; a number stands for its text."""
         text = value if value is None or isinstance(value, str) else str(value)
         if text not in self._values:
-            message = (
-                f"no rows have {self._column} = {value!r:.60}. The values are: "
-                f"{_display.ends([repr(each) for each in self._values])}."
-            )
+            first, left_out, last = _display.ends([repr(each) for each in self._values])
+            listed = ", ".join([*first, *([f"{left_out} more"] if left_out else []), *last])
+            message = f"no rows have {self._column} = {value!r:.60}. The values are: {listed}."
             raise _NoSuchTableError(message)
         return self._tables._where(self._column, text)  # noqa: SLF001
 
