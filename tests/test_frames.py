@@ -139,7 +139,8 @@ def test_labels_of_exactly_0_and_1_among_soft_ones(
     frame: Constructor, data: dict[str, Any]
 ) -> None:
     mixed = {**data, "y": np.round(data["y"] * 4) / 4}
-    for options in ({}, {"sample_weight": "w"}, {"n_votes": "m"}):
+    some: list[dict[str, Any]] = [{}, {"sample_weight": "w"}, {"n_votes": "m"}]
+    for options in some:
         found = sc.scan(frame(mixed), y_true="y", y_prob="p", **options)
         assert_same(found, "p", mixed, **{name: mixed[column] for name, column in options.items()})
 

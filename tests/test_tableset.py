@@ -57,7 +57,7 @@ def test_set_gives_the_tables_of_the_rows(
     tables = scanned(rows, bins=bins, **options)
     columns = {name: rows[column] for name, column in options.items()}
     for model in MODELS:
-        expected = sc.reliability(rows["y"], rows[model], bins=bins, **columns)  # type: ignore[arg-type]
+        expected = sc.reliability(rows["y"], rows[model], bins=bins, **columns)
         assert_same_table(tables[model], expected)
 
 
@@ -481,7 +481,7 @@ def test_pairs_are_refused_where_there_are_none(rows: pd.DataFrame) -> None:
         tables.pair("a", "a")
     with pytest.raises(sc.InputError, match="make it with pairs=True"):
         scanned(rows[:50], pairs=False).pair("a", "b")
-    with pytest.raises(KeyError, match="no target 'top'. It has: 'label'"):
+    with pytest.raises(KeyError, match=r"no target 'top'. It has: 'label'"):
         tables.pair("a", "b", "top")
     segments = scanned(rows[:50], by="country", pairs=False).by("country")
     assert segments["DE"].pairs is None
@@ -497,9 +497,9 @@ def test_sets_with_and_without_pairs_add_without(rows: pd.DataFrame) -> None:
 
 def test_segments_there_are_not_are_refused(rows: pd.DataFrame) -> None:
     tables = scanned(rows[:50], by="country")
-    with pytest.raises(sc.InputError, match="no segments by 'x'. It has segments by: 'country'"):
+    with pytest.raises(sc.InputError, match=r"no segments by 'x'. It has segments by: 'country'"):
         tables.by("x")
-    with pytest.raises(KeyError, match="no rows have country = 'XX'. The values are: 'DE', 'FR'"):
+    with pytest.raises(KeyError, match=r"no rows have country = 'XX'. The values are: 'DE', 'FR'"):
         tables.by("country")["XX"]
     with pytest.raises(KeyError, match=r"The values are: '0', .*, \d+ more, .*'399'\.$"):
         scanned(rows, by="patient").by("patient")[400]
@@ -540,7 +540,7 @@ def test_entries_of_many_batches_are_added_up_on_the_way(
     rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "_ENTRIES_WAITING", 10)
-    batches = pa.Table.from_pandas(rows[MODELS + ["y"]]).to_reader(max_chunksize=300)
+    batches = pa.Table.from_pandas(rows[[*MODELS, "y"]]).to_reader(max_chunksize=300)
     found = sc.scan(batches, y_true="y", y_prob=MODELS)
     assert_same_table(found["b"], sc.reliability(rows["y"], rows["b"]))
     np.testing.assert_allclose(

@@ -500,6 +500,6 @@ def test_a_checkpoint_of_0_1_still_loads() -> None:
     fresh.load_state_dict(dict(old))
     assert fresh.compute() == metric.compute()
     with pytest.raises(sc.InputError, match="does not know its hardened labels"):
-        fresh.reliability.hardened()
+        fresh.reliability().hardened()
     fresh.update(torch.tensor([0.5]), torch.tensor([1.0]))
-    assert fresh.reliability.n == 3
+    assert fresh.reliability().n == 3

@@ -15,7 +15,7 @@ from softcal.sources.columns import Roles
 from softcal.sources.files import all_pieces, files_of
 
 if TYPE_CHECKING:
-    import datetime
+    import datetime as dt
     from collections.abc import Sequence
 
     from softcal.table.tableset import TableSet
@@ -33,7 +33,7 @@ def scan(
     groups: str | None = None,
     bins: BinsLike = 10,
     pairs: bool = True,
-    date: str | datetime.date | None = None,
+    date: str | dt.date | None = None,
 ) -> TableSet:
     """Return the tables of columns of files or of a frame, in one pass where the data lives.
 
