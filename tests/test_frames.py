@@ -405,7 +405,7 @@ def test_names_of_columns_are_text(names: dict[str, Any]) -> None:
     assert sc.scan(frame.rename(columns=str), y_true="0", y_prob="1").n == 3
 
 
-@pytest.mark.parametrize("by", [[None], [3], ["s", 3]])
+@pytest.mark.parametrize("by", [None, 3, [None], ["s", 3]])
 def test_names_of_segments_are_text(by: Any) -> None:
     with pytest.raises(sc.InputTypeError, match="by must be the name of a column"):
         sc.scan(pd.DataFrame(ROWS), y_true="y", y_prob="p", by=by)
