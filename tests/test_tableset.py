@@ -564,3 +564,34 @@ def test_pairs_are_of_models_with_the_same_target() -> None:
     found = build.entries({(0, 0): rows, (0, 1): rows, (1, 0): rows}, Bins.uniform(2), pairs=True)
     assert found is not None
     assert found.losses.keys.T.tolist() == [[0, 1, 0, 0]]
+
+
+def test_selected_models_of_a_set_without_pairs_and_groups(rows: pd.DataFrame) -> None:
+    tables = scanned(rows[:100], pairs=False)
+    some = tables.select(["c", "a"])
+    assert some.n == 100
+    assert_same_table(some["c"], tables["c"])
+
+
+def test_grouped_sets_add_with_segments_that_one_of_them_lacks(rows: pd.DataFrame) -> None:
+    parts = [
+        scanned(rows[rows["country"] == country], groups="patient", by="country")
+        for country in ("DE", "FR")
+    ]
+    added = parts[0] + parts[1]
+    assert list(added.by("country")) == ["DE", "FR"]
+    for part, country in zip(parts, ("DE", "FR"), strict=True):
+        found, expected = added.by("country")[country]["a"].clusters, part["a"].clusters
+        assert found is not None
+        assert expected is not None
+        assert found.count == expected.count
+        np.testing.assert_allclose(found.residual, expected.residual, atol=1e-12)
+
+
+def test_unknown_hardened_sums_of_a_table_stay_unknown(rows: pd.DataFrame) -> None:
+    saved = sc.reliability(rows["y"], rows["a"]).to_dict()
+    saved["sums"] |= dict.fromkeys(("hard_residual", "hard_residual_sq", "hard_residual_var"))
+    again = sc.Reliability.from_dict(
+        json.loads(json.dumps(sc.Reliability.from_dict(saved).to_dict()))
+    )
+    assert np.isnan(again.sums.hard_residual).all()
