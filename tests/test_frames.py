@@ -94,7 +94,19 @@ def assert_same(tables: sc.TableSet, model: str, data: dict[str, Any], **options
         assert_same_table(each[model], expected)
 
 
-@pytest.mark.parametrize("bins", [1, 7, 10, 100, 3600, [0, 0.1, 0.29, 0.3, 0.7, 1]])
+@pytest.mark.parametrize(
+    "bins",
+    [
+        1,
+        7,
+        10,
+        100,
+        3600,
+        [0, 0.1, 0.29, 0.3, 0.7, 1],
+        [0, 0.2, 0.25, 0.4, 0.6, 0.65, 0.8, 1],
+        [0, 0.1, 0.25, 0.5, 0.75, 1],
+    ],
+)
 def test_tables_are_those_of_the_arrays(
     frame: Constructor, data: dict[str, Any], bins: Any
 ) -> None:
@@ -127,7 +139,8 @@ def test_labels_of_exactly_0_and_1_among_soft_ones(
     frame: Constructor, data: dict[str, Any]
 ) -> None:
     mixed = {**data, "y": np.round(data["y"] * 4) / 4}
-    for options in ({}, {"sample_weight": "w"}, {"n_votes": "m"}):
+    some: list[dict[str, Any]] = [{}, {"sample_weight": "w"}, {"n_votes": "m"}]
+    for options in some:
         found = sc.scan(frame(mixed), y_true="y", y_prob="p", **options)
         assert_same(found, "p", mixed, **{name: mixed[column] for name, column in options.items()})
 
@@ -392,7 +405,7 @@ def test_names_of_columns_are_text(names: dict[str, Any]) -> None:
     assert sc.scan(frame.rename(columns=str), y_true="0", y_prob="1").n == 3
 
 
-@pytest.mark.parametrize("by", [[None], [3], ["s", 3]])
+@pytest.mark.parametrize("by", [None, 3, [None], ["s", 3]])
 def test_names_of_segments_are_text(by: Any) -> None:
     with pytest.raises(sc.InputTypeError, match="by must be the name of a column"):
         sc.scan(pd.DataFrame(ROWS), y_true="y", y_prob="p", by=by)

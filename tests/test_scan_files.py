@@ -23,7 +23,7 @@ from same_tables import assert_same_table
 
 import softcal as sc
 from softcal.sources import collect, files
-from softcal.sources.class_columns import names_of_columns
+from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
 from softcal.sources.columns import Piece, Roles
 from softcal.sources.files import batches, read_columns
 from softcal.table import build
@@ -507,3 +507,79 @@ def test_a_bad_value_of_any_column_is_counted_over_all_files(
     with pytest.raises(sc.InputError) as caught:
         sc.scan(tmp_path, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m", by="who")
     assert words.format(tmp_path / "1.parquet") in str(caught.value)
+
+
+def test_what_is_done_is_reported_and_rows_are_looked_at(
+    tmp_path: Path, data: dict[str, Any]
+) -> None:
+    pq.write_table(pa.table(data), tmp_path / "a.parquet", row_group_size=2000)
+    roles = Roles("y", ("p", "q"))
+    told: list[int] = []
+    seen: dict[int, Any] = {}
+
+    def look(number: int, rows: Any) -> None:
+        seen[number] = rows["q"].y_prob
+
+    pieces = files.all_pieces([tmp_path / "a.parquet"], roles.wanted)
+    collect.collect(
+        pieces, roles, sc.Bins.uniform(5), report=lambda _, rows: told.append(rows), look=look
+    )
+    assert told == [2000, 2000, 1000]
+    np.testing.assert_array_equal(np.concatenate([seen[k] for k in range(3)]), data["q"])
+
+
+def test_a_large_row_group_is_read_bit_by_bit(
+    tmp_path: Path, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_GROUP_VALUES", 1000)
+    monkeypatch.setattr(files, "_BATCH_VALUES", 8000)
+    pq.write_table(pa.table(data), tmp_path / "a.parquet")
+    found = list(batches(tmp_path / "a.parquet", ["p"]))
+    assert [batch["p"].size for batch in found] == [1000] * 5
+    np.testing.assert_array_equal(np.concatenate([batch["p"] for batch in found]), data["p"])
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("63.7 %", "Write 0.637."), ("Yes", "Write 1 for yes and 0 for no."), ("half", "")],
+)
+def test_text_that_stands_for_a_number_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
+    (tmp_path / "a.csv").write_text(f"y,p\n{text},0.5\n")
+    with pytest.raises(sc.InputError, match=rf"row 1 of a\.csv holds the text '{text}'\. ?{hint}$"):
+        sc.scan(tmp_path / "a.csv", y_true="y", y_prob="p")
+
+
+def test_names_of_rows_are_text_where_files_differ(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"p": [0.5], "g": [4]}), tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("p,g\n0.5,4\n")
+    assert read_columns(tmp_path, ["p", "g"], "g")["g"].to_pylist() == ["4", "4"]
+
+
+def test_the_data_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("y,p\n1,1\n")
+    with pytest.raises(sc.InputError, match="is the data itself: give another name"):
+        files.refuse_overwriting(tmp_path / "." / "a.csv", tmp_path)
+    files.refuse_overwriting(tmp_path / "b.csv", tmp_path)
+
+
+def test_classes_are_named_by_a_list_a_pattern_or_a_prefix() -> None:
+    present = ["y_cat", "y_dog", "p_dog_lr", "p_cat_lr", "p_cat"]
+    labels = class_columns("y_", present)
+    assert labels.classes == ("cat", "dog")
+    assert in_order_of(labels, class_columns("p_*_lr", present), "p_*_lr") == (
+        "p_cat_lr",
+        "p_dog_lr",
+    )
+    listed = class_columns("p_cat_lr, p_dog_lr", present)
+    assert in_order_of(labels, listed, "x") == ("p_cat_lr", "p_dog_lr")
+    for spec, said in (
+        ("y_cat", "it stands for the one column of that name"),
+        ("z_", "it stands for none"),
+        ("y_cat,y_cat", "two or more different columns"),
+    ):
+        with pytest.raises(sc.InputError, match=said):
+            class_columns(spec, present)
+    with pytest.raises(sc.InputError, match="as many columns as there are classes of the label, 2"):
+        in_order_of(labels, class_columns("p_cat,p_cat_lr,p_dog_lr", present), "x")
+    with pytest.raises(sc.InputError, match="missing dog; beside them bat"):
+        in_order_of(labels, class_columns("q_", ["q_cat", "q_bat"]), "q_")

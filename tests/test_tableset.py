@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from same_tables import assert_same_table
 
 import softcal as sc
+from softcal._validation import inputs
 from softcal.bins import Bins
-from softcal.table import files
+from softcal.table import build, files
 
 SAVED_0_1 = sorted((Path(__file__).parent / "tables").glob("s*1*.json"))
 MODELS = ["a", "b", "c"]
@@ -53,7 +57,7 @@ def test_set_gives_the_tables_of_the_rows(
     tables = scanned(rows, bins=bins, **options)
     columns = {name: rows[column] for name, column in options.items()}
     for model in MODELS:
-        expected = sc.reliability(rows["y"], rows[model], bins=bins, **columns)  # type: ignore[arg-type]
+        expected = sc.reliability(rows["y"], rows[model], bins=bins, **columns)
         assert_same_table(tables[model], expected)
 
 
@@ -224,7 +228,8 @@ def test_duckdb_queries_a_large_saved_set(
         "select sum(residual) / sum(weight) from read_parquet(?) "
         "where kind = 'table' and model = 'a' and by_country = 'DE'"
     )
-    (bias,) = duckdb.execute(query, [str(tmp_path / "set.softcal")]).fetchone()
+    with duckdb.connect() as connection:
+        ((bias,),) = connection.execute(query, [str(tmp_path / "set.softcal")]).fetchall()
     assert bias == pytest.approx(tables.by("country")["DE"]["a"].bias, rel=1e-12)
 
 
@@ -341,3 +346,257 @@ def test_grid_is_fine_at_both_ends() -> None:
     assert edges[1] < 1.5e-7 < 1e-3 < edges[24]
     assert np.isin(np.arange(601) / 600, edges).all()
     assert Bins.grid([0, 0.3, 1]) == Bins([0, 0.3, 1])
+
+
+@pytest.fixture
+def large(rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A set saved as Parquet."""
+    monkeypatch.setattr(files, "MANY", 1)
+    path = tmp_path / "set.softcal"
+    scanned(rows[:200], groups="patient", by="country", bins=[0, 0.5, 1]).save(path)
+    return path
+
+
+def with_column(table: pa.Table, name: str, values: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, pa.array(values))
+
+
+def with_about(table: pa.Table, about: bytes) -> pa.Table:
+    return table.replace_schema_metadata({b"softcal": about})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table.drop_columns(["keys"]), "lack a part"),
+        (lambda table: table.drop_columns(["residual"]), "lack a part"),
+        (lambda table: with_column(table, "kind", ["other"] * len(table)), "lack a part"),
+        (lambda table: with_column(table, "keys", [[0]] * len(table)), "lack a part"),
+        (lambda table: with_column(table, "label", ["x"] * len(table)), "lack a part"),
+        (lambda table: with_about(table, b"no JSON"), "lack a part"),
+        (lambda table: with_about(table, b"[]"), "a saved set of tables"),
+        (lambda table: table.replace_schema_metadata(None), "Read it with softcal.scan"),
+    ],
+)
+def test_damaged_parquet_set_is_refused(large: Path, change: Any, said: str) -> None:
+    assert sc.load(large).n == 200
+    pq.write_table(change(pq.read_table(large)), large)
+    with pytest.raises(sc.InputError, match=f"^cannot read .*{said}"):
+        sc.load(large)
+
+
+def test_truncated_parquet_set_is_refused(large: Path) -> None:
+    large.write_bytes(large.read_bytes()[:-9])
+    with pytest.raises(sc.InputError, match=r"^cannot read .*set\.softcal"):
+        sc.load(large)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("losses", "sum_differing", -1.0), ("losses", "sum_brier_total", None),
+        ("squares", "sum_weight", -1.0), ("counts", "segment", 99), ("cross", "place", -1),
+        ("tables", "bin", 2**70), ("tables", "sum_label", 1e999), ("tables", "sum_label", True),
+    ],
+)  # fmt: skip
+def test_damaged_entry_of_pairs_or_groups_is_refused(
+    rows: pd.DataFrame, tmp_path: Path, part: str, name: str, value: Any
+) -> None:
+    saved = files.written(scanned(rows[:100], groups="patient", bins=[0, 0.5, 1]))
+    saved[part][name][0] = value
+    (tmp_path / "set.json").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="damaged"):
+        sc.load(tmp_path / "set.json")
+
+
+def test_the_same_entry_twice_is_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
+    saved = files.written(scanned(rows[:100], pairs=False))
+    saved["tables"] = {name: [*values, values[-1]] for name, values in saved["tables"].items()}
+    (tmp_path / "set.json").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="two entries have the same key"):
+        sc.load(tmp_path / "set.json")
+
+
+def test_entries_of_different_lengths_are_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
+    for name in ("cell", "sum_label"):
+        saved = files.written(scanned(rows[:100]))
+        saved["tables"][name].pop()
+        (tmp_path / "set.json").write_text(json.dumps(saved))
+        with pytest.raises(sc.InputError, match="one per entry"):
+            sc.load(tmp_path / "set.json")
+
+
+def test_groups_without_the_segment_of_all_rows_are_refused(
+    rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    saved = files.written(scanned(rows[:100], groups="patient")) | {"segments": []}
+    for part in ("cross", "losses", "counts", "squares"):
+        del saved[part]
+    (tmp_path / "set.json").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="'segments' is not as it should be"):
+        sc.load(tmp_path / "set.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": 2}, "Upgrade softcal"),
+        ({"models": []}, "at least one model"),
+        ({"models": [{"pred": "p"}]}, "lack a part"),
+        ({"models": 3}, "lack a part"),
+        ({"label": None}, "lack a part"),
+        ({"by": 3}, "lack a part"),
+    ],
+)
+def test_damaged_scores_of_0_1_are_refused(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    path = Path(__file__).parent / "tables" / "scores1_weights.json"
+    damaged = json.loads(path.read_text(encoding="utf-8")) | change
+    (tmp_path / "scores.json").write_text(json.dumps(damaged))
+    with pytest.raises(sc.InputError, match=said):
+        sc.load(tmp_path / "scores.json")
+
+
+def test_scores_of_0_1_with_different_bins_are_refused(tmp_path: Path) -> None:
+    path = Path(__file__).parent / "tables" / "scores1_weights.json"
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    other = sc.reliability([0.5], [0.4], bins=3).to_dict()
+    saved["models"].append({"pred": "other", "table": other, "hardened": None, "slices": []})
+    (tmp_path / "scores.json").write_text(json.dumps(saved | {"by": None}))
+    with pytest.raises(sc.InputError, match="different bins"):
+        sc.load(tmp_path / "scores.json")
+
+
+def test_what_is_not_a_saved_set_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match="no such file"):
+        sc.load(tmp_path / "absent.json")
+    assert not files.is_saved(tmp_path)
+    path = tmp_path / "text.json"
+    for text in ("no json", "[1, 2]", ""):
+        path.write_text(text)
+        assert not files.is_saved(path)
+        with pytest.raises(sc.InputError, match=r"cannot read .*text\.json: "):
+            sc.load(path)
+
+
+def test_pairs_are_refused_where_there_are_none(rows: pd.DataFrame) -> None:
+    tables = scanned(rows[:50])
+    with pytest.raises(sc.InputError, match="a model cannot be compared with itself: both are 'a'"):
+        tables.pair("a", "a")
+    with pytest.raises(sc.InputError, match="make it with pairs=True"):
+        scanned(rows[:50], pairs=False).pair("a", "b")
+    with pytest.raises(KeyError, match=r"no target 'top'. It has: 'label'"):
+        tables.pair("a", "b", "top")
+    segments = scanned(rows[:50], by="country", pairs=False).by("country")
+    assert segments["DE"].pairs is None
+
+
+def test_sets_with_and_without_pairs_add_without(rows: pd.DataFrame) -> None:
+    both = scanned(rows[:50]) + scanned(rows[50:90], pairs=False)
+    assert both.n == 90
+    assert both.pairs is None
+    loaded = replace(scanned(rows[:50]), rows_without_weight=None)
+    assert (loaded + loaded).rows_without_weight is None
+
+
+def test_segments_there_are_not_are_refused(rows: pd.DataFrame) -> None:
+    tables = scanned(rows[:50], by="country")
+    with pytest.raises(sc.InputError, match=r"no segments by 'x'. It has segments by: 'country'"):
+        tables.by("x")
+    with pytest.raises(KeyError, match=r"no rows have country = 'XX'. The values are: 'DE', 'FR'"):
+        tables.by("country")["XX"]
+    with pytest.raises(KeyError, match=r"The values are: '0', .*, \d+ more, .*'399'\.$"):
+        scanned(rows, by="patient").by("patient")[400]
+    assert repr(tables.by("country")) == "Segments(by='country', n=4)"
+
+
+def test_a_set_is_shown_as_a_small_table(rows: pd.DataFrame) -> None:
+    tables = scanned(rows[:50], by="country")
+    assert repr(tables) == "TableSet(n=50, models=['a', 'b', 'c'], bins=10, by=['country'])"
+    assert "n = 50   label = y   cells = 4" in str(tables)
+    assert "<table" in tables._repr_html_()
+
+
+def test_a_set_equals_only_sets_and_adds_only_to_sets(rows: pd.DataFrame) -> None:
+    tables = scanned(rows[:50])
+    assert tables != 3
+    with pytest.raises(TypeError):
+        tables + 3  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        3 + tables
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_few_large_cells_equal_their_rows(rows: pd.DataFrame, weight: str | None) -> None:
+    many = pd.concat([rows[["y", "a", "b", "c", "w"]]] * 4, ignore_index=True)
+    many["half"] = np.arange(len(many)) % 2
+    tables = scanned(many, by="half", sample_weight=weight, pairs=False)
+    for half, found in tables.by("half").items():
+        inside = many[many["half"] == int(str(half))]
+        w = None if weight is None else inside[weight]
+        assert_same_table(found["b"], sc.reliability(inside["y"], inside["b"], sample_weight=w))
+    bad = many.assign(b=many["b"].where(many.index != 9000, 1.5))
+    with pytest.raises(sc.InputError, match=r"b must be in .*the first is 1\.5 at position 9000"):
+        scanned(bad, by="half")
+
+
+def test_entries_of_many_batches_are_added_up_on_the_way(
+    rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_ENTRIES_WAITING", 10)
+    batches = pa.Table.from_pandas(rows[[*MODELS, "y"]]).to_reader(max_chunksize=300)
+    found = sc.scan(batches, y_true="y", y_prob=MODELS)
+    assert_same_table(found["b"], sc.reliability(rows["y"], rows["b"]))
+    np.testing.assert_allclose(
+        found.pair("a", "b").cross, scanned(rows).pair("a", "b").cross, atol=1e-12
+    )
+
+
+def test_groups_without_pairs(rows: pd.DataFrame) -> None:
+    tables = scanned(rows[:300], groups="patient", by="country", pairs=False)
+    assert tables.pairs is None
+    inside = rows[:300][rows["country"][:300] == "DE"]
+    expected = sc.reliability(inside["y"], inside["a"], groups=inside["patient"]).clusters
+    found = tables.by("country")["DE"]["a"].clusters
+    assert found is not None
+    assert expected is not None
+    np.testing.assert_allclose(found.residual, expected.residual, atol=1e-12)
+
+
+def test_pairs_are_of_models_with_the_same_target() -> None:
+    rows = inputs.rows([0.5, 1.0], [0.25, 0.75])
+    found = build.entries({(0, 0): rows, (0, 1): rows, (1, 0): rows}, Bins.uniform(2), pairs=True)
+    assert found is not None
+    assert found.losses.keys.T.tolist() == [[0, 1, 0, 0]]
+
+
+def test_selected_models_of_a_set_without_pairs_and_groups(rows: pd.DataFrame) -> None:
+    tables = scanned(rows[:100], pairs=False)
+    some = tables.select(["c", "a"])
+    assert some.n == 100
+    assert_same_table(some["c"], tables["c"])
+
+
+def test_grouped_sets_add_with_segments_that_one_of_them_lacks(rows: pd.DataFrame) -> None:
+    parts = [
+        scanned(rows[rows["country"] == country], groups="patient", by="country")
+        for country in ("DE", "FR")
+    ]
+    added = parts[0] + parts[1]
+    assert list(added.by("country")) == ["DE", "FR"]
+    for part, country in zip(parts, ("DE", "FR"), strict=True):
+        found, expected = added.by("country")[country]["a"].clusters, part["a"].clusters
+        assert found is not None
+        assert expected is not None
+        assert found.count == expected.count
+        np.testing.assert_allclose(found.residual, expected.residual, atol=1e-12)
+
+
+def test_unknown_hardened_sums_of_a_table_stay_unknown(rows: pd.DataFrame) -> None:
+    saved = sc.reliability(rows["y"], rows["a"]).to_dict()
+    saved["sums"] |= dict.fromkeys(("hard_residual", "hard_residual_sq", "hard_residual_var"))
+    again = sc.Reliability.from_dict(
+        json.loads(json.dumps(sc.Reliability.from_dict(saved).to_dict()))
+    )
+    assert np.isnan(again.sums.hard_residual).all()

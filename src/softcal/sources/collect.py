@@ -156,7 +156,7 @@ def _batch_entries(batch: Batch, roles: Roles, builder: Builder) -> Entries | No
 
 
 def coded_cells(columns: Mapping[str, Any]) -> Coded:
-    """Return which combination of values of some Arrow columns each row has."""
+    """Return the number of each row's combination of values in some Arrow columns."""
     whole = np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
     each = [coded(values, name) for name, values in columns.items()]
     for one in each:
@@ -173,7 +173,7 @@ def coded_cells(columns: Mapping[str, Any]) -> Coded:
 
 
 def coded(values: Any, name: str) -> Coded:
-    """Return which value of an Arrow column each row has, as text; a missing one is None."""
+    """Return the number of each value of an Arrow column, as text; a missing one is None."""
     plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
     found = plain.dictionary_encode(null_encoding="encode")
     try:

@@ -91,10 +91,7 @@ class _Core(NamedTuple):
     def of(bins: Bins) -> _Core:
         """Find the equal bins; refuse too many cuts."""
         inner = bins.edges[1:-1]
-        n = 1
-        if inner.size:
-            middle = np.diff(bins.edges)[len(bins) // 2]
-            n = round(1 / float(middle))
+        n = round(1 / float(np.diff(bins.edges)[len(bins) // 2]))
         even = np.arange(1, n) / n
         if n < 2 or not np.isin(even, inner).all():
             n, low, high = 1, inner.tolist(), []
@@ -196,17 +193,15 @@ def _bin(core: _Core, n: Any, roles: Roles, faults: list[tuple[str, Rule]]) -> A
     up = nw.when(p >= (guess + 1.0) / n).then(guess + 1.0).otherwise(guess)
     place = nw.when(p < guess / n).then(guess - 1.0).otherwise(up)
     place = nw.when(p >= 1.0).then(nw.lit(last)).otherwise(place)
-    if core.low or core.high:
-        # Only the rows of the two end bins are compared with the edges inside these.
-        inner = (
-            nw.when(p >= (core.n - 1) / core.n).then(last + len(core.low) + _edges_up_to(core.high))
-            if core.high
-            else None
-        )
-        middle = place + float(len(core.low))
-        rest = middle if inner is None else inner.otherwise(middle)
-        below = _edges_up_to(core.low)
-        place = below if core.n == 1 else nw.when(p < 1 / core.n).then(below).otherwise(rest)
+    # Only the rows of the two end bins are compared with the edges inside these.
+    below = _edges_up_to(core.low)
+    if core.n == 1:
+        place = below
+    else:
+        above = last + len(core.low) + _edges_up_to(core.high)
+        in_last = nw.when(p >= (core.n - 1) / core.n).then(above)
+        rest = in_last.otherwise(place + float(len(core.low)))
+        place = nw.when(p < 1 / core.n).then(below).otherwise(rest)
     fault = nw.lit(-float(len(faults)))
     for number, (column, rule) in reversed(list(enumerate(faults[:-1], start=1))):
         fault = nw.when(_breaks(column, rule)).then(nw.lit(-float(number))).otherwise(fault)

@@ -15,7 +15,7 @@ from softcal.sources.columns import Roles
 from softcal.sources.files import all_pieces, files_of
 
 if TYPE_CHECKING:
-    import datetime
+    import datetime as dt
     from collections.abc import Sequence
 
     from softcal.table.tableset import TableSet
@@ -33,7 +33,7 @@ def scan(
     groups: str | None = None,
     bins: BinsLike = 10,
     pairs: bool = True,
-    date: str | datetime.date | None = None,
+    date: str | dt.date | None = None,
 ) -> TableSet:
     """Return the tables of columns of files or of a frame, in one pass where the data lives.
 
@@ -87,12 +87,16 @@ def scan(
     >>> tables.by("fold")["0"]
     TableSet(n=138, models=['prob_rf_all', 'prob_lr_geometry'], bins=10)
     """
-    preds: tuple[Any, ...] = (y_prob,) if isinstance(y_prob, str) else tuple(_listed(y_prob))
-    columns = (by,) if isinstance(by, str) else tuple(by)
+    preds, columns = _listed(y_prob), _listed(by)
     roles = Roles(y_true, preds, sample_weight, n_votes, columns, groups)
-    named = {"y_true": y_true, "sample_weight": sample_weight, "groups": groups}
+    optional = (("sample_weight", sample_weight), ("groups", groups))
     _refuse_other_names(
-        [*named.items(), *(("y_prob", p) for p in preds), *(("by", c) for c in columns)]
+        [
+            ("y_true", y_true),
+            *(("y_prob", name) for name in preds),
+            *(("by", name) for name in columns),
+            *(each for each in optional if each[1] is not None),
+        ]
     )
     if n_votes is not None and not isinstance(n_votes, str):
         roles = roles._replace(n_votes=_whole(n_votes))
@@ -102,8 +106,9 @@ def scan(
     )
 
 
-def _listed(y_prob: Any) -> Iterable[Any]:
-    return y_prob if isinstance(y_prob, Iterable) else (y_prob,)
+def _listed(names: Any) -> tuple[Any, ...]:
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    return tuple(names) if several else (names,)
 
 
 def _tables(source: Any, roles: Roles, bins: Bins, *, pairs: bool, date: str | None) -> TableSet:
@@ -133,7 +138,7 @@ def _tables(source: Any, roles: Roles, bins: Bins, *, pairs: bool, date: str | N
 
 def _refuse_other_names(named: Iterable[tuple[str, Any]]) -> None:
     for what, name in named:
-        if name is not None and not isinstance(name, str):
+        if not isinstance(name, str):
             message = (
                 f"{what} must be the name of a column, which is text: got {name!r:.60}. Of a frame "
                 "with other names, pass frame.rename(columns=str); for arrays use reliability."

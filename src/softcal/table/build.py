@@ -103,7 +103,7 @@ def entries(
         keys = np.array([groups.numbers, at])
         grouped += [_under(key, _group_entries(r, grid, keys)) for key, r in rows.items()]
     for (i, t), (j, other) in combinations(sorted(rows), 2) if pairs else ():
-        if t != other or i == j:
+        if t != other:
             continue
         a, b = rows[i, t], rows[j, t]
         terms = _pair_terms(a, b)
@@ -400,13 +400,10 @@ def _tied_pairs(
             per_group.values[1] = per_group.values[1] > 0  # groups that differ, not rows
             at = np.full((1, per_group.keys.shape[1]), k)
             total.append(_under((i, j, target), Sparse.of(at, _losses(per_group.values))))
+            here = of_cells[grouped.keys[3]] & (grouped.keys[1] == target)
             a, b = (
-                _matrices(
-                    grouped, grid,
-                    of_cells[grouped.keys[3]] & (grouped.keys[0] == m) & (grouped.keys[1] == target),
-                )[0]
-                for m in (i, j)
-            )  # fmt: skip
+                _matrices(grouped, grid, here & (grouped.keys[0] == model))[0] for model in (i, j)
+            )
             keys, values = _products(a, b)
             found.append(_under((i, j, target, k), Sparse(keys, values[None])))
     return Pairs(Sparse.added(found), Sparse.added(total))

@@ -500,10 +500,9 @@ class Segments(Mapping["str | None", TableSet]):
         """Return the set of the rows with this value; a number stands for its text."""
         text = value if value is None or isinstance(value, str) else str(value)
         if text not in self._values:
-            message = (
-                f"no rows have {self._column} = {value!r:.60}. The values are: "
-                f"{', '.join(map(repr, self._values)):.200}."
-            )
+            first, left_out, last = _display.ends([repr(each) for each in self._values])
+            listed = ", ".join([*first, *([f"{left_out} more"] if left_out else []), *last])
+            message = f"no rows have {self._column} = {value!r:.60}. The values are: {listed}."
             raise _NoSuchTableError(message)
         whole, k = self._tables, self._values[text]
         cells = tuple(
