@@ -12,8 +12,9 @@ from softcal._validation.votes import Votes
 from softcal.inference.intervals import smece_interval
 from softcal.inference.tests import calibration_test
 from softcal.metrics import multiclass as scores
+from softcal.metrics import proper
 from softcal.metrics.multiclass import classwise_reliability, top_label_reliability
-from softcal.metrics.vote_noise import multiclass_brier_without_vote_noise, vote_noise_floor
+from softcal.metrics.vote_noise import brier_without_vote_noise, vote_noise_floor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,13 +55,13 @@ def _scores(
     tables = classwise_reliability(y_true, y_prob, bins=bins, sample_weight=w).values()
     by_class = {name: table.smece for name, table in zip(classes, tables, strict=True)}
     top = top_label_reliability(y_true, y_prob, bins=bins, sample_weight=w)
-    interval = smece_interval(top, level)
+    interval = smece_interval(top, level=level)
     floor = without_noise = None
     if isinstance(y_true, Votes):
         if w is None:  # the floor is one of items, each as good as any other
             floor = vote_noise_floor(y_true, y_prob, metric="dist_ce")
         if y_true.totals.min() >= 2:
-            without_noise = multiclass_brier_without_vote_noise(y_true, y_prob, sample_weight=w)
+            without_noise = brier_without_vote_noise(y_true, y_prob, sample_weight=w)
     return {
         "top_label_smece": top.smece,
         "debiased": interval.debiased,
@@ -75,11 +76,11 @@ def _scores(
         "ent_ce": scores.ent_ce(y_true, y_prob, sample_weight=w),
         "ent_ce_signed": scores.ent_ce_signed(y_true, y_prob, sample_weight=w),
         "rank_cs": scores.rank_cs(y_true, y_prob, sample_weight=w),
-        "brier": scores.multiclass_brier(y_true, y_prob, sample_weight=w),
+        "brier": proper.brier(y_true, y_prob, sample_weight=w),
         "brier_without_vote_noise": without_noise,
-        "log_loss": _finite(scores.multiclass_log_loss(y_true, y_prob, sample_weight=w)),
+        "log_loss": _finite(proper.log_loss(y_true, y_prob, sample_weight=w)),
         "rows_of_infinite_log_loss": _infinite_rows(y_true, y_prob, w),
-        "kl_divergence": _finite(scores.multiclass_kl_divergence(y_true, y_prob, sample_weight=w)),
+        "kl_divergence": _finite(proper.kl_divergence(y_true, y_prob, sample_weight=w)),
     }
 
 

@@ -103,20 +103,21 @@ def compare_classes(
     data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
 ) -> None:
     """Compare two models of many classes, by all of that and by the predicted class's interval."""
-    from softcal.inference.comparison import compare_top_label
+    from softcal.inference.comparison import compare
 
     loaded = load(data, chosen, weight)
     if len(loaded.predictions) != 2:
         message = "give --pred-columns twice, with different columns, to compare two models."
         raise InputError(message)
-    comparison = compare_top_label(
+    comparison = compare(
         loaded.y_true,
-        *loaded.predictions.values(),
+        loaded.predictions,
         bins=bins,
         sample_weight=loaded.sample_weight,
         level=level,
     )
     found, models = asdict(comparison), _models(loaded, bins, level)
+    del found["a"], found["b"]  # which `models` has
     card = {**_head(loaded, bins), "models": models, "top_label": without_infinities(found)}
     if format_ is Format.JSON:
         print_json(card)

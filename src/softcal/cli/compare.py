@@ -58,7 +58,7 @@ def compare(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two models on the same rows."""
-    from softcal.inference.comparison import compare_tables
+    from softcal.inference.comparison import compare as compared
     from softcal.planning.forecast import FEWEST_ITEMS, correlation_of
     from softcal.sources.columns import Roles
 
@@ -78,7 +78,7 @@ def compare(
     card: dict[str, Any] = {"n": joint.n, "bins": bins, "label": label, "a": pred[0], "b": pred[1]}
     if weight is not None:
         card["rows_without_weight"] = rows - joint.n
-    card |= asdict(compare_tables(joint, level))
+    card |= asdict(compared(joint, level=level))
     card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
     card |= without_infinities({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
@@ -100,7 +100,7 @@ def _joined(
     from softcal.inference.intervals import refuse_bad_level
     from softcal.sources.collect import checked_batches, checked_columns, has_weight
     from softcal.sources.columns import SLICES, rows_of
-    from softcal.table.joint import joint_table
+    from softcal.table.build import joint_table
 
     refuse_bad_level(level)
     roles.refuse_impossible()
@@ -115,7 +115,7 @@ def _joined(
     def table_of(batch: Batch) -> JointTable:
         return joint_table(
             batch[roles.y_true],
-            *(batch[name] for name in roles.y_prob),
+            {name: batch[name] for name in roles.y_prob},
             bins=binned,
             sample_weight=None if weight is None else batch[weight],
             n_votes=batch[votes] if isinstance(votes, str) else None,

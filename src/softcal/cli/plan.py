@@ -13,7 +13,7 @@ from softcal.cli.options import Format, Level, Output, print_json
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from softcal.planning.plans import Assumptions, DifferencePlan, Plan
+    from softcal.planning import Assumptions, DifferencePlan, Plan
     from softcal.table.reliability import Reliability
 
 
@@ -121,7 +121,7 @@ def _assumptions(
     bins: int | None,
 ) -> Assumptions:
     """Read a pilot or take what was stated, whichever was given."""
-    from softcal.planning.plans import Assumptions
+    from softcal.planning import Assumptions
 
     if pilot is not None:
         if not smece is label_spread is bins is None:

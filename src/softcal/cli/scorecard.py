@@ -57,7 +57,7 @@ def grouped_scores(columns: Batch, roles: Roles, bins: Bins) -> Scores:
 
 def _numbers(scored: Scored, level: float) -> dict[str, Any]:
     soft = scored.soft
-    interval = smece_interval(soft, level)
+    interval = smece_interval(soft, level=level)
     return {
         "smece": soft.smece,
         "debiased": interval.debiased,

@@ -83,7 +83,7 @@ def _glyphs(encoding: str) -> _Glyphs:
 def _lines(
     rel: Reliability, level: float, scale: float, glyphs: _Glyphs, width: int
 ) -> Iterator[Text]:
-    limits = gap_intervals(rel, level)
+    limits = gap_intervals(rel, level=level)
     sure = (limits.low > 0) | (limits.high < 0)
     bins = _ranges(rel.bins.edges)
     widths = (len(bins[0]), max(len("rows"), len(f"{rel.count.max():,}")))

@@ -12,7 +12,7 @@ import numpy as np
 from softcal._validation import inputs
 from softcal._validation.arrays import to_array
 from softcal.exceptions import InputError
-from softcal.table.joint import JointTable, joined_rows
+from softcal.table.build import joined_rows
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from softcal.bins import Bins
     from softcal.report.parts import Part
     from softcal.report.sample import Sample
+    from softcal.table.joint import JointTable
 
 MAX_SLICES = 200
 _NO_VALUE = "(no value)"
@@ -109,11 +110,7 @@ def _tables(part: Part, fine: Bins, bins: Bins) -> Tables:
     rows = part.soft
     soft = {name: from_rows(columns, fine) for name, columns in rows.items()}
     hard = {name: from_rows(columns, fine) for name, columns in part.hard.items()}
-    coarse = {name: table.coarsen(bins) for name, table in soft.items()}
-    joint = {
-        (a, b): joined_rows(rows[a], coarse[a], rows[b], coarse[b])
-        for a, b in combinations(rows, 2)
-    }
+    joint = {(a, b): joined_rows({a: rows[a], b: rows[b]}, bins) for a, b in combinations(rows, 2)}
     slices: dict[str, dict[str, Reliability]] = {}
     if part.by is not None:
         for value, at in _slices(part.by, next(iter(rows.values())).y_true.size):

@@ -15,7 +15,7 @@ from softcal._display import printable
 from softcal._io import written_whole
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.inference.comparison import compare_tables, holm
+from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.gather import fine_grid, gather
@@ -266,7 +266,7 @@ def _student(level: float) -> list[float]:
 
 
 def _pairs(tables: Tables, level: float) -> list[dict[str, Any]]:
-    found = [(a, b, compare_tables(joint, level)) for (a, b), joint in tables.joint.items()]
+    found = [(a, b, compare(joint, level=level)) for (a, b), joint in tables.joint.items()]
     corrected = holm([comparison.pvalue for _, _, comparison in found])
     out = []
     for (a, b, c), pvalue in zip(found, corrected, strict=True):
@@ -291,11 +291,11 @@ def _slices(tables: Tables, bins: Bins, level: float) -> list[dict[str, Any]]:
     together = 1 - (1 - level) / intervals
     out = []
     for name, fine in tables.soft.items():
-        whole = smece_interval(fine.coarsen(bins), level)
+        whole = smece_interval(fine.coarsen(bins), level=level)
         rows: list[dict[str, Any]] = []
         for value, by_model in tables.slices.items():
             rel = by_model[name]
-            found = smece_interval(rel, together)
+            found = smece_interval(rel, level=together)
             against = "not told apart"
             if found.low > whole.high:
                 against = "worse"

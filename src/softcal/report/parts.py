@@ -9,8 +9,8 @@ import numpy as np
 from softcal._validation.multiclass import class_rows
 from softcal.exceptions import InputError
 from softcal.metrics import binned
-from softcal.metrics.multiclass import top_label_rows
 from softcal.sources.columns import SLICES
+from softcal.table.kernel import top_label_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
