@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -26,7 +26,9 @@ import softcal as sc
 from benchmarks.paired import write_csv
 from softcal.inference.comparison import DifferenceIntervals
 from softcal.table.build import joint_table
-from softcal.table.joint import JointTable
+
+if TYPE_CHECKING:
+    from softcal.table.joint import JointTable
 
 DOCS = Path(__file__).parent.parent / "docs"
 LABELS = {"hard": 0, "votes of 5": 5, "exact soft": 0}

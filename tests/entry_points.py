@@ -303,9 +303,8 @@ def _of_models(function: Callable[..., Any]) -> Callable[..., Any]:
     return call_with_models
 
 
-_compare, _compare_many, _joint_table, _correlated = map(
-    _of_models, (sc.compare, sc.compare_many, sc.joint_table, sc.planning.pilot_correlation)
-)
+_compare, _compare_many = _of_models(sc.compare), _of_models(sc.compare_many)
+_joint_table, _correlated = _of_models(sc.joint_table), _of_models(sc.planning.pilot_correlation)
 
 
 MAY_BE_INFINITE = (

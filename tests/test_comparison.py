@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -128,13 +129,14 @@ def test_other_nonsense_is_refused() -> None:
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, level=95)
     with pytest.raises(sc.InputError, match="at most 2000 bins: got 3600"):
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, bins=3600)
-    for one in (compare, joint_table, compare_many):
+    functions: tuple[Any, ...] = (compare, joint_table, compare_many)
+    for one in functions:
         with pytest.raises(sc.InputError, match="y_prob must hold two models or more: got 1"):
-            one([0, 1], {"one": [0.1, 0.2]})  # type: ignore[operator]
+            one([0, 1], {"one": [0.1, 0.2]})
         with pytest.raises(sc.InputTypeError, match=r"must map names of models .*: got list"):
-            one([0, 1], [[0.1, 0.2]])  # type: ignore[operator]
+            one([0, 1], [[0.1, 0.2]])
         with pytest.raises(TypeError, match=r"must map names of models|positional"):
-            one([0, 1], [0.1, 0.2], [0.1, 0.2])  # type: ignore[operator]
+            one([0, 1], [0.1, 0.2], [0.1, 0.2])
     with pytest.raises(sc.InputTypeError, match="must map names of models"):
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, "b")  # type: ignore[call-overload]
     with pytest.raises(sc.InputError, match=r"must hold two models: got 3\. Use compare_many"):

@@ -81,7 +81,7 @@ def test_a_level_is_given_by_name() -> None:
     with pytest.raises(sc.InputTypeError):
         sc.smece_interval(sc.reliability(Y, P), 0.9)
     with pytest.raises(TypeError):
-        sc.smece_interval(Y, P, 0.9)  # type: ignore[misc]
+        sc.smece_interval(Y, P, 0.9)  # type: ignore[call-arg, arg-type]
 
 
 def test_ece_of_a_table() -> None:
@@ -158,7 +158,7 @@ def test_comparisons_of_tables_refuse_what_is_about_rows() -> None:
     tables = sc.scan(pd.DataFrame({"y": Y, **models}), y_true="y", y_prob=list(models), pairs=True)
     joint = sc.joint_table(Y, models)
     wrong: Any = sc
-    for call, message in (
+    calls: tuple[tuple[Callable[[], Any], str], ...] = (
         (lambda: wrong.compare(joint, "forest"), "compare of a JointTable does not take y_prob,"),
         (lambda: wrong.compare(joint, bins=5), "compare of a JointTable does not take bins,"),
         (
@@ -171,7 +171,8 @@ def test_comparisons_of_tables_refuse_what_is_about_rows() -> None:
         ),
         (lambda: wrong.compare(tables, models), "takes the names of two models"),
         (lambda: wrong.compare_many(tables, models), "compare_many of a TableSet .* y_prob,"),
-    ):
+    )
+    for call, message in calls:
         with pytest.raises(sc.InputTypeError, match=message):
             call()
     one = sc.scan(pd.DataFrame({"y": Y, "p": P}), y_true="y", y_prob="p")
@@ -190,7 +191,7 @@ def test_classes_are_compared_by_the_predicted_class() -> None:
     assert top.smece_b == sc.top_label_smece(y, q)
     ranking = sc.compare_many(y, {"forest": p, "logistic": q, "again": p}, groups=PATIENT)
     assert ranking.smece["logistic"] == top.smece_b
-    with pytest.raises(sc.InputError, match="columns|column"):
+    with pytest.raises(sc.InputError, match=r"columns|column"):
         sc.compare(y, {"forest": p, "logistic": Q})
 
 

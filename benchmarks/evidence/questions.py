@@ -144,7 +144,10 @@ top, rows = P.argmax(axis=1), np.arange(5000)""",
         "Histogram binning with ten equal bins says the mean label of the bin of 0.55.",
         _SOFT,
         right="y[(p >= 0.5) & (p < 0.6)].mean()",
-        ours='sc.calibrators.HistogramCalibrator(10, strategy="uniform").fit(p, y).predict([0.55])[0]',
+        ours=(
+            'sc.calibrators.HistogramCalibrator(10, strategy="uniform")'
+            ".fit(p, y).predict([0.55])[0]"
+        ),
         calls={
             "netcal": "HistogramBinning(10).fit(p, y).transform(np.array([0.55]))[0]",
         },

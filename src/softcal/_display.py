@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 
 def printable(name: str) -> str:
@@ -26,8 +26,9 @@ Shown = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 class Printed:
     """Print a result as a line or a small table, as HTML in notebooks; `_shown` says which."""
 
-    def _shown(self) -> Shown:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def _shown(self) -> Shown: ...
 
     def __str__(self) -> str:
         return as_text(*self._shown())

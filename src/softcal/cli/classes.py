@@ -118,6 +118,7 @@ def compare_classes(
         level=level,
     )
     found, models = asdict(comparison), _models(loaded, bins, level)
+    del found["a"], found["b"]  # which `models` has
     card = {**_head(loaded, bins), "models": models, "top_label": without_infinities(found)}
     if format_ is Format.JSON:
         print_json(card)

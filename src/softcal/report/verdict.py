@@ -76,7 +76,7 @@ def verdict(
     A predicted class's probability that is too high is over-confident, on either side of 0.5.
     """
     soft = fine.coarsen(bins)
-    interval = smece_interval(soft, level)
+    interval = smece_interval(soft, level=level)
     pvalue = calibration_test(soft).pvalue
     state = _state(interval, pvalue)
     size = f"SMECE {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
@@ -106,7 +106,7 @@ def verdict(
         sentences.append(_bins_text(len(outstanding), filled, level, state))
         if hard is not None and not soft.has_hard_labels:
             hardened = "the majority class" if top_label else "the labels hardened to yes or no"
-            usual = smece_interval(hard.coarsen(bins), level)
+            usual = smece_interval(hard.coarsen(bins), level=level)
             # Tables of hardened labels have no groups, so their interval may be too narrow.
             comparable = soft.clusters is None
             sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
@@ -198,7 +198,7 @@ def _halves(fine: Reliability, middle: float) -> Reliability:
 
 def _gaps(rel: Reliability, level: float) -> list[Gap]:
     """Give each bin's mean gap with intervals that hold together; an empty bin has share 0."""
-    low, high = gap_intervals(rel, level, simultaneous=True)
+    low, high = gap_intervals(rel, level=level, simultaneous=True)
     columns = (rel.count, rel.sums.weight / rel.sums.weight.sum(), rel.gap, low, high)
     return [Gap(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
