@@ -517,7 +517,8 @@ def test_what_is_done_is_reported_and_rows_are_looked_at(
     told: list[int] = []
     seen: dict[int, Any] = {}
 
-    def look(number: int, rows: Any) -> None:
+    def look(number: int, rows: Any, groups: object) -> None:
+        assert groups is None
         seen[number] = rows["q"].y_prob
 
     pieces = files.all_pieces([tmp_path / "a.parquet"], roles.wanted)
@@ -558,8 +559,8 @@ def test_names_of_rows_are_text_where_files_differ(tmp_path: Path) -> None:
 def test_the_data_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,p\n1,1\n")
     with pytest.raises(sc.InputError, match="is the data itself: give another name"):
-        files.refuse_overwriting(tmp_path / "." / "a.csv", tmp_path)
-    files.refuse_overwriting(tmp_path / "b.csv", tmp_path)
+        files.refuse_same_file(tmp_path / "." / "a.csv", [tmp_path / "a.csv"])
+    files.refuse_same_file(tmp_path / "b.csv", [tmp_path / "a.csv"])
 
 
 def test_classes_are_named_by_a_list_a_pattern_or_a_prefix() -> None:

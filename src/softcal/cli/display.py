@@ -84,7 +84,7 @@ def segment_name(value: str | None) -> Text:
 
 
 def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
-    interval = smece_interval(rel, level)
+    interval = smece_interval(rel, level=level)
     return {
         "smece": rel.smece,
         "debiased": interval.debiased,
@@ -222,7 +222,7 @@ def _class_scores(
     tables = classwise_reliability(y_true, y_prob, bins=bins, sample_weight=w).values()
     by_class = {name: table.smece for name, table in zip(classes, tables, strict=True)}
     top = top_label_reliability(y_true, y_prob, bins=bins, sample_weight=w)
-    interval = smece_interval(top, level)
+    interval = smece_interval(top, level=level)
     floor = without_noise = None
     if isinstance(y_true, Votes):
         if w is None:  # the floor is one of items, each as good as any other
@@ -326,7 +326,7 @@ def _glyphs(encoding: str) -> _Glyphs:
 def _lines(
     rel: Reliability, level: float, scale: float, glyphs: _Glyphs, width: int
 ) -> Iterator[Text]:
-    limits = gap_intervals(rel, level)
+    limits = gap_intervals(rel, level=level)
     sure = (limits.low > 0) | (limits.high < 0)
     bins = _ranges(rel.bins.edges)
     widths = (len(bins[0]), max(len("rows"), len(f"{rel.count.max():,}")))

@@ -308,8 +308,8 @@ def _predictions(rel: Reliability) -> list[list[float]]:
 
 def _errors(rel: Reliability, level: float) -> list[Any]:
     """Return SMECE and its interval, and of the filled bins mean label, gap and its interval."""
-    found = smece_interval(rel, level)
-    columns = _short(rel, rel.mean_label, rel.gap, *gap_intervals(rel, level))
+    found = smece_interval(rel, level=level)
+    columns = _short(rel, rel.mean_label, rel.gap, *gap_intervals(rel, level=level))
     return [found.value, found.low, found.high, *columns]
 
 
