@@ -566,7 +566,8 @@ def test_groups_without_pairs(rows: pd.DataFrame) -> None:
 
 def test_pairs_are_of_models_with_the_same_target() -> None:
     rows = inputs.rows([0.5, 1.0], [0.25, 0.75])
-    found = build.entries({(0, 0): rows, (0, 1): rows, (1, 0): rows}, Bins.uniform(2), pairs=True)
+    bins = Bins.uniform(2)
+    found = build.entries({(0, 0): rows, (0, 1): rows, (1, 0): rows}, bins, pairs=bins)
     assert found is not None
     assert found.losses.keys.T.tolist() == [[0, 1, 0, 0]]
 
@@ -600,3 +601,18 @@ def test_unknown_hardened_sums_of_a_table_stay_unknown(rows: pd.DataFrame) -> No
         json.loads(json.dumps(sc.Reliability.from_dict(saved).to_dict()))
     )
     assert np.isnan(again.sums.hard_residual).all()
+
+
+def test_ties_are_kept_on_fewer_bins(rows: pd.DataFrame) -> None:
+    tables = scanned(rows)
+    assert tables.pairs is not None
+    assert len(tables.pairs.bins) == 60
+    joint = sc.joint_table(rows["y"], {"a": rows["a"], "b": rows["b"]}, bins=15)
+    np.testing.assert_allclose(tables.coarsen(15).pair("a", "b").cross, joint.cross, atol=1e-12)
+    with pytest.raises(
+        sc.BinMismatchError, match=r"cannot compare models on 25 bins .* on 60 bins"
+    ):
+        tables.coarsen(25).pair("a", "b")
+    assert len(scanned(rows, groups="patient").grid) == 60
+    with pytest.raises(sc.BinMismatchError, match="different grids: left has 60 bins"):
+        tables + scanned(rows, bins=25)

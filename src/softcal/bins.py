@@ -154,6 +154,22 @@ class Bins:
         return _grid(len(wanted)) if wanted.is_uniform else wanted
 
     @staticmethod
+    def tie_grid(bins: BinsLike = 10) -> Bins:
+        """Return the coarser grid for what ties models, or the rows of a group, together.
+
+        It has one entry per pair of bins, so 60 equal-width bins are enough, or as many as the
+        number asked for divides, up to 120. Where there is no such number, these bins are the grid.
+
+        Examples
+        --------
+        >>> len(Bins.tie_grid(10)), len(Bins.tie_grid(8)), len(Bins.tie_grid(7))
+        (60, 120, 7)
+        """
+        wanted = Bins.of(bins)
+        shared = math.lcm(len(wanted), _GRID_DIVISORS)
+        return Bins.uniform(shared) if wanted.is_uniform and shared <= _MOST_TIED_BINS else wanted
+
+    @staticmethod
     def quantile(y_prob: npt.ArrayLike, n: int, sample_weight: npt.ArrayLike | None = None) -> Bins:
         """Return at most n bins that hold about the same number of these predictions.
 
@@ -247,6 +263,7 @@ def _present(y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike) -> tuple[Float
 
 _GRID_BINS, _GRID_DIVISORS, _MOST_GRID_BINS = 600, 60, 6000
 _GRID_RATIO, _GRID_END = 1.5, 1e-7
+_MOST_TIED_BINS = 120
 
 
 @lru_cache(maxsize=64)

@@ -161,14 +161,15 @@ def tables_of_arrays(
         number = inputs.group_numbers(groups, first).astype(np.int64)
         coded = Coded(number, range(int(number.max()) + 1))
     binned = Bins.of(bins)
-    grid = Bins.grid(binned)
-    found = valid_entries(_numbered(rows), grid, cells, coded, pairs=len(rows) > 1)
+    grid = Bins.grid(binned) if groups is None else Bins.tie_grid(binned)
+    ties = Bins.tie_grid(binned) if len(rows) > 1 else None
+    found = valid_entries(_numbered(rows), grid, cells, coded, pairs=ties)
     if majority:
         found = _with_majority(found, valid_entries(_numbered(majority), grid, cells))
     else:
         sample.add(0, rows, coded)
     builder = Builder(
-        list(rows), list(columns), bins=binned, grid=grid, pairs=len(rows) > 1,
+        list(rows), list(columns), bins=binned, grid=grid, pairs=ties,
         group=None if coded is None else "groups",
     )  # fmt: skip
     builder.add(found)

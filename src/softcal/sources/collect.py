@@ -54,11 +54,12 @@ def collect(
     When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
     called in the threads with the number of each piece, the rows of its models, and their groups.
     """
-    grid = Bins.grid(bins)
+    grid = Bins.grid(bins) if roles.group is None else Bins.tie_grid(bins)
     broken = threading.Event()
     census = Census(roles.rules)
     builder = Builder(
-        roles.y_prob, roles.by, bins=bins, grid=grid, pairs=pairs and len(roles.y_prob) > 1,
+        roles.y_prob, roles.by, bins=bins, grid=grid,
+        pairs=Bins.tie_grid(bins) if pairs and len(roles.y_prob) > 1 else None,
         group=roles.group,
     )  # fmt: skip
     rows: Counter[str] = Counter()  # of each file

@@ -30,7 +30,7 @@ from softcal.table.tableset import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal.bins import BinsLike
@@ -80,7 +80,7 @@ def entries(
     cells: Coded | None = None,
     groups: Coded | None = None,
     *,
-    pairs: bool = False,
+    pairs: Bins | None = None,
 ) -> Entries | None:
     """Add up one batch, given the rows of each model and target; None if a value breaks a rule.
 
@@ -88,6 +88,8 @@ def entries(
     ----------
     rows : mapping from (model, target) to Rows
         Numbers of models and targets. All have the same length and weights.
+    pairs : Bins, optional
+        The bins for what each two models have in common. With groups these are the grid.
     """
     tables = []
     for key, each in rows.items():
@@ -95,24 +97,22 @@ def entries(
         if found is None:
             return None
         tables.append(_under(key, found))
-    cross, losses = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
-    grouped = [empty_sparse(5, 2)]
-    grouped_losses = [empty_sparse(5, len(_PAIR_TERMS))]
     at = _numbers(cells, next(iter(rows.values())).y_prob.size)
+    keys = np.array([at] if groups is None else [groups.numbers, at])
+    grouped = [empty_sparse(5, 2)]
     if groups is not None:
-        keys = np.array([groups.numbers, at])
         grouped += [_under(key, _group_entries(r, grid, keys)) for key, r in rows.items()]
-    for (i, t), (j, other) in combinations(sorted(rows), 2) if pairs else ():
-        if t != other:
-            continue
-        a, b = rows[i, t], rows[j, t]
+    cross, losses = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
+    grouped_losses = [empty_sparse(5, len(_PAIR_TERMS))]
+    for two, a, b in _pairs_of(rows):
+        if pairs is None:
+            break
         terms = _pair_terms(a, b)
         if groups is None:
-            cross.append(_under((i, j, t), _cross_entries(a, b, grid, at)))
-            losses.append(_under((i, j, t), _per_cell(cells, _losses(terms))))
+            cross.append(_under(two, _cross_entries(a, b, pairs, at)))
+            losses.append(_under(two, _per_cell(cells, _losses(terms))))
         else:
-            keys = np.array([groups.numbers, at])
-            grouped_losses.append(_under((i, j, t), Sparse.of(keys, terms)))
+            grouped_losses.append(_under(two, Sparse.of(keys, terms)))
     names = ((),) if cells is None else cells.names
     return Entries(
         at.size, names, [] if groups is None else groups.names,
@@ -126,7 +126,7 @@ def valid_entries(
     cells: Coded | None = None,
     groups: Coded | None = None,
     *,
-    pairs: bool = False,
+    pairs: Bins | None = None,
 ) -> Entries:
     """Add up rows held in memory as `entries` does; raise for the first value that breaks a rule.
 
@@ -141,6 +141,15 @@ def valid_entries(
     if not found.tables.keys.shape[1]:
         inputs.refuse_no_weight(next(iter(rows.values())))
     return found
+
+
+def _pairs_of(
+    rows: Mapping[tuple[int, int], Rows],
+) -> Iterator[tuple[tuple[int, int, int], Rows, Rows]]:
+    """Walk through the pairs of models of each target."""
+    for (i, target), (j, other) in combinations(sorted(rows), 2):
+        if target == other:
+            yield (i, j, target), rows[i, target], rows[j, other]
 
 
 def _under(key: tuple[int, ...], found: Sparse) -> Sparse:
@@ -257,8 +266,16 @@ def _unraveled(flat: npt.NDArray[Any], size: int) -> IntArray:
 class Builder:
     """Adds up entries of batches, in the order they come, into one set."""
 
-    def __init__(self, models: Sequence[str], by_names: Sequence[str] = (), *, bins: Bins,
-                 grid: Bins, pairs: bool = False, group: str | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        models: Sequence[str],
+        by_names: Sequence[str] = (),
+        *,
+        bins: Bins,
+        grid: Bins,
+        pairs: Bins | None = None,
+        group: str | None = None,
+    ) -> None:
         self.models, self.by_names = tuple(models), tuple(by_names)
         self.bins, self.grid, self.pairs, self.group = bins, grid, pairs, group
         self.rows = 0
@@ -290,13 +307,13 @@ class Builder:
     def finish(self, label: str, targets: tuple[str, ...] = (LABEL,), **about: Any) -> TableSet:
         """Return the set of all batches."""
         tables, cross, losses, grouped, grouped_losses = map(Sparse.added, self._parts)
-        pairs = Pairs(cross, losses) if self.pairs else None
+        pairs = None if self.pairs is None else Pairs(cross, losses, self.pairs)
         groups = None
         cells = tuple(self._cells)
         if self.group is not None:
             segments = _segments(self.by_names, cells)
             groups = _tied(self.group, segments, self.by_names, cells, grouped, self.grid)
-            if self.pairs:
+            if self.pairs is not None:
                 pairs = _tied_pairs(
                     segments, self.by_names, cells, grouped, grouped_losses, self.grid
                 )
@@ -406,7 +423,7 @@ def _tied_pairs(
             )
             keys, values = _products(a, b)
             found.append(_under((i, j, target, k), Sparse(keys, values[None])))
-    return Pairs(Sparse.added(found), Sparse.added(total))
+    return Pairs(Sparse.added(found), Sparse.added(total), grid)
 
 
 def _different(keys: IntArray) -> Iterable[tuple[int, ...]]:
@@ -498,8 +515,8 @@ def joined_rows(
     """Add up the rows of two models together. Their labels may differ, as those of top classes."""
     groups = None if group is None else Coded(group.astype(np.int64), range(int(group.max()) + 1))
     rows_a, rows_b = models.values()
-    found = valid_entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=True)
+    found = valid_entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=bins)
     column = None if group is None else "groups"
-    builder = Builder(tuple(models), bins=bins, grid=bins, pairs=True, group=column)
+    builder = Builder(tuple(models), bins=bins, grid=bins, pairs=bins, group=column)
     builder.add(found)
     return builder.finish("label").pair(*models)

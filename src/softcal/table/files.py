@@ -35,7 +35,7 @@ MANY = 20_000
 
 _TABLE_KEYS = ("model", "target", "cell", "bin")
 _NEXT_KEYS = {
-    "cross": ("first", "second", "target", "place", "bin_a", "bin_b"),
+    "cross": ("first", "second", "target", "place", "pair_bin_a", "pair_bin_b"),
     "losses": ("first", "second", "target", "place"),
     "counts": ("model", "target", "segment"),
     "squares": ("model", "target", "segment", "bin_a", "bin_b"),
@@ -140,7 +140,7 @@ def _tied(tables: TableSet) -> dict[str, Sparse]:
     """Return the entries beside the tables, by their names."""
     found: dict[str, Sparse] = {}
     if tables.pairs is not None:
-        found |= tables.pairs._asdict()
+        found |= {"cross": tables.pairs.cross, "losses": tables.pairs.losses}
     if tables.groups is not None:
         found |= {"counts": tables.groups.counts, "squares": tables.groups.squares}
     return found
@@ -162,6 +162,7 @@ def _about(tables: TableSet) -> dict[str, Any]:
         "rows_without_weight": tables.rows_without_weight,
         "bins": _saved_bins(tables.bins),
         "grid": "standard" if tables.grid == Bins.grid() else _saved_bins(tables.grid),
+        "pair_bins": None if tables.pairs is None else _saved_bins(tables.pairs.bins),
         "cells": [list(cell) for cell in tables.cells],
         "group": None if groups is None else groups.column,
         "segments": [] if groups is None else [dict(each) for each in groups.segments],
@@ -262,13 +263,15 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
         _require(len(set(cells)) == len(cells) > 0, "cells")
         _require(np.isin(bins.edges, grid.edges).all(), "bins")
+        pair_bins = grid if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])
     except (KeyError, TypeError, AttributeError, InputError, InputTypeError) as error:
         message = f"a part is missing or wrong: {error!s:.100}. The file is damaged."
         raise InputError(message) from error
     size = {
         "model": len(names["models"]), "target": len(names["targets"]), "cell": len(cells),
         "bin": len(grid), "first": len(names["models"]), "second": len(names["models"]),
-        "bin_a": len(grid), "bin_b": len(grid), "segment": len(segments),
+        "bin_a": len(grid), "bin_b": len(grid), "pair_bin_a": len(pair_bins),
+        "pair_bin_b": len(pair_bins), "segment": len(segments),
         "place": len(cells) if about["group"] is None else len(segments),
     }  # fmt: skip
     _refuse_keys(tables, _TABLE_KEYS, size)
@@ -278,7 +281,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     _refuse_tables(tables, grid)
     pairs = groups = None
     if "cross" in entries and "losses" in entries:
-        pairs = Pairs(entries["cross"], entries["losses"])
+        pairs = Pairs(entries["cross"], entries["losses"], pair_bins)
     if about["group"] is not None:
         _require({} in segments, "segments")
         groups = Groups(

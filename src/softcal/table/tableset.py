@@ -6,7 +6,7 @@ many small cells cost what their rows cost. A dense `Reliability` is made when i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -90,6 +90,11 @@ class Pairs(NamedTuple):
 
     cross: Sparse  #  keys (first, second, target, place, bin, bin), one sum
     losses: Sparse  # keys (first, second, target, place), the sums of `LOSSES`
+    bins: Bins  #     of the products, coarser than the grid of the tables
+
+    def changed(self, change: Callable[[Sparse], Sparse]) -> Pairs:
+        """Return what a change makes of the entries."""
+        return self._replace(cross=change(self.cross), losses=change(self.losses))
 
 
 LOSSES = (
@@ -196,22 +201,22 @@ class TableSet(Mapping[str, Reliability]):
     def _sums(self, model: int, target: int) -> Sums:
         keys, values = self.tables
         chosen = (keys[0] == model) & (keys[1] == target)
-        at = self._places()[keys[3, chosen]]
+        at = self._places(self.grid)[keys[3, chosen]]
         named = {
             name: _counted(at, row, len(self.bins))
             for name, row in zip(SUM_NAMES, values[:, chosen], strict=True)
         }
         return Sums(named.pop("count").astype(np.int64), **named)
 
-    def _places(self) -> IntArray:
-        """Return, for each bin of the grid, the bin it is in."""
-        places: IntArray = self.bins.edges[1:-1].searchsorted(self.grid.edges[:-1], side="right")
+    def _places(self, grid: Bins) -> IntArray:
+        """Return, for each bin of a grid, the bin it is in."""
+        places: IntArray = self.bins.edges[1:-1].searchsorted(grid.edges[:-1], side="right")
         return places
 
     def _clusters(self, model: int, target: int) -> Clusters | None:
         if self.groups is None:
             return None
-        place, size = self._places(), len(self.bins)
+        place, size = self._places(self.grid), len(self.bins)
         m, t, s, *at = self.groups.squares.keys
         whole = self._segment()
         chosen = (m == model) & (t == target) & (s == whole)
@@ -272,6 +277,13 @@ class TableSet(Mapping[str, Reliability]):
             )
             raise InputError(message)
         refuse_many_bins(len(self.bins))
+        if not np.isin(self.bins.edges, self.pairs.bins.edges).all():
+            message = (
+                f"cannot compare models on {_words(self.bins)}: the set keeps what they have in "
+                f"common on {_words(self.pairs.bins)}. Coarsen to a divisor of that number, or "
+                "scan the rows with these bins."
+            )
+            raise BinMismatchError(message)
         first, second = sorted((self.models.index(a), self.models.index(b)))
         joint = self._joint(first, second, self.targets.index(target))
         return joint if self.models.index(a) == first else joint.swapped()
@@ -286,8 +298,8 @@ class TableSet(Mapping[str, Reliability]):
                 mine &= place == self._segment()
             return entries.where(mine)
 
-        cross, losses = map(chosen, self.pairs)
-        size, place = len(self.bins), self._places()
+        cross, losses = chosen(self.pairs.cross), chosen(self.pairs.losses)
+        size, place = len(self.bins), self._places(self.pairs.bins)
         flat = place[cross.keys[4]] * size + place[cross.keys[5]]
         square = _counted(flat, cross.values[0], size * size).reshape(size, size)
         total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
@@ -343,7 +355,7 @@ class TableSet(Mapping[str, Reliability]):
 
         pairs, groups = self.pairs, self.groups
         if pairs is not None:
-            pairs = Pairs(*(_rising(kept(each, 0, 1)) for each in pairs))
+            pairs = pairs.changed(lambda entries: _rising(kept(entries, 0, 1)))
         if groups is not None:
             groups = groups._replace(counts=kept(groups.counts, 0), squares=kept(groups.squares, 0))
         return replace(
@@ -368,8 +380,11 @@ class TableSet(Mapping[str, Reliability]):
             groups, places = _added_groups(self.groups, other.groups)
         pairs = None
         if self.pairs is not None and other.pairs is not None:
-            both = zip(self.pairs, other.pairs, strict=True)
-            pairs = Pairs(*(Sparse.added([a, b.renumbered(3, places)]) for a, b in both))
+            theirs = other.pairs.changed(lambda entries: entries.renumbered(3, places))
+            pairs = self.pairs._replace(
+                cross=Sparse.added([self.pairs.cross, theirs.cross]),
+                losses=Sparse.added([self.pairs.losses, theirs.losses]),
+            )
         weightless = None
         if self.rows_without_weight is not None and other.rows_without_weight is not None:
             weightless = self.rows_without_weight + other.rows_without_weight
@@ -403,12 +418,16 @@ class TableSet(Mapping[str, Reliability]):
                     f"{_listed(theirs)}."
                 )
                 raise InputError(message)
-        if self.grid != other.grid:
-            message = (
-                f"cannot add sets with different grids: left has {_words(self.grid)}, right has "
-                f"{_words(other.grid)}. Scan both with the same bins."
-            )
-            raise BinMismatchError(message)
+        grids = [(self.grid, other.grid)]
+        if self.pairs is not None and other.pairs is not None:
+            grids.append((self.pairs.bins, other.pairs.bins))
+        for left, right in grids:
+            if left != right:
+                message = (
+                    f"cannot add sets with different grids: left has {_words(left)}, right has "
+                    f"{_words(right)}. Scan both with the same bins."
+                )
+                raise BinMismatchError(message)
 
     # Saving and showing
 
@@ -492,7 +511,7 @@ class Segments(Mapping["str | None", TableSet]):
         self._sorted = _BySegment(tables.tables, self._of_cell[tables.tables.keys[2]], len(values))
         self._pairs = [
             _BySegment(entries, self._of_cell[entries.keys[3]], len(values))
-            for entries in tables.pairs or ()
+            for entries in (() if tables.pairs is None else tables.pairs[:2])
             if tables.groups is None
         ]
 
@@ -519,9 +538,10 @@ class Segments(Mapping["str | None", TableSet]):
                 _kept(whole.groups.squares, 2, of_segment),
             )
             if whole.pairs is not None:
-                pairs = Pairs(*(_kept(entries, 3, of_segment) for entries in whole.pairs))
+                pairs = whole.pairs.changed(lambda entries: _kept(entries, 3, of_segment))
         elif whole.pairs is not None:
-            pairs = Pairs(*(self._renumbered(each.of(k), 3, k) for each in self._pairs))
+            cross, losses = (self._renumbered(each.of(k), 3, k) for each in self._pairs)
+            pairs = whole.pairs._replace(cross=cross, losses=losses)
         return replace(
             whole,
             tables=self._renumbered(self._sorted.of(k), 2, k),
