@@ -141,7 +141,7 @@ def test_too_many_edges_are_refused() -> None:
 @pytest.mark.parametrize("n", [True, 10.0, "10", None, np.float32(3)])
 def test_what_is_no_number_of_bins_is_refused(n: object) -> None:
     with pytest.raises(sc.InputTypeError, match="bins must be a whole number, Bins or edges"):
-        sc.smece([1], [0.5], bins=n)  # type: ignore[arg-type]
+        sc.reliability([1], [0.5], bins=n)  # type: ignore[arg-type]
 
 
 def test_bins_may_be_given_as_numpy_ints_edges_or_bins() -> None:

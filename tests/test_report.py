@@ -373,7 +373,7 @@ def test_columns_of_segments_are_reported_each_with_missing_values(
     missing = next(row for row in site["models"][1]["rows"] if row["value"] == "(missing)")
     at = np.arange(600) % 3 == 1
     rel = sc.reliability((p**2)[at], (p**3)[at])
-    interval = sc.smece_interval(rel, 1 - 0.05 / 14)  # (3 + 4) segments of 2 models
+    interval = sc.smece_interval(rel, level=1 - 0.05 / 14)  # (3 + 4) segments of 2 models
     assert missing["n"] == 200
     assert missing["smece"] == pytest.approx(rel.smece, abs=1e-12)
     assert (missing["low"], missing["high"]) == pytest.approx((interval.low, interval.high))
@@ -609,14 +609,14 @@ def test_every_number_a_reader_can_choose_is_that_of_the_rows(
     kinds = {"soft": y[labels]} | ({} if labels == "hard" else {"hard": sc.harden(y[labels])})
     for (kind, label), (k, bins) in itertools.product(kinds.items(), enumerate(data["choices"])):
         rel = sc.reliability(label, p, bins=bins, **options)
-        found, filled = sc.smece_interval(rel, 0.9), rel.count > 0
+        found, filled = sc.smece_interval(rel, level=0.9), rel.count > 0
         smece, low, high, *errors = model[kind][k]
         assert (smece, low, high) == pytest.approx((found.value, found.low, found.high), abs=1e-9)
         places, rows, share, means = model["bins"][k]
         assert places == np.flatnonzero(filled).tolist()
         assert rows == rel.count[filled].tolist()
         weight = rel.sums.weight / rel.sums.weight.sum()
-        right = [weight, rel.mean_prob, rel.mean_label, rel.gap, *sc.gap_intervals(rel, 0.9)]
+        right = [weight, rel.mean_prob, rel.mean_label, rel.gap, *sc.gap_intervals(rel, level=0.9)]
         for shown, expected in zip([share, means, *errors], right, strict=True):
             assert shown == pytest.approx(expected[filled], rel=1e-5, abs=1e-9)
 
@@ -654,7 +654,7 @@ def test_segments_are_ranked_and_their_intervals_hold_together(
     table = reader.text.partition("the worst 20 of 25 segments")[2]
     first = re.findall(r'<th scope="row" class="name">(\d+)</th>', page)[0]
     rel = sc.reliability(y[by == 3], p[by == 3])
-    together = sc.smece_interval(rel, 1 - 0.05 / 25)
+    together = sc.smece_interval(rel, level=1 - 0.05 / 25)
     assert first == "3"
     assert f"{together.low:.3f} to {together.high:.3f}" in table
     assert "worse" in table

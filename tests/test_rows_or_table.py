@@ -73,7 +73,7 @@ def test_bins_votes_and_groups_of_a_table_are_refused() -> None:
     rel = sc.reliability(Y, P)
     with pytest.raises(sc.InputTypeError, match="smece of a Reliability does not take bins,"):
         sc.smece(rel, bins=10)
-    with pytest.raises(sc.InputTypeError, match="does not take n_votes, bins, groups"):
+    with pytest.raises(sc.InputTypeError, match="does not take bins, n_votes, groups"):
         sc.smece_interval(rel, bins=10, n_votes=VOTES, groups=PATIENT)
 
 

@@ -412,7 +412,7 @@ def _segment_rows(
     rows: list[dict[str, Any]] = []
     for value, segment in segments.items():
         rel = segment[model.name]
-        found = smece_interval(rel, 1 - (1 - level) / intervals)
+        found = smece_interval(rel, level=1 - (1 - level) / intervals)
         against = "not told apart"
         if found.low > whole.high:
             against = "worse"

@@ -453,15 +453,10 @@ def reliability(
     >>> round(rel.smece, 4)
     0.0667
     """
-    return table_of(
-        "reliability",
-        y_true,
-        y_prob,
-        bins=bins,
-        sample_weight=sample_weight,
-        n_votes=n_votes,
-        groups=groups,
-    )
+    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    group = None if groups is None else inputs.group_numbers(groups, rows)
+    return from_rows(rows, Bins.of(bins), group)
 
 
 def table_of(
@@ -476,14 +471,16 @@ def table_of(
     default_bins: int = 10,
 ) -> Reliability:
     """Return the table that the function `name` was passed, or the table of its rows."""
-    found = rows_or_table(
-        name, y_true, y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups
+    about = {"sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
+    if isinstance(y_true, Reliability):
+        refuse_given(f"{name} of a Reliability", y_prob=y_prob, bins=bins, **about)
+        return y_true
+    return reliability(
+        y_true,
+        _given_predictions(name, y_true, y_prob),
+        bins=default_bins if bins is None else bins,
+        **about,
     )
-    if isinstance(found, Reliability):
-        return found
-    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    group = None if groups is None else inputs.group_numbers(groups, found)
-    return from_rows(found, Bins.of(default_bins if bins is None else bins), group)
 
 
 def rows_or_table(
@@ -505,13 +502,19 @@ def rows_or_table(
             **others,
         )
         return y_true
+    y_prob = _given_predictions(name, y_true, y_prob)
+    return inputs.rows(y_true, y_prob, sample_weight, n_votes)
+
+
+def _given_predictions(name: str, y_true: object, y_prob: npt.ArrayLike | None) -> npt.ArrayLike:
+    """Return the predictions, which must be there where no table was passed."""
     if y_prob is None:
         message = (
             f"{name} takes labels and predictions, {name}(y_true, y_prob), or a Reliability, such "
             f"as tables[model] of a TableSet: got {type(y_true).__name__} alone."
         )
         raise InputTypeError(message)
-    return inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    return y_prob
 
 
 def refuse_given(what: str, **arguments: object) -> None:
