@@ -313,11 +313,11 @@ MAY_BE_INFINITE = (
 )  # fmt: skip
 """A log loss is infinite where a model rules out what happened."""
 
+# Not those with one value per bin, which is NaN where a bin is empty: they are called with tables.
 OF_COLUMNS: tuple[Callable[..., Any], ...] = (
     sc.smece, sc.ece, sc.max_gap, sc.rms_gap, sc.bias, sc.brier, sc.log_loss, sc.kl_divergence,
     sc.label_entropy, sc.harden, sc.reliability, sc.smooth_ece, sc.corp, sc.log_loss_decomposition,
-    sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, sc.smece_interval,
-    sc.gap_intervals, sc.calibration_test, sc.consistency_band, _compare, _compare_many,
+    sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, sc.smece_interval, _compare, _compare_many,
     _joint_table, sc.smece_bounds, sc.reliability_bounds, sc.brier_without_vote_noise,
     sc.calibrators.repair_preview, _streamed, _quantile, _swept, _correlated, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.PlattCalibrator),
     _fitted_by(sc.calibrators.BetaCalibrator), _fitted_by(sc.calibrators.IsotonicCalibrator), _fitted_by(sc.calibrators.HistogramCalibrator),

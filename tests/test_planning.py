@@ -451,7 +451,6 @@ def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFi
         (("--half-width", "0.1"), "say what to expect: --pilot DATA, or --smece X"),
         (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
         (("--half-width", "0.1", "--pilot", "absent.json"), "no such file: absent.json"),
-        (("--half-width", "0.1", "--pilot", __file__), "cannot tell the format of 'test_planning.py'"),
         (("--half-width", "0.1", "--pilot", str(ITEMS)), "Missing option '--pred'."),
         ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
         ((*STATED_OPTIONS, "--half-width", "2"), "half_width must be above 0 and below 1: got 2.0."),

@@ -204,8 +204,8 @@ def test_classes_are_mapped_together(tmp_path: Path) -> None:
         ("in.csv", "p,a\n0.5,1\n1.5,1\n", "p", "p, in the batch from row 1: y_prob must be in [0, 1]"),
         ("in.csv", 'p,a\n0.5,"1\n', "p", "cannot read"),
         ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),
-        ("in.parquet", "PAR1 nonsense PAR1", "p", "cannot read"),
-        ("in.xlsx", "", "p", "must end in .csv, .tsv or .parquet"),
+        ("in.parquet", "PAR1\0 nonsense PAR1", "p", "cannot read"),
+        ("in.xlsx", "", "p", "has no column 'p'"),
         (None, "", "p", "no such file"),
     ],
 )  # fmt: skip

@@ -252,7 +252,7 @@ def test_every_segment_can_be_downloaded(
     for row in rows:
         at = by == int(row["segment"])
         rel = sc.reliability((p**2)[at], p[at])
-        together = sc.smece_interval(rel, 1 - 0.05 / 60)
+        together = sc.smece_interval(rel, level=1 - 0.05 / 60)
         assert float(row["smece"]) == pytest.approx(rel.smece)
         assert float(row["mean_gap"]) == pytest.approx(rel.bias)
         limits = float(row["low"]), float(row["high"])
