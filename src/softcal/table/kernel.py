@@ -155,7 +155,7 @@ def _numpy_sums(rows: Rows, bins: Bins) -> list[npt.NDArray[Any]] | None:
         return sums if n_runs == 1 else [each.reshape(n_runs, n_bins).sum(axis=0) for each in sums]
 
     plain = added(_terms(p, y, w, m))
-    if plain[_PLAIN.index("label_var")].any():
+    if ((y > 0) & (y < 1)).any():
         return plain + added(_hardened_terms(p, y, w, votes=m is not None))
     own = plain[: 6 if w is None else 9]
     return [*plain, *sums_of_outcomes(own, votes=m is not None)]
@@ -191,11 +191,13 @@ def _hardened_terms(
     d = p - y
     # A label of exactly 0 or 1 is an outcome, unless it is known to be a share of votes.
     outcome = np.zeros(y.size) if votes else ((y == 0) | (y == 1)).astype(np.float64)
+    # Multiplied in the order of the plain terms, so that 0/1 labels give their digits.
+    ee, dd, p_var = e * e, outcome * (d * d), outcome * (p * (1 - p))
     if w is None:
-        yield from (e, e * e, outcome * p * (1 - p), outcome * d * d)
+        yield from (e, ee, p_var, dd)
     else:
-        ww = outcome * w * w
-        yield from (w * e, w * e * e, ww * p * (1 - p), ww * d * d, w * w * e * e)
+        ww = w * w
+        yield from (w * e, w * ee, ww * p_var, ww * dd, ww * ee)
 
 
 _ROWS_OF_A_RUN = 1024
