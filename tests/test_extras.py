@@ -6,10 +6,13 @@ import json
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from softcal._optional import EXTRAS
+import pytest
+
+from softcal._optional import EXTRAS, naming_the_extra
 
 COMMANDS = (
     "scan",
@@ -112,6 +115,11 @@ print(json.dumps(found))
         call: f"this needs {module}: pip install 'softcal[{EXTRAS[module]}]'"
         for call, module in CALLS.items()
     }
+
+
+def test_missing_module_of_no_extra_is_named_as_it_is() -> None:
+    with pytest.raises(ModuleNotFoundError, match="No module named 'absent'"), naming_the_extra():
+        import_module("absent")
 
 
 def test_every_other_public_name_is_there() -> None:

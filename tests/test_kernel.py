@@ -210,7 +210,8 @@ def test_the_compiled_loop_means_what_it_says_in_python(
             plain, fast = np.zeros((len(bins), width)), np.zeros((len(bins), width))
             arguments = (p, label, weights, votes, bins.edges, bins.guide.starts)
             assert compiled.add_run.py_func(*arguments, plain)  # type: ignore[attr-defined]
-            assert compiled.add_rows.py_func(*arguments, True, np.zeros_like(plain))  # type: ignore[attr-defined] # noqa: FBT003
+            for soft in (True, False):
+                assert compiled.add_rows.py_func(*arguments, soft, np.zeros_like(plain))  # type: ignore[attr-defined]
             assert compiled.add_block.py_func(*arguments, 1024, fast)  # type: ignore[attr-defined]
             np.testing.assert_array_equal(plain, fast)
     found = [compiled.bin_of.py_func(value, bins.edges, bins.guide.starts) for value in p]  # type: ignore[attr-defined]

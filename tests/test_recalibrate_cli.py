@@ -206,6 +206,7 @@ def test_classes_are_mapped_together(tmp_path: Path) -> None:
         ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),
         ("in.parquet", "PAR1\0 nonsense PAR1", "p", "cannot read"),
         ("in.xlsx", "", "p", "has no column 'p'"),
+        ("in.jsonl", '{"p": 0.5}\n', "p", "save it as CSV, TSV or Parquet first, and not compressed"),
         (None, "", "p", "no such file"),
     ],
 )  # fmt: skip
@@ -225,6 +226,17 @@ def test_bad_files_are_refused_and_leave_nothing(
     target = tmp_path / "out.csv"
     assert message in refused(capsys, "apply", calibrator, source, "--pred", pred, "-o", target)
     assert sorted(os.listdir(tmp_path)) == before  # noqa: PTH208
+
+
+def test_format_of_the_output_must_be_told_by_its_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path
+) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("p\n0.5\n")
+    message = refused(
+        capsys, "apply", calibrator, source, "--pred", "p", "-o", tmp_path / "out.xlsx"
+    )
+    assert "the name must end in .csv, .tsv or .parquet" in message
 
 
 @pytest.mark.parametrize(

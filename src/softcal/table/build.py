@@ -134,10 +134,8 @@ def valid_entries(
     """
     found = entries(rows, grid, cells, groups, pairs=pairs)
     if found is None:
-        for each in rows.values():
-            if kernel.bin_sums(each, grid) is None:
-                inputs.refuse(each)
-        inputs.refuse_changed()
+        broken = [each for each in rows.values() if kernel.bin_sums(each, grid) is None]
+        inputs.refuse((broken or list(rows.values()))[0])  # which says so where the data changed
     if not found.tables.keys.shape[1]:
         inputs.refuse_no_weight(next(iter(rows.values())))
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -288,10 +289,24 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
             about["group"], segments,
             entries.get("counts", empty_sparse(3, 1)), entries.get("squares", empty_sparse(5, 2)),
         )  # fmt: skip
-    return TableSet(
+    found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
         about["weight"], about["votes"], about["date"], weightless, pairs, groups,
     )  # fmt: skip
+    _refuse_groups(found)
+    return found
+
+
+def _refuse_groups(tables: TableSet) -> None:
+    """Refuse sums of groups that contradict the tables, of all rows and of each segment."""
+    if tables.groups is None:
+        return
+    parts = [tables, *(part for name in tables.by_names for part in tables.by(name).values())]
+    for part in parts:
+        for model, target in product(part.models, part.targets):
+            rel = part[model, target]
+            assert rel.clusters is not None  # noqa: S101 - the set has groups
+            serialize.refuse_other_groups(rel.clusters, rel.sums)
 
 
 def _require(holds: Any, part: str) -> None:

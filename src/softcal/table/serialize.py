@@ -166,7 +166,7 @@ def _read_clusters(saved: Any, sums: Sums) -> Clusters | None:
         )
         raise InputError(message)
     clusters = Clusters(count, *squares)
-    _refuse_other_groups(clusters, sums)
+    refuse_other_groups(clusters, sums)
     return clusters
 
 
@@ -179,7 +179,7 @@ def _is_square_of_sums(square: FloatArray, n: int) -> bool:
     )
 
 
-def _refuse_other_groups(groups: Clusters, s: Sums) -> None:
+def refuse_other_groups(groups: Clusters, s: Sums) -> None:
     """Refuse squares of sums that no groups of these rows could give."""
     residual, weight = groups.residual, groups.weight
     root, weight_root = np.sqrt(residual.diagonal()), np.sqrt(weight.diagonal())
