@@ -378,7 +378,7 @@ def test_data_that_changes_while_it_is_read_is_said_to() -> None:
 # Two models
 
 
-def test_compare_top_label_is_compare_where_both_predict_the_same_class() -> None:
+def test_comparison_of_classes_is_that_of_columns_where_both_predict_the_same_class() -> None:
     y, p = rows(600, 3)
     soft = (p + 0.5) / 2.5
     top, row = p.argmax(axis=1), np.arange(600)
@@ -386,7 +386,7 @@ def test_compare_top_label_is_compare_where_both_predict_the_same_class() -> Non
     assert found == sc.compare(y[row, top], {"a": p[row, top], "b": soft[row, top]}, n_votes=4)
 
 
-def test_compare_top_label_where_they_do_not() -> None:
+def test_comparison_of_classes_where_models_predict_different_ones() -> None:
     y, p = rows(600, 3)
     other = p[:, [1, 0, 2]]
     found = sc.compare(y, {"a": p, "b": other}, level=0.9)
@@ -411,7 +411,7 @@ def test_its_interval_covers_what_is_true(rng: np.random.Generator) -> None:
     assert missed <= 6
 
 
-def test_compare_top_label_refuses_mixed_up_rows() -> None:
+def test_comparison_of_classes_refuses_rows_in_another_order() -> None:
     a = pd.DataFrame(P)
     with pytest.raises(sc.InputError, match="a and b must have the same pandas index"):
         sc.compare(Y, {"a": a, "b": a[::-1]})
