@@ -1,4 +1,4 @@
-"""Scores of single items of many classes: the sums over rows they are made from, and their means."""
+"""Scores of single items of many classes: sums over rows, and the means of them."""
 
 from __future__ import annotations
 
