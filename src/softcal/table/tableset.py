@@ -33,6 +33,9 @@ LABEL = "label"
 TOP = "top"
 """The target of a set of many classes: the class each model predicts."""
 
+BOUNDS = ("low", "high")
+"""The targets of a set whose labels are intervals: their lower and their upper ends."""
+
 MISSING = "(missing)"
 """How the segment of rows without a value is shown."""
 
