@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
 
-BOUNDS = ("low", "high")
-"""The targets of a set whose labels are intervals: their lower and their upper ends."""
-
 LABEL = "label"
 """The target of a set whose labels are one probability per row."""
 
 TOP = "top"
 """The target of a set of many classes: the class each model predicts."""
+
+BOUNDS = ("low", "high")
+"""The targets of a set whose labels are intervals: their lower and their upper ends."""
 
 MISSING = "(missing)"
 """How the segment of rows without a value is shown."""
