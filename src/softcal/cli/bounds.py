@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.options import Format, column_option, print_json, rows_text
+from softcal.cli.options import Format, print_json, rows_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from softcal.table.tableset import TableSet
-
-LabelLow = Annotated[
-    str | None,
-    column_option("For labels known as intervals: column of lower ends."),
-]
-LabelHigh = Annotated[str | None, column_option("Column of upper ends.")]
 
 _HOW_TO_READ = (
     "Whatever the labels are within their intervals, the SMECE of these rows lies between the two, "

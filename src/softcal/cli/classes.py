@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
@@ -27,23 +26,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from softcal.table.tableset import TableSet
-
-LabelColumns = Annotated[
-    str | None,
-    typer.Option(help="Many classes: columns of label shares, a,b,c or PREFIX*.", metavar="COLS"),
-]
-VoteColumns = Annotated[
-    str | None,
-    typer.Option(help="Many classes: columns of counts of votes instead.", metavar="COLS"),
-]
-PredColumns = Annotated[
-    list[str] | None,
-    typer.Option(help="Many classes: columns of predictions; once per model.", metavar="COLS"),
-]
-ClassNames = Annotated[
-    str | None,
-    typer.Option("--classes", help="Many classes: their names, in order, a,b,c.", metavar="NAMES"),
-]
 
 
 def show_class_scores(
@@ -69,7 +51,9 @@ def show_class_scores(
     console.print(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}", style="dim")
 
 
-def class_scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> dict[str, Any]:
+def class_scorecard(
+    tables: TableSet, by: Sequence[str] = (), level: float = 0.95
+) -> dict[str, Any]:
     """Score each model by every metric of many classes; plain numbers, ready for JSON.
 
     What needs numbers of votes is None without them, as is what is infinite. Each model has a list
@@ -126,7 +110,7 @@ def _show_models(console: Console, card: dict[str, Any], name: str) -> None:
     """Print the scores, a few models to a table, so that no number is cut in 80 columns."""
     models = card["models"]
     title = (
-        f"{name}: {rows_text(card)}, label {card['label']}, {len(card['classes'])} classes, "
+        f"{name}: {rows_text(card)}, label {card['label']}, {len(card['classes']):,} classes, "
         f"{card['bins']} bins"
     )
     for start in range(0, len(models), _MODELS_PER_TABLE):

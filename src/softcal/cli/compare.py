@@ -10,16 +10,19 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.classes import ClassNames, LabelColumns, PredColumns, VoteColumns
 from softcal.cli.options import (
     By,
+    ClassNames,
     Format,
     Group,
+    LabelColumns,
     Level,
     MaybeBins,
     MaybeLabel,
     Output,
+    PredColumns,
     RowsOrTables,
+    VoteColumns,
     Votes,
     Weight,
     chance,
@@ -124,7 +127,8 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
         models = [{"pred": pred, "smece": rel.smece} for pred, rel in tables.items()]
         card = {**about(tables), "label": tables.label, "models": models}
     if len(tables) == 2:
-        found = _pair(tables, *tables, level)
+        a, b = tables
+        found = _pair(tables, a, b, level)
         if tables.targets[0] != TOP:
             del card["models"]
             return card | found

@@ -10,14 +10,16 @@ import typer
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.classes import ClassNames, LabelColumns, VoteColumns
 from softcal.cli.options import (
+    ClassNames,
     DataFile,
     Format,
+    LabelColumns,
     Level,
     MaybeLabel,
     NumberOfBins,
     Output,
+    VoteColumns,
     Votes,
     Weight,
     column_option,

@@ -11,15 +11,18 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.classes import ClassNames, LabelColumns, PredColumns, VoteColumns
 from softcal.cli.options import (
     By,
+    ClassNames,
     Group,
+    LabelColumns,
     Level,
     MaybeBins,
     MaybeLabel,
     MaybePreds,
+    PredColumns,
     RowsOrTables,
+    VoteColumns,
     Votes,
     Weight,
     source_name,

@@ -12,15 +12,19 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.bounds import LabelHigh, LabelLow
-from softcal.cli.classes import ClassNames, LabelColumns, PredColumns, VoteColumns
 from softcal.cli.options import (
     By,
+    ClassNames,
     DataFiles,
     Group,
+    LabelColumns,
+    LabelHigh,
+    LabelLow,
     MaybeLabel,
     MaybePreds,
     NumberOfBins,
+    PredColumns,
+    VoteColumns,
     Votes,
     Weight,
     source_name,

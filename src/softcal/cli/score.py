@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softcal.cli.bounds import LabelHigh, LabelLow
-from softcal.cli.classes import ClassNames, LabelColumns, PredColumns, VoteColumns
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     By,
+    ClassNames,
     Format,
     Group,
+    LabelColumns,
+    LabelHigh,
+    LabelLow,
     Level,
     MaybeBins,
     MaybeLabel,
     MaybePreds,
     Output,
+    PredColumns,
     RowsOrTables,
+    VoteColumns,
     Votes,
     Weight,
     given,

@@ -92,7 +92,7 @@ class Columns(NamedTuple):
         """Return the part of each column of rows, refusing what is missing or impossible."""
         from softcal.sources.columns import Roles
 
-        others = {
+        others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
             "group": self.group,
         }  # fmt: skip

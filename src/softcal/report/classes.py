@@ -19,6 +19,7 @@ MOST_ROWS = 200
 """Of the classes of a model that the page lists; the file it lets its reader download has all."""
 
 _DIAGRAMS = 6
+_POINTS = 10
 _SIDE = 100.0  # of a diagram, in units of its own
 _ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of its axes: probabilities of rare classes are small
 
@@ -26,7 +27,7 @@ _ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of its axes: probabilities of rare classes
 def class_panel(tables: TableSet, level: float) -> list[dict[str, Any]]:
     """List the classes of each model, worst first, with intervals that hold for all at once."""
     classes = tables.targets[1:]
-    panel = []
+    panel, fine = [], tables.coarsen(tables.grid)
     for model in tables:
         found = {name: tables[model, name] for name in classes}
         limits = _limits(list(found.values()), 1 - (1 - level) / (len(classes) * len(tables)))
@@ -34,7 +35,7 @@ def class_panel(tables: TableSet, level: float) -> list[dict[str, Any]]:
             _row(name, rel, *each) for (name, rel), each in zip(found.items(), limits, strict=True)
         ]
         rows.sort(key=lambda row: -row["debiased"])
-        worst = [_diagram(row["value"], found[row["value"]], level) for row in rows[:_DIAGRAMS]]
+        worst = [_diagram(fine[model, row["value"]], row, level) for row in rows[:_DIAGRAMS]]
         panel.append({"name": model, "rows": rows, "diagrams": worst})
     return panel
 
@@ -61,18 +62,32 @@ def _row(name: str, rel: Reliability, debiased: float, low: float, high: float) 
     }
 
 
-def _diagram(name: str, rel: Reliability, level: float) -> dict[str, Any]:
+def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, Any]:
     """Return the points of a small reliability diagram, and the end of both its axes."""
-    low, high = gap_intervals(rel, level=level)
-    share = rel.sums.weight / rel.sums.weight.sum()
-    filled = np.flatnonzero(rel.count)
-    x, y = rel.mean_prob[filled], rel.mean_label[filled]
-    end = next(end for end in _ENDS if max(x.max(), y.max()) <= end)
+    for end in _ENDS:
+        rel = _up_to(fine, end)
+        filled = np.flatnonzero(rel.count)
+        x, y = rel.mean_prob[filled], rel.mean_label[filled]
+        if max(x.max(), y.max()) <= end:
+            break
+    low, high = (limits[filled] for limits in gap_intervals(rel, level=level))
+    share = (rel.sums.weight / rel.sums.weight.sum())[filled]
     scale = _SIDE / end
-    bars = np.clip([x - high[filled], x - low[filled]], 0.0, end)
-    columns = (x * scale, _SIDE - y * scale, *(_SIDE - bars[::-1] * scale))
-    points = [
-        {"x": each[0], "y": each[1], "top": each[2], "bottom": each[3], "size": size}
-        for *each, size in zip(*columns, 1.6 + 3.4 * np.sqrt(share[filled]), strict=True)
-    ]
-    return {"value": name, "smece": rel.smece, "end": end, "points": points}
+    bottom, top = np.clip([x - high, x - low], 0.0, end) * scale
+    points = zip(x * scale, _SIDE - y * scale, _SIDE - top, _SIDE - bottom, share, strict=True)
+    return {
+        "value": row["value"],
+        "smece": row["smece"],
+        "end": end,
+        "points": [
+            {"x": at, "y": up, "top": top, "bottom": bottom, "size": 1.6 + 3.4 * share**0.5}
+            for at, up, top, bottom, share in points
+        ],
+    }
+
+
+def _up_to(fine: Reliability, end: float) -> Reliability:
+    """Join bins into about ten up to the end of an axis, and one above it."""
+    edges = fine.bins.edges
+    nearest = edges[np.abs(edges[:, None] - np.linspace(0.0, end, _POINTS + 1)).argmin(axis=0)]
+    return fine.coarsen(np.unique([*nearest, 1.0]))
