@@ -16,7 +16,7 @@ from softcal._validation.multiclass import class_rows
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.collect import text_of
+from softcal.sources.columns import text_of
 from softcal.table.build import Builder, Coded, valid_entries
 from softcal.table.kernel import SUM_NAMES, top_label_rows
 from softcal.table.tableset import LABEL, TOP, Sparse, TableSet

@@ -239,7 +239,7 @@ def in_file(path: Path) -> Present:
 
 def _first_list(path: Path, name: str) -> Any:
     """Read the first rows of a column of lists, which may be long."""
-    few = Wanted((), lists=(name,), list_length=_MOST_CLASSES)
+    few = Wanted((), lists=(name,), classes=_MOST_CLASSES)
     for piece in pieces(path, few):
         for batch in piece.batches():
             return batch[name]

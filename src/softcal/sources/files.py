@@ -23,6 +23,7 @@ from softcal._io import not_utf_8, readable, refuse_elsewhere
 from softcal._parallel import in_order
 from softcal.exceptions import InputError
 from softcal.sources.columns import (
+    BATCH_VALUES,
     Batch,
     Named,
     Piece,
@@ -214,7 +215,6 @@ def line_ends(block: bytes) -> Iterator[int]:
 
 _BLOCK_BYTES = 1 << 22
 _GROUP_VALUES = 1 << 23
-_BATCH_VALUES = 1 << 21
 _STREAM_BYTES = 1 << 18
 
 
@@ -314,9 +314,9 @@ def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
         rows = meta.row_group(group).num_rows
         decode = partial(_row_group, path, meta, group, wanted)
         if rows * wanted.values_per_row <= _GROUP_VALUES:
-            yield _Part(round(rows * size), partial(decode, _BATCH_VALUES))
+            yield _Part(round(rows * size), partial(decode, BATCH_VALUES))
         else:  # too large to hold: read it here, bit by bit; several of them wait to be added up
-            for batch in decode(_BATCH_VALUES // 8):
+            for batch in decode(BATCH_VALUES if wanted.classes > 1 else BATCH_VALUES // 8):
                 yield _Part(round(batch.num_rows * size), partial(_once, batch))
 
 
@@ -339,7 +339,9 @@ def _arrow(path: Path, wanted: Wanted) -> Iterator[_Part]:
         batches = map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader
         share = path.stat().st_size / max(reader.num_record_batches, 1) if in_file else 0
         for batch in batches:
-            yield _Part(round(share), partial(_once, batch.select(wanted.names)))
+            for cut in wanted.cut(batch.num_rows):
+                size = round(share * cut[1] / batch.num_rows)
+                yield _Part(size, partial(_once, batch.select(wanted.names).slice(*cut)))
 
 
 @contextmanager
@@ -491,7 +493,7 @@ def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     refuse_unknown(wanted, found.names, path.name)
     refuse_other_types(wanted, found, path.name)
     types = {name: found.field(name).type for name in wanted.names}
-    types |= {name: _json_type(types[name]) for name in wanted.numbers}
+    types |= {name: _json_type(types[name]) for name in (*wanted.numbers, *wanted.lists)}
     parse = json.ParseOptions(
         explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
     )
@@ -505,6 +507,8 @@ def _json_type(found: Any) -> Any:
     """Widen whole numbers, which need not stay whole further down the file."""
     import pyarrow as pa
 
+    if pa.types.is_list(found):
+        return pa.list_(_json_type(found.value_type))
     return pa.float64() if pa.types.is_integer(found) or pa.types.is_null(found) else found
 
 

@@ -145,9 +145,12 @@ def valid_entries(
 def _pairs_of(
     rows: Mapping[tuple[int, int], Rows],
 ) -> Iterator[tuple[tuple[int, int, int], Rows, Rows]]:
-    """Walk through the pairs of models of each target."""
+    """Walk through the pairs of models, of the first target only.
+
+    Of 1,000 classes, each pair would have 3.6 million products of residuals.
+    """
     for (i, target), (j, other) in combinations(sorted(rows), 2):
-        if target == other:
+        if target == other == 0:
             yield (i, j, target), rows[i, target], rows[j, other]
 
 
