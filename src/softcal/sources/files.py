@@ -582,7 +582,13 @@ def batches(
     >>> sum(batch["prob_rf_all"].size for batch in batches(items, ["prob_rf_all"]))
     1377
     """
-    wanted = Wanted(tuple(columns), tuple(named))
+    return wanted_batches(source, Wanted(tuple(columns), tuple(named)), progress)
+
+
+def wanted_batches(
+    source: Paths, wanted: Wanted, progress: Progress | None = None
+) -> Iterator[Batch]:
+    """Walk through columns of files as `batches` does, columns of lists among them."""
 
     def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
         return piece, list(piece.batches())
@@ -701,8 +707,12 @@ def joined(batches: list[Batch]) -> Batch:
     columns: Batch = {}
     for name in batches[0]:
         parts = [batch[name] for batch in batches]
-        if not isinstance(name, Named):
+        if isinstance(parts[0], np.ndarray):
             columns[name] = np.concatenate(parts)
+            continue
+        if not isinstance(name, Named):  # lists of numbers
+            kind = pa.large_list(pa.float64())
+            columns[name] = pa.concat_arrays([part.cast(kind) for part in parts])
             continue
         if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
             parts = [part.cast(pa.string()) for part in parts]
