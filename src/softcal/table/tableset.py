@@ -224,7 +224,9 @@ class TableSet(Mapping[str, Reliability]):
 
     def _sums(self, model: int, target: int) -> Sums:
         keys, values = self.tables
-        chosen = (keys[0] == model) & (keys[1] == target)
+        # Keys rise, so the entries of a model and target are together, and found at once.
+        start, stop = keys[0].searchsorted([model, model + 1])
+        chosen = slice(*(start + keys[1, start:stop].searchsorted([target, target + 1])))
         at = self._places(self.grid)[keys[3, chosen]]
         named = {
             name: _counted(at, row, len(self.bins))
