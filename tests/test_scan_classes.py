@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
 from softcal.sources.class_columns import Present, class_columns, class_roles
 from softcal.sources.columns import ClassRoles, Roles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PRESENT = ["y_cat", "y_dog", "p_dog_lr", "p_cat_lr", "p_cat", "q_cat", "q_bat", "name", "list"]
 
@@ -104,14 +117,12 @@ ROWS = {"y_a": [0.5], "y_b": [0.5], "p_a": [0.25], "p_b": [0.75], "t": ["x"]}
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(options: dict[str, Any], said: str) -> None:
-    pd = pytest.importorskip("pandas")
     with pytest.raises(sc.InputError, match=said):
         sc.scan(pd.DataFrame(ROWS), **options)
 
 
 @pytest.mark.parametrize("options", [{"y_true": "y_*", "y_prob": {3: "p_*"}}])
 def test_names_other_than_text_are_refused(options: dict[str, Any]) -> None:
-    pd = pytest.importorskip("pandas")
     with pytest.raises(sc.InputTypeError, match="must be the name of a column, which is text"):
         sc.scan(pd.DataFrame(ROWS), **options)
 
@@ -121,3 +132,192 @@ def test_targets_are_top_and_the_classes_or_the_ends() -> None:
     assert Roles("y_*", ("m",), classes=found).targets == ("top", "a", "b")
     assert Roles("l to h", ("m",), bounds=("l", "h")).targets == ("low", "high")
     assert Roles("y", ("m",)).targets == ("label",)
+
+
+# One fixture through every source: ties, edges, weights of 0, hostile names
+
+NAMES = ('cät, "é"', "b'b", "c *_ c")
+SIZE = 240
+MODELS = ("m", 'k, "k"')
+
+
+def _fixture() -> dict[str, Any]:
+    rng = np.random.default_rng(15)
+    p = rng.dirichlet(np.ones(3), SIZE)
+    p[:40] = [0.4, 0.4, 0.2]  # a tie: the first class is the predicted one
+    p[40:80] = [0.1, 0.3, 0.6]  # on the edges of bins
+    p[80:90] = [0.0, 1.0, 0.0]
+    q = rng.dirichlet(np.ones(3), SIZE)
+    votes = rng.multinomial(rng.integers(1, 6, SIZE)[:, None][:, 0], [0.5, 0.3, 0.2])
+    number = rng.integers(0, 3, SIZE)
+    return {
+        "p": p,
+        "q": q,
+        "votes": votes,
+        "shares": rng.dirichlet([0.3, 0.3, 0.3], SIZE),
+        "number": number,
+        "name": np.array(NAMES)[number],
+        "w": rng.integers(0, 3, SIZE) / 2.0,
+        "m": rng.integers(1, 9, SIZE),
+        "segment": rng.choice(["u", "v, w"], SIZE),
+    }
+
+
+DATA = _fixture()
+
+
+def _frame() -> pa.Table:
+    columns: dict[str, Any] = {name: DATA[name] for name in ("number", "name", "w", "m", "segment")}
+    for name in ("p", "q", "votes", "shares"):
+        columns |= {f"{name}_{c}": DATA[name][:, k] for k, c in enumerate(NAMES)}
+        columns[f"list {name}"] = list(DATA[name])
+    columns["whole"] = DATA["number"].astype(float)
+    columns["fixed"] = pa.FixedSizeListArray.from_arrays(DATA["p"].ravel(), 3)
+    columns["kind"] = pa.array(DATA["name"]).dictionary_encode()
+    return pa.table(columns)
+
+
+FRAME = _frame()
+PLAIN = [f.name for f in FRAME.schema if not pa.types.is_nested(f.type)]
+
+
+def _pandas(_folder: Path) -> Any:
+    return FRAME.to_pandas()
+
+
+def _pandas_of_arrow(_folder: Path) -> Any:
+    return FRAME.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _polars(_folder: Path) -> Any:
+    return pl.from_arrow(FRAME)
+
+
+def _arrow(_folder: Path) -> Any:
+    return FRAME
+
+
+def _stream(_folder: Path) -> Any:
+    empty = FRAME.schema.empty_table().to_batches()
+    batches = [*empty, *FRAME.to_batches(max_chunksize=70)]
+    return pa.RecordBatchReader.from_batches(FRAME.schema, batches)
+
+
+def _dataset(folder: Path) -> Any:
+    pq.write_table(FRAME, folder / "rows.parquet")
+    return pa.dataset.dataset(folder)
+
+
+def _parquet(folder: Path) -> Any:
+    pq.write_table(FRAME.slice(0, 100), folder / "a.parquet", row_group_size=33)
+    pq.write_table(FRAME.slice(100), folder / "b.parquet")
+    return folder
+
+
+def _csv(folder: Path) -> Any:
+    plain = FRAME.select(PLAIN)
+    plain = plain.set_column(plain.column_names.index("kind"), "kind", FRAME["name"])
+    for name in set(FRAME.column_names) - set(PLAIN):  # as text, since CSV files have no lists
+        plain = plain.append_column(name, pa.array(map(str, FRAME[name].to_pylist())))
+    pa.csv.write_csv(plain.slice(0, 100), folder / "a.csv")
+    pa.csv.write_csv(plain.slice(100), folder / "b.csv")
+    return [folder / "a.csv", folder / "b.csv"]
+
+
+def _json(folder: Path) -> Any:
+    lines = [json.dumps(row) for row in FRAME.to_pylist()]
+    (folder / "rows.jsonl").write_text("\n".join(lines))
+    return folder / "rows.jsonl"
+
+
+def _feather(folder: Path) -> Any:
+    path = folder / "rows.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, FRAME.schema) as writer:
+        writer.write_table(FRAME, max_chunksize=100)
+    return path
+
+
+SOURCES = [
+    _pandas, _pandas_of_arrow, _polars, _arrow, _stream, _dataset, _parquet, _csv, _json, _feather,
+]  # fmt: skip
+
+COLUMNS = {"m": "p_*", MODELS[1]: [f"q_{name}" for name in NAMES]}
+LISTS = {"m": "list p", MODELS[1]: ["list q"]}
+ONE_HOT = np.eye(3)[DATA["number"]]
+VOTES = sc.Votes(DATA["votes"])
+
+# How a label is asked for, the same label for arrays, and what the classes are then called.
+LABELS: dict[str, tuple[dict[str, Any], Any, tuple[str, ...]]] = {
+    "shares": ({"y_true": "shares_*", "y_prob": COLUMNS}, DATA["shares"], NAMES),
+    "list": ({"y_true": "list shares", "y_prob": LISTS}, DATA["shares"], ("0", "1", "2")),
+    "fixed list": (
+        {"y_true": "shares_*", "y_prob": {"m": "fixed", MODELS[1]: "list q"}},
+        DATA["shares"],
+        NAMES,
+    ),
+    "counts": ({"vote_counts": "votes_", "y_prob": COLUMNS}, VOTES, NAMES),
+    "list of counts": ({"vote_counts": ["list votes"], "y_prob": LISTS}, VOTES, ("0", "1", "2")),
+    "name": ({"y_true": "name", "y_prob": COLUMNS}, ONE_HOT, NAMES),
+    "category": ({"y_true": "kind", "y_prob": LISTS, "classes": NAMES}, ONE_HOT, NAMES),
+    "number": ({"y_true": "number", "y_prob": LISTS}, ONE_HOT, ("0", "1", "2")),
+    "whole": ({"y_true": "whole", "y_prob": LISTS}, ONE_HOT, ("0", "1", "2")),
+    "numbers for columns": (
+        {"y_true": "whole", "y_prob": COLUMNS, "classes": [0, 1, 2]},
+        ONE_HOT,
+        ("0", "1", "2"),
+    ),
+}
+
+
+def _same(found: sc.Reliability, wanted: sc.Reliability, *, top: bool = False) -> None:
+    """Compare all sums; of the predicted class, a set hardens the label to the majority class."""
+    for name, sums in vars(wanted.sums).items():
+        if not (top and name.startswith("hard_")):
+            np.testing.assert_allclose(
+                getattr(found.sums, name), sums, rtol=1e-12, atol=1e-12, err_msg=name
+            )
+
+
+def _same_as_arrays(
+    tables: sc.TableSet, label: Any, names: tuple[str, ...], rows: npt.NDArray[np.bool_], **of: Any
+) -> None:
+    """Compare a set with what the functions of arrays give for some of the rows."""
+    y = sc.Votes(label.counts[rows]) if isinstance(label, sc.Votes) else label[rows]
+    about = {name: values[rows] for name, values in of.items()}
+    assert tables.targets == ("top", *names)
+    models = dict(zip(MODELS, (DATA["p"][rows], DATA["q"][rows]), strict=True))
+    for model, p in models.items():
+        _same(tables[model], sc.top_label_reliability(y, p, **about), top=True)
+        by_class = sc.classwise_reliability(y, p, **about)
+        for name, wanted in zip(names, by_class.values(), strict=True):
+            _same(tables[model, name], wanted)
+    joint, wanted = tables.pair(*MODELS), sc.joint_table(y, models, **about)
+    np.testing.assert_allclose(joint.cross, wanted.cross, rtol=1e-12, atol=1e-12)
+    assert joint.differing == wanted.differing
+    np.testing.assert_allclose(joint.brier, wanted.brier, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(joint.log_loss, wanted.log_loss, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_classes_of_every_source_are_those_of_arrays(
+    source: Callable[[Path], Any], label: str, tmp_path: Path
+) -> None:
+    options, y, names = LABELS[label]
+    if source is _csv and any(
+        "list" in str(each) or "fixed" in str(each) for each in options.values()
+    ):
+        with pytest.raises(sc.InputError, match="must hold a list of numbers per row"):
+            sc.scan(source(tmp_path), **options)
+        return
+    every = np.ones(SIZE, dtype=bool)
+    votes = {} if isinstance(y, sc.Votes) else {"n_votes": "m"}
+    more = {name: DATA[column] for name, column in votes.items()}
+    _same_as_arrays(sc.scan(source(tmp_path), **options, **votes), y, names, every, **more)
+    weighted = sc.scan(source(tmp_path), **options, sample_weight="w", by="segment")
+    weighted.save(tmp_path / "set.softcal")
+    assert sc.load(tmp_path / "set.softcal") == weighted
+    assert weighted.rows_without_weight == int((DATA["w"] == 0).sum())
+    _same_as_arrays(weighted, y, names, every, sample_weight=DATA["w"])
+    for value, part in weighted.by("segment").items():
+        _same_as_arrays(part, y, names, DATA["segment"] == value, sample_weight=DATA["w"])

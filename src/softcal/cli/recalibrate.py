@@ -141,18 +141,19 @@ def _of_classes(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     from softcal.sources.collect import read_rows
     from softcal.sources.columns import Named
 
-    columns, classes = read_rows(data, roles), roles.classes
-    assert classes is not None  # noqa: S101 - these are rows of classes
-    checked = classes_of_batch(columns, roles, classes)
-    assert checked is not None  # noqa: S101 - `read_rows` has checked them
-    (rows,) = checked
+    assert roles.classes is not None  # noqa: S101 - these are rows of classes
+    columns = read_rows(data, roles)
+    (spec,) = roles.y_prob
+    models = classes_of_batch(columns, roles, roles.classes)
+    assert models is not None  # noqa: S101 - the values have been checked
+    rows = models[0]
     groups = None
     if roles.group is not None:
         groups = numbered(columns[Named(roles.group)], roles.group)[1]
     methods = CLASS_METHODS if method is Method.AUTO else (method.value,)
     found = class_preview_of(rows, groups=groups, methods=methods, **how)
     map_ = fit_map(found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight)
-    return _Fitted(found, map_, roles.y_true, roles.y_prob[0], classes.models[0])
+    return _Fitted(found, map_, roles.y_true, spec, roles.classes.models[0])
 
 
 def _card(fitted: _Fitted) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from softcal.metrics.item_scores import score_entries
 from softcal.sources.census import Census, checks_of
 from softcal.sources.class_batches import classes_of_batch
 from softcal.sources.columns import Named, Piece, coded, missing_values, rows_of
-from softcal.sources.files import all_pieces, files_of, joined, wanted_batches
+from softcal.sources.files import all_pieces, batches_of, files_of, joined
 from softcal.table.build import Builder, Coded, Entries, entries, hardened_by
 from softcal.table.dense import DenseSums, dense_sums
 from softcal.table.kernel import is_majority, top_label_rows
@@ -107,7 +107,7 @@ def read_rows(source: Paths, roles: Roles) -> Batch:
     A refusal counts the values of all files that break a rule, and names the file and row of the
     first.
     """
-    found = list(wanted_batches(source, roles.wanted))
+    found = list(batches_of(source, roles.wanted))
     if not found:
         _refuse_no_rows()
     columns = joined(found)

@@ -582,13 +582,11 @@ def batches(
     >>> sum(batch["prob_rf_all"].size for batch in batches(items, ["prob_rf_all"]))
     1377
     """
-    return wanted_batches(source, Wanted(tuple(columns), tuple(named)), progress)
+    return batches_of(source, Wanted(tuple(columns), tuple(named)), progress)
 
 
-def wanted_batches(
-    source: Paths, wanted: Wanted, progress: Progress | None = None
-) -> Iterator[Batch]:
-    """Walk through columns of files as `batches` does, columns of lists among them."""
+def batches_of(source: Paths, wanted: Wanted, progress: Progress | None = None) -> Iterator[Batch]:
+    """Walk through the wanted columns of files, as `batches` does."""
 
     def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
         return piece, list(piece.batches())
@@ -710,14 +708,17 @@ def joined(batches: list[Batch]) -> Batch:
         if isinstance(parts[0], np.ndarray):
             columns[name] = np.concatenate(parts)
             continue
-        if not isinstance(name, Named):  # lists of numbers
-            kind = pa.large_list(pa.float64())
-            columns[name] = pa.concat_arrays([part.cast(kind) for part in parts])
-            continue
         if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
-            parts = [part.cast(pa.string()) for part in parts]
+            parts = [part.cast(_common(parts)) for part in parts]
         columns[name] = pa.chunked_array(parts)
     return columns
+
+
+def _common(parts: list[Any]) -> Any:
+    """Return a type for names of several types, or for lists of numbers."""
+    import pyarrow as pa
+
+    return pa.list_(pa.float64()) if pa.types.is_nested(parts[0].type) else pa.string()
 
 
 def refuse_same_file(output: Path, data: Iterable[Path]) -> None:
