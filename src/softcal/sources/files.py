@@ -215,7 +215,8 @@ def line_ends(block: bytes) -> Iterator[int]:
 
 _BLOCK_BYTES = 1 << 22
 _GROUP_VALUES = 1 << 23
-_STREAM_BYTES = 1 << 18
+_STREAM_BYTES = 1 << 18  # of one column
+_STREAMS_BYTES = 1 << 24  # of all columns
 
 
 class _Part(NamedTuple):
@@ -324,7 +325,8 @@ def _row_group(path: Path, meta: Any, group: int, wanted: Wanted, values: int) -
     import pyarrow.parquet as pq
 
     # Buffered: else a column of the row group is first read whole, however large it is.
-    with pq.ParquetFile(path, metadata=meta, buffer_size=_STREAM_BYTES, pre_buffer=False) as file:
+    buffer = min(_STREAM_BYTES, _STREAMS_BYTES // len(wanted.names) + 1)
+    with pq.ParquetFile(path, metadata=meta, buffer_size=buffer, pre_buffer=False) as file:
         rows = max(values // wanted.values_per_row, 1)
         yield from file.iter_batches(
             rows, row_groups=[group], columns=wanted.names, use_threads=False
