@@ -289,8 +289,8 @@ def _same_as_arrays(
     for model, p in models.items():
         _same(tables[model], sc.top_label_reliability(y, p, **about), top=True)
         by_class = sc.classwise_reliability(y, p, **about)
-        for name, wanted in zip(names, by_class.values(), strict=True):
-            _same(tables[model, name], wanted)
+        for name, table in zip(names, by_class.values(), strict=True):
+            _same(tables[model, name], table)
     joint, wanted = tables.pair(*MODELS), sc.joint_table(y, models, **about)
     np.testing.assert_allclose(joint.cross, wanted.cross, rtol=1e-12, atol=1e-12)
     assert joint.differing == wanted.differing
@@ -311,7 +311,7 @@ def test_classes_of_every_source_are_those_of_arrays(
             sc.scan(source(tmp_path), **options)
         return
     every = np.ones(SIZE, dtype=bool)
-    votes = {} if isinstance(y, sc.Votes) else {"n_votes": "m"}
+    votes: dict[str, Any] = {} if isinstance(y, sc.Votes) else {"n_votes": "m"}
     more = {name: DATA[column] for name, column in votes.items()}
     _same_as_arrays(sc.scan(source(tmp_path), **options, **votes), y, names, every, **more)
     weighted = sc.scan(source(tmp_path), **options, sample_weight="w", by="segment")
