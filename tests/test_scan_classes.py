@@ -69,6 +69,8 @@ def test_given_names_of_classes_reorder_patterns_that_have_them_and_else_rename(
     assert same.names == ("dog", "cat")
     assert same.label == ("y_dog", "y_cat")
     assert same.models == (("p_dog_lr", "p_cat_lr"), ("list",))
+    turned = _roles("y_", "p_*_lr", classes=["one", "two"])
+    assert (turned.label, turned.models) == (("y_cat", "y_dog"), (("p_cat_lr", "p_dog_lr"),))
     new = _roles("name", "p_*_lr", classes=[7, 9])
     assert new.names == ("7", "9")
     assert new.models == (("p_dog_lr", "p_cat_lr"),)
