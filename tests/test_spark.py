@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Spark's own Python code opens sockets and leaves them to the collector.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+]
 
 
 @pytest.fixture(scope="module")
