@@ -137,19 +137,22 @@ def _of_classes(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     """Fit a map of the probabilities of all classes together."""
     from softcal._validation.arrays import numbered
     from softcal.calibrators.preview import CLASS_METHODS, class_preview_of, fit_map
+    from softcal.sources.class_batches import classes_of_batch
     from softcal.sources.collect import read_rows
     from softcal.sources.columns import Named
 
+    assert roles.classes is not None  # noqa: S101 - these are rows of classes
     columns = read_rows(data, roles)
     (spec,) = roles.y_prob
-    rows = roles.class_rows(columns, spec)
+    models = classes_of_batch(columns, roles, roles.classes)
+    assert models is not None  # noqa: S101 - the values have been checked
+    rows = models[0]
     groups = None
     if roles.group is not None:
         groups = numbered(columns[Named(roles.group)], roles.group)[1]
     methods = CLASS_METHODS if method is Method.AUTO else (method.value,)
     found = class_preview_of(rows, groups=groups, methods=methods, **how)
     map_ = fit_map(found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight)
-    assert roles.classes is not None  # noqa: S101 - these are rows of classes
     return _Fitted(found, map_, roles.y_true, spec, roles.classes.models[0])
 
 

@@ -19,7 +19,7 @@ from softcal._validation.rules import (
     known_rule,
     length_rule,
 )
-from softcal.sources.columns import Check, Named, coded, numbers, rows_of
+from softcal.sources.columns import Check, Named, coded, numbers, one_array, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,13 +71,13 @@ def _lengths(lists: Any) -> FloatArray:
     """Return how many values each list has; NaN where it is missing."""
     from pyarrow import compute
 
-    found: FloatArray = numbers(compute.list_value_length(lists)).astype(np.float64)
+    found: FloatArray = numbers(compute.list_value_length(one_array(lists))).astype(np.float64)
     return found
 
 
 def _values(lists: Any) -> Column:
     """Return the values of all lists one after another."""
-    return numbers(lists.flatten())
+    return numbers(one_array(lists).flatten())
 
 
 def _shares(counts: Column) -> tuple[FloatArray | None, FloatArray | None]:

@@ -16,10 +16,10 @@ from softcal.metrics.item_scores import score_entries
 from softcal.sources.census import Census, checks_of, refuse_broken
 from softcal.sources.class_batches import classes_of_batch
 from softcal.sources.columns import Named, Piece, coded, missing_values, rows_of
-from softcal.sources.files import all_pieces, batches, files_of, joined
-from softcal.table.build import Builder, Coded, Entries, entries
+from softcal.sources.files import all_pieces, batches_of, files_of, joined
+from softcal.table.build import Builder, Coded, Entries, entries, hardened_by
 from softcal.table.dense import DenseSums, dense_sums
-from softcal.table.kernel import top_label_rows
+from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def read_rows(source: Paths, roles: Roles) -> Batch:
     A refusal counts the values of all files that break a rule, and names the file and row of the
     first.
     """
-    found = list(batches(source, roles.wanted.numbers, named=roles.wanted.named))
+    found = list(batches_of(source, roles.wanted))
     if not found:
         _refuse_no_rows()
     columns = joined(found)
@@ -246,22 +246,52 @@ def _added_classes(
     if models is None:
         return None
     try:
-        tops = [top_label_rows(data) for data in models]
-        dense = None
-        if cells is None and groups is None:
-            dense = dense_sums(models, builder.grid)
-        scores = _scores(models, cells)
+        added = class_entries(models, builder, cells, groups)
     except InputError:  # which the census finds again, and counts over all files
         return None
-    rows = {(k, 0): top for k, top in enumerate(tops)}
-    if dense is None:
-        of_classes = range(len(found.names))
-        rows |= {(k, c + 1): data.column(c) for k, data in enumerate(models) for c in of_classes}
-    added = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
     if added is None:
         return None
-    first = dict(zip(roles.y_prob, tops, strict=True))
-    return _Batch(added._replace(scores=scores), first, groups, dense)
+    first = dict(zip(roles.y_prob, added.tops, strict=True))
+    return _Batch(added.entries, first, groups, added.dense)
+
+
+class ClassEntries(NamedTuple):
+    """What rows of many classes add: entries, sums of each class, and rows of predicted classes."""
+
+    entries: Entries
+    dense: FloatArray | None  # without cells and groups, of which entries have the classes
+    tops: list[Rows]
+
+
+def class_entries(
+    models: Sequence[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
+) -> ClassEntries | None:
+    """Add up rows of many classes, given for each model; None if a weight breaks a rule.
+
+    Raises
+    ------
+    InputError
+        If a label or prediction breaks a rule.
+    """
+    tops = [top_label_rows(data) for data in models]
+    dense = dense_sums(models, builder.grid) if cells is None and groups is None else None
+    rows = {(k, 0): top for k, top in enumerate(tops)}
+    if dense is None:
+        of_classes = range(len(models[0].classes))
+        rows |= {(k, c + 1): data.column(c) for k, data in enumerate(models) for c in of_classes}
+    added = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
+    majority = entries(
+        {
+            (k, 0): top._replace(y_true=is_majority(data))
+            for k, (top, data) in enumerate(zip(tops, models, strict=True))
+        },
+        builder.grid,
+        cells,
+    )
+    if added is None or majority is None:
+        return None
+    tables = hardened_by(added.tables, majority.tables)
+    return ClassEntries(added._replace(tables=tables, scores=_scores(models, cells)), dense, tops)
 
 
 def _scores(models: Sequence[ClassRows], cells: Coded | None) -> Sparse:

@@ -215,7 +215,8 @@ def line_ends(block: bytes) -> Iterator[int]:
 
 _BLOCK_BYTES = 1 << 22
 _GROUP_VALUES = 1 << 23
-_STREAM_BYTES = 1 << 18
+_STREAM_BYTES = 1 << 18  # of one column
+_STREAMS_BYTES = 1 << 24  # of all columns
 
 
 class _Part(NamedTuple):
@@ -324,7 +325,8 @@ def _row_group(path: Path, meta: Any, group: int, wanted: Wanted, values: int) -
     import pyarrow.parquet as pq
 
     # Buffered: else a column of the row group is first read whole, however large it is.
-    with pq.ParquetFile(path, metadata=meta, buffer_size=_STREAM_BYTES, pre_buffer=False) as file:
+    buffer = min(_STREAM_BYTES, _STREAMS_BYTES // len(wanted.names) + 1)
+    with pq.ParquetFile(path, metadata=meta, buffer_size=buffer, pre_buffer=False) as file:
         rows = max(values // wanted.values_per_row, 1)
         yield from file.iter_batches(
             rows, row_groups=[group], columns=wanted.names, use_threads=False
@@ -582,7 +584,11 @@ def batches(
     >>> sum(batch["prob_rf_all"].size for batch in batches(items, ["prob_rf_all"]))
     1377
     """
-    wanted = Wanted(tuple(columns), tuple(named))
+    return batches_of(source, Wanted(tuple(columns), tuple(named)), progress)
+
+
+def batches_of(source: Paths, wanted: Wanted, progress: Progress | None = None) -> Iterator[Batch]:
+    """Walk through the wanted columns of files, as `batches` does."""
 
     def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
         return piece, list(piece.batches())
@@ -701,13 +707,20 @@ def joined(batches: list[Batch]) -> Batch:
     columns: Batch = {}
     for name in batches[0]:
         parts = [batch[name] for batch in batches]
-        if not isinstance(name, Named):
+        if isinstance(parts[0], np.ndarray):
             columns[name] = np.concatenate(parts)
             continue
         if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
-            parts = [part.cast(pa.string()) for part in parts]
+            parts = [part.cast(_common(parts)) for part in parts]
         columns[name] = pa.chunked_array(parts)
     return columns
+
+
+def _common(parts: list[Any]) -> Any:
+    """Return a type for names of several types, or for lists of numbers."""
+    import pyarrow as pa
+
+    return pa.list_(pa.float64()) if pa.types.is_nested(parts[0].type) else pa.string()
 
 
 def refuse_same_file(output: Path, data: Iterable[Path]) -> None:

@@ -142,6 +142,16 @@ def valid_entries(
     return found
 
 
+def hardened_by(tables: Sparse, hardened: Sparse) -> Sparse:
+    """Let the hardened labels of the first target be others, of the same rows and predictions."""
+    values = tables.values.copy()
+    first = tables.keys[1] == 0
+    for name in ("residual", "residual_sq", "residual_var"):
+        row = values[SUM_NAMES.index(f"hard_{name}")]
+        row[first] = hardened.values[SUM_NAMES.index(name)]
+    return Sparse(tables.keys, values)
+
+
 def _pairs_of(
     rows: Mapping[tuple[int, int], Rows],
 ) -> Iterator[tuple[tuple[int, int, int], Rows, Rows]]:

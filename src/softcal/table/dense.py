@@ -44,10 +44,10 @@ class DenseSums:
         self.sums: FloatArray | None = None
 
     def add(self, sums: FloatArray | None) -> None:
-        """Add the sums of more rows; the first ones are kept and changed in place."""
-        if self.sums is None:
+        """Add the sums of more rows, all of which have some or none; the first are changed."""
+        if self.sums is None or sums is None:
             self.sums = sums
-        elif sums is not None:
+        else:
             self.sums += sums
 
     def entries(self) -> list[Entries]:

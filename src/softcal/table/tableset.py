@@ -293,6 +293,12 @@ class TableSet(Mapping[str, Reliability]):
         target = self.targets[0] if target is None else target
         for model in (a, b):
             self[model, target]  # refuses one it does not have
+        if target != self.targets[0]:
+            message = (
+                f"models of many classes are compared by the class they predict, "
+                f"{self.targets[0]!r}, not by {target!r}."
+            )
+            raise InputError(message)
         if a == b:
             message = f"a model cannot be compared with itself: both are {a!r}."
             raise InputError(message)
