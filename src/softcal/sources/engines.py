@@ -201,7 +201,7 @@ def _packed(part: Part | SoftcalError) -> Any:
     import pyarrow as pa
     from pyspark.serializers import CPickleSerializer
 
-    written = CPickleSerializer().dumps(part)
+    written = CPickleSerializer().dumps(part)  # type: ignore[no-untyped-call]
     return pa.RecordBatch.from_pydict({"part": pa.array([written], pa.binary())})
 
 
