@@ -19,7 +19,6 @@ from same_tables import assert_same_table
 from strategies import UNIT
 
 import softcal as sc
-from softcal.sources import engines
 from softcal.table import build
 
 if TYPE_CHECKING:
@@ -266,12 +265,6 @@ def test_an_unknown_column_is_refused_with_those_there_are(frame: Constructor) -
         sc.scan(frame({"y": [0.5], "p": [0.5]}), y_true="y", y_prob="z")
 
 
-def test_engines_take_few_unequal_bins(data: dict[str, Any]) -> None:
-    many = np.concatenate([[0], np.linspace(0.1, 0.9, engines.MAX_EDGES), [1]])
-    with pytest.raises(sc.InputError, match="at most 256 bins of unequal width: got 257"):
-        sc.scan(LAZY["duckdb"](data), y_true="y", y_prob="p", bins=many)
-
-
 def test_what_is_no_frame_is_refused() -> None:
     with pytest.raises(sc.InputTypeError, match=r"cannot scan a dict: .* reliability\(y_true"):
         sc.scan({"y": [0.5], "p": [0.5]}, y_true="y", y_prob="p")
@@ -299,11 +292,6 @@ def test_too_many_segments_are_refused(make: Constructor, monkeypatch: pytest.Mo
     rows = {"y": np.full(51, 0.5), "p": np.full(51, 0.5), "by": np.arange(51)}
     with pytest.raises(sc.InputError, match="by must have at most 50 different values"):
         sc.scan(make(rows), y_true="y", y_prob="p", by="by")
-
-
-def test_engines_take_no_groups(data: dict[str, Any]) -> None:
-    with pytest.raises(sc.InputError, match=r"groups \(segment\) are added up in memory: collect"):
-        sc.scan(LAZY["polars lazy"](data), y_true="y", y_prob="p", groups="segment")
 
 
 def test_a_date_is_kept(frame: Constructor) -> None:

@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from pyspark.errors import PythonException
 from same_tables import assert_same_table
 from spark_cluster import Cluster, cluster, wait_until
 
 import softcal as sc
+from softcal.sources import engines
 from test_frames import FAULTS, assert_same, hard_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Spark's own Python code opens sockets and leaves them to the collector.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +87,31 @@ def test_faults_are_refused(spark: Cluster, column: str, value: float | None, me
     assert message in str(caught.value)
 
 
+def test_workers_without_softcal_are_named(spark: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = spark.session.createDataFrame([(0.5, 0.5)], ["y", "p"])
+
+    def cannot(what: Exception) -> Any:
+        def part(batches: Any, job: Any) -> Any:  # noqa: ARG001
+            raise what
+
+        return part
+
+    lacking = ModuleNotFoundError("No module named 'softcal'")
+    monkeypatch.setattr(engines, "_spark_part", cannot(lacking))
+    with pytest.raises(ModuleNotFoundError, match=r"install 'softcal\[frames\]' on them"):
+        sc.scan(frame, y_true="y", y_prob="p")
+    monkeypatch.setattr(engines, "_spark_part", cannot(ArithmeticError("of its own")))
+    with pytest.raises(PythonException, match="ArithmeticError: of its own"):
+        sc.scan(frame, y_true="y", y_prob="p")
+
+
 def test_a_worker_that_dies_changes_nothing(spark: Cluster) -> None:
-    """Killed with its executor, in the middle of the pass: its share is computed anew."""
-    n, parts = 8_000_000, 48
+    """Killed with its executor while rows are read: what it had of the groups is lost too."""
+    n, parts = 3_000_000, 48
     frame = spark.session.range(0, n, 1, parts).selectExpr(
-        "((id * 7919) % 10007) / 10007.0D AS p", "((id * 104729) % 997) / 996.0D AS y"
+        "((id * 7919) % 10007) / 10007.0D AS p",
+        "((id * 104729) % 997) / 996.0D AS y",
+        "id % 1009 AS g",
     )
     tracker = spark.session.sparkContext.statusTracker()
 
@@ -95,13 +120,19 @@ def test_a_worker_that_dies_changes_nothing(spark: Cluster) -> None:
         return any(one.numTasks == parts and one.numCompletedTasks >= 2 for one in stages if one)
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sc.scan, frame, y_true="y", y_prob="p")
+        running = pool.submit(sc.scan, frame, y_true="y", y_prob="p", groups="g", bins=5)
         wait_until(is_in_the_middle)
         spark.kill_a_worker()
         assert not running.done()
-        found = running.result()
+        found = running.result()["p"]
     assert spark.executors() == 1
     row = np.arange(n)
-    assert_same_table(
-        found["p"], sc.reliability((row * 104729 % 997) / 996.0, (row * 7919 % 10007) / 10007.0)
-    )
+    y, p = (row * 104729 % 997) / 996.0, (row * 7919 % 10007) / 10007.0
+    expected = sc.reliability(y, p, groups=row % 1009, bins=5)
+    assert_same_table(found, expected)
+    assert found.clusters is not None
+    assert expected.clusters is not None
+    assert found.clusters.count == 1009
+    for part in ("residual", "weight"):
+        mine, whole = getattr(found.clusters, part), getattr(expected.clusters, part)
+        np.testing.assert_allclose(mine, whole, rtol=1e-12, atol=1e-12 * np.abs(whole).max())

@@ -61,18 +61,34 @@ class _Broken(NamedTuple):
     first: str = ""
 
 
+class Counted(NamedTuple):
+    """What a census found, by the names of checks and by rules."""
+
+    broken: dict[tuple[str, str], _Broken]
+    spread: dict[str, Spread]
+
+    def with_(self, other: Counted) -> Counted:
+        """Add what another part of the rows has, which comes later."""
+        broken, spread = dict(self.broken), dict(self.spread)
+        for key, (number, first) in other.broken.items():
+            before = broken[key]
+            broken[key] = _Broken(before.number + number, before.first or first)
+        for name, each in other.spread.items():
+            spread[name] = spread[name].with_(each)
+        return Counted(broken, spread)
+
+
 class Census:
     """How many values break each rule, over all pieces that are added."""
 
     def __init__(self, checks: Sequence[Check]) -> None:
         self._checks = checks
-        self._broken: dict[tuple[str, str], _Broken] = {}
-        self._spread: dict[str, Spread] = {}
+        self.found = Counted({}, {})
 
     @property
     def started(self) -> bool:
         """Whether anything was added."""
-        return bool(self._spread)
+        return bool(self.found.spread)
 
     def add(self, piece: Piece, rows_before: int) -> None:
         """Count what breaks a rule in one more piece of a file, after that many of its rows."""
@@ -82,30 +98,34 @@ class Census:
                 self._add_values(check, batch, rows, piece.place)
             rows += rows_of(batch)
 
-    def _add_values(self, check: Check, batch: Batch, rows: int, place: str) -> None:
+    def _add_values(self, check: Check, batch: Batch, rows: int, place: str | None) -> None:
         values, name = check.values(batch), check.name
+        broken, spreads = self.found
         spread = Spread.of(values)
-        self._spread[name] = self._spread.get(name, spread).with_(spread)
+        spreads[name] = spreads.get(name, spread).with_(spread)
         for rule in check.rules:
             marks = rule.broken(values)
-            count, first = self._broken.get((name, rule.must), _Broken())
+            count, first = broken.get((name, rule.must), _Broken())
             if not count and marks.any():
                 at = int(marks.argmax())
                 row = at // check.per_row
                 value = float(values[at])
-                shown = "" if np.isnan(value) else f"{check.shown(batch, row, value)} "
-                first = f", the first {shown}{_where(rows + row, place)}"
-            self._broken[name, rule.must] = _Broken(count + int(marks.sum()), first)
+                shown = [] if np.isnan(value) else [check.shown(batch, row, value)]
+                if place is not None:
+                    shown.append(_where(rows + row, place))
+                first = f", the first {' '.join(shown)}" if shown else ""
+            broken[name, rule.must] = _Broken(count + int(marks.sum()), first)
 
-    def refuse(self, rows: int) -> NoReturn:
-        """Raise for the first rule that is broken."""
-        for check in self._checks:
-            for rule in check.rules:
-                count, first = self._broken[check.name, rule.must]
-                if count:
-                    total, spread = rows * check.per_row, self._spread[check.name]
-                    raise InputError(rule.message(check.name, count, total, first, spread))
-        refuse_changed()
+
+def refuse_broken(found: Counted, checks: Sequence[Check], rows: int) -> NoReturn:
+    """Raise for the first rule that is broken, given what a census found in so many rows."""
+    for check in checks:
+        for rule in check.rules:
+            count, first = found.broken[check.name, rule.must]
+            if count:
+                total, spread = rows * check.per_row, found.spread[check.name]
+                raise InputError(rule.message(check.name, count, total, first, spread))
+    refuse_changed()
 
 
 def _where(row: int, place: str) -> str:

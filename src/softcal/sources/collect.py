@@ -13,7 +13,7 @@ from softcal._validation.inputs import refuse_zeros
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.metrics.item_scores import score_entries
-from softcal.sources.census import Census, checks_of
+from softcal.sources.census import Census, checks_of, refuse_broken
 from softcal.sources.class_batches import classes_of_batch
 from softcal.sources.columns import Named, Piece, coded, missing_values, rows_of
 from softcal.sources.files import all_pieces, batches_of, files_of, joined
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
+    from softcal.sources.census import Counted
     from softcal.sources.columns import Batch, ClassRoles, Roles
     from softcal.sources.files import Paths
     from softcal.table.tableset import TableSet
@@ -52,6 +53,33 @@ class _Batch(NamedTuple):
     classes: FloatArray | None = None
 
 
+class Part(NamedTuple):
+    """What rows add up to: all of a source, or a partition that another process reads."""
+
+    rows: int
+    tables: TableSet | None  # None where there are no rows, or a value broke a rule
+    broken: Counted | None = None
+
+    def with_(self, other: Part) -> Part:
+        """Add the rows of another part."""
+        tables, broken = self.tables or other.tables, self.broken or other.broken
+        if self.tables is not None and other.tables is not None:
+            tables = self.tables + other.tables
+        if self.broken is not None and other.broken is not None:
+            broken = self.broken.with_(other.broken)
+        return Part(self.rows + other.rows, tables, broken)
+
+    def finished(self, roles: Roles) -> TableSet:
+        """Return the set of all rows; refuse broken rules, and what leaves nothing to measure."""
+        if self.broken is not None:
+            refuse_broken(self.broken, checks_of(roles), self.rows)
+        if self.tables is None:
+            _refuse_no_rows()
+        if not self.tables.n:
+            refuse_zeros(str(roles.sample_weight), self.rows)
+        return self.tables
+
+
 def collect(
     pieces: Iterable[Piece],
     roles: Roles,
@@ -69,6 +97,23 @@ def collect(
     called in the threads with the number of each piece, the rows of its models, and their groups;
     of many classes, these are of the predicted class.
     """
+    return part_of(
+        pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report, look=look
+    ).finished(roles)
+
+
+def part_of(
+    pieces: Iterable[Piece],
+    roles: Roles,
+    bins: Bins,
+    *,
+    pairs: bool,
+    date: str | None,
+    at_most: int | None,
+    report: Callable[[Piece, int], None] | None = None,
+    look: Look | None = None,
+) -> Part:
+    """Add up pieces as `collect` does, which may be part of the rows."""
     broken = threading.Event()
     census = Census(checks_of(roles))
     tied = pairs and len(roles.y_prob) > 1 and roles.bounds is None
@@ -77,7 +122,7 @@ def collect(
         pairs=Bins.tie_grid(bins) if tied else None, group=roles.group,
     )  # fmt: skip
     classes = DenseSums()
-    rows: Counter[str] = Counter()  # of each file
+    rows: Counter[str | None] = Counter()  # of each file
 
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
@@ -95,10 +140,10 @@ def collect(
         if report is not None:
             report(found.piece, found.rows)
     if census.started:
-        census.refuse(rows.total())
+        return Part(rows.total(), None, census.found)
     for each in classes.entries():
         builder.add(each)
-    return finished(builder, rows.total(), roles, date)
+    return Part(rows.total(), _finished(builder, roles, date) if rows.total() else None)
 
 
 def read_rows(source: Paths, roles: Roles) -> Batch:
@@ -115,11 +160,11 @@ def read_rows(source: Paths, roles: Roles) -> Batch:
         values = check.values(columns)
         if any(rule.broken(values).any() for rule in check.rules):
             census = Census(checks_of(roles))
-            rows: Counter[str] = Counter()  # of each file
+            rows: Counter[str | None] = Counter()  # of each file
             for piece in all_pieces(files_of(source), roles.wanted):
                 census.add(piece, rows[piece.place])
                 rows[piece.place] += sum(map(rows_of, piece.batches()))
-            census.refuse(rows.total())
+            refuse_broken(census.found, checks_of(roles), rows.total())
     if roles.sample_weight is not None and not columns[roles.sample_weight].any():
         refuse_zeros(roles.sample_weight, rows_of(columns))
     return columns
@@ -130,19 +175,13 @@ def _refuse_no_rows() -> NoReturn:
     raise InputError(message)
 
 
-def finished(builder: Builder, rows: int, roles: Roles, date: str | None) -> TableSet:
-    """Return the set of all rows, refusing a source that leaves nothing to measure."""
-    if not rows:
-        _refuse_no_rows()
+def _finished(builder: Builder, roles: Roles, date: str | None) -> TableSet:
     votes = None if roles.n_votes is None else str(roles.n_votes)
     if roles.classes is not None and roles.classes.kind == "counts":
         votes = roles.y_true
-    found = builder.finish(
+    return builder.finish(
         roles.y_true, roles.targets, weight=roles.sample_weight, votes=votes, date=date
     )
-    if not found.n:
-        refuse_zeros(str(roles.sample_weight), rows)
-    return found
 
 
 def _add_up(

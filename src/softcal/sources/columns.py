@@ -64,10 +64,11 @@ class Wanted(NamedTuple):
 class Piece(NamedTuple):
     """A part of the rows: where it is from, the bytes it stands for, and how to get its batches.
 
-    It may be asked for its batches more than once. A frame has no place, and counts no bytes.
+    It may be asked for its batches more than once. A frame has no place, and counts no bytes. Of
+    rows on another machine the place is None: nobody could find them by their position.
     """
 
-    place: str
+    place: str | None
     size: int
     batches: Callable[[], Iterator[Batch]]
 

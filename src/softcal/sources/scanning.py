@@ -247,7 +247,7 @@ def _tables(
         raise InputError(message) from error
     if isinstance(frame, nw.LazyFrame):
         roles = asked.roles(others, lambda: in_engine(frame))
-        return engine_tables(frame, roles, bins, date)
+        return engine_tables(frame, roles, bins, pairs=pairs, date=date)
     if isinstance(frame, nw.DataFrame):
         roles = asked.roles(others, lambda: in_frame(frame))
         found = frame_pieces(frame, roles.wanted)

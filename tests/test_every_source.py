@@ -1,0 +1,322 @@
+"""One fixture through every source and every capability: the same set of tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from same_tables import assert_same_set, assert_same_table
+
+import softcal as sc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+# Spark's own Python code opens sockets and leaves them to the collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+]
+
+CLASSES = ("cat", "dog", 'o\'wl, "eagle" `x`')
+SEGMENT, GROUP = 'where. `ever` "it" is, $x', "pati.ent `id`"
+MODEL = "q.model `2`"
+N = 400
+
+
+def _edges(rng: np.random.Generator) -> Any:
+    """Predictions on edges of bins, right beside them, at 0 and 1, and with ties."""
+    edges = np.concatenate([np.arange(11) / 10, np.arange(61) / 60])
+    near = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1)])
+    return np.concatenate([near, np.round(rng.random(N - near.size), 2)])
+
+
+def _fixture() -> pa.Table:
+    rng = np.random.default_rng(15)
+    p = _edges(rng)
+    y = np.round(rng.random(N) * 4) / 4  # exactly 0 and 1 too
+    w = rng.random(N)
+    w[rng.random(N) < 0.1] = 0
+    group = rng.integers(0, 40, N)
+    place = np.array(["north", None, "1", "nan", "two\twords"], dtype=object)[rng.integers(0, 5, N)]
+    probs = rng.dirichlet([1, 1, 1], N)
+    probs[:50] = [0.4, 0.4, 0.2]  # ties: the first of the highest is predicted
+    probs[50:60] = [0, 0, 1]
+    other = rng.dirichlet([3, 1, 1], N)
+    votes = rng.multinomial(4, [0.5, 0.3, 0.2], N)
+    shares = votes / 4
+    low = np.minimum(y, 0.9) * 0.9
+    columns: dict[str, Any] = {
+        "y": y,
+        "p": p,
+        MODEL: rng.permutation(p),
+        "w": w,
+        "m": rng.integers(1, 6, N),
+        SEGMENT: pa.array(place, pa.string()),
+        "kind": np.array(["a", "b"])[rng.integers(0, 2, N)],
+        GROUP: np.char.add("g", group.astype(str)),
+        "number": group,
+        "low": low,
+        "high": low + 0.1,
+        "species": np.array(CLASSES)[rng.integers(0, 3, N)],
+        "species number": rng.integers(0, 3, N),
+        "share list": pa.array(shares.tolist(), pa.list_(pa.float64())),
+        "vote list": pa.array(votes.tolist(), pa.list_(pa.int64())),
+        "prob list": pa.array(probs.tolist(), pa.list_(pa.float64())),
+    }
+    for k, name in enumerate(CLASSES):
+        columns[f"share_{name}"] = shares[:, k]
+        columns[f"votes_{name}"] = votes[:, k]
+        columns[f"prob_{name}"] = probs[:, k]
+        columns[f"other_{name}"] = other[:, k]
+    return pa.table(columns)
+
+
+TABLE = _fixture()
+LISTS = ["share list", "vote list", "prob list"]
+TWO = {"one": "prob_*", "two": "other_*"}
+ONE: dict[str, Any] = {"y_true": "y", "y_prob": "p"}
+PAIR: dict[str, Any] = {"y_true": "y", "y_prob": ["p", MODEL]}
+BY = [SEGMENT, "kind"]
+CAPABILITIES: dict[str, dict[str, Any]] = {
+    "plain": ONE,
+    "unequal bins": {**ONE, "bins": [0, 0.1, 0.29, 0.3, 1]},
+    "by": {**ONE, "by": BY},
+    "weights": {**ONE, "sample_weight": "w", "by": "kind"},
+    "votes": {**ONE, "n_votes": "m", "sample_weight": "w"},
+    "one number of votes": {**ONE, "n_votes": 3},
+    "pairs": PAIR,
+    "pairs by": {**PAIR, "by": BY, "sample_weight": "w"},
+    "groups": {**ONE, "groups": GROUP, "sample_weight": "w"},
+    "groups by": {**ONE, "groups": "number", "by": BY},
+    "pairs of groups by": {**PAIR, "groups": GROUP, "by": BY, "sample_weight": "w"},
+    "classes": {"y_true": "share_*", "y_prob": TWO},
+    "classes by": {"y_true": "share_*", "y_prob": TWO, "by": BY, "sample_weight": "w"},
+    "classes of lists": {"y_true": "share list", "y_prob": {"one": "prob list"}},
+    "classes of counts": {"vote_counts": "votes_*", "y_prob": TWO},
+    "classes of lists of counts": {
+        "vote_counts": "vote list", "y_prob": {"one": "prob list"}, "classes": CLASSES
+    },
+    "classes of names": {"y_true": "species", "y_prob": TWO, "n_votes": "m", "by": "kind"},
+    "classes of numbers": {"y_true": "species number", "y_prob": TWO, "classes": ["0", "1", "2"]},
+    "classes with groups": {"y_true": "species", "y_prob": TWO, "groups": GROUP, "by": "kind"},
+    "bounds": {"label_bounds": ("low", "high"), "y_prob": ["p", MODEL]},
+    "bounds by": {
+        "label_bounds": ("low", "high"), "y_prob": "p", "by": BY, "sample_weight": "w"
+    },
+}  # fmt: skip
+NEED_LISTS = [name for name, options in CAPABILITIES.items() if "list" in str(options)]
+
+
+def _pandas(table: pa.Table) -> pd.DataFrame:
+    """Lists as Arrow's, because Dask takes objects for text."""
+    frame = table.drop_columns([name for name in LISTS if name in table.column_names]).to_pandas()
+    for name in LISTS:
+        if name in table.column_names:
+            frame[name] = pd.Series(table[name].to_pandas(types_mapper=pd.ArrowDtype))
+    return frame
+
+
+def _chunked(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table.slice(0, 7), table.slice(7, 0), table.slice(7)])
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    settings = {
+        "spark.driver.host": "127.0.0.1", "spark.driver.memory": "640m",
+        "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "3", "spark.log.level": "ERROR",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        # Several batches per partition.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
+    }  # fmt: skip
+    builder = SparkSession.builder.master("local[2]").appName("softcal tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+Make = "Callable[[pa.Table], Any]"
+
+
+@pytest.fixture(
+    params=[
+        "pandas", "polars", "arrow", "dataset", "stream", "parquet", "csv", "json lines",
+        "arrow file", "duckdb", "polars lazy", "dask", "spark",
+    ]
+)  # fmt: skip
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pa.Table], Any]:
+    """Return what makes a source of an Arrow table."""
+
+    def written(ending: str, write: Callable[[pa.Table, Path], object]) -> Any:
+        def made(table: pa.Table) -> Path:
+            folder = tmp_path / ending
+            folder.mkdir()
+            # Two files, so that cells and groups are in both.
+            write(table.slice(0, table.num_rows // 2), folder / f"1.{ending}")
+            write(table.slice(table.num_rows // 2), folder / f"2.{ending}")
+            return folder
+
+        return made
+
+    def json_lines(table: pa.Table, path: Path) -> None:
+        pl.DataFrame(table).write_ndjson(path)
+
+    def text(table: pa.Table, path: Path) -> None:
+        held = [name for name in LISTS if name in table.column_names]
+        pa.csv.write_csv(table.drop_columns(held), path)
+
+    def in_spark(table: pa.Table) -> Any:
+        return request.getfixturevalue("spark").createDataFrame(table).repartition(3)
+
+    sources: dict[str, Callable[[pa.Table], Any]] = {
+        "pandas": _pandas,
+        "polars": pl.DataFrame,
+        "arrow": _chunked,
+        "dataset": ds.dataset,
+        "stream": lambda table: table.to_reader(max_chunksize=90),
+        "parquet": written("parquet", pq.write_table),
+        "csv": written("csv", text),
+        "json lines": written("jsonl", json_lines),
+        "arrow file": written("arrow", pyarrow.feather.write_feather),
+        "duckdb": duckdb.from_arrow,
+        "polars lazy": lambda table: pl.DataFrame(table).lazy(),
+        "dask": lambda table: dd.from_pandas(_pandas(table), npartitions=3),  # type: ignore[no-untyped-call]
+        "spark": in_spark,
+    }
+    return sources[request.param]
+
+
+def _is_csv(request: pytest.FixtureRequest) -> bool:
+    return "[csv" in request.node.name
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, sc.TableSet]:
+    return {name: sc.scan(TABLE, **options) for name, options in CAPABILITIES.items()}
+
+
+def test_every_capability_gives_the_same_set(
+    make: Callable[[pa.Table], Any],
+    expected: dict[str, sc.TableSet],
+    request: pytest.FixtureRequest,
+) -> None:
+    stream = "[stream" in request.node.name
+    source = None if stream else make(TABLE)
+    for name, options in CAPABILITIES.items():
+        if _is_csv(request) and name in NEED_LISTS:
+            continue  # a CSV file has no lists
+        found = sc.scan(make(TABLE) if stream else source, **options)
+        assert_same_set(found, expected[name], name)
+
+
+def _column(name: str) -> Any:
+    return TABLE[name].to_numpy()
+
+
+def _classes(prefix: str) -> Any:
+    return np.stack([_column(f"{prefix}_{name}") for name in CLASSES], axis=1)
+
+
+def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
+    y, p, w = _column("y"), _column("p"), _column("w")
+    for name, options in (
+        ("plain", {}),
+        ("weights", {"sample_weight": w}),
+        ("votes", {"sample_weight": w, "n_votes": _column("m")}),
+        ("one number of votes", {"n_votes": 3}),
+    ):
+        assert_same_table(expected[name]["p"], sc.reliability(y, p, **options))
+    groups = sc.reliability(y, p, sample_weight=w, groups=_column(GROUP))
+    assert groups.clusters is not None
+    found = expected["groups"]["p"].clusters
+    assert found is not None
+    assert found.count == groups.clusters.count
+    for part in ("residual", "weight"):
+        mine, theirs = getattr(found, part), getattr(groups.clusters, part)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+    two = {"p": p, MODEL: _column(MODEL)}
+    joint = sc.joint_table(y, two)
+    pair = expected["pairs"].pair("p", MODEL)
+    np.testing.assert_allclose(pair.cross, joint.cross, rtol=1e-12, atol=1e-12)
+    assert (pair.infinite_a, pair.infinite_b) == (joint.infinite_a, joint.infinite_b)
+    for name, label in (("classes", _classes("share")), ("classes of names", _names())):
+        votes = _column("m") if name == "classes of names" else None
+        top = sc.top_label_reliability(label, _classes("prob"), n_votes=votes)
+        # A set hardens the label of the predicted class by the majority of the votes.
+        assert_same_table(expected[name]["one"], top, hardened=False)
+    for end in ("low", "high"):
+        assert_same_table(expected["bounds"]["p", end], sc.reliability(_column(end), p))
+
+
+def _names() -> Any:
+    return (_column("species")[:, None] == np.array(CLASSES)).astype(float)
+
+
+def _broken(column: str, value: Any, rows: tuple[int, ...] = (3, 300)) -> pa.Table:
+    old = TABLE[column]
+    values = old.to_pylist()
+    for row in rows:
+        values[row] = value
+    return TABLE.set_column(TABLE.column_names.index(column), column, pa.array(values, old.type))
+
+
+NEVER = [
+    ("y", None, "pairs", "y must have no missing values: 2 of 400 are NaN or null"),
+    (MODEL, None, "pairs", f"{MODEL} must have no missing values: 2 of 400 are NaN or null"),
+    ("w", None, "weights", "w must have no missing values: 2 of 400 are NaN or null"),
+    (GROUP, None, "groups", f"{GROUP} must have no missing values: 2 of 400 are NaN or null"),
+    ("p", 40.0, "groups", "p must be in [0, 1]: 2 of 400 values are not, the first is 40.0"),
+    ("low", None, "bounds", "low must have no missing values: 2 of 400 are NaN or null"),
+    ("low", 0.99, "bounds", "low must be at most high: 2 of 400 rows are not"),
+    ("species", None, "classes of names", "species must have no missing values: 2 of 400"),
+    ("species", "cow", "classes of names", "2 of 400 values are not, the first is 'cow'"),
+    (f"prob_{CLASSES[1]}", None, "classes", "must have no missing values: 2 of 400"),
+    (f"prob_{CLASSES[1]}", 0.77, "classes", "must sum to 1"),
+    (f"votes_{CLASSES[1]}", None, "classes of counts", "must have no missing values: 2 of 400"),
+    ("prob list", None, "classes of lists", "prob list must have no missing values: 2 of 400"),
+    ("prob list", [0.5, 0.5], "classes of lists", "lists of 3 values, one per class: 2 of 400"),
+]
+
+
+def test_what_breaks_a_rule_is_refused_with_its_count(
+    make: Callable[[pa.Table], Any], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    for column, value, capability, message in NEVER:
+        if _is_csv(request) and capability in NEED_LISTS:
+            continue
+        for old in tmp_path.glob("*/*"):
+            old.unlink()
+        for old in tmp_path.glob("*"):
+            old.rmdir()
+        with pytest.raises(sc.InputError) as caught:
+            sc.scan(make(_broken(column, value)), **CAPABILITIES[capability])
+        assert message in str(caught.value), (column, value)
+
+
+def test_columns_of_the_wrong_kind_are_refused(make: Callable[[pa.Table], Any]) -> None:
+    table = pa.table({"y": [0.5, 0.25], "p": [0.5, 0.5], "s": ["x", "y"]})
+    source = make(table)
+    with pytest.raises(sc.SoftcalError, match=r"s must hold (real )?numbers"):
+        sc.scan(source, y_true="s", y_prob="p")
+    with pytest.raises(sc.InputError, match="no column 'z'"):
+        sc.scan(source, y_true="z", y_prob="p")
