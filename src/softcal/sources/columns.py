@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
 
         Only rows of many classes are cut: to be added up they are copied.
         """
-        step = max(BATCH_VALUES // self.values_per_row, 1) if self.classes > 1 else rows
+        step = max(BATCH_VALUES // self.values_per_row if self.classes > 1 else rows, 1)
         for start in range(0, rows, step):
             yield start, min(step, rows - start)
 
