@@ -528,6 +528,24 @@ def test_columns_that_hold_no_lists_of_numbers_are_refused(tmp_path: Path) -> No
         )  # fmt: skip
 
 
+def test_a_pattern_without_a_mapping_is_refused_with_the_remedy() -> None:
+    with pytest.raises(
+        sc.InputError, match=r"no column 'p_\*'.*pass it as y_prob=\{'model': 'p_\*'"
+    ):
+        sc.scan(pd.DataFrame(ROWS), y_true="y_a", y_prob="p_*")
+
+
+def test_lists_of_whole_numbers_need_not_stay_whole_further_down_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 64)
+    lines = ['{"y": 1, "p": [0, 1]}'] * 9 + ['{"y": 0, "p": [0.25, 0.75]}']
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    tables = sc.scan(tmp_path / "rows.jsonl", y_true="y", y_prob={"m": "p"})
+    assert tables["m", "1"].smece == 0.075
+    assert tables["m"].n == 10
+
+
 # Many classes, in bounded memory
 
 

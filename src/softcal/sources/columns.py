@@ -167,6 +167,11 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
             names = ", ".join(map(repr, present))
+            if "*" in name:
+                hint += (
+                    " A pattern stands for the columns of many classes: pass it as "
+                    f"y_prob={{'model': {name!r}}} (--pred-columns)."
+                )
             message = f"{place} has {problem}. Its columns are: {names}.{hint}"
             raise InputError(message)
 
