@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
 
         Only rows of many classes are cut: to be added up they are copied.
         """
-        step = max(BATCH_VALUES // self.values_per_row, 1) if self.classes > 1 else rows
+        step = max(BATCH_VALUES // self.values_per_row if self.classes > 1 else rows, 1)
         for start in range(0, rows, step):
             yield start, min(step, rows - start)
 
@@ -168,6 +168,11 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
             names = ", ".join(map(repr, present))
+            if "*" in name:
+                hint += (
+                    " A pattern stands for the columns of many classes: pass it as "
+                    f"y_prob={{'model': {name!r}}} (--pred-columns)."
+                )
             message = f"{place} has {problem}. Its columns are: {names}.{hint}"
             raise InputError(message)
 
