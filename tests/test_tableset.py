@@ -544,7 +544,7 @@ def test_few_large_cells_equal_their_rows(rows: pd.DataFrame, weight: str | None
 def test_entries_of_many_batches_are_added_up_on_the_way(
     rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_ENTRIES_WAITING", 10)
+    monkeypatch.setattr(tableset, "_ENTRIES_WAITING", 10)
     batches = pa.Table.from_pandas(rows[[*MODELS, "y"]]).to_reader(max_chunksize=300)
     found = sc.scan(batches, y_true="y", y_prob=MODELS)
     assert_same_table(found["b"], sc.reliability(rows["y"], rows["b"]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -16,8 +17,10 @@ from softcal._validation.multiclass import class_rows, is_by_class
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table import kernel
+from softcal.table.groups import MAX_KNOWN, GroupIds, GroupNames
 from softcal.table.joint import refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy
+from softcal.table.spill import Gathered, Spill
 from softcal.table.tableset import (
     LABEL,
     LOSSES,
@@ -25,12 +28,24 @@ from softcal.table.tableset import (
     IntArray,
     Pairs,
     Sparse,
+    Summed,
     TableSet,
     empty_sparse,
 )
+from softcal.table.tableset import under as _under
+from softcal.table.ties import (
+    GROUP_TERMS,
+    cuts,
+    pair_place_of,
+    paired,
+    place_of,
+    refuse_many_tied,
+    tied,
+    tied_losses,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal.bins import BinsLike
@@ -40,7 +55,6 @@ MAX_CELLS = 100_000
 """How many combinations of values the `by` columns may have: each has tables of its own."""
 
 _ROWS_PER_CELL = 4096  # from which on it pays to add up cells one by one
-_ENTRIES_WAITING = 1 << 18  # of batches, before they are added up
 
 
 class Coded(NamedTuple):
@@ -62,6 +76,8 @@ class Entries(NamedTuple):
     grouped: Sparse  #        keys (model, target, group, cell, bin): sums of w d and w
     grouped_losses: Sparse  # keys (first, second, target, group, cell): the sums of `_PAIR_TERMS`
 
+    # The keys of the last two may repeat.
+
     @staticmethod
     def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
         """Return entries without pairs and groups, as an engine adds them up."""
@@ -71,7 +87,7 @@ class Entries(NamedTuple):
         )  # fmt: skip
 
 
-_PAIR_TERMS = ("weight", "differing", "brier", "log_loss", *LOSSES[-4:])
+_PAIR_TERMS = (*GROUP_TERMS, *LOSSES[-4:])
 
 
 def entries(
@@ -98,10 +114,12 @@ def entries(
             return None
         tables.append(_under(key, found))
     at = _numbers(cells, next(iter(rows.values())).y_prob.size)
-    keys = np.array([at] if groups is None else [groups.numbers, at])
+    by_group = [(at, 1 if cells is None else len(cells.names))]
+    if groups is not None:
+        by_group.insert(0, (groups.numbers, len(groups.names)))
     grouped = [empty_sparse(5, 2)]
     if groups is not None:
-        grouped += [_under(key, _group_entries(r, grid, keys)) for key, r in rows.items()]
+        grouped += [_under(key, _group_entries(r, grid, by_group)) for key, r in rows.items()]
     cross, losses = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
     grouped_losses = [empty_sparse(5, len(_PAIR_TERMS))]
     for two, a, b in _pairs_of(rows):
@@ -112,11 +130,11 @@ def entries(
             cross.append(_under(two, _cross_entries(a, b, pairs, at)))
             losses.append(_under(two, _per_cell(cells, _losses(terms))))
         else:
-            grouped_losses.append(_under(two, Sparse.of(keys, terms)))
+            grouped_losses.append(_under(two, _gathered(by_group, terms)))
     names = ((),) if cells is None else cells.names
     return Entries(
         at.size, names, [] if groups is None else groups.names,
-        *map(Sparse.added, (tables, cross, losses, grouped, grouped_losses)),
+        *map(Sparse.added, (tables, cross, losses)), *map(_joined, (grouped, grouped_losses)),
     )  # fmt: skip
 
 
@@ -148,12 +166,6 @@ def _pairs_of(
     for (i, target), (j, other) in combinations(sorted(rows), 2):
         if target == other:
             yield (i, j, target), rows[i, target], rows[j, other]
-
-
-def _under(key: tuple[int, ...], found: Sparse) -> Sparse:
-    """Put entries under the numbers of a model and target, or of two models."""
-    above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
-    return Sparse(np.concatenate((above, found.keys)), found.values)
 
 
 def _per_cell(cells: Coded | None, terms: FloatArray) -> Sparse:
@@ -200,12 +212,30 @@ def _with_rows(found: Sparse) -> Sparse:
     return found.where(found.values[SUM_NAMES.index("count")] > 0)
 
 
-def _group_entries(rows: Rows, grid: Bins, keys: IntArray) -> Sparse:
+def _group_entries(rows: Rows, grid: Bins, keys: list[tuple[IntArray, int]]) -> Sparse:
     """Add up w d and w over the rows of each group, cell and bin."""
     p, y, w = _columns(rows)
-    place = grid.guide.locate(p)
-    found = Sparse.of(np.concatenate((keys, place[None])), np.array([w * (p - y), w]))
-    return found.where(found.values[1] > 0)
+    place = grid.guide.locate(p).astype(np.int64, copy=False)
+    found = _gathered([*keys, (place, len(grid))], np.array([w * (p - y), w]))
+    here = found.values[1] > 0
+    return found if here.all() else found.where(here)
+
+
+def _gathered(keys: list[tuple[IntArray, int]], terms: FloatArray) -> Sparse:
+    """Add up the terms of rows of the same key where few keys are possible, else leave them."""
+    parts, sizes = zip(*keys, strict=True)
+    possible = math.prod(sizes)
+    if possible > 4 * terms.shape[1]:
+        return Sparse(np.array(parts), terms)
+    flat = np.ravel_multi_index(parts, sizes)
+    filled = np.flatnonzero(np.bincount(flat, minlength=possible))
+    sums = np.array([np.bincount(flat, row, possible)[filled] for row in terms])
+    return Sparse(np.array(np.unravel_index(filled, sizes), dtype=np.int64), sums)
+
+
+def _joined(parts: Sequence[Sparse]) -> Sparse:
+    """Put entries beside each other, though keys may repeat."""
+    return Sparse(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
 
 
 def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -235,10 +265,8 @@ def _pair_terms(rows_a: Rows, rows_b: Rows) -> FloatArray:
 
 
 def _losses(terms: FloatArray) -> FloatArray:
-    """Return the sums of `LOSSES` of independent units, rows or groups, given their terms."""
-    weight, differing, brier, log_loss, *rest = terms
-    paired = [part for each in (brier, log_loss) for part in (each, weight * each, each * each)]
-    return np.array([differing, *paired, *rest])
+    """Return what each row adds to `LOSSES`, given its terms."""
+    return np.concatenate((paired(terms[: len(GROUP_TERMS)]), terms[len(GROUP_TERMS) :]))
 
 
 def _cross_entries(rows_a: Rows, rows_b: Rows, grid: Bins, cell: IntArray) -> Sparse:
@@ -278,48 +306,84 @@ class Builder:
         self.bins, self.grid, self.pairs, self.group = bins, grid, pairs, group
         self.rows = 0
         self._cells: dict[tuple[str | None, ...], int] = {}
-        self._groups: dict[Any, int] = {}
-        self._parts: list[list[Sparse]] = [[] for _ in range(5)]
+        self._tables = Summed(4, len(SUM_NAMES))
+        self._cross, self._losses = Summed(6, 1), Summed(4, len(LOSSES))
+        self._names = GroupNames()
+        self._grouped, self._grouped_losses = Spill(), Spill()
+        if group is not None:
+            refuse_many_tied(len(self.models), len(grid))
 
     def add(self, found: Entries) -> None:
         """Add the entries of one more batch."""
         cells = [self._cells.setdefault(cell, len(self._cells)) for cell in found.cells]
-        groups = [self._groups.setdefault(name, len(self._groups)) for name in found.groups]
         if len(self._cells) > MAX_CELLS:
             refuse_many_cells(self.by_names)
         self.rows += found.rows
-        moved = (
-            found.tables.renumbered(2, cells),
-            found.cross.renumbered(3, cells),
-            found.losses.renumbered(3, cells),
-            found.grouped.renumbered(3, cells).renumbered(2, groups),
-            found.grouped_losses.renumbered(4, cells).renumbered(3, groups),
-        )
-        for parts, each in zip(self._parts, moved, strict=True):
-            parts.append(each)
-            if len(parts) > 1 and sum(part.keys.shape[1] for part in parts[1:]) > max(
-                _ENTRIES_WAITING, parts[0].keys.shape[1]
-            ):
-                parts[:] = [Sparse.added(parts)]
+        self._tables.add(found.tables.renumbered(2, cells))
+        self._cross.add(found.cross.renumbered(3, cells))
+        self._losses.add(found.losses.renumbered(3, cells))
+        if self.group is not None:
+            self._add_groups(found, np.array(cells, dtype=np.int64))
 
-    def finish(self, label: str, targets: tuple[str, ...] = (LABEL,), **about: Any) -> TableSet:
-        """Return the set of all batches."""
-        tables, cross, losses, grouped, grouped_losses = map(Sparse.added, self._parts)
-        pairs = None if self.pairs is None else Pairs(cross, losses, self.pairs)
-        groups = None
+    def _add_groups(self, found: Entries, cells: IntArray) -> None:
+        names = self._names.numbers(found.groups)
+        model, target, group, cell, at = found.grouped.keys
+        place = place_of(model, target, cells[cell], at)
+        self._grouped.add(Gathered(names[group], place, found.grouped.values))
+        if self.pairs is None:
+            return
+        first, second, target, group, cell = found.grouped_losses.keys
+        values, own = np.split(found.grouped_losses.values, [len(GROUP_TERMS)])
+        place = pair_place_of(first, second, target, cells[cell])
+        self._grouped_losses.add(Gathered(names[group], place, values))
+        # The other sums are over rows, whatever their group.
+        terms = np.concatenate((np.zeros((len(LOSSES) - len(own), own.shape[1])), own))
+        self._losses.add(Sparse.of(np.array([first, second, target, cells[cell]]), terms))
+
+    def finish(
+        self,
+        label: str,
+        targets: tuple[str, ...] = (LABEL,),
+        *,
+        report: Callable[[float], None] | None = None,
+        **about: Any,
+    ) -> TableSet:
+        """Return the set of all batches; `report` gets the share of the groups that are done."""
+        pairs, groups = None, None
+        if self.pairs is not None:
+            pairs = Pairs(self._cross.total(), self._losses.total(), self.pairs)
         cells = tuple(self._cells)
         if self.group is not None:
-            segments = _segments(self.by_names, cells)
-            groups = _tied(self.group, segments, self.by_names, cells, grouped, self.grid)
-            if self.pairs is not None:
-                pairs = _tied_pairs(
-                    segments, self.by_names, cells, grouped, grouped_losses, self.grid
-                )
+            groups, pairs = self._tied(self.group, cells, report)
         found = TableSet(
-            label, self.models, self.bins, self.grid, tables, targets, self.by_names, cells,
-            pairs=pairs, groups=groups, **about,
+            label, self.models, self.bins, self.grid, self._tables.total(), targets, self.by_names,
+            cells, pairs=pairs, groups=groups, **about,
         )  # fmt: skip
         return replace(found, rows_without_weight=self.rows - found.n)
+
+    def _tied(
+        self,
+        column: str,
+        cells: tuple[tuple[str | None, ...], ...],
+        report: Callable[[float], None] | None,
+    ) -> tuple[Groups, Pairs | None]:
+        segments, found = cuts(self.by_names, cells)
+        counts, squares, cross, group, cell = tied(
+            self._grouped, found, len(self.grid), pairs=self.pairs is not None, report=report
+        )
+        ids = GroupIds(group, cell, self._names.texts) if group.size <= MAX_KNOWN else None
+        groups = Groups(column, segments, counts, squares, ids)
+        if self.pairs is None:
+            return groups, None
+        own = self._losses.total()
+        losses = [own.renumbered(3, cut.of_cell + cut.first) for cut in found]
+        losses.append(tied_losses(self._grouped_losses, found))
+        return groups, Pairs(cross, Sparse.added(losses), self.grid)
+
+    def close(self) -> None:
+        """Remove what is on the disk."""
+        self._grouped.close()
+        self._grouped_losses.close()
 
 
 def refuse_many_cells(by: Sequence[str]) -> None:
@@ -329,104 +393,6 @@ def refuse_many_cells(by: Sequence[str]) -> None:
         "columns with fewer, or join some of their values first."
     )
     raise InputError(message)
-
-
-def _segments(
-    by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
-) -> list[dict[str, str | None]]:
-    """List all rows, each value of each column, and each combination of values there is."""
-    chosen = chain.from_iterable(combinations(range(len(by)), k) for k in range(len(by) + 1))
-    found: dict[tuple[tuple[str, str | None], ...], None] = {}
-    for columns in chosen:
-        for cell in cells:
-            found.setdefault(tuple((by[k], cell[k]) for k in columns))
-    return [dict(each) for each in found]
-
-
-def _in_segment(
-    segment: Mapping[str, str | None], by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
-) -> npt.NDArray[np.bool_]:
-    """Mark the cells of a segment."""
-    return np.array(
-        [
-            all(segment.get(name, value) == value for name, value in zip(by, cell, strict=True))
-            for cell in cells
-        ]
-    )
-
-
-def _matrices(grouped: Sparse, grid: Bins, chosen: npt.NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Return residuals and weights of some entries as sparse matrices, groups by bins."""
-    from scipy.sparse import csr_array
-
-    _, _, group, _, place = grouped.keys[:, chosen]
-    shape = (int(grouped.keys[2].max()) + 1, len(grid))
-    residual, weight = (
-        csr_array((values, (group, place)), shape=shape) for values in grouped.values[:, chosen]
-    )
-    return residual, weight
-
-
-def _products(left: Any, right: Any) -> tuple[IntArray, FloatArray]:
-    square = (left.T @ right).tocoo()
-    return np.array([square.row, square.col], dtype=np.int64), square.data
-
-
-def _tied(
-    column: str,
-    segments: Sequence[dict[str, str | None]],
-    by: Sequence[str],
-    cells: Sequence[tuple[str | None, ...]],
-    grouped: Sparse,
-    grid: Bins,
-) -> Groups:
-    """Multiply the groups' sums with each other, in each segment."""
-    counts, squares = [empty_sparse(3, 1)], [empty_sparse(5, 2)]
-    for k, segment in enumerate(segments):
-        inside = _in_segment(segment, by, cells)[grouped.keys[3]]
-        for model, target in _different(grouped.keys[:2]):
-            chosen = inside & (grouped.keys[0] == model) & (grouped.keys[1] == target)
-            residual, weight = _matrices(grouped, grid, chosen)
-            number = float((weight.sum(axis=1) > 0).sum())
-            counts.append(Sparse(np.array([[model], [target], [k]]), np.array([[number]])))
-            keys, of_weight = _products(weight, weight)
-            of_residual = (residual.T @ residual).tocsr()[keys[0], keys[1]]
-            values = np.array([np.asarray(of_residual).ravel(), of_weight])
-            squares.append(_under((model, target, k), Sparse(keys, values)))
-    return Groups(column, tuple(segments), Sparse.added(counts), Sparse.added(squares))
-
-
-def _tied_pairs(
-    segments: Sequence[dict[str, str | None]],
-    by: Sequence[str],
-    cells: Sequence[tuple[str | None, ...]],
-    grouped: Sparse,
-    losses: Sparse,
-    grid: Bins,
-) -> Pairs:
-    """Multiply the groups' sums of one model with those of another, in each segment."""
-    found, total = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
-    for k, segment in enumerate(segments):
-        of_cells = _in_segment(segment, by, cells)
-        for i, j, target in _different(losses.keys[:3]):
-            mine = np.array([[i], [j], [target]])
-            inside = of_cells[losses.keys[4]] & (losses.keys[:3] == mine).all(axis=0)
-            per_group = Sparse.of(losses.keys[3:4, inside], losses.values[:, inside])
-            per_group.values[1] = per_group.values[1] > 0  # groups that differ, not rows
-            at = np.full((1, per_group.keys.shape[1]), k)
-            total.append(_under((i, j, target), Sparse.of(at, _losses(per_group.values))))
-            here = of_cells[grouped.keys[3]] & (grouped.keys[1] == target)
-            a, b = (
-                _matrices(grouped, grid, here & (grouped.keys[0] == model))[0] for model in (i, j)
-            )
-            keys, values = _products(a, b)
-            found.append(_under((i, j, target, k), Sparse(keys, values[None])))
-    return Pairs(Sparse.added(found), Sparse.added(total), grid)
-
-
-def _different(keys: IntArray) -> Iterable[tuple[int, ...]]:
-    """List the different keys."""
-    return sorted({tuple(key) for key in keys.T.tolist()})
 
 
 def joint_table(

@@ -6,6 +6,7 @@ many small cells cost what their rows cost. A dense `Reliability` is made when i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from softcal import _display
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
-from softcal.table.groups import Clusters
+from softcal.table.groups import Clusters, GroupIds
 from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
@@ -37,6 +38,8 @@ MISSING = "(missing)"
 """How the segment of rows without a value is shown."""
 
 IntArray = npt.NDArray[np.int64]
+
+_ENTRIES_WAITING = 1 << 18  # of parts, before they are added up
 
 
 class Sparse(NamedTuple):
@@ -59,11 +62,19 @@ class Sparse(NamedTuple):
         """Sort entries by key, and add up those of the same key."""
         if not keys.shape[1]:
             return Sparse(keys, values)
-        order = np.lexsort(keys[::-1])
-        keys, values = keys[:, order], values[:, order]
-        new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))
-        first = np.flatnonzero(new)
-        return Sparse(keys[:, first], np.add.reduceat(values, first, axis=1))
+        sizes = keys.max(axis=1) + 1
+        if math.prod(sizes.tolist()) < 1 << 62:  # then one number has the whole key
+            flat = np.ravel_multi_index(tuple(keys), tuple(sizes))
+            if (flat[1:] > flat[:-1]).all():
+                return Sparse(keys, values)
+            order = flat.argsort(kind="stable")
+            flat = flat[order]
+            new = flat[1:] != flat[:-1]
+        else:
+            order = np.lexsort(keys[::-1])
+            new = (keys[:, order][:, 1:] != keys[:, order][:, :-1]).any(axis=0)
+        first = np.flatnonzero(np.append(True, new))
+        return Sparse(keys[:, order[first]], np.add.reduceat(values[:, order], first, axis=1))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Sparse:
         """Keep some entries."""
@@ -79,6 +90,36 @@ class Sparse(NamedTuple):
 def empty_sparse(key_parts: int, sums: int) -> Sparse:
     """Return no entries."""
     return Sparse(np.empty((key_parts, 0), dtype=np.int64), np.empty((sums, 0)))
+
+
+def under(key: tuple[int, ...], found: Sparse) -> Sparse:
+    """Put entries under the numbers of a model and target, or of two models."""
+    above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
+    return Sparse(np.concatenate((above, found.keys)), found.values)
+
+
+class Summed:
+    """A sum of entries that come in many parts, added up now and then."""
+
+    def __init__(self, key_parts: int, sums: int) -> None:
+        self._parts = [empty_sparse(key_parts, sums)]
+
+    def add(self, part: Sparse) -> None:
+        """Add more entries, whose keys may repeat."""
+        self._parts.append(part)
+        waiting = sum(each.keys.shape[1] for each in self._parts[1:])
+        if waiting > max(_ENTRIES_WAITING, self._parts[0].keys.shape[1]):
+            self._parts = [Sparse.added(self._parts)]
+
+    @property
+    def size(self) -> int:
+        """How many entries were added up so far."""
+        return int(self._parts[0].keys.shape[1])
+
+    def total(self) -> Sparse:
+        """Return the sum."""
+        self._parts = [Sparse.added(self._parts)]
+        return self._parts[0]
 
 
 class Pairs(NamedTuple):
@@ -115,6 +156,7 @@ class Groups(NamedTuple):
     segments: tuple[Mapping[str, str | None], ...]  # values of some `by` columns; all rows: {}
     counts: Sparse  #  keys (model, target, segment), the number of groups
     squares: Sparse  # keys (model, target, segment, bin, bin): sums of products of residual, weight
+    ids: GroupIds | None = None  # where the rows were read in this process
 
 
 @dataclass(frozen=True, eq=False, repr=False)
