@@ -17,7 +17,7 @@ from same_tables import assert_same_table
 import softcal as sc
 from softcal._validation import inputs
 from softcal.bins import Bins
-from softcal.table import build, files
+from softcal.table import build, files, tableset
 
 SAVED_0_1 = sorted((Path(__file__).parent / "tables").glob("s*1*.json"))
 MODELS = ["a", "b", "c"]

@@ -137,7 +137,7 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
     from softcal._validation.inputs import Names
     from softcal._validation.multiclass import class_rows
     from softcal._validation.votes import Votes
-    from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
+    from softcal.sources.class_columns import Present, class_roles, names_of_columns
     from softcal.sources.files import read_columns
 
     label = chosen.vote_columns or chosen.label_columns
@@ -151,20 +151,18 @@ def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
         if chosen.pred_columns.count(spec) > 1:
             message = f"each model must be named once: --pred-columns {spec!r} is given twice."
             raise InputError(message)
-    present = names_of_columns(data)
-    labels = class_columns(label, present)
-    models = {
-        spec: in_order_of(labels, class_columns(spec, present), spec)
-        for spec in chosen.pred_columns
-    }
-    wanted = [*labels.columns, *(name for names in models.values() for name in names)]
+    present = Present(names_of_columns(data), lambda _name: None)
+    specs = {spec: spec for spec in chosen.pred_columns}
+    found = class_roles(label, specs, present, counts=chosen.vote_columns is not None)
+    models = dict(zip(specs, found.models, strict=True))
+    wanted = [*found.label, *(name for names in models.values() for name in names)]
     columns = read_columns(data, wanted if weight is None else [*wanted, weight])
 
     def matrix(names: tuple[str, ...]) -> npt.NDArray[Any]:
         return np.column_stack([column(columns[name], name) for name in names])
 
-    classes = labels.classes or labels.columns
-    y_true: npt.ArrayLike = matrix(labels.columns)
+    classes = found.names
+    y_true: npt.ArrayLike = matrix(found.label)
     if chosen.vote_columns is not None:
         y_true = Votes(y_true, classes=classes)
     predictions: dict[str, npt.ArrayLike] = {spec: matrix(names) for spec, names in models.items()}

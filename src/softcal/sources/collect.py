@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -18,7 +20,7 @@ from softcal.sources.files import all_pieces, batches, files_of, joined
 from softcal.table.build import Builder, Coded, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
     from softcal._validation.inputs import Rows
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
     Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
+
+
+_ROWS_AT_ONCE = 1 << 20
 
 
 class Found(NamedTuple):
@@ -47,12 +52,14 @@ def collect(
     date: str | None = None,
     at_most: int | None = None,
     report: Callable[[Piece, int], None] | None = None,
+    report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
 ) -> TableSet:
     """Add up all pieces, on all cores, into one set of tables.
 
     When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
     called in the threads with the number of each piece, the rows of its models, and their groups.
+    `report_groups` is told, after the last piece, which share of the groups is done.
     """
     grid = Bins.grid(bins) if roles.group is None else Bins.tie_grid(bins)
     broken = threading.Event()
@@ -67,18 +74,34 @@ def collect(
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
 
-    for piece, here, found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most):
-        if found is None or census.started:
-            census.add(piece, rows[piece.place])
-        else:
-            for each in found:
-                builder.add(each)
-        rows[piece.place] += here
-        if report is not None:
-            report(piece, here)
-    if census.started:
-        census.refuse(rows.total())
-    return finished(builder, rows.total(), roles, date)
+    how: dict[str, Any] = {"at_most": at_most}
+    if roles.group is not None:  # whose entries are about as many as the rows: few may wait
+        pieces, how = _cut(pieces), {"ahead": 1}
+    with closing(builder):
+        for piece, here, found in _parallel.in_order(add_up, enumerate(pieces), **how):
+            if found is None or census.started:
+                census.add(piece, rows[piece.place])
+            else:
+                for each in found:
+                    builder.add(each)
+            rows[piece.place] += here
+            if report is not None:
+                report(piece, here)
+        if census.started:
+            census.refuse(rows.total())
+        return finished(builder, rows.total(), roles, date, report_groups)
+
+
+def _cut(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Cut what is in memory as one into pieces of as many rows as are read at once."""
+    for piece in pieces:
+        if piece.place:
+            yield piece
+            continue
+        for batch in piece.batches():
+            for start in range(0, rows_of(batch), _ROWS_AT_ONCE):
+                part = {key: column[start : start + _ROWS_AT_ONCE] for key, column in batch.items()}
+                yield Piece("", 0, partial(iter, [part]))
 
 
 def read_rows(source: Paths, roles: Roles) -> Batch:
@@ -110,12 +133,20 @@ def _refuse_no_rows() -> NoReturn:
     raise InputError(message)
 
 
-def finished(builder: Builder, rows: int, roles: Roles, date: str | None) -> TableSet:
+def finished(
+    builder: Builder,
+    rows: int,
+    roles: Roles,
+    date: str | None,
+    report_groups: Callable[[float], None] | None = None,
+) -> TableSet:
     """Return the set of all rows, refusing a source that leaves nothing to measure."""
     if not rows:
         _refuse_no_rows()
     votes = None if roles.n_votes is None else str(roles.n_votes)
-    found = builder.finish(roles.y_true, weight=roles.sample_weight, votes=votes, date=date)
+    found = builder.finish(
+        roles.y_true, report=report_groups, weight=roles.sample_weight, votes=votes, date=date
+    )
     if not found.n:
         refuse_zeros(str(roles.sample_weight), rows)
     return found
@@ -139,7 +170,7 @@ def _add_up(
         found.append(each)
         if look is not None:
             group = roles.group
-            groups = None if group is None else coded(batch[Named(group)], group)
+            groups = None if group is None else coded_groups(batch[Named(group)], group)
             look(number, {pred: roles.rows(batch, pred) for pred in roles.y_prob}, groups)
     return Found(piece, rows, None if broken.is_set() else found)
 
@@ -150,7 +181,7 @@ def _batch_entries(batch: Batch, roles: Roles, builder: Builder) -> Entries | No
         values = batch[Named(roles.group)]
         if missing_values(values).any():
             return None
-        groups = coded(values, roles.group)
+        groups = coded_groups(values, roles.group)
     of_models = {(k, 0): roles.rows(batch, pred) for k, pred in enumerate(roles.y_prob)}
     cells = coded_cells({name: batch[Named(name)] for name in roles.by}) if roles.by else None
     return entries(of_models, builder.grid, cells, groups, pairs=builder.pairs)
@@ -186,6 +217,25 @@ def coded(values: Any, name: str) -> Coded:
     renumbered = np.array([different[text] for text in texts], dtype=np.int64)
     numbers = found.indices.to_numpy(zero_copy_only=False)
     return Coded(renumbered[numbers], list(different))
+
+
+def coded_groups(values: Any, name: str) -> Coded:
+    """Return the number of each value of an Arrow column; whole numbers do not become text."""
+    import pyarrow as pa
+
+    plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    kinds = pa.types.is_integer, pa.types.is_string, pa.types.is_large_string
+    if any(is_one(plain.type) for is_one in kinds):
+        found = plain.dictionary_encode()
+        names = found.dictionary
+        try:
+            whole = names.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return coded(values, name)
+        if whole.cast(names.type).equals(names):  # unlike "007", another group than "7"
+            numbers = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            return Coded(numbers, whole.to_numpy())
+    return coded(values, name)
 
 
 def text_of(value: Any) -> str | None:

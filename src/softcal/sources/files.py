@@ -278,19 +278,26 @@ def _parts(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
 
 def column_names(path: Path) -> list[str]:
     """Read the names of a file's columns, and as little else of it as possible."""
+    return list(schema_of(path).names)
+
+
+def schema_of(path: Path) -> Any:
+    """Read the Arrow schema of a file; in a text file with a line of names, all is text."""
+    import pyarrow as pa
+
     with readable(path):
         form = format_of(path)
         if form.kind == "parquet":
             import pyarrow.parquet as pq
 
-            return list(pq.read_schema(path).names)
+            return pq.read_schema(path)
         if form.kind == "arrow":
             with _arrow_reader(path) as reader:
-                return list(reader.schema.names)
+                return reader.schema
         first, _ = next(_text_blocks(path, form), (b"", 0))
         if form.kind == "json":
-            return list(_read_json(first).schema.names)
-        return _csv_head(_csv_options(form), first)[1]
+            return _read_json(first).schema
+        return pa.schema([(name, pa.string()) for name in _csv_head(_csv_options(form), first)[1]])
 
 
 def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
@@ -305,21 +312,23 @@ def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
     size = path.stat().st_size / max(meta.num_rows, 1)
     for group in range(meta.num_row_groups):
         rows = meta.row_group(group).num_rows
-        decode = partial(_row_group, path, meta, group, wanted.names)
-        if rows * len(wanted.names) <= _GROUP_VALUES:
+        decode = partial(_row_group, path, meta, group, wanted)
+        if rows * wanted.values_per_row <= _GROUP_VALUES:
             yield _Part(round(rows * size), partial(decode, _BATCH_VALUES))
         else:  # too large to hold: read it here, bit by bit; several of them wait to be added up
             for batch in decode(_BATCH_VALUES // 8):
                 yield _Part(round(batch.num_rows * size), partial(_once, batch))
 
 
-def _row_group(path: Path, meta: Any, group: int, names: list[str], values: int) -> Iterator[Any]:
+def _row_group(path: Path, meta: Any, group: int, wanted: Wanted, values: int) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     # Buffered: else a column of the row group is first read whole, however large it is.
     with pq.ParquetFile(path, metadata=meta, buffer_size=_STREAM_BYTES, pre_buffer=False) as file:
-        rows = max(values // len(names), 1)
-        yield from file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
+        rows = max(values // wanted.values_per_row, 1)
+        yield from file.iter_batches(
+            rows, row_groups=[group], columns=wanted.names, use_threads=False
+        )
 
 
 def _arrow(path: Path, wanted: Wanted) -> Iterator[_Part]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from softcal._validation.arrays import column
 from softcal.exceptions import InputTypeError
+from softcal.sources.class_columns import Present
 from softcal.sources.columns import (
     Batch,
     Named,
     Piece,
     Wanted,
     columns_of,
+    length_of_lists,
     plain_values,
     refuse_other_types,
     refuse_unknown,
@@ -48,25 +51,74 @@ def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
     return batch
 
 
-def stream_pieces(source: Any, wanted: Wanted) -> Iterator[Piece]:
-    """Read an Arrow dataset, or anything else that gives a stream of Arrow batches, once."""
+def in_frame(frame: Any) -> Present:
+    """Say which columns an eager narwhals frame has."""
+
+    def list_length(name: str) -> int | None:
+        column = _arrow_column(frame, name)
+        return length_of_lists(column.type, lambda: column)
+
+    return Present(frame.columns, list_length)
+
+
+def _arrow_column(frame: Any, name: str) -> Any:
+    """Return as much of a column as says whether it holds lists, as Arrow."""
     import pyarrow as pa
 
-    if hasattr(source, "scanner"):
-        refuse_unknown(wanted, source.schema.names, _PLACE)
-        source = source.scanner(columns=wanted.names).to_reader()
-    elif not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):  # or a column
-        message = (
-            f"cannot scan a {type(source).__name__}: pass a path, or a pandas, Polars, PyArrow, "
-            "DuckDB, Dask or Spark frame; for arrays use reliability(y_true, y_prob)."
-        )
-        raise InputTypeError(message)
-    reader = pa.RecordBatchReader.from_stream(source)
-    refuse_unknown(wanted, reader.schema.names, _PLACE)
-    refuse_other_types(wanted, reader.schema, _PLACE)
-    for batch in reader:
-        if batch.num_rows:
-            yield _piece(columns_of(batch, wanted))
+    if frame.implementation.is_pandas():
+        try:
+            return pa.Array.from_pandas(frame.to_native()[name].dropna().head(1))
+        except (pa.ArrowException, TypeError):  # of mixed kinds, so not of lists
+            return pa.array([], pa.null())
+    return frame.select(name).to_arrow().column(0)
+
+
+class Stream:
+    """An Arrow dataset, or anything else that gives a stream of Arrow batches, read once."""
+
+    def __init__(self, source: Any) -> None:
+        import pyarrow as pa
+
+        self._dataset = source if hasattr(source, "scanner") else None
+        self._first: list[Any] = []  # batches that were read to look at them
+        if self._dataset is not None:
+            self._schema = source.schema
+            return
+        if not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):  # or a column
+            message = (
+                f"cannot scan a {type(source).__name__}: pass a path, or a pandas, Polars, PyArrow,"
+                " DuckDB, Dask or Spark frame; for arrays use reliability(y_true, y_prob)."
+            )
+            raise InputTypeError(message)
+        self._reader = pa.RecordBatchReader.from_stream(source)
+        self._schema = self._reader.schema
+
+    @property
+    def present(self) -> Present:
+        """Say which columns there are."""
+
+        def list_length(name: str) -> int | None:
+            return length_of_lists(self._schema.field(name).type, lambda: self._look_at(name))
+
+        return Present(self._schema.names, list_length)
+
+    def _look_at(self, name: str) -> Any:
+        """Return the first values of a column; batches read for it are kept."""
+        if self._dataset is not None:
+            return self._dataset.scanner(columns=[name]).head(1).column(0)
+        if not self._first:
+            self._first = list(islice((batch for batch in self._reader if batch.num_rows), 1))
+        return self._first[0].column(name) if self._first else self._schema.empty_table()[name]
+
+    def pieces(self, wanted: Wanted) -> Iterator[Piece]:
+        """Give each batch of rows as a piece."""
+        refuse_unknown(wanted, self._schema.names, _PLACE)
+        if self._dataset is not None:
+            self._reader = self._dataset.scanner(columns=wanted.names).to_reader()
+        refuse_other_types(wanted, self._schema, _PLACE)
+        for batch in chain(self._first, self._reader):
+            if batch.num_rows:
+                yield _piece(columns_of(batch, wanted))
 
 
 def _piece(batch: Batch) -> Piece:

@@ -58,7 +58,7 @@ _ROWS_PER_CELL = 4096  # from which on it pays to add up cells one by one
 
 
 class Coded(NamedTuple):
-    """Which of some names each row has, by its number."""
+    """Which of some names each row has, by its number. Groups may be whole numbers in an array."""
 
     numbers: IntArray
     names: Sequence[Any]
@@ -73,10 +73,11 @@ class Entries(NamedTuple):
     tables: Sparse
     cross: Sparse
     losses: Sparse
-    grouped: Sparse  #        keys (model, target, group, cell, bin): sums of w d and w
-    grouped_losses: Sparse  # keys (first, second, target, group, cell): the sums of `_PAIR_TERMS`
-
-    # The keys of the last two may repeat.
+    # Of groups, where keys may repeat: (model, target, group, cell, bin), the sums of w d and w;
+    grouped: Sparse
+    # and (first, second, target, group, cell), the sums of `_PAIR_TERMS`.
+    grouped_losses: Sparse
+    scores: Sparse | None = None  # of many classes: keys (model, cell), the sums of `SCORES`
 
     @staticmethod
     def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
@@ -308,6 +309,7 @@ class Builder:
         self._cells: dict[tuple[str | None, ...], int] = {}
         self._tables = Summed(4, len(SUM_NAMES))
         self._cross, self._losses = Summed(6, 1), Summed(4, len(LOSSES))
+        self._scores: Sparse | None = None
         self._names = GroupNames()
         self._grouped, self._grouped_losses = Spill(), Spill()
         if group is not None:
@@ -322,6 +324,10 @@ class Builder:
         self._tables.add(found.tables.renumbered(2, cells))
         self._cross.add(found.cross.renumbered(3, cells))
         self._losses.add(found.losses.renumbered(3, cells))
+        if found.scores is not None:
+            scores = found.scores.renumbered(1, cells)
+            before = self._scores
+            self._scores = scores if before is None else Sparse.added([before, scores])
         if self.group is not None:
             self._add_groups(found, np.array(cells, dtype=np.int64))
 
@@ -357,8 +363,9 @@ class Builder:
             groups, pairs = self._tied(self.group, cells, report)
         found = TableSet(
             label, self.models, self.bins, self.grid, self._tables.total(), targets, self.by_names,
-            cells, pairs=pairs, groups=groups, **about,
+            cells, pairs=pairs, groups=groups, scores=self._scores, **about,
         )  # fmt: skip
+        self.close()
         return replace(found, rows_without_weight=self.rows - found.n)
 
     def _tied(

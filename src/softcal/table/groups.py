@@ -90,12 +90,6 @@ class GroupIds(NamedTuple):
         cell = np.concatenate((self.cell, np.array(cells, dtype=np.int64)[other.cell]))
         return GroupIds(group, cell, texts)
 
-    def within(self, cells: Sequence[int]) -> GroupIds:
-        """Return the groups of some cells, given in rising order and numbered from 0."""
-        place = np.searchsorted(cells, self.cell)
-        inside = np.isin(self.cell, cells)
-        return GroupIds(self.group[inside], place[inside], self.texts)
-
     def _renumbered(self, texts: Sequence[str]) -> IntArray:
         """Return the numbers the groups have by other texts, -1 for a text that is not there."""
         numbers = {text: 2 * k + 1 for k, text in enumerate(texts)}

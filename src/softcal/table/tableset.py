@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from softcal.table.groups import Clusters, GroupIds
 from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
+from softcal.table.scores import ItemScores
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,9 @@ LABEL = "label"
 
 TOP = "top"
 """The target of a set of many classes: the class each model predicts."""
+
+BOUNDS = ("low", "high")
+"""The targets of a set whose labels are intervals: their lower and their upper ends."""
 
 MISSING = "(missing)"
 """How the segment of rows without a value is shown."""
@@ -214,6 +218,7 @@ class TableSet(Mapping[str, Reliability]):
     rows_without_weight: int | None = None
     pairs: Pairs | None = None
     groups: Groups | None = None
+    scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), sums of `SCORES`
 
     # The tables of all rows
 
@@ -239,6 +244,25 @@ class TableSet(Mapping[str, Reliability]):
         """The number of rows; rows of weight 0 are not counted."""
         first = (self.tables.keys[0] == 0) & (self.tables.keys[1] == 0)
         return int(self.tables.values[0, first].sum())
+
+    def item_scores(self, model: str) -> ItemScores:
+        """Return the scores of single items of many classes: Brier, log loss, DistCE and others.
+
+        Raises
+        ------
+        InputError
+            If the set does not keep them: one of a single probability per row, whose tables have
+            the Brier score, or one of an older file.
+        """
+        self[model]  # refuses one it does not have
+        if self.scores is None:
+            message = (
+                "the set has no scores of items: only sets of many classes have them. Scan the "
+                "rows of the classes."
+            )
+            raise InputError(message)
+        mine = self.scores.keys[0] == self.models.index(model)
+        return ItemScores.of(self.scores.values[:, mine].sum(axis=1))
 
     def _sums(self, model: int, target: int) -> Sums:
         keys, values = self.tables
@@ -395,14 +419,17 @@ class TableSet(Mapping[str, Reliability]):
                 entries = entries.renumbered(part, numbers)
             return entries
 
-        pairs, groups = self.pairs, self.groups
+        pairs, groups, scores = self.pairs, self.groups, self.scores
+        if scores is not None:
+            scores = kept(scores, 0)
         if pairs is not None:
             pairs = pairs.changed(lambda entries: _rising(kept(entries, 0, 1)))
         if groups is not None:
             groups = groups._replace(counts=kept(groups.counts, 0), squares=kept(groups.squares, 0))
         return replace(
-            self, models=tuple(models), tables=kept(self.tables, 0), pairs=pairs, groups=groups
-        )
+            self, models=tuple(models), tables=kept(self.tables, 0), pairs=pairs, groups=groups,
+            scores=scores,
+        )  # fmt: skip
 
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both, which must have the same columns and grid.
@@ -419,7 +446,7 @@ class TableSet(Mapping[str, Reliability]):
         numbers = [cells.setdefault(cell, len(cells)) for cell in other.cells]
         groups, places = self.groups, numbers
         if self.groups is not None and other.groups is not None:
-            groups, places = _added_groups(self.groups, other.groups)
+            groups, places = _added_groups(self.groups, other.groups, numbers)
         pairs = None
         if self.pairs is not None and other.pairs is not None:
             theirs = other.pairs.changed(lambda entries: entries.renumbered(3, places))
@@ -427,6 +454,9 @@ class TableSet(Mapping[str, Reliability]):
                 cross=Sparse.added([self.pairs.cross, theirs.cross]),
                 losses=Sparse.added([self.pairs.losses, theirs.losses]),
             )
+        scores = None
+        if self.scores is not None and other.scores is not None:
+            scores = Sparse.added([self.scores, other.scores.renumbered(1, numbers)])
         weightless = None
         if self.rows_without_weight is not None and other.rows_without_weight is not None:
             weightless = self.rows_without_weight + other.rows_without_weight
@@ -436,6 +466,7 @@ class TableSet(Mapping[str, Reliability]):
             cells=tuple(cells),
             pairs=pairs,
             groups=groups,
+            scores=scores,
             date=self.date if self.date == other.date else None,
             rows_without_weight=weightless,
         )
@@ -550,12 +581,27 @@ class Segments(Mapping["str | None", TableSet]):
         for k, segment in enumerate(self._of_cell):
             self._cells[segment].append(k)
         # Sorted once, so that all segments together cost what the set does.
-        self._sorted = _BySegment(tables.tables, self._of_cell[tables.tables.keys[2]], len(values))
-        self._pairs = [
-            _BySegment(entries, self._of_cell[entries.keys[3]], len(values))
-            for entries in (() if tables.pairs is None else tables.pairs[:2])
-            if tables.groups is None
-        ]
+        self._sorted = self._by_place(tables.tables, 2, self._of_cell)
+        scores, pairs, groups = tables.scores, tables.pairs, tables.groups
+        self._scores = [] if scores is None else [self._by_place(scores, 1, self._of_cell)]
+        self._segments: list[list[int]] = [[] for _ in values]
+        of_place, self._groups = self._of_cell, []
+        if groups is not None:
+            of_place = np.full(len(groups.segments), -1)
+            for k, segment in enumerate(groups.segments):
+                if column in segment:
+                    of_place[k] = self._values[segment[column]]
+                    self._segments[of_place[k]].append(k)
+            self._groups = [self._by_place(each, 2, of_place) for each in groups[2:4]]
+        self._pairs = [self._by_place(each, 3, of_place) for each in (pairs or ())[:2]]
+        self._ids = None
+        if groups is not None and groups.ids is not None:
+            ids = Sparse(np.array(groups.ids[:2]), np.empty((0, groups.ids.cell.size)))
+            self._ids = self._by_place(ids, 1, self._of_cell)
+
+    def _by_place(self, entries: Sparse, part: int, segment: IntArray) -> _BySegment:
+        """Sort entries by the segment of the cell, or of the smaller segment, in their keys."""
+        return _BySegment(entries, segment[entries.keys[part]], len(self._values))
 
     def __getitem__(self, value: object) -> TableSet:
         """Return the set of the rows with this value; a number stands for its text."""
@@ -572,33 +618,27 @@ class Segments(Mapping["str | None", TableSet]):
         )
         pairs = groups = None
         if whole.groups is not None:
-            segments, of_segment = _segments_where(whole.groups, self._column, text)
-            groups = Groups(
-                whole.groups.column,
-                tuple(segments),
-                _kept(whole.groups.counts, 2, of_segment),
-                _kept(whole.groups.squares, 2, of_segment),
-            )
-            if whole.pairs is not None:
-                pairs = whole.pairs.changed(lambda entries: _kept(entries, 3, of_segment))
-        elif whole.pairs is not None:
-            cross, losses = (self._renumbered(each.of(k), 3, k) for each in self._pairs)
+            inside = self._segments[k]
+            segments = tuple(_without(whole.groups.segments[old], self._column) for old in inside)
+            counts, squares = (_numbered(each.of(k), 2, inside) for each in self._groups)
+            groups = Groups(whole.groups.column, segments, counts, squares)
+            if self._ids is not None and whole.groups.ids is not None:
+                group, cell = _numbered(self._ids.of(k), 1, self._cells[k]).keys
+                groups = groups._replace(ids=GroupIds(group, cell, whole.groups.ids.texts))
+        if whole.pairs is not None:
+            places = self._cells[k] if whole.groups is None else self._segments[k]
+            cross, losses = (_numbered(each.of(k), 3, places) for each in self._pairs)
             pairs = whole.pairs._replace(cross=cross, losses=losses)
         return replace(
             whole,
-            tables=self._renumbered(self._sorted.of(k), 2, k),
+            tables=_numbered(self._sorted.of(k), 2, self._cells[k]),
             by_names=tuple(name for name in whole.by_names if name != self._column),
             cells=cells,
             pairs=pairs,
             groups=groups,
+            scores=next((_numbered(e.of(k), 1, self._cells[k]) for e in self._scores), None),
             rows_without_weight=None,
         )
-
-    def _renumbered(self, entries: Sparse, part: int, segment: int) -> Sparse:
-        """Give the cells of a segment numbers from 0, in their order."""
-        keys = entries.keys.copy()
-        keys[part] = np.searchsorted(self._cells[segment], keys[part])
-        return Sparse(keys, entries.values)
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._values)
@@ -613,7 +653,9 @@ class Segments(Mapping["str | None", TableSet]):
 class _BySegment:
     """Entries sorted by segment."""
 
-    def __init__(self, entries: Sparse, segment: IntArray, count: int) -> None:
+    def __init__(self, entries: Sparse, segment: npt.NDArray[Any], count: int) -> None:
+        if count < 1 << 15:  # then it is a radix sort
+            segment = segment.astype(np.int16)
         order = segment.argsort(kind="stable")
         self._entries = Sparse(entries.keys[:, order], entries.values[:, order])
         self._starts = segment[order].searchsorted(np.arange(count + 1))
@@ -624,9 +666,15 @@ class _BySegment:
         return Sparse(self._entries.keys[:, part], self._entries.values[:, part])
 
 
-def _kept(entries: Sparse, part: int, numbers: IntArray) -> Sparse:
-    """Keep the entries whose key has a new number, under that."""
-    return entries.where(numbers[entries.keys[part]] >= 0).renumbered(part, numbers)
+def _numbered(entries: Sparse, part: int, old: Sequence[int]) -> Sparse:
+    """Give the cells or segments in a part of the keys numbers from 0, in their order."""
+    keys = entries.keys.copy()
+    keys[part] = np.searchsorted(old, keys[part])
+    return Sparse(keys, entries.values)
+
+
+def _without(segment: Mapping[str, str | None], column: str) -> Mapping[str, str | None]:
+    return {name: value for name, value in segment.items() if name != column}
 
 
 def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
@@ -638,28 +686,30 @@ def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
     return value is None, np.inf if np.isnan(number) else number, value or ""
 
 
-def _added_groups(one: Groups, other: Groups) -> tuple[Groups, list[int]]:
-    segments = list(one.segments)
-    for each in other.segments:
-        if each not in segments:
-            segments.append(each)
-    numbers = [segments.index(each) for each in other.segments]
+def _added_groups(one: Groups, other: Groups, cells: list[int]) -> tuple[Groups, list[int]]:
+    """Add the groups of two sets, and return the new numbers of the other's segments."""
+    ids = None
+    if one.ids is not None and other.ids is not None:
+        _refuse_common(one.column, one.ids.in_common(other.ids))
+        ids = one.ids.added(other.ids, cells)
+    segments = {frozenset(each.items()): each for each in (*one.segments, *other.segments)}
+    places = {key: k for k, key in enumerate(segments)}
+    numbers = [places[frozenset(each.items())] for each in other.segments]
     counts = Sparse.added([one.counts, other.counts.renumbered(2, numbers)])
     squares = Sparse.added([one.squares, other.squares.renumbered(2, numbers)])
-    return Groups(one.column, tuple(segments), counts, squares), numbers
+    return Groups(one.column, tuple(segments.values()), counts, squares, ids), numbers
 
 
-def _segments_where(
-    groups: Groups, column: str, value: str | None
-) -> tuple[list[Mapping[str, str | None]], IntArray]:
-    """List the segments of rows with this value, less the column, and number them."""
-    numbers = np.full(len(groups.segments), -1, dtype=np.int64)
-    kept: list[Mapping[str, str | None]] = []
-    for k, each in enumerate(groups.segments):
-        if column in each and each[column] == value:
-            numbers[k] = len(kept)
-            kept.append({name: v for name, v in each.items() if name != column})
-    return kept, numbers
+def _refuse_common(column: str, names: Sequence[str]) -> None:
+    """Refuse a group with rows in both sets: its sums can no longer be multiplied as one."""
+    if names:
+        many = f"{len(names):,} values" if len(names) > 1 else "1 value"
+        message = (
+            f"cannot add sets with rows of the same group: {many} of {column} in both, the first "
+            f"is {names[0]!r:.60}. Scan both sources together: scan([a, b], ...), or name both "
+            "files in one command."
+        )
+        raise InputError(message)
 
 
 def _rising(entries: Sparse) -> Sparse:
