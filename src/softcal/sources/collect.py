@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from contextlib import closing
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _ROWS_AT_ONCE = 1 << 20
+_WHOLE = re.compile("-?[0-9]+")
 
 
 class Found(NamedTuple):
@@ -220,22 +222,30 @@ def coded(values: Any, name: str) -> Coded:
 
 
 def coded_groups(values: Any, name: str) -> Coded:
-    """Return the number of each value of an Arrow column; whole numbers do not become text."""
+    """Return the number of each value of an Arrow column, which has no missing values.
+
+    The names are an array where they are whole numbers, or the text of such, and an Arrow array of
+    other text: as Python objects, those of several batches would fill the memory.
+    """
     import pyarrow as pa
 
     plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
-    kinds = pa.types.is_integer, pa.types.is_string, pa.types.is_large_string
-    if any(is_one(plain.type) for is_one in kinds):
-        found = plain.dictionary_encode()
-        names = found.dictionary
+    is_text = pa.types.is_string(plain.type) or pa.types.is_large_string(plain.type)
+    if not is_text and not pa.types.is_integer(plain.type):
+        return coded(values, name)
+    found = plain.dictionary_encode()
+    names: Any = found.dictionary
+    if not is_text or _WHOLE.fullmatch(str(names[0])):  # then others are worth a try
         try:
             whole = names.cast(pa.int64())
         except pa.ArrowInvalid:
-            return coded(values, name)
+            whole = pa.nulls(len(names), pa.int64())
         if whole.cast(names.type).equals(names):  # unlike "007", another group than "7"
-            numbers = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            return Coded(numbers, whole.to_numpy())
-    return coded(values, name)
+            names = whole.to_numpy()
+        elif not is_text:
+            return coded(values, name)
+    numbers = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return Coded(numbers, names)
 
 
 def text_of(value: Any) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -17,7 +16,7 @@ from softcal._validation.multiclass import class_rows, is_by_class
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table import kernel
-from softcal.table.groups import MAX_KNOWN, GroupIds, GroupNames
+from softcal.table.groups import MAX_KNOWN, GroupIds, GroupNames, refuse_many_group_bins
 from softcal.table.joint import refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy
 from softcal.table.spill import Gathered, Spill
@@ -36,12 +35,12 @@ from softcal.table.tableset import under as _under
 from softcal.table.ties import (
     GROUP_TERMS,
     cuts,
-    pair_place_of,
     paired,
     place_of,
-    refuse_many_tied,
+    table_number,
     tied,
     tied_losses,
+    with_cells,
 )
 
 if TYPE_CHECKING:
@@ -73,18 +72,15 @@ class Entries(NamedTuple):
     tables: Sparse
     cross: Sparse
     losses: Sparse
-    # Of groups, where keys may repeat: (model, target, group, cell, bin), the sums of w d and w;
-    grouped: Sparse
-    # and (first, second, target, group, cell), the sums of `_PAIR_TERMS`.
-    grouped_losses: Sparse
+    grouped: Sequence[Gathered]  # of models and targets: per group, cell and bin, w d and w
+    grouped_losses: Sequence[Gathered]  # of two models: per group and cell, `GROUP_TERMS`
     scores: Sparse | None = None  # of many classes: keys (model, cell), the sums of `SCORES`
 
     @staticmethod
     def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
         """Return entries without pairs and groups, as an engine adds them up."""
         return Entries(
-            rows, cells, [], tables, empty_sparse(6, 1), empty_sparse(4, len(LOSSES)),
-            empty_sparse(5, 2), empty_sparse(5, len(_PAIR_TERMS)),
+            rows, cells, [], tables, empty_sparse(6, 1), empty_sparse(4, len(LOSSES)), [], [],
         )  # fmt: skip
 
 
@@ -115,27 +111,26 @@ def entries(
             return None
         tables.append(_under(key, found))
     at = _numbers(cells, next(iter(rows.values())).y_prob.size)
-    by_group = [(at, 1 if cells is None else len(cells.names))]
-    if groups is not None:
-        by_group.insert(0, (groups.numbers, len(groups.names)))
-    grouped = [empty_sparse(5, 2)]
-    if groups is not None:
-        grouped += [_under(key, _group_entries(r, grid, by_group)) for key, r in rows.items()]
     cross, losses = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
-    grouped_losses = [empty_sparse(5, len(_PAIR_TERMS))]
+    grouped, grouped_losses = [], []
+    if groups is not None:
+        owners = _Owners(groups, at, 1 if cells is None else len(cells.names))
+        grouped = [_group_entries(each, grid, owners, key) for key, each in rows.items()]
     for two, a, b in _pairs_of(rows):
         if pairs is None:
             break
         terms = _pair_terms(a, b)
         if groups is None:
             cross.append(_under(two, _cross_entries(a, b, pairs, at)))
-            losses.append(_under(two, _per_cell(cells, _losses(terms))))
         else:
-            grouped_losses.append(_under(two, _gathered(by_group, terms)))
+            of_groups = terms[: len(GROUP_TERMS)]
+            grouped_losses.append(owners.gathered(two, np.zeros_like(at), 1, of_groups))
+            terms[: len(GROUP_TERMS)] = 0.0  # the others are sums over rows, whatever their group
+        losses.append(_under(two, _per_cell(cells, _losses(terms))))
     names = ((),) if cells is None else cells.names
     return Entries(
         at.size, names, [] if groups is None else groups.names,
-        *map(Sparse.added, (tables, cross, losses)), *map(_joined, (grouped, grouped_losses)),
+        Sparse.added(tables), Sparse.added(cross), Sparse.added(losses), grouped, grouped_losses,
     )  # fmt: skip
 
 
@@ -213,30 +208,37 @@ def _with_rows(found: Sparse) -> Sparse:
     return found.where(found.values[SUM_NAMES.index("count")] > 0)
 
 
-def _group_entries(rows: Rows, grid: Bins, keys: list[tuple[IntArray, int]]) -> Sparse:
+class _Owners(NamedTuple):
+    """The group and the cell of each row."""
+
+    groups: Coded
+    cell: IntArray
+    cells: int
+
+    def gathered(
+        self, key: tuple[int, ...], at: IntArray, bins: int, terms: FloatArray
+    ) -> Gathered:
+        """Add up rows of the same group, cell and bin where few are possible, else leave them."""
+        table = table_number(key)
+        possible = len(self.groups.names) * self.cells * bins
+        if possible > 4 * at.size:
+            return Gathered(self.groups.numbers, place_of(table, self.cell, at), terms)
+        flat = (self.groups.numbers * self.cells + self.cell) * bins + at
+        filled = np.flatnonzero(np.bincount(flat, minlength=possible))
+        owner, at = np.divmod(filled, bins)
+        group, cell = np.divmod(owner, self.cells)
+        sums = np.array([np.bincount(flat, row, possible)[filled] for row in terms])
+        return Gathered(group, place_of(table, cell, at), sums)
+
+
+def _group_entries(rows: Rows, grid: Bins, owners: _Owners, key: tuple[int, int]) -> Gathered:
     """Add up w d and w over the rows of each group, cell and bin."""
     p, y, w = _columns(rows)
-    place = grid.guide.locate(p).astype(np.int64, copy=False)
-    found = _gathered([*keys, (place, len(grid))], np.array([w * (p - y), w]))
+    found = owners.gathered(key, grid.guide.locate(p), len(grid), np.array([w * (p - y), w]))
     here = found.values[1] > 0
-    return found if here.all() else found.where(here)
-
-
-def _gathered(keys: list[tuple[IntArray, int]], terms: FloatArray) -> Sparse:
-    """Add up the terms of rows of the same key where few keys are possible, else leave them."""
-    parts, sizes = zip(*keys, strict=True)
-    possible = math.prod(sizes)
-    if possible > 4 * terms.shape[1]:
-        return Sparse(np.array(parts), terms)
-    flat = np.ravel_multi_index(parts, sizes)
-    filled = np.flatnonzero(np.bincount(flat, minlength=possible))
-    sums = np.array([np.bincount(flat, row, possible)[filled] for row in terms])
-    return Sparse(np.array(np.unravel_index(filled, sizes), dtype=np.int64), sums)
-
-
-def _joined(parts: Sequence[Sparse]) -> Sparse:
-    """Put entries beside each other, though keys may repeat."""
-    return Sparse(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+    if here.all():
+        return found
+    return Gathered(found.group[here], found.place[here], found.values[:, here])
 
 
 def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -313,7 +315,7 @@ class Builder:
         self._names = GroupNames()
         self._grouped, self._grouped_losses = Spill(), Spill()
         if group is not None:
-            refuse_many_tied(len(self.models), len(grid))
+            refuse_many_group_bins(len(grid))
 
     def add(self, found: Entries) -> None:
         """Add the entries of one more batch."""
@@ -333,18 +335,11 @@ class Builder:
 
     def _add_groups(self, found: Entries, cells: IntArray) -> None:
         names = self._names.numbers(found.groups)
-        model, target, group, cell, at = found.grouped.keys
-        place = place_of(model, target, cells[cell], at)
-        self._grouped.add(Gathered(names[group], place, found.grouped.values))
-        if self.pairs is None:
-            return
-        first, second, target, group, cell = found.grouped_losses.keys
-        values, own = np.split(found.grouped_losses.values, [len(GROUP_TERMS)])
-        place = pair_place_of(first, second, target, cells[cell])
-        self._grouped_losses.add(Gathered(names[group], place, values))
-        # The other sums are over rows, whatever their group.
-        terms = np.concatenate((np.zeros((len(LOSSES) - len(own), own.shape[1])), own))
-        self._losses.add(Sparse.of(np.array([first, second, target, cells[cell]]), terms))
+        for spill, parts in (
+            (self._grouped, found.grouped), (self._grouped_losses, found.grouped_losses)
+        ):  # fmt: skip
+            for group, place, values in parts:
+                spill.add(Gathered(names[group], with_cells(place, cells), values))
 
     def finish(
         self,

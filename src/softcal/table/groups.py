@@ -40,12 +40,13 @@ class GroupNames:
         self._numbers: dict[str, int] = {}
         self.texts: list[str] = []  # of 1, 3, 5, ...
 
-    def numbers(self, names: Sequence[str] | range | IntArray) -> IntArray:
-        """Return the number of each name: an array and a range hold whole numbers."""
+    def numbers(self, names: Any) -> IntArray:
+        """Return the number of each name: of text in a list or Arrow array, or of whole numbers."""
         if not isinstance(names, range | np.ndarray):
-            found = map(self._numbers.get, names)
+            texts = names if isinstance(names, list) else names.to_pylist()
+            found = map(self._numbers.get, texts)
             return np.array(
-                [self._new(name) if k is None else k for name, k in zip(names, found, strict=True)],
+                [self._new(name) if k is None else k for name, k in zip(texts, found, strict=True)],
                 dtype=np.int64,
             )
         whole = np.asarray(names, dtype=np.int64)
@@ -152,14 +153,19 @@ def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Cluster
     )
 
 
+def refuse_many_group_bins(n_bins: int) -> None:
+    """Refuse more bins than their products have room for."""
+    if n_bins > MAX_BINS:
+        message = f"with groups there can be at most {MAX_BINS} bins: got {n_bins}."
+        raise InputError(message)
+
+
 def _per_group(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> tuple[Any, Any]:
     """Add up w d and w over the rows of each group (lines) and bin (columns), as sparse arrays."""
     from scipy.sparse import csr_array
 
     n_bins = len(bins)
-    if n_bins > MAX_BINS:
-        message = f"with groups there can be at most {MAX_BINS} bins: got {n_bins}."
-        raise InputError(message)
+    refuse_many_group_bins(n_bins)
     p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
     w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
     place = (group, bins.guide.locate(p))

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.table.tableset import IntArray
 
-IN_MEMORY = 1 << 22
+IN_MEMORY = 1 << 21
 """How many entries are kept in memory before any is written to the disk."""
 
-_RUN = 1 << 20  # entries in a run, and about as many in a part
+_RUN = 1 << 19  # entries in a run, and about as many in a part
 _HASHES = 1 << 12
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, which spreads regular numbers
 _SHIFT = np.uint64(52)

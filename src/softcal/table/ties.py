@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal.exceptions import InputError
-from softcal.table.groups import MAX_BINS
 from softcal.table.tableset import LOSSES, Sparse, Summed, under
 
 if TYPE_CHECKING:
@@ -21,8 +20,10 @@ if TYPE_CHECKING:
 MAX_PRODUCTS = 1 << 25
 """How many products of two bins the segments of a set can have in all, at 56 bytes each."""
 
-_CELL_BITS, _TARGET_BITS, _BIN_BITS = 17, 20, 11  # 100,000 cells and 2,000 bins fit
-MAX_MODELS = 1 << 12  # of which two fit in a key beside a cell and a target
+MAX_MODELS, MAX_TARGETS = 1 << 10, 1 << 14
+"""Two models, a target, a cell and a bin fit in one number of 63 bits."""
+
+_CELL_BITS, _BIN_BITS = 17, 11  # for 100,000 cells and 2,000 bins
 _DENSE_SHARE = 4  # a matrix of which a quarter is filled is multiplied faster when it is dense
 
 GROUP_TERMS = ("weight", "differing", "brier", "log_loss")
@@ -54,22 +55,39 @@ def cuts(
     return tuple(segments), found
 
 
-def place_of(model: IntArray, target: IntArray, cell: IntArray, at: IntArray) -> IntArray:
-    """Put the parts of a key in one number."""
-    return ((model << _TARGET_BITS | target) << _CELL_BITS | cell) << _BIN_BITS | at
+def table_number(key: tuple[int, ...]) -> int:
+    """Put the numbers of a model, or of two, and of a target in one number."""
+    *models, target = key
+    if max(models) >= MAX_MODELS or target >= MAX_TARGETS:
+        message = (
+            f"with groups there can be at most {MAX_MODELS:,} models and {MAX_TARGETS:,} targets."
+        )
+        raise InputError(message)
+    number = 0
+    for model in models:
+        number = number * MAX_MODELS + model
+    return number * MAX_TARGETS + target
 
 
-def pair_place_of(first: IntArray, second: IntArray, target: IntArray, cell: IntArray) -> IntArray:
-    """Put the parts of a key of two models in one number."""
-    return ((first * MAX_MODELS + second) << _TARGET_BITS | target) << _CELL_BITS | cell
+def place_of(table: int, cell: IntArray, at: IntArray) -> IntArray:
+    """Put the number of a table, a cell and a bin in one number."""
+    return table << _CELL_BITS + _BIN_BITS | cell << _BIN_BITS | at
 
 
-def refuse_many_tied(models: int, bins: int) -> None:
-    """Refuse what the products of groups have no room for."""
-    for number, most, what in ((models, MAX_MODELS, "models"), (bins, MAX_BINS, "bins")):
-        if number > most:
-            message = f"with groups there can be at most {most:,} {what}: got {number:,}."
-            raise InputError(message)
+def with_cells(place: IntArray, numbers: IntArray) -> IntArray:
+    """Return places whose cells have other numbers."""
+    if np.array_equal(numbers, np.arange(numbers.size)):
+        return place
+    table, cell, at = _parts_of(place)
+    return table << _CELL_BITS + _BIN_BITS | numbers[cell] << _BIN_BITS | at
+
+
+def _parts_of(place: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    return (
+        place >> _CELL_BITS + _BIN_BITS,
+        place >> _BIN_BITS & (1 << _CELL_BITS) - 1,
+        place & (1 << _BIN_BITS) - 1,
+    )
 
 
 class Tied(NamedTuple):
@@ -97,9 +115,8 @@ def tied(
         if report is not None:
             report(share)
         names, group = numbered(part.group)
-        tables, of_table = numbered(part.place >> _CELL_BITS + _BIN_BITS)
-        cell = part.place >> _BIN_BITS & (1 << _CELL_BITS) - 1
-        at = part.place & (1 << _BIN_BITS) - 1
+        table, cell, at = _parts_of(part.place)
+        tables, of_table = numbered(table)
         mine = _split(of_table, tables.size)
         for cut in found:
             lines, line = numbered(cut.of_cell[cell] * names.size + group)
@@ -107,7 +124,7 @@ def tied(
             layout = _Layout.of(segment, cut.segments, line, tables.size, bins)
             residuals = {}
             for chosen, key in zip(mine, tables.tolist(), strict=True):
-                above = divmod(key, 1 << _TARGET_BITS)
+                above = divmod(key, MAX_TARGETS)
                 here = np.zeros(lines.size, dtype=np.bool_)
                 here[line[chosen]] = True
                 counts.add(under(above, _number_of(segment[here], cut)))
@@ -164,15 +181,15 @@ def tied_losses(spill: Spill, found: Sequence[Cut]) -> Sparse:
     total = Summed(4, len(LOSSES))
     for _, part in spill.parts():
         names, group = numbered(part.group)
-        tables, of_table = numbered(part.place >> _CELL_BITS)
-        cell = part.place & (1 << _CELL_BITS) - 1
+        table, cell, _ = _parts_of(part.place)
+        tables, of_table = numbered(table)
         for cut in found:
             owner = of_table * cut.segments + cut.of_cell[cell]
             lines, line = numbered(owner * names.size + group)
             terms = np.array([np.bincount(line, row, lines.size) for row in part.values])
             terms[GROUP_TERMS.index("differing")] = terms[GROUP_TERMS.index("differing")] > 0
             table, segment = np.divmod(lines // names.size, cut.segments)
-            pair, target = np.divmod(tables[table], 1 << _TARGET_BITS)
+            pair, target = np.divmod(tables[table], MAX_TARGETS)
             keys = np.array([*np.divmod(pair, MAX_MODELS), target, segment + cut.first])
             rest = np.zeros((len(LOSSES) - 7, lines.size))
             total.add(Sparse.of(keys, np.concatenate((paired(terms), rest))))
