@@ -136,7 +136,9 @@ def class_roles(
         )
         raise InputError(message)
     labels = [] if named else [_found(label, present)]
-    names, matched = _names([*labels, *found], classes)
+    aligned = _aligned([*labels, *found])
+    labels, found = aligned[: len(labels)], aligned[len(labels) :]
+    names, matched = _names(aligned, classes)
     if TOP in names:
         message = (
             f"no class may be called {TOP!r}, which is the target of the predicted class. Name the "
@@ -174,6 +176,21 @@ def _found(spec: Spec, present: Present) -> _Found:
         message = f"{one!r} must hold lists of two or more classes: the first has {length}."
         raise InputError(message)
     return _Found(text, (one,), None, length)
+
+
+def _aligned(found: Sequence[_Found]) -> list[_Found]:
+    """Put the columns of patterns that name the same classes in the order of the first pattern."""
+    first = next((each.classes for each in found if each.classes is not None), ())
+    aligned = []
+    for each in found:
+        if each.classes is not None and set(each.classes) == set(first):
+            place = dict(zip(each.classes, each.columns, strict=True))
+            aligned.append(
+                each._replace(columns=tuple(place[name] for name in first), classes=first)
+            )
+        else:
+            aligned.append(each)
+    return aligned
 
 
 def _names(
@@ -239,7 +256,7 @@ def in_file(path: Path) -> Present:
 
 def _first_list(path: Path, name: str) -> Any:
     """Read the first rows of a column of lists, which may be long."""
-    few = Wanted((), lists=(name,), list_length=_MOST_CLASSES)
+    few = Wanted((), lists=(name,), classes=_MOST_CLASSES)
     for piece in pieces(path, few):
         for batch in piece.batches():
             return batch[name]

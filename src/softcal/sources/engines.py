@@ -26,8 +26,8 @@ from softcal._validation.rules import (
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.class_columns import Present
-from softcal.sources.collect import finished, text_of
-from softcal.sources.columns import refuse_type, refuse_unknown
+from softcal.sources.collect import finished
+from softcal.sources.columns import refuse_type, refuse_unknown, text_of
 from softcal.table.build import Builder, Entries
 from softcal.table.kernel import SUM_NAMES
 from softcal.table.tableset import Sparse

@@ -16,9 +16,11 @@ from softcal.sources.columns import (
     Wanted,
     columns_of,
     length_of_lists,
+    one_array,
     plain_values,
     refuse_other_types,
     refuse_unknown,
+    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -31,23 +33,28 @@ def frame_pieces(frame: Any, wanted: Wanted) -> list[Piece]:
     """Cut an eager narwhals frame where it is cut already; columns are not copied."""
     refuse_unknown(wanted, frame.columns, _PLACE)
     if frame.implementation.is_pandas():
-        return [_piece(_pandas_batch(frame.to_native(), wanted))]
+        return list(_pieces(_pandas_batch(frame.to_native(), wanted), wanted))
     table = frame.select(wanted.names).to_arrow()
     refuse_other_types(wanted, table.schema, _PLACE)
-    return [_piece(columns_of(batch, wanted)) for batch in table.to_batches() if batch.num_rows]
+    batches = [columns_of(batch, wanted) for batch in table.to_batches() if batch.num_rows]
+    return [piece for batch in batches for piece in _pieces(batch, wanted)]
 
 
 def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
     import pyarrow as pa
 
     batch: Batch = {name: column(frame[name], name) for name in wanted.numbers}
-    for name in wanted.named:
+    for name in (*wanted.named, *wanted.lists):
         try:
             values = pa.Array.from_pandas(frame[name])
         except (pa.ArrowException, TypeError) as error:
             message = f"{name} must hold values of one plain kind: {error}."
             raise InputTypeError(message) from error
-        batch[Named(name)] = plain_values(values, name)
+        if name in wanted.lists:
+            refuse_other_types(Wanted((), lists=(name,)), pa.schema([(name, values.type)]), _PLACE)
+            batch[name] = one_array(values)
+        else:
+            batch[Named(name)] = plain_values(values, name)
     return batch
 
 
@@ -118,8 +125,16 @@ class Stream:
         refuse_other_types(wanted, self._schema, _PLACE)
         for batch in chain(self._first, self._reader):
             if batch.num_rows:
-                yield _piece(columns_of(batch, wanted))
+                yield from _pieces(columns_of(batch, wanted), wanted)
 
 
-def _piece(batch: Batch) -> Piece:
-    return Piece("", 0, partial(iter, [batch]))
+def _pieces(batch: Batch, wanted: Wanted) -> Iterator[Piece]:
+    """Cut rows of many classes, without a copy; leave others whole."""
+    for start, size in wanted.cut(rows_of(batch)):
+        part = {name: _part(values, start, size) for name, values in batch.items()}
+        yield Piece("", 0, partial(iter, [part]))
+
+
+def _part(values: Any, start: int, size: int) -> Any:
+    """Take some rows out of a NumPy or Arrow array."""
+    return values.slice(start, size) if hasattr(values, "slice") else values[start : start + size]

@@ -155,12 +155,25 @@ def valid_entries(
     return found
 
 
+def hardened_by(tables: Sparse, hardened: Sparse) -> Sparse:
+    """Let the hardened labels of the first target be others, of the same rows and predictions."""
+    values = tables.values.copy()
+    first = tables.keys[1] == 0
+    for name in ("residual", "residual_sq", "residual_var"):
+        row = values[SUM_NAMES.index(f"hard_{name}")]
+        row[first] = hardened.values[SUM_NAMES.index(name)]
+    return Sparse(tables.keys, values)
+
+
 def _pairs_of(
     rows: Mapping[tuple[int, int], Rows],
 ) -> Iterator[tuple[tuple[int, int, int], Rows, Rows]]:
-    """Walk through the pairs of models of each target."""
+    """Walk through the pairs of models, of the first target only.
+
+    Of 1,000 classes, each pair would have 3.6 million products of residuals.
+    """
     for (i, target), (j, other) in combinations(sorted(rows), 2):
-        if target == other:
+        if target == other == 0:
             yield (i, j, target), rows[i, target], rows[j, other]
 
 
@@ -332,6 +345,11 @@ class Builder:
             self._scores = scores if before is None else Sparse.added([before, scores])
         if self.group is not None:
             self._add_groups(found, np.array(cells, dtype=np.int64))
+
+    def add_all(self, found: Sequence[Entries]) -> None:
+        """Add the entries of several batches."""
+        for each in found:
+            self.add(each)
 
     def _add_groups(self, found: Entries, cells: IntArray) -> None:
         names = self._names.numbers(found.groups)

@@ -286,6 +286,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         _refuse_keys(each, _NEXT_KEYS[name], size)
         _refuse_negative(each, _NEXT_SUMS[name], unknown=name == "scores")
     _refuse_tables(tables, grid)
+    tables = Sparse.of(*tables)  # in order, whoever wrote the file
     pairs = groups = None
     if "cross" in entries and "losses" in entries:
         pairs = Pairs(entries["cross"], entries["losses"], pair_bins)

@@ -266,7 +266,9 @@ class TableSet(Mapping[str, Reliability]):
 
     def _sums(self, model: int, target: int) -> Sums:
         keys, values = self.tables
-        chosen = (keys[0] == model) & (keys[1] == target)
+        # Keys rise, so the entries of a model and target are together, and found at once.
+        start, stop = keys[0].searchsorted([model, model + 1])
+        chosen = slice(*(start + keys[1, start:stop].searchsorted([target, target + 1])))
         at = self._places(self.grid)[keys[3, chosen]]
         named = {
             name: _counted(at, row, len(self.bins))
@@ -333,6 +335,12 @@ class TableSet(Mapping[str, Reliability]):
         target = self.targets[0] if target is None else target
         for model in (a, b):
             self[model, target]  # refuses one it does not have
+        if target != self.targets[0]:
+            message = (
+                f"models of many classes are compared by the class they predict, "
+                f"{self.targets[0]!r}, not by {target!r}."
+            )
+            raise InputError(message)
         if a == b:
             message = f"a model cannot be compared with itself: both are {a!r}."
             raise InputError(message)

@@ -135,7 +135,7 @@ def tied(
                 squares.add(under(above, _shifted(found_here, cut)))
                 residuals[above] = residual
             for (i, t), (j, other) in combinations(residuals if pairs else (), 2):
-                if t == other:
+                if t == other == 0:  # as of rows without groups
                     product = _entries(layout, residuals[i, t].times(residuals[j, t]))
                     cross.add(under((i, j, t), _shifted(product, cut)))
         _refuse_many(squares.size)
