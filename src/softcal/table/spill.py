@@ -125,7 +125,9 @@ class Spill:
         number = min(-(-self._size // _RUN), _HASHES)
         for k in range(number):
             low, high = k * _HASHES // number, (k + 1) * _HASHES // number
-            yield k / number, self._part(low, high)
+            part = self._part(low, high)
+            if part.group.size:
+                yield k / number, part
 
     def _part(self, low: int, high: int) -> Gathered:
         """Join the entries of some hashes, added up on the way where one group has very many."""
