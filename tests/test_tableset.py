@@ -580,6 +580,7 @@ def test_selected_models_of_a_set_without_pairs_and_groups(rows: pd.DataFrame) -
 
 
 def test_grouped_sets_add_with_segments_that_one_of_them_lacks(rows: pd.DataFrame) -> None:
+    rows = rows.assign(patient=rows["country"].astype(str) + rows["patient"].astype(str))
     parts = [
         scanned(rows[rows["country"] == country], groups="patient", by="country")
         for country in ("DE", "FR")

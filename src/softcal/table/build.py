@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -125,7 +126,8 @@ def entries(
         else:
             of_groups = terms[: len(GROUP_TERMS)].copy()
             grouped_losses.append(owners.gathered(two, np.zeros_like(at), 1, of_groups))
-            terms[: len(GROUP_TERMS)] = 0.0  # the others are sums over rows, whatever their group
+            # The others are sums over rows, whatever their group.
+            terms = np.concatenate((np.zeros_like(of_groups), terms[len(GROUP_TERMS) :]))
         losses.append(_under(two, _per_cell(cells, _losses(terms))))
     names = ((),) if cells is None else cells.names
     return Entries(
@@ -373,12 +375,12 @@ class Builder:
             pairs = Pairs(self._cross.total(), self._losses.total(), self.pairs)
         cells = tuple(self._cells)
         if self.group is not None:
-            groups, pairs = self._tied(self.group, cells, report)
+            with closing(self):
+                groups, pairs = self._tied(self.group, cells, report)
         found = TableSet(
             label, self.models, self.bins, self.grid, self._tables.total(), targets, self.by_names,
             cells, pairs=pairs, groups=groups, scores=self._scores, **about,
         )  # fmt: skip
-        self.close()
         return replace(found, rows_without_weight=self.rows - found.n)
 
     def _tied(

@@ -125,7 +125,9 @@ class Spill:
         number = min(-(-self._size // _RUN), _HASHES)
         for k in range(number):
             low, high = k * _HASHES // number, (k + 1) * _HASHES // number
-            yield k / number, self._part(low, high)
+            part = self._part(low, high)
+            if part.group.size:
+                yield k / number, part
 
     def _part(self, low: int, high: int) -> Gathered:
         """Join the entries of some hashes, added up on the way where one group has very many."""
@@ -135,9 +137,8 @@ class Spill:
             found.append(run.between(low, high))
             size += found[-1].group.size
             if size > most:
-                group, place, values = _joined(found)
-                (group, place), values = Sparse.of(np.array([group, place]), values)
-                found, size = [Gathered(group, place, values)], group.size
+                found = [_summed(_joined(found))]
+                size = found[0].group.size
                 most = max(most, 2 * size)
         return _joined(found)
 
@@ -151,3 +152,25 @@ class Spill:
 def _joined(parts: Sequence[Gathered]) -> Gathered:
     group, place = (np.concatenate([each[k] for each in parts]) for k in (0, 1))
     return Gathered(group, place, np.concatenate([each.values for each in parts], axis=1))
+
+
+def _summed(entries: Gathered) -> Gathered:
+    """Add up entries of the same key."""
+    groups, group = numbered(entries.group)
+    places, place = numbered(entries.place)
+    (group, place), values = Sparse.of(np.array([group, place]), entries.values)
+    return Gathered(groups[group], places[place], values)
+
+
+def numbered(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the different values in rising order, and the number of each value among them."""
+    low, high = int(values.min()), int(values.max())
+    if high - low < 4 * values.size:  # few enough to mark those that are there
+        present = np.zeros(high - low + 1, dtype=np.bool_)
+        present[values - low] = True
+        different = np.flatnonzero(present)
+        numbers = np.empty(present.size, dtype=np.int64)
+        numbers[different] = np.arange(different.size)
+        return different + low, numbers[values - low]
+    different, numbers = np.unique(values, return_inverse=True)
+    return different, numbers

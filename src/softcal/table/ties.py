@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softcal.exceptions import InputError
+from softcal.table.spill import numbered
 from softcal.table.tableset import LOSSES, Sparse, Summed, under
 
 if TYPE_CHECKING:
@@ -201,20 +202,6 @@ def paired(terms: FloatArray) -> FloatArray:
     weight, differing, brier, log_loss = terms
     parts = [part for each in (brier, log_loss) for part in (each, weight * each, each * each)]
     return np.array([differing, *parts])
-
-
-def numbered(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the different values in rising order, and the number of each value among them."""
-    low, high = int(values.min()), int(values.max())
-    if high - low < 4 * values.size:  # few enough to mark those that are there
-        present = np.zeros(high - low + 1, dtype=np.bool_)
-        present[values - low] = True
-        different = np.flatnonzero(present)
-        numbers = np.empty(present.size, dtype=np.int64)
-        numbers[different] = np.arange(different.size)
-        return different + low, numbers[values - low]
-    different, numbers = np.unique(values, return_inverse=True)
-    return different, numbers
 
 
 class _Layout(NamedTuple):
