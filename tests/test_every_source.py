@@ -20,6 +20,8 @@ import pytest
 from same_tables import assert_same_set, assert_same_table
 
 import softcal as sc
+from softcal.sources import engines
+from softcal.sources.columns import Roles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -320,3 +322,36 @@ def test_columns_of_the_wrong_kind_are_refused(make: Callable[[pa.Table], Any]) 
         sc.scan(source, y_true="s", y_prob="p")
     with pytest.raises(sc.InputError, match="no column 'z'"):
         sc.scan(source, y_true="z", y_prob="p")
+
+
+@pytest.mark.parametrize("joined", [1, 1 << 30])
+def test_a_spark_partition_may_come_in_any_batches(
+    joined: int, expected: dict[str, sc.TableSet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a worker does, in this process: small batches are joined or not, and sets come back."""
+    monkeypatch.setattr(engines, "_BATCH_BYTES", joined)
+    roles = Roles("y", ("p", MODEL), sample_weight="w", by=tuple(BY))
+    job = engines._Job(roles, sc.Bins.uniform(10), True, None)  # noqa: FBT003
+    plain = TABLE.select(roles.wanted.names)
+    renamed = plain.rename_columns([f"c{k}" for k in range(plain.num_columns)])
+    parts = [
+        part
+        for start in range(0, N, 150)
+        for part in engines._spark_part(
+            iter(renamed.slice(start, 150).to_batches(max_chunksize=40)), job
+        )
+    ]
+    (whole,) = engines._spark_added(iter([*parts, *engines._spark_part(iter([]), job)]))
+    (found,) = engines._unpacked(whole.column(0).to_pylist())
+    assert_same_set(engines._returned(found).finished(roles), expected["pairs by"])
+
+
+def test_a_worker_that_refuses_its_rows_returns_the_error() -> None:
+    job = engines._Job(Roles("y", ("p",)), sc.Bins.uniform(10), True, None)  # noqa: FBT003
+    good = pa.RecordBatch.from_pydict({"c0": [0.5], "c1": [0.5]})
+    text = pa.RecordBatch.from_pydict({"c0": ["a"], "c1": [0.5]})
+    parts = [part for batch in (good, text) for part in engines._spark_part(iter([batch]), job)]
+    (whole,) = engines._spark_added(iter(parts))
+    (found,) = engines._unpacked(whole.column(0).to_pylist())
+    with pytest.raises(sc.InputTypeError, match="y must hold real numbers"):
+        engines._returned(found)

@@ -168,9 +168,24 @@ def test_groups_are_saved_too(tmp_path: Path) -> None:
         options = ("--label", "y", "--pred", "p", "--group", "g")
         assert softcal("score", path, *options, "--save", tmp_path / f"{k}.json").returncode == 0
     merged = scored("merge", tmp_path / "0.json", tmp_path / "1.json", "--allow-identical")
+    assert merged.pop("groups_in_two_files") == "not known"
     whole = scored("score", tmp_path / "*.csv", *options)
     assert_close(merged, whole)
     assert merged["models"][0]["pvalue"] is not None
+
+
+def test_merge_says_that_it_cannot_see_a_group_in_two_files(tmp_path: Path) -> None:
+    for k in range(2):
+        (tmp_path / f"{k}.csv").write_text("y,p,g\n" + f"{k},0.5,ann\n1,0.25,{k}\n")
+        options = ("--label", "y", "--pred", "p", "--group", "g", "-o", tmp_path / f"{k}.json")
+        assert softcal("scan", tmp_path / f"{k}.csv", *options).returncode == 0
+    for command in ("merge", "score"):
+        result = softcal(command, tmp_path / "0.json", tmp_path / "1.json")
+        assert result.returncode == 0
+        (line,) = result.stderr.splitlines()
+        assert "whether a value of g has rows in two files is not known" in line
+    assert softcal("merge", tmp_path / "0.json").stderr == ""
+    assert "ann" not in (tmp_path / "0.json").read_text()  # a name of a patient is never saved
 
 
 def test_bare_tables_can_be_merged_and_planned_with(tmp_path: Path) -> None:

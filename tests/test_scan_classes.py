@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
-from softcal.sources import files
+from softcal.sources import columns, files
+from softcal.sources.class_batches import classes_of_batch
 from softcal.sources.class_columns import Present, class_columns, class_roles
+from softcal.sources.collect import read_rows
 from softcal.sources.columns import ClassRoles, Roles
 
 if TYPE_CHECKING:
@@ -170,14 +172,14 @@ DATA = _fixture()
 
 
 def _frame() -> pa.Table:
-    columns: dict[str, Any] = {name: DATA[name] for name in ("number", "name", "w", "m", "segment")}
+    found: dict[str, Any] = {name: DATA[name] for name in ("number", "name", "w", "m", "segment")}
     for name in ("p", "q", "votes", "shares"):
-        columns |= {f"{name}_{c}": DATA[name][:, k] for k, c in enumerate(NAMES)}
-        columns[f"list {name}"] = list(DATA[name])
-    columns["whole"] = DATA["number"].astype(float)
-    columns["fixed"] = pa.FixedSizeListArray.from_arrays(DATA["p"].ravel(), 3)
-    columns["kind"] = pa.array(DATA["name"]).dictionary_encode()
-    return pa.table(columns)
+        found |= {f"{name}_{c}": DATA[name][:, k] for k, c in enumerate(NAMES)}
+        found[f"list {name}"] = list(DATA[name])
+    found["whole"] = DATA["number"].astype(float)
+    found["fixed"] = pa.FixedSizeListArray.from_arrays(DATA["p"].ravel(), 3)
+    found["kind"] = pa.array(DATA["name"]).dictionary_encode()
+    return pa.table(found)
 
 
 FRAME = _frame()
@@ -528,6 +530,24 @@ def test_columns_that_hold_no_lists_of_numbers_are_refused(tmp_path: Path) -> No
         )  # fmt: skip
 
 
+def test_a_pattern_without_a_mapping_is_refused_with_the_remedy() -> None:
+    with pytest.raises(
+        sc.InputError, match=r"no column 'p_\*'.*pass it as y_prob=\{'model': 'p_\*'"
+    ):
+        sc.scan(pd.DataFrame(ROWS), y_true="y_a", y_prob="p_*")
+
+
+def test_lists_of_whole_numbers_need_not_stay_whole_further_down_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 64)
+    lines = ['{"y": 1, "p": [0, 1]}'] * 9 + ['{"y": 0, "p": [0.25, 0.75]}']
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    tables = sc.scan(tmp_path / "rows.jsonl", y_true="y", y_prob={"m": "p"})
+    assert tables["m", "1"].smece == 0.075
+    assert tables["m"].n == 10
+
+
 # Many classes, in bounded memory
 
 
@@ -557,6 +577,29 @@ def test_wide_rows_are_cut_by_their_values_and_give_the_same_tables(
         found = sc.scan(path, y_true="name", y_prob={"m": "p_*"})
         for target in some.targets:
             _same(found["m", target], some["m", target])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_small_parts_of_large_batches_give_the_same_tables(
+    source: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "BATCH_VALUES", 250)
+    monkeypatch.setattr(files, "BATCH_VALUES", 250)
+    label = "shares" if source is _csv else "fixed list"
+    options, y, names = LABELS[label]
+    _same_as_arrays(sc.scan(source(tmp_path), **options), y, names, np.ones(SIZE, dtype=bool))
+
+
+def test_rows_of_classes_are_read_whole_from_files_whose_lists_differ(tmp_path: Path) -> None:
+    single = pa.table({"y": ["a"], "p": pa.array([[0.25, 0.75]], pa.list_(pa.float32(), 2))})
+    pq.write_table(single, tmp_path / "a.parquet")
+    (tmp_path / "b.jsonl").write_text('{"y": "b", "p": [0.5, 0.5]}\n')
+    found = ClassRoles(("a", "b"), "names", ("y",), (("p",),))
+    roles = Roles("y", ("m",), classes=found)
+    rows = classes_of_batch(read_rows(tmp_path, roles), roles, found)
+    assert rows is not None
+    assert rows[0].y_true.tolist() == [[1, 0], [0, 1]]
+    assert rows[0].y_prob.tolist() == [[0.25, 0.75], [0.5, 0.5]]
 
 
 def in_frame_of(frame: Any) -> Present:

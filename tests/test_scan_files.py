@@ -533,7 +533,7 @@ def test_a_large_row_group_is_read_bit_by_bit(
     tmp_path: Path, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "_GROUP_VALUES", 1000)
-    monkeypatch.setattr(files, "_BATCH_VALUES", 8000)
+    monkeypatch.setattr(files, "BATCH_VALUES", 8000)
     pq.write_table(pa.table(data), tmp_path / "a.parquet")
     found = list(batches(tmp_path / "a.parquet", ["p"]))
     assert [batch["p"].size for batch in found] == [1000] * 5

@@ -20,7 +20,7 @@ from softcal.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -29,14 +29,19 @@ if TYPE_CHECKING:
 
 
 def show_class_scores(
-    tables: TableSet, name: str, level: float, format_: Format, by: Sequence[str] = ()
+    tables: TableSet,
+    name: str,
+    level: float,
+    format_: Format,
+    by: Sequence[str] = (),
+    also: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the scores of a set of many classes as text or as JSON."""
     from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
 
     card = class_scorecard(tables, by, level)
     if format_ is Format.JSON:
-        print_json(card)
+        print_json(card | dict(also or {}))
         return
     console = terminal.console()
     _show_models(console, card, name)

@@ -125,12 +125,17 @@ def _per_bin(rel: Reliability) -> list[dict[str, float | int | None]]:
 
 
 def show_table_scores(
-    tables: TableSet, name: str, level: float, format_: Format, by: Sequence[str] = ()
+    tables: TableSet,
+    name: str,
+    level: float,
+    format_: Format,
+    by: Sequence[str] = (),
+    also: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the scores of a set of tables as text or as JSON."""
     card = scorecard(tables, by, level)
     if format_ is Format.JSON:
-        print_json(card)
+        print_json(card | dict(also or {}))
         return
     console = terminal.console()
     weighted = f", weighted by {tables.weight}" if tables.weight else ""

@@ -34,4 +34,5 @@ def merge(
     total = load_saved(saved, allow_identical=allow_identical)
     if output is not None:
         total.save(output)
-    show_scores(total, f"{len(saved)} saved", level, format_, total.by_names)
+    also = {} if total.groups is None else {"groups_in_two_files": "not known"}
+    show_scores(total, f"{len(saved)} saved", level, format_, total.by_names, also)

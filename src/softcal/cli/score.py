@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,7 +33,7 @@ from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_f
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from softcal.table.tableset import TableSet
 
@@ -81,15 +81,23 @@ def score(
 
 
 def show_scores(
-    tables: TableSet, name: str, level: float, format_: Format, by: Sequence[str] = ()
+    tables: TableSet,
+    name: str,
+    level: float,
+    format_: Format,
+    by: Sequence[str] = (),
+    also: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the scores of a set of tables as text or as JSON, by what its labels are."""
+    """Print the scores of a set of tables as text or as JSON, by what its labels are.
+
+    `also` has more to say in JSON, of a set with groups.
+    """
     from softcal.table.tableset import BOUNDS, TOP
 
     if tables.targets[0] == TOP:
         from softcal.cli.classes import show_class_scores
 
-        show_class_scores(tables, name, level, format_, by)
+        show_class_scores(tables, name, level, format_, by, also)
     elif tables.targets == BOUNDS:
         from softcal.cli.bounds import show_bounds
 
@@ -98,7 +106,7 @@ def show_scores(
     else:
         from softcal.cli.display import show_table_scores
 
-        show_table_scores(tables, name, level, format_, by)
+        show_table_scores(tables, name, level, format_, by, also)
 
 
 def _refuse_level(level: float) -> None:

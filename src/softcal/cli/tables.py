@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import glob
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import terminal
+from softcal._display import printable
 from softcal.cli.options import given
 from softcal.exceptions import InputError
 
@@ -200,7 +202,8 @@ def load_tables(
     with terminal.reading() as progress:
         return collect(
             all_pieces(paths, roles.wanted), roles, Bins.of(10 if bins is None else bins),
-            pairs=pairs, report=reporter(paths, progress), look=look,
+            pairs=pairs, report=reporter(paths, progress.move),
+            report_groups=progress.move_groups, look=look,
         )  # fmt: skip
 
 
@@ -239,6 +242,13 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
     total, *rest = map(load, paths)
     if not allow_identical:
         _refuse_copies(paths)
+    if rest and total.groups is not None:
+        text = (
+            f"softcal: note: saved tables do not name their groups, so whether a value of "
+            f"{total.groups.column} has rows in two files is not known; such rows would count as "
+            "independent. If in doubt, scan all rows in one command."
+        )
+        sys.stderr.write(f"{printable(text)}\n")
     return sum(rest, start=total)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -15,7 +17,7 @@ from softcal.exceptions import InputError
 from softcal.metrics.item_scores import score_entries
 from softcal.sources.census import Census, checks_of, refuse_broken
 from softcal.sources.class_batches import classes_of_batch
-from softcal.sources.columns import Named, Piece, coded, missing_values, rows_of
+from softcal.sources.columns import Named, Piece, coded, coded_groups, missing_values, rows_of
 from softcal.sources.files import all_pieces, batches_of, files_of, joined
 from softcal.table.build import Builder, Coded, Entries, entries, hardened_by
 from softcal.table.dense import DenseSums, dense_sums
@@ -23,7 +25,7 @@ from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
     Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
+
+
+_ENTRIES_AT_ONCE = 1 << 19
 
 
 class Found(NamedTuple):
@@ -89,17 +94,20 @@ def collect(
     date: str | None = None,
     at_most: int | None = None,
     report: Callable[[Piece, int], None] | None = None,
+    report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
 ) -> TableSet:
     """Add up all pieces, on all cores, into one set of tables.
 
     When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
     called in the threads with the number of each piece, the rows of its models, and their groups;
-    of many classes, these are of the predicted class.
+    of many classes, these are of the predicted class. `report_groups` is told, after the last
+    piece, which share of the groups is done.
     """
     return part_of(
-        pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report, look=look
-    ).finished(roles)
+        pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report,
+        report_groups=report_groups, look=look,
+    ).finished(roles)  # fmt: skip
 
 
 def part_of(
@@ -109,11 +117,13 @@ def part_of(
     *,
     pairs: bool,
     date: str | None,
-    at_most: int | None,
+    at_most: int | None = None,
     report: Callable[[Piece, int], None] | None = None,
+    report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
+    alone: bool = False,
 ) -> Part:
-    """Add up pieces as `collect` does, which may be part of the rows."""
+    """Add up pieces as `collect` does, which may be part of the rows; alone, on one core."""
     broken = threading.Event()
     census = Census(checks_of(roles))
     tied = pairs and len(roles.y_prob) > 1 and roles.bounds is None
@@ -127,23 +137,40 @@ def part_of(
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
 
-    # Sums of many classes are large, so few may wait.
-    ahead = 8 if roles.classes is None else 1
-    for found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most, ahead=ahead):
-        if found.entries is None or census.started:
-            census.add(found.piece, rows[found.piece.place])
-        else:
-            for each in found.entries:
-                builder.add(each)
-            classes.add(found.classes)
-        rows[found.piece.place] += found.rows
-        if report is not None:
-            report(found.piece, found.rows)
-    if census.started:
-        return Part(rows.total(), None, census.found)
-    for each in classes.entries():
-        builder.add(each)
-    return Part(rows.total(), _finished(builder, roles, date) if rows.total() else None)
+    # Sums of many classes, and of many groups, are large, so few may wait.
+    ahead = 8 if roles.classes is None and roles.group is None else 1
+    if roles.group is not None:
+        pieces, at_most = _cut(pieces, len(roles.y_prob) * len(roles.targets)), None
+    if alone:
+        at_most = 1
+    with closing(builder):
+        for found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most, ahead=ahead):
+            if found.entries is None or census.started:
+                census.add(found.piece, rows[found.piece.place])
+            else:
+                builder.add_all(found.entries)
+                classes.add(found.classes)
+            rows[found.piece.place] += found.rows
+            if report is not None:
+                report(found.piece, found.rows)
+        if census.started:
+            return Part(rows.total(), None, census.found)
+        builder.add_all(classes.entries())
+        tables = _finished(builder, roles, date, report_groups) if rows.total() else None
+        return Part(rows.total(), tables)
+
+
+def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
+    """Cut what is in memory as one into pieces of not too many entries of groups."""
+    rows = max(_ENTRIES_AT_ONCE // tables, 1)
+    for piece in pieces:
+        if piece.place:
+            yield piece
+            continue
+        for batch in piece.batches():
+            for start in range(0, rows_of(batch), rows):
+                part = {key: column[start : start + rows] for key, column in batch.items()}
+                yield Piece(piece.place, 0, partial(iter, [part]))
 
 
 def read_rows(source: Paths, roles: Roles) -> Batch:
@@ -175,12 +202,22 @@ def _refuse_no_rows() -> NoReturn:
     raise InputError(message)
 
 
-def _finished(builder: Builder, roles: Roles, date: str | None) -> TableSet:
+def _finished(
+    builder: Builder,
+    roles: Roles,
+    date: str | None,
+    report_groups: Callable[[float], None] | None,
+) -> TableSet:
     votes = None if roles.n_votes is None else str(roles.n_votes)
     if roles.classes is not None and roles.classes.kind == "counts":
         votes = roles.y_true
     return builder.finish(
-        roles.y_true, roles.targets, weight=roles.sample_weight, votes=votes, date=date
+        roles.y_true,
+        roles.targets,
+        report=report_groups,
+        weight=roles.sample_weight,
+        votes=votes,
+        date=date,
     )
 
 
@@ -214,7 +251,7 @@ def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
         values = batch[Named(roles.group)]
         if missing_values(values).any():
             return None
-        groups = coded(values, roles.group)
+        groups = coded_groups(values, roles.group)
     cells = coded_cells({name: batch[Named(name)] for name in roles.by}) if roles.by else None
     if roles.classes is not None:
         return _added_classes(batch, roles, roles.classes, builder, cells, groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
+
+_WHOLE = re.compile("-?[0-9]+")
 
 Batch: TypeAlias = dict[Any, Any]
 """Columns of one length: NumPy arrays of numbers, Arrow arrays of lists or under `Named`."""
@@ -56,7 +59,7 @@ class Wanted(NamedTuple):
 
         Only rows of many classes are cut: to be added up they are copied.
         """
-        step = max(BATCH_VALUES // self.values_per_row, 1) if self.classes > 1 else rows
+        step = max(BATCH_VALUES // self.values_per_row if self.classes > 1 else rows, 1)
         for start in range(0, rows, step):
             yield start, min(step, rows - start)
 
@@ -168,6 +171,11 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
             names = ", ".join(map(repr, present))
+            if "*" in name:
+                hint += (
+                    " A pattern stands for the columns of many classes: pass it as "
+                    f"y_prob={{'model': {name!r}}} (--pred-columns)."
+                )
             message = f"{place} has {problem}. Its columns are: {names}.{hint}"
             raise InputError(message)
 
@@ -185,6 +193,33 @@ def coded(values: Any, name: str) -> Coded:
     renumbered = np.array([different[text] for text in texts], dtype=np.int64)
     numbers = found.indices.to_numpy(zero_copy_only=False)
     return Coded(renumbered[numbers], list(different))
+
+
+def coded_groups(values: Any, name: str) -> Coded:
+    """Return the number of each value of an Arrow column, which has no missing values.
+
+    The names are an array where they are whole numbers, or the text of such, and an Arrow array of
+    other text: as Python objects, those of several batches would fill the memory.
+    """
+    import pyarrow as pa
+
+    plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    is_text = pa.types.is_string(plain.type) or pa.types.is_large_string(plain.type)
+    if not is_text and not pa.types.is_integer(plain.type):
+        return coded(values, name)
+    found = plain.dictionary_encode()
+    names: Any = found.dictionary
+    if not is_text or _WHOLE.fullmatch(str(names[0])):  # then others are worth a try
+        try:
+            whole = names.cast(pa.int64())
+        except pa.ArrowInvalid:
+            whole = pa.nulls(len(names), pa.int64())
+        if whole.cast(names.type).equals(names):  # unlike "007", another group than "7"
+            names = whole.to_numpy()
+        elif not is_text:
+            return coded(values, name)
+    numbers = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return Coded(numbers, names)
 
 
 def text_of(value: Any) -> str | None:

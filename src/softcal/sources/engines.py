@@ -38,7 +38,7 @@ class _Job(NamedTuple):
     def part(self, pieces: Iterable[Piece]) -> Part:
         """Add up the rows of a partition, on one core: the engine has work for the others."""
         here = (piece._replace(place=None) for piece in pieces)
-        return part_of(here, self.roles, self.bins, pairs=self.pairs, date=self.date, at_most=1)
+        return part_of(here, self.roles, self.bins, pairs=self.pairs, date=self.date, alone=True)
 
 
 def engine_tables(

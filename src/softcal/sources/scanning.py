@@ -43,8 +43,8 @@ def scan(
     """Return the tables of columns of files or of a frame, in one pass where the data lives.
 
     Files are read in bounded memory on all cores. A frame in memory goes through the same loop as
-    arrays, without a copy. A lazy frame or a relation (Polars, DuckDB, Dask, Spark) is added up by
-    its own engine, and only the tables come back; the bins are the same, row for row.
+    arrays, without a copy. A DuckDB relation or a lazy Polars frame streams its rows here. The
+    workers of Dask and Spark, which need softcal, add up theirs, and only the tables come back.
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ def scan(
         may be 100,000 combinations of values.
     groups : str, optional
         The column that says which rows belong together, as in `reliability`. Its sums are kept in
-        memory until all rows are read; engines do not take it.
+        memory until all rows are read. Dask and Spark shuffle the rows by it.
     bins : int, Bins or edges, default 10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so that `coarsen` can give
-        others. An engine takes at most 256 bins of unequal width.
+        others.
     pairs : bool, default True
-        Whether to add up what each two models have in common, which `compare` needs. Engines do
-        not. Of many classes it is added up for the predicted class, of intervals it is not.
+        Whether to add up what each two models have in common, which `compare` needs. Of many
+        classes it is added up for the predicted class, of intervals it is not.
     date : str or date, optional
         The day of the rows, kept with the set.
 
