@@ -84,7 +84,7 @@ def classwise_reliability(
 def _group_numbers(
     groups: npt.ArrayLike | None, data: ClassRows, y_true: npt.ArrayLike, y_prob: npt.ArrayLike
 ) -> npt.NDArray[np.intp] | None:
-    """Number the groups of rows with many classes, where there are groups."""
+    """Return the number of each row's group, where there are groups."""
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
     return None if groups is None else inputs.group_numbers(groups, data.column(0))
 

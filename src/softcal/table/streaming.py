@@ -183,8 +183,8 @@ class _GroupSums:
     """The sums of w d and w of each group in each bin that it fills, by the group's name."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
-        self._parts = [empty_sparse(2, 2)]
+        self.numbers: dict[Any, int] = {}
+        self.parts = [empty_sparse(2, 2)]
 
     @staticmethod
     def of_all(streams: Sequence[_GroupSums | None]) -> _GroupSums | None:
@@ -192,20 +192,20 @@ class _GroupSums:
         found = [each for each in streams if each is not None]
         total = _GroupSums()
         for each in found:
-            total.add(list(each._numbers), Sparse.added(each._parts))
+            total.add(list(each.numbers), Sparse.added(each.parts))
         return total if found else None
 
     def add(self, names: Sequence[Any], batch: Sparse) -> None:
         """Add what a batch brought, given the names of the groups it numbers."""
-        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
-        self._parts.append(batch.renumbered(0, numbers))
+        numbers = [self.numbers.setdefault(name, len(self.numbers)) for name in names]
+        self.parts.append(batch.renumbered(0, numbers))
         # Not with every batch, or many small ones would take time that grows with their square.
-        if sum(part.keys.shape[1] for part in self._parts[1:]) > self._parts[0].keys.shape[1]:
-            self._parts = [Sparse.added(self._parts)]
+        if sum(part.keys.shape[1] for part in self.parts[1:]) > self.parts[0].keys.shape[1]:
+            self.parts = [Sparse.added(self.parts)]
 
     def clusters(self, n_bins: int) -> Clusters:
         """Return what the table keeps of the groups."""
-        (group, place), values = Sparse.added(self._parts)
+        (group, place), values = Sparse.added(self.parts)
         return clusters_of(group, place, values, n_bins)
 
 
