@@ -140,7 +140,7 @@ def _of_classes(
     """Fit a map of the probabilities of all classes together."""
     from softcal._validation.arrays import numbered
     from softcal._validation.multiclass import class_rows
-    from softcal.calibrators.preview import CLASS_METHODS, class_preview_of, fit_map
+    from softcal.calibrators.preview import CLASS_METHODS, fit_map, preview_of
     from softcal.sources.files import read_columns
 
     loaded = load(data, chosen, weight)
@@ -150,7 +150,7 @@ def _of_classes(
         groups = numbered(read_columns(data, [group], group)[group], group)[1]
     rows = class_rows(loaded.y_true, y_prob, loaded.sample_weight)
     methods = CLASS_METHODS if method is Method.AUTO else (method.value,)
-    found = class_preview_of(rows, groups=groups, methods=methods, **how)
+    found = preview_of(rows, groups=groups, methods=methods, **how)
     map_ = fit_map(found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight)
     return _Fitted(found, map_, loaded.label, spec, loaded.columns[spec])
 
