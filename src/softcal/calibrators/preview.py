@@ -134,7 +134,7 @@ class RepairPreview(_display.Printed):
         verdict = (
             f"{self.best} has the lowest held-out Brier score"
             if self.helps
-            else "No method improved the held-out Brier score; keep the original predictions"
+            else "No method improved the held-out Brier score; keep the predictions"
         )
         rows = [
             [

@@ -31,7 +31,9 @@ Bin = tuple[float, float, int, float, float, float]
 
 def shown(n: int, smece: float | None, edges: FloatArray, bins: list[Bin]) -> _display.Shown:
     """Return title, header and rows; of very many bins, those at the ends."""
-    title = f"n = {n}   SMECE = {'none' if smece is None else f'{smece:.4f}'}   bins = {len(bins)}"
+    title = (
+        f"n = {n:,}   SMECE = {'none' if smece is None else f'{smece:.4f}'}   bins = {len(bins)}"
+    )
     header = ["bin", "count", "mean prob", "mean label", "gap"]
     digits = 3 if np.array_equal(edges, edges.round(3)) else 6
     first, left_out, last = _display.ends(bins)
@@ -48,7 +50,7 @@ def _as_row(
     edges = f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}"
     if not count:
         return [edges, "0", "-", "-", "-"]
-    return [edges, f"{count}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
+    return [edges, f"{count:,}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
