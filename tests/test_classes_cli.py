@@ -1,4 +1,4 @@
-"""`softcal score` and `compare` of many classes."""
+"""Many classes on the command line: rows and saved tables give the same."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import softcal_here as softcal
+from same_tables import assert_same_card
 
 import softcal as sc
 from softcal import cli
@@ -90,7 +91,7 @@ def test_score_gives_what_the_library_gives(file: Path, data: dict[str, Any]) ->
         top = sc.top_label_reliability(votes, p, bins=7)
         interval = sc.smece_interval(top)
         tables = sc.classwise_reliability(votes, p, bins=7).values()
-        assert model == {
+        expected = {
             "pred": f"prob_*{after}",
             "top_label_smece": top.smece,
             "debiased": interval.debiased,
@@ -111,6 +112,7 @@ def test_score_gives_what_the_library_gives(file: Path, data: dict[str, Any]) ->
             "rows_of_infinite_log_loss": 0,
             "kl_divergence": sc.kl_divergence(votes, p),
         }
+        assert_same_card(model, expected)
 
 
 def test_shares_have_no_vote_noise_and_weights_count(parquet: Path, data: dict[str, Any]) -> None:
@@ -119,14 +121,20 @@ def test_shares_have_no_vote_noise_and_weights_count(parquet: Path, data: dict[s
     )
     y, p, w = matrix(data, "share_"), matrix(data, "prob_", "_b"), data["w"]
     model = card["models"][0]
-    assert model["top_label_smece"] == sc.top_label_smece(y, p, sample_weight=w)
-    assert model["dist_ce"] == sc.dist_ce(y, p, sample_weight=w)
+    assert_same_card(model["top_label_smece"], sc.top_label_smece(y, p, sample_weight=w))
+    assert_same_card(model["dist_ce"], sc.dist_ce(y, p, sample_weight=w))
     assert (model["dist_ce_floor"], model["brier_without_vote_noise"]) == (None, None)
     weighted = found("score", parquet, *VOTES, "--pred-columns", "prob_*_b", "--weight", "w")[
         "models"
     ][0]
-    assert weighted["dist_ce_floor"] is None
-    assert weighted["brier_without_vote_noise"] is not None
+    votes = sc.Votes(matrix(data, "votes_"))
+    without = sc.brier_without_vote_noise(votes, p, sample_weight=w)
+    assert_same_card(weighted["brier_without_vote_noise"], without)
+    each = [
+        sc.vote_noise_floor(sc.Votes([k]), [q], metric="dist_ce")
+        for k, q in zip(matrix(data, "votes_"), p, strict=True)
+    ]
+    assert_same_card(weighted["dist_ce_floor"], float(np.average(each, weights=w)))
 
 
 def test_lists_of_columns_go_by_their_order(parquet: Path, data: dict[str, Any]) -> None:
@@ -140,7 +148,7 @@ def test_lists_of_columns_go_by_their_order(parquet: Path, data: dict[str, Any])
     votes = sc.Votes(matrix(data, "votes_"))
     assert card["classes"] == ["votes_fox", "votes_cat", "votes_dog"]
     expected = sc.top_label_smece(votes, matrix(data, "prob_", "_a"))
-    assert card["models"][0]["top_label_smece"] == expected
+    assert_same_card(card["models"][0]["top_label_smece"], expected)
     mixed = found("score", parquet, *lists[:2], "--pred-columns", "prob_*_a")  # by order, too
     assert mixed["models"][0]["top_label_smece"] != expected
 
@@ -164,7 +172,7 @@ def test_the_table_is_for_people(parquet: Path) -> None:
 
 def test_what_is_infinite_is_null(tmp_path: Path) -> None:
     path = tmp_path / "two.csv"
-    path.write_text("y_a,y_b,p_a,p_b\n0.5,0.5,1,0\n1,0,1,0\n")
+    path.write_text("y_a,y_b,p_a,p_b,q_a,q_b\n0.5,0.5,1,0,0.5,0.5\n1,0,1,0,0.5,0.5\n")
     arguments = ("score", path, "--label-columns", "y_", "--pred-columns", "p_")
     model = found(*arguments)["models"][0]
     assert (model["log_loss"], model["kl_divergence"]) == (None, None)
@@ -173,7 +181,7 @@ def test_what_is_infinite_is_null(tmp_path: Path) -> None:
     for name in ("log loss  ", "KL divergence"):
         assert [line.split()[-1] for line in lines if name in line] == ["inf"]
     assert "In 1 of 2 rows p_ predicts exactly 0 or 1 and the label differs" in " ".join(lines)
-    card = found("compare", *arguments[1:], "--pred-columns", "y_")
+    card = found("compare", *arguments[1:], "--pred-columns", "q_")
     assert card["top_label"]["log_loss"]["low"] is None
 
 
@@ -208,28 +216,23 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
         votes, {"a": matrix(data, "prob_", "_a"), "b": matrix(data, "prob_", "_b")}, level=0.9
     )
     for key in ("difference", "low", "high", "pvalue", "level"):
-        assert card["top_label"][key] == getattr(expected, key)
+        assert_same_card(card["top_label"][key], getattr(expected, key))
     assert [model["pred"] for model in card["models"]] == ["prob_*_a", "prob_*_b"]
     text = " ".join(softcal("compare", parquet, *VOTES, *models).stdout.split())
     assert "The top label of prob_*_a is better calibrated than that of prob_*_b" in text
     turned = " ".join(softcal("compare", parquet, *VOTES, *models[2:], *models[:2]).stdout.split())
     assert "The top label of prob_*_a is better calibrated than that of prob_*_b" in turned
-    same = softcal(
-        "compare",
-        parquet,
-        *VOTES,
-        "--pred-columns",
-        "prob_*_a",
-        "--pred-columns",
-        "prob_cat_a,prob_dog_a,prob_fox_a",
-    )
+    few = parquet.with_name("few.csv")
+    few.write_text("y_a,y_b,p_a,p_b,q_a,q_b\n0.5,0.5,0.7,0.3,0.6,0.4\n1,0,0.7,0.3,0.8,0.2\n")
+    columns = ("--label-columns", "y_*", "--pred-columns", "p_*", "--pred-columns", "q_*")
+    same = softcal("compare", few, *columns)
     assert "These data cannot tell whose top label is better calibrated" in same.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("score", "--pred-columns", "prob_*_a"), "give one of --label-columns (shares) and --vote-columns (counts)."),
+        (("score", "--pred-columns", "prob_*_a"), "give one of --label-columns (shares), --vote-columns (counts) and --label (a column of class"),
         (("score", *VOTES, "--label-columns", "share_", "--pred-columns", "prob_*_a"), "give one of --label-columns"),
         (("score", *VOTES), "Missing option '--pred-columns'."),
         (("score", *VOTES, "--pred-columns", "prob_"), "'prob_' must stand for the classes of the label: missing cat, dog, fox; beside them cat_a, cat_b"),
@@ -237,14 +240,18 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
         (("score", *VOTES, "--pred-columns", "w,w"), "it stands for 'w', 'w'."),
         (("score", *VOTES, "--pred-columns", "prob_cat_a,prob_dog_a"), "as many columns as there are classes of the label, 3: it stands for 2."),
         (("score", *VOTES, "--pred-columns", "a,b,c"), "has no column 'a'"),
-        (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "the first is votes_[0, 0] = "),
-        (("score", "--vote-columns", "share_", "--pred-columns", "prob_*_a"), "counts must be whole numbers of 0 or more"),
-        (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "--label is for one probability per row: leave it out with many classes."),
-        (("score", *VOTES, "--pred-columns", "prob_*_a", "--group", "item"), "--group is for one probability per row"),
+        (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "votes_cat must be in [0, 1]: "),
+        (("score", "--vote-columns", "share_", "--pred-columns", "prob_*_a"), "share_cat must be whole numbers of 0 or more"),
+        (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "give one of --label-columns"),
+        (("score", *VOTES, "--pred-columns", "prob_*_a", "--label-low", "w"), "--label-low is for one probability per row: leave it out with many classes."),
+        (("score", *VOTES, "--pred", "w"), "make a column of the share of votes and one of their number: --label SHARE --votes NUMBER."),
+        (("score", *VOTES, "--pred-columns", "prob_*_a", "--votes", "w"), "leave --votes out: --vote-columns say how many votes there are."),
+        (("score", "--label", "w", "--pred-columns", "prob_*_a"), "w must be one of the 3 classes"),
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred", "w"), "--pred is for one probability per row"),
-        (("compare", *VOTES, "--pred-columns", "prob_*_a"), "give --pred-columns twice, with different columns"),
+        (("compare", *VOTES, "--pred-columns", "prob_*_a"), "give --pred-columns twice or more, with different columns"),
         (("score", "--label", "w"), "Missing option '--pred'."),
         (("compare", "--pred", "w", "--pred", "v"), "Missing option '--label'."),
+        (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred-columns", "nowhere_*", "--bins", "2001"), "a comparison takes at most 2000 bins: got 2001"),
     ],
 )  # fmt: skip
 def test_refusals(parquet: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -267,7 +274,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         (tmp_path / "none.parquet", "no such file"),
         (broken, "cannot read"),
         (text, "cannot read"),
-        (tmp_path / "folder.csv", "cannot read"),
+        (tmp_path / "folder.csv", "no data in"),
     ):
         result = softcal("score", path, *options)
         assert result.returncode == 2
@@ -317,3 +324,192 @@ def test_rows_of_weight_0_are_counted_with_classes_too(
     assert (card["n"], card["rows_without_weight"]) == (4, 2)
     assert cli.run(["score", *options[:-4], "--weight", "w"]) == 0
     assert "c.csv: 4 rows (2 more have weight 0), label y_*" in capsys.readouterr().out
+
+
+# Rows and saved tables
+
+MODELS = ("--pred-columns", "prob_*_a", "--pred-columns", "prob_*_b", "--pred-columns", "prob_*_c")
+LABELS = {
+    "shares": ("--label-columns", "share_*"),
+    "votes": ("--vote-columns", "votes_*"),
+    "names": ("--label", "name"),
+    "numbers": ("--label", "number", "--classes", "0,1,2"),
+    "lists": ("--label-columns", "shares", "--classes", "cat,dog,fox"),
+    "lists of votes": ("--vote-columns", "votes", "--classes", "cat,dog,fox"),
+}
+OTHERS = {
+    "weights": ("--weight", "w"),
+    "segments": ("--by", "site", "--by", "half"),
+    "groups and segments": ("--group", "patient", "--by", "site"),
+}
+
+
+@pytest.fixture
+def several(tmp_path: Path, data: dict[str, Any], rng: np.random.Generator) -> tuple[Path, ...]:
+    """Every kind of label and three models, whole and in two files."""
+    shares, counts = matrix(data, "share_"), matrix(data, "votes_")
+    flat = 0.5 * matrix(data, "prob_", "_a") + 0.5 / 3
+    top = counts.argmax(axis=1)
+    columns = data | {f"prob_{name}_c": flat[:, c] for c, name in enumerate(CLASSES)}
+    columns |= {
+        "name": np.array(CLASSES)[top], "number": top, "shares": list(shares),
+        "votes": list(counts), "probs_a": list(matrix(data, "prob_", "_a")),
+        "site": rng.choice(["n", "s"], 300), "half": rng.integers(0, 2, 300),
+        "patient": rng.integers(0, 40, 300),
+    }  # fmt: skip
+    table = pa.table(columns)
+    paths = tuple(tmp_path / f"{name}.parquet" for name in ("whole", "first", "rest"))
+    for path, part in zip(paths, (table, table[:120], table[120:]), strict=True):
+        pq.write_table(part, path)
+    return paths
+
+
+def _both_ways(
+    command: str, paths: tuple[Path, ...], options: tuple[str, ...], tmp_path: Path
+) -> dict[str, Any]:
+    """Run a command on one file, on two, on saved tables, and see that all are the same."""
+    card = found(command, paths[0], *options)
+    saved = tmp_path / "saved.softcal"
+    assert_same_card(found(command, *paths[1:], *options), card)
+    assert softcal("scan", *paths[1:], *options, "-o", saved).returncode == 0
+    by = [word for k, word in enumerate(options) if "--by" in options[max(k - 1, 0) : k + 1]]
+    assert_same_card(found(command, saved, *by), card)
+    assert_same_card(found(command, saved, *options), card)
+    return card
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_score_of_saved_tables_is_that_of_the_rows(
+    label: str, several: tuple[Path, ...], data: dict[str, Any], tmp_path: Path
+) -> None:
+    card = _both_ways("score", several, (*LABELS[label], *MODELS), tmp_path)
+    shares = matrix(data, "share_")
+    y = shares if "names" not in label else np.eye(3)[matrix(data, "votes_").argmax(axis=1)]
+    if label == "numbers":
+        y = np.eye(3)[matrix(data, "votes_").argmax(axis=1)]
+    p = matrix(data, "prob_", "_b")
+    model = card["models"][1]
+    tables = sc.classwise_reliability(y, p).values()
+    for key, value in {
+        "top_label_smece": sc.top_label_smece(y, p),
+        "classwise_smece": sc.classwise_smece(y, p),
+        "smece_by_class": dict(zip(card["classes"], (t.smece for t in tables), strict=True)),
+        "brier": sc.brier(y, p),
+        "rank_cs": sc.rank_cs(y, p),
+        "kl_divergence": sc.kl_divergence(y, p),
+    }.items():
+        assert_same_card(model[key], value)
+
+
+@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize("command", ["score", "compare"])
+def test_weights_segments_and_groups_of_classes_are_the_same_from_saved_tables(
+    command: str, others: str, several: tuple[Path, ...], tmp_path: Path
+) -> None:
+    options = (*LABELS["votes"], *MODELS, *OTHERS[others])
+    if command == "score" or "groups" not in others:
+        _both_ways(command, several, options, tmp_path)
+    else:  # a group in two files is one group
+        card = found(command, several[0], *options)
+        assert_same_card(found(command, *several[1:], *options), card)
+
+
+def test_segments_of_classes_are_the_rows_with_that_value(
+    several: tuple[Path, ...], tmp_path: Path
+) -> None:
+    options = (*LABELS["votes"], *MODELS[:4])
+    table = pq.read_table(several[0])
+    south = tmp_path / "south.parquet"
+    pq.write_table(table.filter(pa.compute.equal(table["site"], "s")), south)
+    alone = found("score", south, *options)
+    part = found("score", several[0], *options, "--by", "site")["models"][1]["slices"][1]
+    assert (part.pop("value"), part.pop("n")) == ("s", alone["n"])
+    assert_same_card({"pred": "prob_*_b", **part}, alone["models"][1])
+    pair = found("compare", several[0], *options, "--by", "site")["segments"][1]
+    assert pair.pop("value") == "s"
+    assert_same_card(pair, found("compare", south, *options))
+
+
+def test_lists_of_predictions_are_one_column_per_model(
+    several: tuple[Path, ...], tmp_path: Path
+) -> None:
+    lists = _both_ways("score", several, ("--label", "name", "--pred-columns", "probs_a",
+                                          "--classes", "cat,dog,fox"), tmp_path)  # fmt: skip
+    columns = found("score", several[0], "--label", "name", "--pred-columns", "prob_*_a")
+    lists["models"][0]["pred"] = "prob_*_a"
+    assert_same_card(lists, columns)
+
+
+def test_models_of_classes_are_compared_two_by_two(several: tuple[Path, ...]) -> None:
+    card = found("compare", several[0], *LABELS["names"], *MODELS)
+    smece = [model["top_label_smece"] for model in card["models"]]
+    assert smece == sorted(smece)
+    assert len(card["pairs"]) == 3
+    pair = card["pairs"][0]
+    two = found("compare", several[0], *LABELS["names"], "--pred-columns", pair["a"],
+                "--pred-columns", pair["b"])["top_label"]  # fmt: skip
+    for key in ("difference", "low", "high", "pvalue"):
+        assert_same_card(pair[key], two[key])
+    assert pair["pvalue_holm"] >= pair["pvalue"]
+    text = softcal("compare", several[0], *LABELS["names"], *MODELS, "--by", "site").stdout
+    assert "p-value\n" in text.replace(" ", "") or "(Holm)" in text
+    assert "site s: " in text
+
+
+def test_merged_tables_of_classes_are_those_of_all_rows(
+    several: tuple[Path, ...], tmp_path: Path
+) -> None:
+    options = (*LABELS["votes"], *MODELS, "--by", "site")
+    parts = [tmp_path / "a.softcal", tmp_path / "b.softcal"]
+    for path, part in zip(several[1:], parts, strict=True):
+        shown = softcal("scan", path, *options, "-o", part)
+        assert "3 models, 3 classes, by site" in " ".join(shown.stdout.split())
+    whole = found("score", several[0], *options)
+    assert_same_card(found("merge", *parts, "-o", tmp_path / "sum.softcal"), whole)
+    assert_same_card(found("score", tmp_path / "sum.softcal", "--by", "site"), whole)
+
+
+def test_one_model_of_saved_classes_is_selected_by_its_columns(
+    several: tuple[Path, ...], tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved.softcal"
+    options = (*LABELS["votes"], *MODELS)
+    assert found("score", several[0], *options, "--save", saved)["n"] == 300
+    only = found("score", saved, "--pred-columns", "prob_*_b", "--bins", 5)
+    expected = found("score", several[0], *LABELS["votes"], "--pred-columns", "prob_*_b",
+                     "--bins", 5)  # fmt: skip
+    assert_same_card(only, expected)
+    for options, message in (
+        (("--label-columns", "share_*"), "--label-columns must be as in the saved tables, which"),
+        (("--classes", "a,b,c"), "made with 'cat,dog,fox': got 'a,b,c'"),
+        (("--label-low", "a", "--label-high", "b"), "--label-low and --label-high must be as in"),
+        (("--pred-columns", "q_*"), "the set has no model 'q_*'"),
+    ):
+        assert message in softcal("score", saved, *options).stderr
+
+
+def test_few_of_very_many_classes_are_shown(tmp_path: Path, rng: np.random.Generator) -> None:
+    p = rng.dirichlet(np.ones(40), 50)
+    columns = {f"p_{k}": p[:, k] for k in range(40)}
+    pq.write_table(pa.table({"y": rng.integers(0, 40, 50), **columns}), tmp_path / "d.parquet")
+    arguments = ("score", tmp_path / "d.parquet", "--label", "y", "--pred-columns", "p_*")
+    text = softcal(*arguments).stdout
+    assert "SMECE by class, worst first: 5 of 40 (--format json has all)" in text
+    assert len(found(*arguments)["models"][0]["smece_by_class"]) == 40
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_tables_without_scores_of_items_are_shown_without_them(
+    several: tuple[Path, ...], tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved.softcal"
+    softcal("scan", several[0], *LABELS["votes"], *MODELS, "--by", "site", "-o", saved)
+    kept = json.loads(saved.read_text())
+    del kept["scores"]
+    saved.write_text(json.dumps(kept))
+    card = found("score", saved)
+    assert (card["models"][0]["brier"], card["models"][0]["log_loss"]) == (None, None)
+    assert card["models"][0]["top_label_smece"] > 0
+    text = softcal("score", saved, "--by", "site").stdout
+    assert "log loss" not in text
+    assert "DistCE  " not in text

@@ -23,7 +23,7 @@ from same_tables import assert_same_table
 
 import softcal as sc
 from softcal.sources import collect, files
-from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
+from softcal.sources.class_columns import names_of_columns
 from softcal.sources.columns import Piece, Roles
 from softcal.sources.files import batches, read_columns
 from softcal.table import build
@@ -561,26 +561,3 @@ def test_the_data_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(sc.InputError, match="is the data itself: give another name"):
         files.refuse_same_file(tmp_path / "." / "a.csv", [tmp_path / "a.csv"])
     files.refuse_same_file(tmp_path / "b.csv", [tmp_path / "a.csv"])
-
-
-def test_classes_are_named_by_a_list_a_pattern_or_a_prefix() -> None:
-    present = ["y_cat", "y_dog", "p_dog_lr", "p_cat_lr", "p_cat"]
-    labels = class_columns("y_", present)
-    assert labels.classes == ("cat", "dog")
-    assert in_order_of(labels, class_columns("p_*_lr", present), "p_*_lr") == (
-        "p_cat_lr",
-        "p_dog_lr",
-    )
-    listed = class_columns("p_cat_lr, p_dog_lr", present)
-    assert in_order_of(labels, listed, "x") == ("p_cat_lr", "p_dog_lr")
-    for spec, said in (
-        ("y_cat", "it stands for the one column of that name"),
-        ("z_", "it stands for none"),
-        ("y_cat,y_cat", "two or more different columns"),
-    ):
-        with pytest.raises(sc.InputError, match=said):
-            class_columns(spec, present)
-    with pytest.raises(sc.InputError, match="as many columns as there are classes of the label, 2"):
-        in_order_of(labels, class_columns("p_cat,p_cat_lr,p_dog_lr", present), "x")
-    with pytest.raises(sc.InputError, match="missing dog; beside them bat"):
-        in_order_of(labels, class_columns("q_", ["q_cat", "q_bat"]), "q_")

@@ -138,20 +138,22 @@ class Bins:
         return _uniform(int(n))
 
     @staticmethod
-    def grid(bins: BinsLike = 10) -> Bins:
+    def grid(bins: BinsLike = 10, *, coarse: bool = False) -> Bins:
         r"""Return the fine grid on which a `TableSet` is kept: it coarsens to these bins.
 
         600 equal-width bins, or as many as the number asked for divides, of which the first and
         the last are cut again in equal ratios toward 0 and 1, down to \(10^{-7}\), because
-        logits change fast there. Bins of unequal width are their own grid.
+        logits change fast there. Bins of unequal width are their own grid. A coarse grid, which
+        sets of more than 100 classes are kept on, starts from 60 equal-width bins.
 
         Examples
         --------
-        >>> len(Bins.grid(10)), len(Bins.grid(7))
-        (648, 888)
+        >>> len(Bins.grid(10)), len(Bins.grid(7)), len(Bins.grid(10, coarse=True))
+        (648, 888, 120)
         """
         wanted = Bins.of(bins)
-        return _grid(len(wanted)) if wanted.is_uniform else wanted
+        least = _GRID_DIVISORS if coarse else _GRID_BINS
+        return _grid(len(wanted), least) if wanted.is_uniform else wanted
 
     @staticmethod
     def tie_grid(bins: BinsLike = 10) -> Bins:
@@ -267,10 +269,10 @@ _MOST_TIED_BINS = 120
 
 
 @lru_cache(maxsize=64)
-def _grid(n: int) -> Bins:
+def _grid(n: int, least: int) -> Bins:
     shared = math.lcm(n, _GRID_DIVISORS)
     # Where no multiple is small enough, the grid gives these bins and no others.
-    uniform = n if shared > _MOST_GRID_BINS else shared * math.ceil(_GRID_BINS / shared)
+    uniform = n if shared > _MOST_GRID_BINS else shared * math.ceil(least / shared)
     number = math.ceil(math.log(1 / uniform / _GRID_END, _GRID_RATIO))
     cuts = 1 / uniform / _GRID_RATIO ** np.arange(1, number + 1)
     inner = np.arange(1, uniform) / uniform

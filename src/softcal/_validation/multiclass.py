@@ -14,7 +14,13 @@ import numpy.typing as npt
 from softcal._parallel import in_order
 from softcal._validation import arrays, inputs
 from softcal._validation.inputs import DEFAULT_NAMES
-from softcal._validation.rules import DROP_OR_IMPUTE, SUM_TOLERANCE
+from softcal._validation.rules import (
+    CLASS_SUMS,
+    CLASS_VALUES,
+    DROP_OR_IMPUTE,
+    ROW_SUM,
+    SUM_TOLERANCE,
+)
 from softcal._validation.votes import Votes
 from softcal.exceptions import InputError
 
@@ -162,11 +168,7 @@ def _refuse_values(array: Column, name: str) -> None:
     if missing:
         message = f"{name} must hold numbers in [0, 1]: {found}, which is missing. {DROP_OR_IMPUTE}"
     else:
-        message = (
-            f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. If these are logits, "
-            "take the softmax of each row; if counts of votes, give them as such (softcal.Votes, "
-            "--vote-columns)."
-        )
+        message = f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. {CLASS_VALUES}"
     raise InputError(message)
 
 
@@ -175,14 +177,11 @@ def _refuse_sums(array: Column, name: str) -> None:
     for start in range(0, sums.size, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         sums[part] = by_class(array[part]).sum(axis=0)
-    # A little stricter, since whoever found a row broken may have added it up in another order.
-    off = ~(np.abs(sums - 1) <= SUM_TOLERANCE - 1e-12)
+    off = ROW_SUM.broken(sums)
     if off.any():
         row = int(off.argmax())
         message = (
             f"rows of {name} must sum to 1 within {SUM_TOLERANCE:g}: {off.sum()} of {off.size} do "
-            f"not, the first is {name}[{row}], which sums to {sums[row]:.7g}. If this is "
-            "rounding, divide each row by its sum; if the classes do not exclude each other, score "
-            "each on its own."
+            f"not, the first is {name}[{row}], which sums to {sums[row]:.7g}. {CLASS_SUMS}"
         )
         raise InputError(message)

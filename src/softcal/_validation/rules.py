@@ -10,7 +10,7 @@ import numpy.typing as npt
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _Values: TypeAlias = npt.NDArray[np.float64]
 Marks: TypeAlias = npt.NDArray[np.bool_]
@@ -179,12 +179,94 @@ NOT_WHOLE = Rule(
     lambda _name, _spread: "Pass how many votes each label is the share of.",
 )
 
+
+def _off_one(sums: _Values) -> Marks:
+    # A little stricter, since whoever found a row broken may have added it up in another order.
+    off: Marks = ~(np.abs(sums - 1) <= SUM_TOLERANCE - 1e-12)
+    return off
+
+
+def is_bad_count(values: _Values) -> Marks:
+    """Mark what is not a count of votes for one class."""
+    bad: Marks = ~((values >= 0) & (values < LARGEST_VOTES) & (values == np.floor(values)))
+    return bad
+
+
+def _above_zero(values: _Values) -> Marks:
+    above: Marks = values > 0
+    return above
+
+
+CLASS_VALUES = (
+    "If these are logits, take the softmax of each row; if counts of votes, give them as such "
+    "(softcal.Votes, --vote-columns)."
+)
+CLASS_SUMS = (
+    "If this is rounding, divide each row by its sum; if the classes do not exclude each other, "
+    "score each on its own."
+)
+SHARES = "If these are shares of votes, give them as such (y_true, --label-columns)."
+
+ROW_SUM = Rule(
+    f"must sum to 1 within {SUM_TOLERANCE:g}",
+    _off_one,
+    "do not",
+    lambda _name, _spread: CLASS_SUMS,
+)
+NO_VOTE = Rule(
+    "must have one vote or more",
+    is_bad_vote,
+    "have none",
+    lambda _name, _spread: "Leave those rows out.",
+)
+AT_MOST = Rule(  # of the lower end minus the upper one, whose name is put in
+    "must be at most {}",
+    _above_zero,
+    "rows are not",
+    lambda _name, _spread: "Swap the ends of those rows.",
+)
+
+
+def length_rule(classes: int) -> Rule:
+    """Return the rule for the lengths of lists of so many classes."""
+    return Rule(
+        f"must hold lists of {classes} values, one per class",
+        lambda lengths: lengths != classes,
+        "rows hold others",
+        lambda _name, _spread: "Give every class a value in each row.",
+    )
+
+
+def known_rule(classes: Sequence[str]) -> Rule:
+    """Return the rule for numbers of classes, which are below 0 where the name is not known."""
+    shown = ", ".join(map(repr, classes[:20])) + ", ..." * (len(classes) > 20)
+    return Rule(
+        f"must be one of the {len(classes)} classes {shown}",
+        lambda numbers: numbers < 0,
+        "values are not",
+        lambda _name, _spread: (
+            "Name the classes as this column does with classes= (--classes), in the order of the "
+            "columns of predictions; or leave those rows out."
+        ),
+    )
+
+
 # In the order in which they are looked at: a later one may suppose that the earlier ones hold.
 UNIT = (MISSING, OUTSIDE)
 LOGIT = (MISSING, INFINITE)
 LABEL = (MISSING, OUTSIDE._replace(remedy=_what_labels_may_be))
 WEIGHT = (MISSING, NEGATIVE, WILD)
 VOTES = (MISSING, NOT_WHOLE)
+CLASS_SHARE = (MISSING, OUTSIDE._replace(remedy=lambda _name, _spread: CLASS_VALUES))
+CLASS_COUNT = (
+    MISSING,
+    Rule(
+        "must be whole numbers of 0 or more",
+        is_bad_count,
+        "values are not",
+        lambda _name, _spread: SHARES,
+    ),
+)
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import arrays
-from softcal._validation.rules import LARGEST_VOTES
+from softcal._validation.rules import LARGEST_VOTES, SHARES, is_bad_count
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -388,13 +388,12 @@ def _keep(votes: Votes, **fields: Any) -> None:
 
 def _checked(counts: arrays.Column) -> IntArray:
     numbers = counts.astype(np.float64)
-    bad = ~((numbers >= 0) & (numbers < LARGEST_VOTES) & (numbers == np.floor(numbers)))
+    bad = is_bad_count(numbers)
     if bad.any():
         row, column = divmod(int(bad.argmax()), bad.shape[1])
         message = (
             f"counts must be whole numbers of 0 or more: {bad.sum()} of {bad.size} are not, the "
-            f"first is counts[{row}, {column}] = {float(numbers[row, column])!r}. If these are "
-            "shares of votes, give them as such (y_true, --label-columns)."
+            f"first is counts[{row}, {column}] = {float(numbers[row, column])!r}. {SHARES}"
         )
         raise InputError(message)
     without = ~counts.any(axis=1)

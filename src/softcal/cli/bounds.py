@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.options import Format, column_option, print_json
-from softcal.exceptions import InputError
+from softcal.cli.options import Format, print_json, rows_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-    from softcal._validation.inputs import Rows
+    from rich.table import Table
 
-LabelLow = Annotated[
-    str | None,
-    column_option("For labels known as intervals: column of lower ends."),
-]
-LabelHigh = Annotated[str | None, column_option("Column of upper ends.")]
+    from softcal.table.tableset import TableSet
 
 _HOW_TO_READ = (
     "Whatever the labels are within their intervals, the SMECE of these rows lies between the two, "
@@ -30,72 +24,53 @@ _HOW_TO_READ = (
 )
 
 
-def score_bounds(
-    data: Path,
-    low: str | None,
-    high: str | None,
-    pred: list[str],
-    *,
-    bins: int,
-    weight: str | None,
-    format_: Format,
-    others: Mapping[str, object],
-) -> None:
-    """Score predictions against labels known as intervals; `others` are options of no use here."""
-    useless = [option for option, value in others.items() if value is not None]
-    if useless:
-        message = f"--label-low and --label-high cannot go with {' and '.join(useless)}."
-        raise InputError(message)
-    if low is None or high is None:
-        message = "give both ends of the labels: --label-low COL and --label-high COL."
-        raise InputError(message)
-    card = _card(data, low, high, pred, bins, weight)
+def show_bounds(tables: TableSet, name: str, format_: Format, by: Sequence[str] = ()) -> None:
+    """Print the bounds of a set of labels known as intervals, as text or as JSON."""
+    card = bounds_card(tables, by)
     if format_ is Format.JSON:
         print_json(card)
         return
+    from softcal.cli.display import segment_name
+
     console = terminal.console()
-    table = terminal.table("model", "smallest\nSMECE", "largest\nSMECE")
+    weighted = f", weighted by {tables.weight}" if tables.weight else ""
+    title = f"{name}: {rows_text(card)}, labels {tables.label}, {card['bins']} bins{weighted}"
+    whole = [(Text(printable(model["pred"])), model) for model in card["models"]]
+    terminal.print_titled(console, title, _table("model", whole))
     for model in card["models"]:
-        name = Text(printable(model["pred"]))
-        table.add_row(name, f"{model['smece_low']:.4f}", f"{model['smece_high']:.4f}")
-    weighted = f", weighted by {weight}" if weight else ""
-    title = (
-        f"{data.name}: {card['n']:,} rows, labels {low} to {high}, {card['bins']} bins{weighted}"
-    )
-    terminal.print_titled(console, title, table)
+        for column in by:
+            parts = [
+                (segment_name(one["value"]), one)
+                for one in model["slices"]
+                if one.get("by", column) == column
+            ]
+            titled = f"{model['pred']}, by {column}"
+            terminal.print_titled(console, titled, _table("", parts))
     console.print(_HOW_TO_READ, style="dim")
 
 
-def _card(
-    data: Path, low: str, high: str, pred: list[str], bins: int, weight: str | None
-) -> dict[str, Any]:
+def _table(first: str, lines: list[tuple[Text, dict[str, Any]]]) -> Table:
+    counted = "n" in lines[0][1]
+    table = terminal.table(
+        first, *(["rows"] if counted else []), "smallest\nSMECE", "largest\nSMECE"
+    )
+    for name, one in lines:
+        rows = [f"{one['n']:,}"] if counted else []
+        table.add_row(name, *rows, f"{one['smece_low']:.4f}", f"{one['smece_high']:.4f}")
+    return table
+
+
+def bounds_card(tables: TableSet, by: Sequence[str] = ()) -> dict[str, Any]:
     """Bound the SMECE of each model, as plain numbers ready for JSON."""
-    from softcal._validation import inputs
-    from softcal._validation.inputs import Names
-    from softcal.bins import Bins
-    from softcal.metrics.bounds import bounds_from_rows
-    from softcal.sources.columns import Roles
-    from softcal.sources.files import read_columns
+    from softcal.cli.display import about, models_of
 
-    for end in (low, high):
-        Roles(end, tuple(pred), weight).refuse_impossible()
-    columns = read_columns(data, [low, high, *pred, *([] if weight is None else [weight])])
-    row_weight = None if weight is None else columns[weight]
+    low, _, high = tables.label.partition(" to ")
+    ends = {"label_low": low, "label_high": high}
+    return {**about(tables), **ends, **models_of(tables, by, _numbers)}
 
-    def rows(label: str, name: str) -> Rows:
-        names = Names(label, name, weight or "sample_weight")
-        return inputs.rows(columns[label], columns[name], row_weight, names=names)
 
-    bounds = {
-        name: bounds_from_rows(rows(low, name), rows(high, name), Bins.of(bins)) for name in pred
-    }
-    return {
-        "n": bounds[pred[0]].n,
-        "bins": bins,
-        "label_low": low,
-        "label_high": high,
-        "models": [
-            {"pred": name, "smece_low": found.smece.low, "smece_high": found.smece.high}
-            for name, found in bounds.items()
-        ],
-    }
+def _numbers(tables: TableSet, pred: str) -> dict[str, float]:
+    from softcal.metrics.bounds import ReliabilityBounds
+
+    found = ReliabilityBounds(*(tables[pred, end] for end in tables.targets)).smece
+    return {"smece_low": found.low, "smece_high": found.high}

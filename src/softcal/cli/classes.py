@@ -1,11 +1,10 @@
-"""`score` and `compare` of many classes, whose labels and predictions take several columns."""
+"""`score` and `compare` of many classes: the predicted class, each class, and single items."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.text import Text
 
 from softcal import terminal
@@ -19,193 +18,101 @@ from softcal.cli.options import (
     rows_text,
     without_infinities,
 )
-from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    import numpy.typing as npt
     from rich.console import Console
+    from rich.table import Table
 
-LabelColumns = Annotated[
-    str | None,
-    typer.Option(help="Many classes: columns of label shares, a,b,c or PREFIX*.", metavar="COLS"),
-]
-VoteColumns = Annotated[
-    str | None,
-    typer.Option(help="Many classes: columns of counts of votes instead.", metavar="COLS"),
-]
-PredColumns = Annotated[
-    list[str] | None,
-    typer.Option(help="Many classes: columns of predictions; once per model.", metavar="COLS"),
-]
+    from softcal.table.tableset import TableSet
 
 
-class Chosen(NamedTuple):
-    """What the options say about the columns of many classes."""
-
-    label_columns: str | None
-    vote_columns: str | None
-    pred_columns: list[str] | None
-
-    @property
-    def is_asked_for(self) -> bool:
-        """Whether there are many classes at all."""
-        return any(self)
-
-    def refuse_with(self, others: Mapping[str, object]) -> None:
-        """Refuse options that are for one probability per row."""
-        if self.vote_columns and not self.pred_columns and others.get("--pred"):
-            message = (
-                "--vote-columns goes with --pred-columns, one column of predictions per class. For "
-                "one prediction per row make a column of the share of votes and one of their "
-                "number: --label SHARE --votes NUMBER."
-            )
-            raise InputError(message)
-        for name, value in others.items():
-            if value:
-                message = f"{name} is for one probability per row: leave it out with many classes."
-                raise InputError(message)
-
-
-class Loaded(NamedTuple):
-    """Labels, predictions of each model, and weights, as the library takes them."""
-
-    y_true: npt.ArrayLike
-    predictions: dict[str, npt.ArrayLike]
-    sample_weight: npt.ArrayLike | None
-    label: str
-    classes: tuple[str, ...]
-    columns: dict[str, tuple[str, ...]]  # of each model, in the order of the classes
-    n: int  # rows with weight
-    without_weight: int | None  # and how many more; None where all count the same
-
-
-def score_classes(
-    data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
+def show_class_scores(
+    tables: TableSet, name: str, level: float, format_: Format, by: Sequence[str] = ()
 ) -> None:
-    """Score models of many classes by all that can be asked of them."""
+    """Print the scores of a set of many classes as text or as JSON."""
     from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
 
-    loaded = load(data, chosen, weight)
-    models = _models(loaded, bins, level)
-    card = {**_head(loaded, bins), "models": models}
+    card = class_scorecard(tables, by, level)
     if format_ is Format.JSON:
         print_json(card)
         return
     console = terminal.console()
-    _show_models(console, card, data)
-    above = any(is_above(model["top_label_smece"], model["high"]) for model in models)
+    _show_models(console, card, name)
+    _show_worst_classes(console, card)
+    for model in card["models"]:
+        for column in by:
+            parts = [one for one in model["slices"] if one.get("by", column) == column]
+            terminal.print_titled(
+                console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
+            )
+    above = any(is_above(model["top_label_smece"], model["high"]) for model in card["models"])
     console.print(f"{_HOW_TO_READ}{f' {ABOVE_ITS_INTERVAL}' * above}", style="dim")
 
 
-def compare_classes(
-    data: Path, chosen: Chosen, *, bins: int, weight: str | None, level: float, format_: Format
-) -> None:
-    """Compare two models of many classes, by all of that and by the predicted class's interval."""
-    from softcal.inference.comparison import compare
+def class_scorecard(
+    tables: TableSet, by: Sequence[str] = (), level: float = 0.95
+) -> dict[str, Any]:
+    """Score each model by every metric of many classes; plain numbers, ready for JSON.
 
-    loaded = load(data, chosen, weight)
-    if len(loaded.predictions) != 2:
-        message = "give --pred-columns twice, with different columns, to compare two models."
-        raise InputError(message)
-    comparison = compare(
-        loaded.y_true,
-        loaded.predictions,
-        bins=bins,
-        sample_weight=loaded.sample_weight,
-        level=level,
-    )
-    found, models = asdict(comparison), _models(loaded, bins, level)
-    del found["a"], found["b"]  # which `models` has
-    card = {**_head(loaded, bins), "models": models, "top_label": without_infinities(found)}
-    if format_ is Format.JSON:
-        print_json(card)
-        return
-    console = terminal.console()
-    _show_models(console, card, data)
-    a, b = loaded.predictions
-    console.print(Text(printable(_verdict(a, b, found))))
+    What needs numbers of votes is None without them, as is what is infinite. Each model has a list
+    of its segments where `by` names columns.
+    """
+    from softcal.cli.display import about, models_of
 
-
-def load(data: Path, chosen: Chosen, weight: str | None) -> Loaded:
-    """Read the columns of many classes."""
-    import numpy as np
-
-    from softcal._validation.arrays import column
-    from softcal._validation.inputs import Names
-    from softcal._validation.multiclass import class_rows
-    from softcal._validation.votes import Votes
-    from softcal.sources.class_columns import class_columns, in_order_of, names_of_columns
-    from softcal.sources.files import read_columns
-
-    label = chosen.vote_columns or chosen.label_columns
-    if (chosen.vote_columns is None) == (chosen.label_columns is None) or label is None:
-        message = "give one of --label-columns (shares) and --vote-columns (counts)."
-        raise InputError(message)
-    if not chosen.pred_columns:
-        message = "Missing option '--pred-columns'."
-        raise InputError(message)
-    for spec in chosen.pred_columns:
-        if chosen.pred_columns.count(spec) > 1:
-            message = f"each model must be named once: --pred-columns {spec!r} is given twice."
-            raise InputError(message)
-    present = names_of_columns(data)
-    labels = class_columns(label, present)
-    models = {
-        spec: in_order_of(labels, class_columns(spec, present), spec)
-        for spec in chosen.pred_columns
+    return {
+        **about(tables),
+        "label": tables.label,
+        "classes": list(tables.targets[1:]),
+        **models_of(tables, by, lambda part, pred: _numbers(part, pred, level)),
     }
-    wanted = [*labels.columns, *(name for names in models.values() for name in names)]
-    columns = read_columns(data, wanted if weight is None else [*wanted, weight])
-
-    def matrix(names: tuple[str, ...]) -> npt.NDArray[Any]:
-        return np.column_stack([column(columns[name], name) for name in names])
-
-    classes = labels.classes or labels.columns
-    y_true: npt.ArrayLike = matrix(labels.columns)
-    if chosen.vote_columns is not None:
-        y_true = Votes(y_true, classes=classes)
-    predictions: dict[str, npt.ArrayLike] = {spec: matrix(names) for spec, names in models.items()}
-    w = None if weight is None else columns[weight]
-    for spec, y_prob in predictions.items():  # so that messages name the columns as the user does
-        class_rows(y_true, y_prob, w, names=Names(label, spec, weight or "")).check()
-    rows = len(columns[wanted[0]])
-    n = rows if w is None else int(np.count_nonzero(w))
-    without = None if w is None else rows - n
-    return Loaded(y_true, predictions, w, label, classes, models, n, without)
 
 
-def _models(loaded: Loaded, bins: int, level: float) -> list[dict[str, Any]]:
-    from softcal.cli.display import class_scorecard
+def _numbers(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
+    from softcal.inference.intervals import smece_interval
+    from softcal.inference.tests import calibration_test
 
-    return class_scorecard(
-        loaded.y_true,
-        loaded.predictions,
-        loaded.classes,
-        bins=bins,
-        sample_weight=loaded.sample_weight,
-        level=level,
-    )
+    top = tables[pred]
+    interval = smece_interval(top, level=level)
+    by_class = {name: tables[pred, name].smece for name in tables.targets[1:]}
+    return {
+        "top_label_smece": top.smece,
+        "debiased": interval.debiased,
+        "low": interval.low,
+        "high": interval.high,
+        "level": level,
+        "pvalue": calibration_test(top).pvalue,
+        "classwise_smece": math.fsum(by_class.values()) / len(by_class),
+        "smece_by_class": by_class,
+        **_item_scores(tables, pred),
+    }
 
 
-def _head(loaded: Loaded, bins: int) -> dict[str, Any]:
-    none = loaded.without_weight
-    weight = {} if none is None else {"rows_without_weight": none}
-    return {"n": loaded.n, **weight, "bins": bins, "label": loaded.label, "classes": loaded.classes}
+def _item_scores(tables: TableSet, pred: str) -> dict[str, Any]:
+    """Return the scores of single items under the names they have in JSON."""
+    from softcal.table.scores import ItemScores
+
+    if tables.scores is None:
+        found: dict[str, Any] = dict.fromkeys(ItemScores._fields)
+    else:
+        found = without_infinities(tables.item_scores(pred)._asdict())
+    names = [key for _, key, _ in _ITEM_ROWS]
+    return {
+        **{name: found[name] for name in names},
+        "log_loss": found["log_loss"],
+        "rows_of_infinite_log_loss": found["infinite"],
+        "kl_divergence": found["kl_divergence"],
+    }
 
 
-def _title(card: dict[str, Any], data: Path) -> str:
-    return (
-        f"{data.name}: {rows_text(card)}, label {card['label']}, {len(card['classes'])} classes, "
+def _show_models(console: Console, card: dict[str, Any], name: str) -> None:
+    """Print the scores, a few models to a table, so that no number is cut in 80 columns."""
+    models = card["models"]
+    title = (
+        f"{name}: {rows_text(card)}, label {card['label']}, {len(card['classes']):,} classes, "
         f"{card['bins']} bins"
     )
-
-
-def _show_models(console: Console, card: dict[str, Any], data: Path) -> None:
-    """Print the scores, a few models to a table, so that no number is cut in 80 columns."""
-    models, title = card["models"], _title(card, data)
     for start in range(0, len(models), _MODELS_PER_TABLE):
         some = models[start : start + _MODELS_PER_TABLE]
         terminal.print_titled(console, title, _models_side_by_side(some))
@@ -215,18 +122,18 @@ def _show_models(console: Console, card: dict[str, Any], data: Path) -> None:
 
 
 _MODELS_PER_TABLE = 4
+_WORST_CLASSES = 5
+_FEW_CLASSES = 12
 
-_ROWS = {
-    "top-label SMECE": ("top_label_smece", ".4f"),
-    "classwise SMECE": ("classwise_smece", ".4f"),
-    "DistCE": ("dist_ce", ".4f"),
-    "  floor by vote noise": ("dist_ce_floor", ".4f"),
-    "EntCE": ("ent_ce", ".4f"),
-    "  signed": ("ent_ce_signed", "+.4f"),
-    "RankCS": ("rank_cs", ".4f"),
-    "Brier": ("brier", ".4f"),
-    "  without vote noise": ("brier_without_vote_noise", ".4f"),
-}
+_ITEM_ROWS = (
+    ("DistCE", "dist_ce", ".4f"),
+    ("  floor by vote noise", "dist_ce_floor", ".4f"),
+    ("EntCE", "ent_ce", ".4f"),
+    ("  signed", "ent_ce_signed", "+.4f"),
+    ("RankCS", "rank_cs", ".4f"),
+    ("Brier", "brier", ".4f"),
+    ("  without vote noise", "brier_without_vote_noise", ".4f"),
+)
 
 _HOW_TO_READ = (
     "Top-label: the predicted class's probability against the label's mass on that class. "
@@ -236,20 +143,93 @@ _HOW_TO_READ = (
 )
 
 
-def _models_side_by_side(models: list[dict[str, Any]]) -> Any:
+def _models_side_by_side(models: list[dict[str, Any]]) -> Table:
     table = terminal.table("", *(printable(model["pred"]) for model in models))
     table.columns[0].no_wrap = True  # the names of models give way
-    for name, (key, form) in _ROWS.items():
+    table.add_row("top-label SMECE", *(f"{model['top_label_smece']:.4f}" for model in models))
+    level = f"  {100 * models[0]['level']:g}% interval"
+    table.add_row(level, *(f"{m['low']:.3f}-{m['high']:.3f}" for m in models))
+    table.add_row("  p-value", *(chance(model["pvalue"]) for model in models))
+    table.add_row("classwise SMECE", *(f"{model['classwise_smece']:.4f}" for model in models))
+    for name, key, form in _ITEM_ROWS:
         values = [model[key] for model in models]
         if any(value is not None for value in values):
             table.add_row(name, *("-" if v is None else f"{v:{form}}" for v in values))
-        if key == "top_label_smece":
-            level = f"  {100 * models[0]['level']:g}% interval"
-            table.add_row(level, *(f"{m['low']:.3f}-{m['high']:.3f}" for m in models))
-            table.add_row("  p-value", *(chance(model["pvalue"]) for model in models))
-    for name, key in (("log loss", "log_loss"), ("KL divergence", "kl_divergence")):
-        table.add_row(name, *(loss_text(model[key]) for model in models))
+    if models[0]["rows_of_infinite_log_loss"] is not None:
+        for name, key in (("log loss", "log_loss"), ("KL divergence", "kl_divergence")):
+            table.add_row(name, *(loss_text(model[key]) for model in models))
     return table
+
+
+def _show_worst_classes(console: Console, card: dict[str, Any]) -> None:
+    """Print the SMECE of classes, of many the worst; a class is as bad as in its worst model."""
+    classes, models = card["classes"], card["models"]
+    worst = sorted(classes, key=lambda name: -max(m["smece_by_class"][name] for m in models))
+    shown = worst if len(classes) <= _FEW_CLASSES else worst[:_WORST_CLASSES]
+    title = "SMECE by class, worst first"
+    if len(shown) < len(classes):
+        title += f": {len(shown)} of {len(classes):,} (--format json has all)"
+    for start in range(0, len(models), _MODELS_PER_TABLE):
+        some = models[start : start + _MODELS_PER_TABLE]
+        table = terminal.table("class", *(printable(model["pred"]) for model in some))
+        for name in shown:
+            numbers = (f"{model['smece_by_class'][name]:.4f}" for model in some)
+            table.add_row(Text(printable(name)), *numbers)
+        terminal.print_titled(console, title, table)
+
+
+def _segments_table(
+    card: dict[str, Any], model: dict[str, Any], parts: list[dict[str, Any]]
+) -> Table:
+    """Lay out one model and its segments below it, each with its number of rows."""
+    from softcal.cli.display import segment_name
+
+    table = terminal.table(
+        "", "rows", "top-label\nSMECE", f"{100 * model['level']:g}%\ninterval", "p-value",
+        "classwise\nSMECE", "Brier",
+    )  # fmt: skip
+    for column in table.columns[1:]:
+        column.no_wrap = True  # a long name gives way, not a number
+    whole = {**model, "n": card["n"]}
+    for name, one in [(Text("all"), whole), *((segment_name(p["value"]), p) for p in parts)]:
+        table.add_row(
+            name, f"{one['n']:,}", f"{one['top_label_smece']:.4f}",
+            f"{one['low']:.3f}-{one['high']:.3f}", chance(one["pvalue"]),
+            f"{one['classwise_smece']:.4f}",
+            "-" if one["brier"] is None else f"{one['brier']:.3f}",
+        )  # fmt: skip
+    return table
+
+
+def show_class_comparison(console: Console, card: dict[str, Any], source: str) -> None:
+    """Print a comparison of models of many classes, and of each segment."""
+    from softcal.cli.display import segment_name
+
+    _show_models(console, card, source)
+    _show_conclusion(console, card)
+    several = isinstance(card.get("by"), list)
+    for part in card.get("segments", []):
+        column = part["by"] if several else card["by"]
+        title = f"{column} {segment_name(part['value'])}: {rows_text(part)}"
+        table = terminal.table("model", "top-label\nSMECE", "classwise\nSMECE", "Brier")
+        for model in part["models"]:
+            numbers = (model[key] for key in ("top_label_smece", "classwise_smece", "brier"))
+            name = Text(printable(model["pred"]))
+            table.add_row(name, *("-" if v is None else f"{v:.4f}" for v in numbers))
+        console.print()
+        terminal.print_titled(console, title, table)
+        _show_conclusion(console, part)
+
+
+def _show_conclusion(console: Console, card: dict[str, Any]) -> None:
+    """Say which top label is better calibrated, of two models or of each two."""
+    if "top_label" in card:
+        a, b = (model["pred"] for model in card["models"])
+        console.print(Text(printable(_verdict(a, b, card["top_label"]))))
+        return
+    from softcal.cli.compare import show_pairs
+
+    show_pairs(console, card)
 
 
 def _verdict(a: str, b: str, found: dict[str, Any]) -> str:

@@ -10,29 +10,31 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, compare_classes
 from softcal.cli.options import (
     By,
+    ClassNames,
     Format,
     Group,
+    LabelColumns,
     Level,
     MaybeBins,
     MaybeLabel,
     Output,
+    PredColumns,
     RowsOrTables,
+    VoteColumns,
     Votes,
     Weight,
     chance,
     column_option,
     infinite_loss_text,
     loss_text,
-    one_file,
     print_json,
     rows_text,
     source_name,
     without_infinities,
 )
-from softcal.cli.tables import load_tables
+from softcal.cli.tables import Columns, load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def compare(
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
+    classes: ClassNames = None,
     bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
@@ -61,24 +64,22 @@ def compare(
 ) -> None:
     """Compare the calibration of two or more models on the same rows."""
     from softcal.inference.intervals import refuse_bad_level
+    from softcal.table.joint import refuse_many_bins
 
-    chosen = Chosen(label_columns, vote_columns, pred_columns)
-    if chosen.is_asked_for:
-        one = {"--label": label, "--pred": pred, "--votes": votes, "--group": group, "--by": by}
-        chosen.refuse_with(one)
-        compare_classes(
-            one_file(data), chosen, bins=10 if bins is None else bins, weight=weight, level=level,
-            format_=format_,
-        )  # fmt: skip
-        return
-    if pred and len(set(pred)) < max(len(pred), 2):
-        message = f"give --pred twice or more, with different columns: got {', '.join(pred)}."
+    columns = Columns(
+        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
+        classes,
+    )  # fmt: skip
+    option = "--pred-columns" if columns.many else "--pred"
+    if columns.models and len(set(columns.models)) < max(len(columns.models), 2):
+        columns.refuse_contradictions()
+        got = ", ".join(columns.models)
+        message = f"give {option} twice or more, with different columns: got {got}."
         raise InputError(message)
     refuse_bad_level(level)
-    tables = load_tables(
-        data, label=label, preds=pred, weight=weight, votes=votes, by=by or (), group=group,
-        bins=bins, pairs=True,
-    )  # fmt: skip
+    if bins is not None:
+        refuse_many_bins(bins)
+    tables = load_tables(data, columns, bins=bins, pairs=True)
     _refuse_without_pairs(tables)
     card = _card(tables, level)
     if by:
@@ -94,6 +95,14 @@ def compare(
 
 def _refuse_without_pairs(tables: TableSet) -> None:
     """Refuse saved tables that are not enough for a comparison."""
+    from softcal.table.tableset import BOUNDS
+
+    if tables.targets == BOUNDS:
+        message = (
+            "models cannot be compared where labels are known only as intervals: `softcal score` "
+            "gives the bounds of each."
+        )
+        raise InputError(message)
     if len(tables) < 2:
         message = f"there must be two models to compare: the tables have {tables.models[0]!r} only."
         raise InputError(message)
@@ -107,21 +116,32 @@ def _refuse_without_pairs(tables: TableSet) -> None:
 
 def _card(tables: TableSet, level: float) -> dict[str, Any]:
     """Compare all models of a set, as plain numbers ready for JSON."""
+    from softcal.cli.classes import class_scorecard
+    from softcal.cli.display import about
     from softcal.inference.comparison import holm
+    from softcal.table.tableset import TOP
 
-    card: dict[str, Any] = {"n": tables.n, "bins": len(tables.bins), "label": tables.label}
-    if tables.rows_without_weight is not None and tables.weight is not None:
-        card["rows_without_weight"] = tables.rows_without_weight
+    if tables.targets[0] == TOP:
+        card = class_scorecard(tables, level=level)
+    else:
+        models = [{"pred": pred, "smece": rel.smece} for pred, rel in tables.items()]
+        card = {**about(tables), "label": tables.label, "models": models}
     if len(tables) == 2:
         a, b = tables
-        return card | _pair(tables, a, b, level)
-    smece = sorted(((pred, rel.smece) for pred, rel in tables.items()), key=lambda one: one[1])
-    pairs = [_pair(tables, a, b, level) for a, b in combinations(dict(smece), 2)]
+        found = _pair(tables, a, b, level)
+        if tables.targets[0] != TOP:
+            del card["models"]
+            return card | found
+        del found["a"], found["b"]  # which `models` has
+        return card | {"top_label": found}
+    smece = {pred: rel.smece for pred, rel in tables.items()}
+    card["models"].sort(key=lambda model: smece[model["pred"]])
+    ranked = [model["pred"] for model in card["models"]]
+    pairs = [_pair(tables, a, b, level) for a, b in combinations(ranked, 2)]
     for pair, pvalue in zip(pairs, holm([pair["pvalue"] for pair in pairs]), strict=True):
         pair["pvalue_holm"] = pvalue
     return card | {
         "level": level,
-        "models": [{"pred": pred, "smece": value} for pred, value in smece],
         "pairs": pairs,
         "indistinguishable": [
             [pair["a"], pair["b"]] for pair in pairs if pair["pvalue_holm"] >= 1 - level
@@ -146,7 +166,13 @@ def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
 
 
 def _show(card: dict[str, Any], source: str) -> None:
+    from softcal.cli.classes import show_class_comparison
+    from softcal.cli.display import segment_name
+
     console = terminal.console()
+    if "classes" in card:
+        show_class_comparison(console, card, source)
+        return
     about = f"label {card['label']}, {card['bins']} bins"
     _show_part(console, card, f"{source}: {rows_text(card)}, {about}")
     if card.get("residual_correlation") is not None:
@@ -156,8 +182,6 @@ def _show(card: dict[str, Any], source: str) -> None:
         console.print(Text(plans, style="dim"))
     several = isinstance(card.get("by"), list)
     for part in card.get("segments", []):
-        from softcal.cli.display import segment_name
-
         column = part["by"] if several else card["by"]
         console.print()
         _show_part(console, part, f"{column} {segment_name(part['value'])}: {rows_text(part)}")
@@ -165,17 +189,18 @@ def _show(card: dict[str, Any], source: str) -> None:
 
 def _show_part(console: Console, card: dict[str, Any], title: str) -> None:
     """Show one comparison: of two models by all scores, of more by their SMECE."""
-    if "models" in card:
-        _show_ranking(console, card, title)
-    else:
+    if "models" not in card:
         _show_pair(console, card, title)
-
-
-def _show_ranking(console: Console, card: dict[str, Any], title: str) -> None:
+        return
     table = terminal.table("model", "SMECE")
     for model in card["models"]:
         table.add_row(Text(printable(model["pred"])), f"{model['smece']:.4f}")
     terminal.print_titled(console, title, table)
+    show_pairs(console, card)
+
+
+def show_pairs(console: Console, card: dict[str, Any]) -> None:
+    """Show how each two of several models differ."""
     table = terminal.table(
         "lower SMECE",
         "higher SMECE",

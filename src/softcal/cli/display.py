@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,26 +10,18 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal._validation.multiclass import class_rows
-from softcal._validation.votes import Votes
 from softcal.cli.options import Format, chance, print_json, rows_text
 from softcal.inference.intervals import gap_intervals, smece_interval
 from softcal.inference.tests import calibration_test
-from softcal.metrics import multiclass as scores
-from softcal.metrics import proper
-from softcal.metrics.multiclass import classwise_reliability, top_label_reliability
-from softcal.metrics.vote_noise import brier_without_vote_noise, vote_noise_floor
 from softcal.table.tableset import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import numpy.typing as npt
     from rich.console import Console
     from rich.table import Table
 
     from softcal._validation.inputs import FloatArray
-    from softcal.bins import BinsLike
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -48,22 +39,33 @@ def scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> 
     The result holds plain numbers only, ready for JSON; `softcal score --format json` prints it.
     Each model has a list of its segments where `by` names columns.
     """
-    card: dict[str, Any] = {
-        "n": tables.n,
-        **({} if tables.weight is None else {"rows_without_weight": tables.rows_without_weight}),
-        "bins": len(tables.bins),
+    return {
+        **about(tables),
         "label": tables.label,
-        "models": [{"pred": pred, **_numbers(rel, level)} for pred, rel in tables.items()],
+        **models_of(tables, by, lambda part, pred: _numbers(part[pred], level)),
     }
-    if by:
-        card["by"] = by[0] if len(by) == 1 else list(by)
-        parts = list(segments(tables, by))
-        for model in card["models"]:
-            model["slices"] = [
-                {**named, "n": part.n, **_numbers(part[model["pred"]], level)}
-                for named, part in parts
-            ]
-    return card
+
+
+def about(tables: TableSet) -> dict[str, Any]:
+    """Return how many rows and bins there are, for JSON."""
+    none = tables.rows_without_weight
+    weightless = {} if tables.weight is None else {"rows_without_weight": none}
+    return {"n": tables.n, **weightless, "bins": len(tables.bins)}
+
+
+def models_of(
+    tables: TableSet, by: Sequence[str], numbers: Callable[[TableSet, str], dict[str, Any]]
+) -> dict[str, Any]:
+    """List the numbers of each model and, where `by` names columns, of each of their segments."""
+    models = [{"pred": pred, **numbers(tables, pred)} for pred in tables]
+    if not by:
+        return {"models": models}
+    parts = list(segments(tables, by))
+    for model in models:
+        model["slices"] = [
+            {**named, "n": part.n, **numbers(part, model["pred"])} for named, part in parts
+        ]
+    return {"models": models, "by": by[0] if len(by) == 1 else list(by)}
 
 
 def segments(tables: TableSet, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], TableSet]]:
@@ -122,7 +124,7 @@ def _per_bin(rel: Reliability) -> list[dict[str, float | int | None]]:
     ]
 
 
-def show_scores(
+def show_table_scores(
     tables: TableSet, name: str, level: float, format_: Format, by: Sequence[str] = ()
 ) -> None:
     """Print the scores of a set of tables as text or as JSON."""
@@ -189,77 +191,6 @@ def _cells(numbers: dict[str, Any]) -> tuple[str, ...]:
         f"{numbers['bias']:+.3f}",
         f"{numbers['brier']:.3f}",
     )
-
-
-def class_scorecard(
-    y_true: npt.ArrayLike,
-    predictions: Mapping[str, npt.ArrayLike],
-    classes: Sequence[str],
-    *,
-    bins: BinsLike = 10,
-    sample_weight: npt.ArrayLike | None = None,
-    level: float = 0.95,
-) -> list[dict[str, Any]]:
-    """Score each model by every metric of many classes; plain numbers, ready for JSON.
-
-    What needs numbers of votes is None without them, as is what is infinite. Of the Brier score
-    vote noise can be taken off only where every item has two votes.
-    """
-    return [
-        {"pred": pred, **_class_scores(y_true, y_prob, classes, bins, sample_weight, level)}
-        for pred, y_prob in predictions.items()
-    ]
-
-
-def _class_scores(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    classes: Sequence[str],
-    bins: BinsLike,
-    w: npt.ArrayLike | None,
-    level: float,
-) -> dict[str, Any]:
-    tables = classwise_reliability(y_true, y_prob, bins=bins, sample_weight=w).values()
-    by_class = {name: table.smece for name, table in zip(classes, tables, strict=True)}
-    top = top_label_reliability(y_true, y_prob, bins=bins, sample_weight=w)
-    interval = smece_interval(top, level=level)
-    floor = without_noise = None
-    if isinstance(y_true, Votes):
-        if w is None:  # the floor is one of items, each as good as any other
-            floor = vote_noise_floor(y_true, y_prob, metric="dist_ce")
-        if y_true.totals.min() >= 2:
-            without_noise = brier_without_vote_noise(y_true, y_prob, sample_weight=w)
-    return {
-        "top_label_smece": top.smece,
-        "debiased": interval.debiased,
-        "low": interval.low,
-        "high": interval.high,
-        "level": level,
-        "pvalue": calibration_test(top).pvalue,
-        "classwise_smece": math.fsum(by_class.values()) / len(by_class),
-        "smece_by_class": by_class,
-        "dist_ce": scores.dist_ce(y_true, y_prob, sample_weight=w),
-        "dist_ce_floor": floor,
-        "ent_ce": scores.ent_ce(y_true, y_prob, sample_weight=w),
-        "ent_ce_signed": scores.ent_ce_signed(y_true, y_prob, sample_weight=w),
-        "rank_cs": scores.rank_cs(y_true, y_prob, sample_weight=w),
-        "brier": proper.brier(y_true, y_prob, sample_weight=w),
-        "brier_without_vote_noise": without_noise,
-        "log_loss": _finite(proper.log_loss(y_true, y_prob, sample_weight=w)),
-        "rows_of_infinite_log_loss": _infinite_rows(y_true, y_prob, w),
-        "kl_divergence": _finite(proper.kl_divergence(y_true, y_prob, sample_weight=w)),
-    }
-
-
-def _infinite_rows(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, w: npt.ArrayLike | None) -> int:
-    """Count the rows with weight whose label gives mass to a class of probability 0."""
-    rows = class_rows(y_true, y_prob, w)
-    ruled_out = ((rows.y_prob == 0) & (rows.y_true > 0)).any(axis=1)
-    return int(np.count_nonzero(ruled_out if w is None else ruled_out & (np.asarray(w) > 0)))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 # A reliability diagram of a dozen lines of text. Each bin has a bar, to the left where the

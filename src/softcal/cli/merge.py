@@ -27,7 +27,7 @@ def merge(
     format_: Output = Format.TABLE,
 ) -> None:
     """Add up saved tables of different rows: for example, daily files into a weekly total."""
-    from softcal.cli.display import show_scores
+    from softcal.cli.score import show_scores
     from softcal.inference.intervals import refuse_bad_level
 
     refuse_bad_level(level)

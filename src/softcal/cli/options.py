@@ -109,12 +109,21 @@ def _offered(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _columns_of(data: str) -> list[str]:
-    """Read the header; a mistake is for the command to explain, not for the Tab key."""
+    """Read the header, or the columns that saved tables were made from.
+
+    A mistake is for the command to explain, not for the Tab key.
+    """
     from softcal.exceptions import SoftcalError
     from softcal.sources.class_columns import names_of_columns
     from softcal.sources.files import files_of
+    from softcal.table.files import is_saved, load
 
     try:
+        if is_saved(Path(data)):
+            tables = load(data)
+            group = None if tables.groups is None else tables.groups.column
+            others = (tables.label, *tables.by_names, tables.weight, tables.votes, group)
+            return list(dict.fromkeys(filter(None, (*tables.models, *others))))
         return names_of_columns(files_of(data)[0])
     except (SoftcalError, OSError, ImportError):
         return []
@@ -167,6 +176,27 @@ Group = Annotated[
     str | None,
     column_option("Column: rows of one group are not independent."),
 ]
+LabelColumns = Annotated[
+    str | None,
+    typer.Option(help="Many classes: columns of label shares, a,b,c or PREFIX*.", metavar="COLS"),
+]
+VoteColumns = Annotated[
+    str | None,
+    typer.Option(help="Many classes: columns of counts of votes instead.", metavar="COLS"),
+]
+PredColumns = Annotated[
+    list[str] | None,
+    typer.Option(help="Many classes: columns of predictions; once per model.", metavar="COLS"),
+]
+ClassNames = Annotated[
+    str | None,
+    typer.Option("--classes", help="Many classes: their names, in order, a,b,c.", metavar="NAMES"),
+]
+LabelLow = Annotated[
+    str | None,
+    column_option("For labels known as intervals: column of lower ends."),
+]
+LabelHigh = Annotated[str | None, column_option("Column of upper ends.")]
 DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Output = Annotated[Format, typer.Option("--format", help="What to print.", metavar="table|json")]
@@ -200,14 +230,6 @@ def rows_text(card: dict[str, Any]) -> str:
     """Say how many rows count, and how many more there are that do not."""
     weightless = card.get("rows_without_weight")
     return f"{card['n']:,} rows" + (f" ({weightless:,} more have weight 0)" if weightless else "")
-
-
-def one_file(data: list[str]) -> Path:
-    """Insist on one file, where all rows are needed at once."""
-    if len(data) != 1:
-        message = f"give one file: got {len(data)}. Many files go with --label and --pred only."
-        raise InputError(message)
-    return Path(data[0])
 
 
 def loss_text(loss: float | None) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from softcal import terminal
 from softcal.cli.options import Format, Level, Output, column_option, print_json
-from softcal.cli.tables import load_tables
+from softcal.cli.tables import Columns, load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _pilot_table(pilot: str, columns: _Columns, bins: int | None) -> Reliability
     """Return the table of one model of a pilot."""
     label, pred, votes = columns
     preds = None if pred is None else [pred]
-    tables = load_tables([pilot], label=label, preds=preds, votes=votes, bins=bins)
+    tables = load_tables([pilot], Columns(label, preds, votes=votes), bins=bins)
     if len(tables) > 1:
         message = (
             f"say with --pred which model of {Path(pilot).name} to plan for: it has "

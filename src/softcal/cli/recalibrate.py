@@ -10,20 +10,22 @@ import typer
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.classes import Chosen, LabelColumns, VoteColumns, load
 from softcal.cli.options import (
+    ClassNames,
     DataFile,
     Format,
+    LabelColumns,
     Level,
     MaybeLabel,
     NumberOfBins,
     Output,
+    VoteColumns,
     Votes,
     Weight,
     column_option,
-    given,
     print_json,
 )
+from softcal.cli.tables import Columns
 
 if TYPE_CHECKING:
     from softcal.calibrators.base import CalibrationMap
@@ -66,6 +68,7 @@ def recalibrate(
     pred_columns: Annotated[
         str | None, typer.Option(help="Many classes: columns of predictions.", metavar="COLS")
     ] = None,
+    classes: ClassNames = None,
     method: Annotated[
         Method,
         typer.Option(
@@ -85,21 +88,18 @@ def recalibrate(
 ) -> None:
     """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
     from softcal._io import write_json
-    from softcal.sources.columns import Roles
     from softcal.sources.files import refuse_same_file
 
     refuse_same_file(output, [data])
     how = _How(bins=bins, folds=folds, level=level)
-    chosen = Chosen(label_columns, vote_columns, None if pred_columns is None else [pred_columns])
-    if chosen.is_asked_for:
-        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})
-        fitted = _of_classes(data, chosen, weight, group, method, how)
-    else:
-        label, pred = (
-            given(label, "Missing option '--label'."),
-            given(pred, "Missing option '--pred'."),
-        )
-        fitted = _of_one(data, Roles(label, (pred,), weight, votes, group=group), method, how)
+    columns = Columns(
+        label, None if pred is None else [pred], weight, votes, group=group,
+        label_columns=label_columns, vote_columns=vote_columns,
+        pred_columns=None if pred_columns is None else [pred_columns], classes=classes,
+    )  # fmt: skip
+    columns.refuse_contradictions()
+    fit = _of_classes if columns.many else _of_one
+    fitted = fit(data, columns.roles([data]), method, how)
     # The columns, so that `apply` can tell when the classes come in another order.
     write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
     if format_ is Format.JSON:
@@ -122,7 +122,6 @@ def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     from softcal.sources.collect import read_rows
     from softcal.sources.columns import Named
 
-    roles.refuse_impossible()
     columns = read_rows(data, roles)
     (pred,) = roles.y_prob
     rows = roles.rows(columns, pred)
@@ -134,25 +133,27 @@ def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     return _Fitted(found, map_, roles.y_true, pred, (pred,))
 
 
-def _of_classes(
-    data: Path, chosen: Chosen, weight: str | None, group: str | None, method: Method, how: _How
-) -> _Fitted:
+def _of_classes(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     """Fit a map of the probabilities of all classes together."""
     from softcal._validation.arrays import numbered
-    from softcal._validation.multiclass import class_rows
     from softcal.calibrators.preview import CLASS_METHODS, fit_map, preview_of
-    from softcal.sources.files import read_columns
+    from softcal.sources.class_batches import classes_of_batch
+    from softcal.sources.collect import read_rows
+    from softcal.sources.columns import Named
 
-    loaded = load(data, chosen, weight)
-    ((spec, y_prob),) = loaded.predictions.items()
+    assert roles.classes is not None  # noqa: S101 - these are rows of classes
+    columns = read_rows(data, roles)
+    (spec,) = roles.y_prob
+    models = classes_of_batch(columns, roles, roles.classes)
+    assert models is not None  # noqa: S101 - the values have been checked
+    rows = models[0]
     groups = None
-    if group is not None:
-        groups = numbered(read_columns(data, [group], group)[group], group)[1]
-    rows = class_rows(loaded.y_true, y_prob, loaded.sample_weight)
+    if roles.group is not None:
+        groups = numbered(columns[Named(roles.group)], roles.group)[1]
     methods = CLASS_METHODS if method is Method.AUTO else (method.value,)
     found = preview_of(rows, groups=groups, methods=methods, **how)
     map_ = fit_map(found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight)
-    return _Fitted(found, map_, loaded.label, spec, loaded.columns[spec])
+    return _Fitted(found, map_, roles.y_true, spec, roles.classes.models[0])
 
 
 def _card(fitted: _Fitted) -> dict[str, Any]:

@@ -11,21 +11,23 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, load
 from softcal.cli.options import (
     By,
+    ClassNames,
     Group,
+    LabelColumns,
     Level,
     MaybeBins,
     MaybeLabel,
     MaybePreds,
+    PredColumns,
     RowsOrTables,
+    VoteColumns,
     Votes,
     Weight,
-    one_file,
     source_name,
 )
-from softcal.cli.tables import load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
 
 if TYPE_CHECKING:
     from softcal.report.page import About
@@ -44,29 +46,29 @@ def report(
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
+    classes: ClassNames = None,
     bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
     level: Level = 0.95,
 ) -> None:
     """Write a report on the calibration of one or more models, as one HTML file."""
-    from softcal.report.page import About, commands_of, refuse_impossible, write_page
+    from softcal.report.page import refuse_impossible, write_page
     from softcal.report.sample import Sample
 
     refuse_overwriting(output, data)
-    refuse_impossible(output, len(pred or pred_columns or ["of a saved file"]))
-    chosen = Chosen(label_columns, vote_columns, pred_columns)
-    sample = None if saved_files(data) else Sample()
-    if chosen.is_asked_for:
-        chosen.refuse_with({"--label": label, "--pred": pred, "--votes": votes})
-        tables, about = _of_classes(one_file(data), chosen, weight, by or [], group, bins)
-    else:
-        tables = load_tables(
-            data, label=label, preds=pred, weight=weight, votes=votes, by=by or [], group=group,
-            bins=bins, pairs=True, look=None if sample is None else sample.add,
-        )  # fmt: skip
-        commands = commands_of(tables, _rows_name(data) if sample else "DATA")
-        about = About(_title(tables.models), source_name(data), tables.label, commands)
+    columns = Columns(
+        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
+        classes,
+    )  # fmt: skip
+    refuse_impossible(output, len(columns.models or ["of a saved file"]))
+    from_rows = not saved_files(data)
+    # What recalibration would do is judged on rows of one probability alone.
+    sample = Sample() if from_rows and not columns.many else None
+    tables = load_tables(
+        data, columns, bins=bins, pairs=True, look=None if sample is None else sample.add
+    )
+    about = _about(tables, data, columns, from_rows=from_rows)
     found = write_page(output, tables, about, by=by or None, level=level, sample=sample)
     console = terminal.console()
     for name, verdict in found.items():
@@ -75,55 +77,21 @@ def report(
     console.print(Text(printable(f"The report is in {output}: open it in a browser.")))
 
 
-def _of_classes(
-    data: Path,
-    chosen: Chosen,
-    weight: str | None,
-    by: list[str],
-    group: str | None,
-    bins: int | None,
-) -> tuple[TableSet, About]:
-    """Report on the predicted class: its probability against its share of the label."""
-    from dataclasses import replace
+def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bool) -> About:
+    """Return what the page says of its source, with the commands that recalibrate."""
+    from softcal.report.page import About, commands_of
+    from softcal.table.tableset import TOP
 
-    from softcal.report import tables_of_arrays
-    from softcal.report.page import About
-    from softcal.report.sample import Sample
-    from softcal.sources.files import read_columns
-
-    loaded = load(data, chosen, weight)
-    named = {name: read_columns(data, [name], name)[name] for name in (*by, group) if name}
-    several = f"({len(loaded.classes)} classes)"
-    specs = list(loaded.predictions)
-    tables = tables_of_arrays(
-        loaded.y_true,
-        {f"{spec} {several}": y_prob for spec, y_prob in loaded.predictions.items()},
-        by={name: named[name] for name in by},
-        groups=None if group is None else named[group],
-        bins=10 if bins is None else bins,
-        sample_weight=loaded.sample_weight,
-        sample=Sample(),
-    )
-    about = About(
-        f"{_title(specs)} {several}",
-        data.name,
-        f"the share of {loaded.label} on that class",
-        tuple(
-            _recalibrate(data, chosen, spec, f"calibrator_{k}.json")
-            for k, spec in enumerate(specs, 1)
-        ),
-        loaded.classes,
-    )
-    groups = tables.groups and tables.groups._replace(column=str(group))
-    return replace(tables, weight=weight, votes=chosen.vote_columns, groups=groups), about
-
-
-def _recalibrate(data: Path, chosen: Chosen, pred: str, saved: str) -> str:
-    """Return the command that recalibrates one model, as a shell takes it."""
-    kind = "--label-columns" if chosen.vote_columns is None else "--vote-columns"
-    labels = str(chosen.vote_columns or chosen.label_columns)
-    words = ["softcal", "recalibrate", data.name, kind, labels, "--pred-columns", pred, "-o", saved]
-    return shlex.join(words)
+    title, label = _title(tables.models), tables.label
+    if tables.targets[0] == TOP:
+        title += f" ({len(tables.targets) - 1:,} classes)"
+        label = f"the share of {label} on that class"
+    if not from_rows:
+        return About(title, source_name(data), label, commands_of(tables, "DATA"))
+    kinds = {"--vote-columns": columns.vote_columns, "--label-columns": columns.label_columns}
+    class_label = next((option for option, given in kinds.items() if given), "--label")
+    commands = commands_of(tables, _rows_name(data), class_label)
+    return About(title, source_name(data), label, commands)
 
 
 def _rows_name(data: list[str]) -> str:

@@ -14,16 +14,22 @@ from softcal import terminal
 from softcal._display import printable
 from softcal.cli.options import (
     By,
+    ClassNames,
     DataFiles,
     Group,
+    LabelColumns,
+    LabelHigh,
+    LabelLow,
     MaybeLabel,
     MaybePreds,
     NumberOfBins,
+    PredColumns,
+    VoteColumns,
     Votes,
     Weight,
     source_name,
 )
-from softcal.cli.tables import load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
 from softcal.exceptions import InputError
 
 
@@ -34,6 +40,12 @@ def scan(
     ],
     label: MaybeLabel = None,
     pred: MaybePreds = None,
+    label_low: LabelLow = None,
+    label_high: LabelHigh = None,
+    label_columns: LabelColumns = None,
+    vote_columns: VoteColumns = None,
+    pred_columns: PredColumns = None,
+    classes: ClassNames = None,
     by: By = None,
     group: Group = None,
     weight: Weight = None,
@@ -44,20 +56,25 @@ def scan(
     ] = None,
 ) -> None:
     """Read rows once and save their tables, for every other command."""
+    from softcal.table.tableset import TOP
+
     refuse_overwriting(output, data)
     if saved := saved_files(data):
         message = f"{saved[0]} holds tables already: add tables up with `softcal merge`."
         raise InputError(message)
     if date is not None:
         _refuse_no_date(date)
-    tables = load_tables(
-        data, label=label, preds=pred, weight=weight, votes=votes, by=by or (), group=group,
-        bins=bins, pairs=True,
+    columns = Columns(
+        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
+        classes, label_low, label_high,
     )  # fmt: skip
+    tables = load_tables(data, columns, bins=bins, pairs=True)
     if date is not None:
         tables = replace(tables, date=date)
     tables.save(output)
     models = "1 model" if len(tables) == 1 else f"{len(tables)} models"
+    if tables.targets[0] == TOP:
+        models += f", {len(tables.targets) - 1:,} classes"
     by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
     text = f"{source_name(data)}: {tables.n:,} rows, {models}{by_columns}. Saved: {output}"
     terminal.console().print(Text(printable(text)), soft_wrap=True)

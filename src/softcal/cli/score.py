@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softcal.cli.bounds import LabelHigh, LabelLow, score_bounds
-from softcal.cli.classes import Chosen, LabelColumns, PredColumns, VoteColumns, score_classes
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     By,
+    ClassNames,
     Format,
     Group,
+    LabelColumns,
+    LabelHigh,
+    LabelLow,
     Level,
     MaybeBins,
     MaybeLabel,
     MaybePreds,
     Output,
+    PredColumns,
     RowsOrTables,
+    VoteColumns,
     Votes,
     Weight,
     given,
-    one_file,
     source_name,
 )
-from softcal.cli.tables import load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from softcal.table.tableset import TableSet
 
 
 def score(
@@ -38,6 +47,7 @@ def score(
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
+    classes: ClassNames = None,
     bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
@@ -55,37 +65,44 @@ def score(
 
     if save is not None:
         refuse_overwriting(save, data)
-    chosen = Chosen(label_columns, vote_columns, pred_columns)
-    bounds = {"--label-low": label_low, "--label-high": label_high}
-    of_tables = {"--by": by, "--save": save}
-    if chosen.is_asked_for:
-        one = {"--label": label, "--pred": pred, "--votes": votes, "--group": group}
-        chosen.refuse_with({**one, **bounds, **of_tables})
-        score_classes(
-            one_file(data), chosen, bins=10 if bins is None else bins, weight=weight, level=level,
-            format_=format_,
-        )  # fmt: skip
-        return
-    if any(end is not None for end in bounds.values()):
-        others = {
-            "--label": label, "--votes": votes, "--group": group, **of_tables,
-            "--level": None if level == DEFAULT_LEVEL else level,
-        }  # fmt: skip
-        score_bounds(
-            one_file(data), label_low, label_high, given(pred, "Missing option '--pred'."),
-            bins=10 if bins is None else bins, weight=weight, format_=format_, others=others,
-        )  # fmt: skip
-        return
-    if pred and not saved_files(data):
+    columns = Columns(
+        label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
+        classes, label_low, label_high,
+    )  # fmt: skip
+    if pred and not (columns.many or columns.bounds or saved_files(data)):
         given(label, "give --label COL, or --label-low COL and --label-high COL.")
     refuse_bad_level(level)
-    tables = load_tables(
-        data, label=label, preds=pred, weight=weight, votes=votes, by=by or (), group=group,
-        bins=bins, pairs=save is not None,
-    )  # fmt: skip
+    if columns.bounds:
+        _refuse_level(level)
+    tables = load_tables(data, columns, bins=bins, pairs=save is not None)
     if save is not None:
         tables.save(save)
-
-    from softcal.cli.display import show_scores
-
     show_scores(tables, source_name(data), level, format_, by or ())
+
+
+def show_scores(
+    tables: TableSet, name: str, level: float, format_: Format, by: Sequence[str] = ()
+) -> None:
+    """Print the scores of a set of tables as text or as JSON, by what its labels are."""
+    from softcal.table.tableset import BOUNDS, TOP
+
+    if tables.targets[0] == TOP:
+        from softcal.cli.classes import show_class_scores
+
+        show_class_scores(tables, name, level, format_, by)
+    elif tables.targets == BOUNDS:
+        from softcal.cli.bounds import show_bounds
+
+        _refuse_level(level)
+        show_bounds(tables, name, format_, by)
+    else:
+        from softcal.cli.display import show_table_scores
+
+        show_table_scores(tables, name, level, format_, by)
+
+
+def _refuse_level(level: float) -> None:
+    """Refuse a level where there is no interval: bounds say nothing of chance."""
+    if level != DEFAULT_LEVEL:
+        message = "--label-low and --label-high cannot go with --level."
+        raise InputError(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import terminal
 from softcal.cli.options import given
@@ -15,26 +15,162 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from softcal.sources.collect import Look
+    from softcal.sources.columns import Roles
     from softcal.table.tableset import TableSet
+
+
+class Columns(NamedTuple):
+    """What the options say about columns: which to read, or which saved tables must have."""
+
+    label: str | None = None
+    preds: Sequence[str] | None = None
+    weight: str | None = None
+    votes: str | None = None
+    by: Sequence[str] = ()
+    group: str | None = None
+    label_columns: str | None = None
+    vote_columns: str | None = None
+    pred_columns: Sequence[str] | None = None
+    classes: str | None = None
+    label_low: str | None = None
+    label_high: str | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether there are many classes."""
+        return any((self.label_columns, self.vote_columns, self.pred_columns, self.classes))
+
+    @property
+    def bounds(self) -> bool:
+        """Whether labels are known as intervals."""
+        return self.label_low is not None or self.label_high is not None
+
+    @property
+    def models(self) -> Sequence[str] | None:
+        """What the options call the models."""
+        return self.pred_columns or self.preds
+
+    def refuse_contradictions(self) -> None:
+        """Refuse options that do not go together, before anything is read."""
+        if self.many:
+            self._refuse_beside_classes()
+        elif self.bounds:
+            others = {"--label": self.label, "--votes": self.votes, "--group": self.group}
+            useless = [option for option, value in others.items() if value is not None]
+            if useless:
+                message = f"--label-low and --label-high cannot go with {' and '.join(useless)}."
+                raise InputError(message)
+
+    def _refuse_beside_classes(self) -> None:
+        if self.vote_columns and not self.pred_columns and self.preds:
+            message = (
+                "--vote-columns goes with --pred-columns, one column of predictions per class. For "
+                "one prediction per row make a column of the share of votes and one of their "
+                "number: --label SHARE --votes NUMBER."
+            )
+            raise InputError(message)
+        single = {"--pred": self.preds, "--label-low": self.label_low}
+        for name, value in {**single, "--label-high": self.label_high}.items():
+            if value:
+                message = f"{name} is for one probability per row: leave it out with many classes."
+                raise InputError(message)
+        if sum(each is not None for each in self._class_labels) > 1:
+            raise InputError(_ONE_LABEL)
+        if self.vote_columns and self.votes:
+            message = "leave --votes out: --vote-columns say how many votes there are."
+            raise InputError(message)
+        for spec in self.pred_columns or ():
+            if list(self.pred_columns or ()).count(spec) > 1:
+                message = f"each model must be named once: --pred-columns {spec!r} is given twice."
+                raise InputError(message)
+
+    @property
+    def _class_labels(self) -> tuple[str | None, ...]:
+        return self.label, self.label_columns, self.vote_columns
+
+    def roles(self, paths: Sequence[Path]) -> Roles:
+        """Return the part of each column of rows, refusing what is missing or impossible."""
+        from softcal.sources.columns import Roles
+
+        others: dict[str, Any] = {
+            "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
+            "group": self.group,
+        }  # fmt: skip
+        if self.many:
+            found = self._roles_of_classes(paths, others)
+        elif self.bounds:
+            if self.label_low is None or self.label_high is None:
+                message = "give both ends of the labels: --label-low COL and --label-high COL."
+                raise InputError(message)
+            preds = given(self.preds, "Missing option '--pred'.")
+            ends = (self.label_low, self.label_high)
+            found = Roles(" to ".join(ends), tuple(preds), bounds=ends, **others)
+        else:
+            preds = given(self.preds, "Missing option '--pred'.")
+            found = Roles(given(self.label, _NO_LABEL), tuple(preds), **others)
+        found.refuse_impossible()
+        return found
+
+    def _roles_of_classes(self, paths: Sequence[Path], others: Mapping[str, Any]) -> Roles:
+        from softcal.sources.class_columns import class_roles, in_file
+        from softcal.sources.columns import Roles
+
+        label = next((each for each in self._class_labels if each is not None), None)
+        label = given(label, _ONE_LABEL)
+        specs = given(self.pred_columns, "Missing option '--pred-columns'.")
+        names = None if self.classes is None else [name.strip() for name in self.classes.split(",")]
+        classes = class_roles(
+            label, {spec: spec for spec in specs}, in_file(paths[0]),
+            counts=self.vote_columns is not None, classes=names,
+        )  # fmt: skip
+        return Roles(label, tuple(specs), classes=classes, **others)
+
+    def refuse_other_tables(self, tables: TableSet) -> None:
+        """Refuse columns that are not those the saved tables were made with."""
+        label: dict[str, str | None] = {
+            "--label": self.label, "--label-columns": self.label_columns,
+            "--vote-columns": self.vote_columns,
+        }  # fmt: skip
+        if self.bounds:
+            label["--label-low and --label-high"] = f"{self.label_low} to {self.label_high}"
+        group = None if tables.groups is None else tables.groups.column
+        have = dict.fromkeys(label, tables.label) | {
+            "--weight": tables.weight, "--votes": tables.votes, "--group": group,
+            "--classes": ",".join(tables.targets[1:]),
+        }  # fmt: skip
+        asked = label | {
+            "--weight": self.weight, "--votes": self.votes, "--group": self.group,
+            "--classes": self.classes,
+        }  # fmt: skip
+        for option, column in asked.items():
+            if column is not None and column != have[option]:
+                with_ = f"with {have[option]!r}" if have[option] else "without one"
+                message = (
+                    f"{option} must be as in the saved tables, which were made {with_}: got "
+                    f"{column!r}. Leave {option} out, or scan the rows again."
+                )
+                raise InputError(message)
+
+
+_NO_LABEL = "Missing option '--label'."
+_ONE_LABEL = (
+    "give one of --label-columns (shares), --vote-columns (counts) and --label (a column of class "
+    "names or numbers)."
+)
 
 
 def load_tables(
     data: list[str],
+    columns: Columns,
     *,
-    label: str | None,
-    preds: Sequence[str] | None,
-    weight: str | None = None,
-    votes: str | None = None,
-    by: Sequence[str] = (),
-    group: str | None = None,
     bins: int | None = None,
     pairs: bool = False,
     look: Look | None = None,
 ) -> TableSet:
     """Return the tables of the data, whether these are rows or saved tables.
 
-    Rows need a label and predictions. Saved tables have their own columns: `preds` selects models,
-    and every other column that is named must be the one the tables were made with.
+    Rows need a label and predictions. Saved tables have their own columns: predictions select
+    models, and every other column that is named must be the one the tables were made with.
 
     Parameters
     ----------
@@ -50,22 +186,17 @@ def load_tables(
         Called with the number of each piece of the rows and the rows of its models, in threads;
         never for saved tables.
     """
+    columns.refuse_contradictions()
     saved = saved_files(data)
     if saved:
-        found = load_saved(saved)
-        columns = {"--label": label, "--weight": weight, "--votes": votes, "--group": group}
-        return _as_asked(found, columns, preds, by, bins)
+        return _as_asked(load_saved(saved), columns, bins)
 
     from softcal.bins import Bins
     from softcal.sources.collect import collect
-    from softcal.sources.columns import Roles
     from softcal.sources.files import all_pieces, files_of, reporter
 
     paths = files_of(data)
-    preds = given(preds, "Missing option '--pred'.")
-    label = given(label, "Missing option '--label'.")
-    roles = Roles(label, tuple(preds), weight, votes, tuple(by), group)
-    roles.refuse_impossible()
+    roles = columns.roles(paths)
     with terminal.reading() as progress:
         return collect(
             all_pieces(paths, roles.wanted), roles, Bins.of(10 if bins is None else bins),
@@ -124,31 +255,13 @@ def _refuse_copies(paths: Sequence[Path]) -> None:
             raise InputError(message)
 
 
-def _as_asked(
-    tables: TableSet,
-    columns: Mapping[str, str | None],
-    preds: Sequence[str] | None,
-    by: Sequence[str],
-    bins: int | None,
-) -> TableSet:
+def _as_asked(tables: TableSet, columns: Columns, bins: int | None) -> TableSet:
     """Return the view of saved tables that the options ask for."""
-    group = None if tables.groups is None else tables.groups.column
-    have = {
-        "--label": tables.label, "--weight": tables.weight, "--votes": tables.votes,
-        "--group": group,
-    }  # fmt: skip
-    for option, asked in columns.items():
-        if asked is not None and asked != have[option]:
-            with_ = "without one" if have[option] is None else f"with {have[option]!r}"
-            message = (
-                f"{option} must be as in the saved tables, which were made {with_}: got {asked!r}. "
-                f"Leave {option} out, or scan the rows again."
-            )
-            raise InputError(message)
-    for column in by:
+    columns.refuse_other_tables(tables)
+    for column in columns.by:
         tables.by(column)  # refuses one it does not have
-    if preds:
-        tables = tables.select(preds)
+    if columns.models:
+        tables = tables.select(columns.models)
     return tables if bins is None else tables.coarsen(bins)
 
 

@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from softcal import _display, _io
 from softcal._validation import inputs
+from softcal._validation.arrays import listed
 from softcal._validation.inputs import Names
 from softcal.bins import Bins, BinsLike
-from softcal.exceptions import BinMismatchError, InputError
-from softcal.table.reliability import Reliability, from_rows, refuse_no_rows
+from softcal.exceptions import BinMismatchError, InputError, InputTypeError
+from softcal.table.reliability import Reliability, from_rows, refuse_given, refuse_no_rows
+from softcal.table.tableset import BOUNDS, TableSet
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import Rows
@@ -166,14 +168,14 @@ class ReliabilityBounds(_display.Printed):
 
 
 def smece_bounds(
-    y_low: npt.ArrayLike,
-    y_high: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_low: npt.ArrayLike | Reliability | ReliabilityBounds | TableSet,
+    y_high: npt.ArrayLike | Reliability | None = None,
+    y_prob: npt.ArrayLike | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> SmeceBounds:
-    """Smallest and largest SMECE over all labels between y_low and y_high, exactly.
+    """Compute the smallest and largest SMECE over all labels between y_low and y_high, exactly.
 
     These bounds speak of the rows at hand, not of chance: they do not become narrower with more
     rows, only with more precise labels.
@@ -181,9 +183,11 @@ def smece_bounds(
     Parameters
     ----------
     y_low, y_high : array-like of shape (n,)
-        The ends of each label's interval, in [0, 1]; equal where the label is known.
+        The ends of each label's interval, in [0, 1]; equal where the label is known. Instead of
+        rows: the tables of both ends, or as `y_low` alone the set of one model that
+        `scan(..., label_bounds=...)` made, or `ReliabilityBounds`.
     y_prob, bins, sample_weight
-        As in `reliability`.
+        As in `reliability`; only with rows.
 
     Returns
     -------
@@ -201,16 +205,21 @@ def smece_bounds(
     SmeceBounds(low=0.125, high=0.5)
     >>> smece_bounds([0.5], [0.5], [0.75])
     SmeceBounds(low=0.25, high=0.25)
+    >>> import pandas as pd
+    >>> from softcal import scan
+    >>> rows = pd.DataFrame({"low": [0.0, 0.25], "high": [0.25, 1.0], "p": [0.5, 0.75]})
+    >>> smece_bounds(scan(rows, label_bounds=("low", "high"), y_prob="p"))
+    SmeceBounds(low=0.125, high=0.5)
     """
     return reliability_bounds(y_low, y_high, y_prob, bins=bins, sample_weight=sample_weight).smece
 
 
 def reliability_bounds(
-    y_low: npt.ArrayLike,
-    y_high: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_low: npt.ArrayLike | Reliability | ReliabilityBounds | TableSet,
+    y_high: npt.ArrayLike | Reliability | None = None,
+    y_prob: npt.ArrayLike | None = None,
     *,
-    bins: BinsLike = 10,
+    bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> ReliabilityBounds:
     """Add up the lowest and the highest labels per bin, for `smece_bounds` of merged parts.
@@ -232,16 +241,52 @@ def reliability_bounds(
     >>> (a + b).smece
     SmeceBounds(low=0.125, high=0.5)
     """
+    if isinstance(y_low, Reliability | ReliabilityBounds | TableSet):
+        refuse_given("bounds of tables", y_prob=y_prob, bins=bins, sample_weight=sample_weight)
+        return _of_tables(y_low, y_high)
+    if y_high is None or y_prob is None or isinstance(y_high, Reliability):
+        message = (
+            "bounds are of rows (y_low, y_high, y_prob), of two tables (low, high), or of a set "
+            f"made with label_bounds: got {type(y_low).__name__}, {type(y_high).__name__}, "
+            f"{type(y_prob).__name__}."
+        )
+        raise InputTypeError(message)
     low = inputs.rows(y_low, y_prob, sample_weight, names=Names(y_true="y_low"))
     high = inputs.rows(y_high, y_prob, sample_weight, names=Names(y_true="y_high"))
-    return bounds_from_rows(low, high, Bins.of(bins))
-
-
-def bounds_from_rows(low: Rows, high: Rows, bins: Bins) -> ReliabilityBounds:
-    """Build both tables from columns that came through the door; they differ in the label only."""
-    tables = from_rows(low, bins), from_rows(high, bins)
+    binned = Bins.of(10 if bins is None else bins)
+    tables = from_rows(low, binned), from_rows(high, binned)
     _refuse_crossed(low, high)
     return ReliabilityBounds(*tables)
+
+
+def _of_tables(
+    low: Reliability | ReliabilityBounds | TableSet, high: npt.ArrayLike | Reliability | None
+) -> ReliabilityBounds:
+    """Return both tables of what holds them."""
+    if isinstance(low, Reliability):
+        if not isinstance(high, Reliability):
+            message = (
+                "y_high must be the table of the upper ends, as y_low is that of the lower ones: "
+                f"got {type(high).__name__}."
+            )
+            raise InputTypeError(message)
+        return ReliabilityBounds(low, high)
+    refuse_given("bounds of both ends", y_high=high)
+    if isinstance(low, ReliabilityBounds):
+        return low
+    if low.targets != BOUNDS:
+        message = (
+            f"the set must be one of labels known as intervals: its targets are "
+            f"{listed(low.targets)}. Make it with scan(..., label_bounds=(low, high))."
+        )
+        raise InputError(message)
+    if len(low) > 1:
+        message = (
+            f"the set must have one model: it has {len(low)}. Choose one, as in "
+            f"tables.select([{low.models[0]!r}])."
+        )
+        raise InputError(message)
+    return ReliabilityBounds(*(low[low.models[0], end] for end in BOUNDS))
 
 
 def _refuse_crossed(low: Rows, high: Rows) -> None:

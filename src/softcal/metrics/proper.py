@@ -91,7 +91,7 @@ def log_loss(
     0.9163
     """
     if is_by_class(y_prob):
-        return mean_of_items(_class_cross_entropy, y_true, y_prob, sample_weight)
+        return mean_of_items(class_cross_entropy, y_true, y_prob, sample_weight)
     return _mean_of_rows(cross_entropy, y_true, y_prob, sample_weight)
 
 
@@ -155,7 +155,8 @@ def squared_distance(p: FloatArray, y: FloatArray) -> FloatArray:
     return distance
 
 
-def _class_cross_entropy(p: FloatArray, y: FloatArray) -> FloatArray:
+def class_cross_entropy(p: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the log loss of each row; p and y have shape (classes, rows)."""
     from scipy.special import xlogy
 
     loss: FloatArray = -xlogy(y, p).sum(axis=0)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import inputs
-from softcal._validation.multiclass import ClassRows, class_rows, is_by_class
+from softcal._validation.multiclass import ClassRows, by_class, class_rows, is_by_class
 from softcal._validation.rules import generator
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
@@ -185,18 +185,25 @@ def _both_classes(votes: Votes, y_prob: npt.ArrayLike) -> npt.ArrayLike:
 
 
 def _dist_ce_floor(data: ClassRows, totals: npt.NDArray[Any]) -> float:
-    from scipy.stats import binom
-
-    def distance(part: slice) -> FloatArray:
-        p, m = data.y_prob[part].astype(np.float64), totals[part, None]
-        v = np.floor(m * p) + 1
-        off = 2 * v / m * binom.pmf(v, m, p) * (1 - p)
-        total: FloatArray = off.sum(axis=1) / 2
-        return total
-
     size = max(1, _NUMBERS_AT_ONCE // data.y_prob.shape[1])
     parts = [slice(start, start + size) for start in range(0, totals.size, size)]
-    return float(sum(distance(part).sum() for part in parts)) / totals.size
+    total = sum(
+        distance_by_chance(by_class(data.y_prob[part]), totals[part]).sum() for part in parts
+    )
+    return float(total) / totals.size
+
+
+def distance_by_chance(p: FloatArray, votes: npt.NDArray[Any]) -> FloatArray:
+    """Return each row's mean total variation distance from the shares of votes drawn from p.
+
+    p has shape (classes, rows).
+    """
+    from scipy.stats import binom
+
+    v = np.floor(votes * p) + 1
+    off = 2 * v / votes * binom.pmf(v, votes, p) * (1 - p)
+    total: FloatArray = off.sum(axis=0) / 2
+    return total
 
 
 def _two_class_floor(data: ClassRows, totals: npt.NDArray[Any], metric: Metric) -> float:

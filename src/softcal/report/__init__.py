@@ -16,10 +16,11 @@ from softcal._validation.multiclass import class_rows
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.collect import text_of
+from softcal.sources.collect import class_entries
+from softcal.sources.columns import MANY_TARGETS, text_of
 from softcal.table.build import Builder, Coded, valid_entries
-from softcal.table.kernel import SUM_NAMES, top_label_rows
-from softcal.table.tableset import LABEL, TOP, Sparse, TableSet
+from softcal.table.dense import DenseSums
+from softcal.table.tableset import LABEL, TOP, TableSet
 
 if TYPE_CHECKING:
     import os
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import Rows
+    from softcal._validation.multiclass import ClassRows
     from softcal.bins import BinsLike
     from softcal.report.sample import Sample
-    from softcal.table.build import Entries
 
 
 @naming_the_extra()
@@ -143,15 +144,13 @@ def tables_of_arrays(
     columns = _columns(by)
     given = {"y_true": y_true, **y_prob, **columns, "groups": groups}
     inputs.refuse_misaligned((inputs.index_of(values), name) for name, values in given.items())
-    classes = _has_classes(y_true, y_prob)
     rows: dict[str, Rows] = {}
-    majority: dict[str, Rows] = {}
+    of_classes: list[ClassRows] = []
     for name, values in y_prob.items():
-        if classes:
+        if _has_classes(y_true, y_prob):
             data = class_rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
-            rows[name] = top_label_rows(data)
-            agree = data.y_true.argmax(axis=1) == data.y_prob.argmax(axis=1)
-            majority[name] = rows[name]._replace(y_true=agree.astype(np.float64))
+            of_classes.append(data)
+            rows[name] = data.column(0)
         else:
             rows[name] = inputs.rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
     first = next(iter(rows.values()))
@@ -160,39 +159,54 @@ def tables_of_arrays(
     if groups is not None:
         number = inputs.group_numbers(groups, first).astype(np.int64)
         coded = Coded(number, range(int(number.max()) + 1))
+    targets: tuple[str, ...] = (LABEL,)
+    if of_classes:
+        targets = (TOP, *map(str, of_classes[0].classes))
     binned = Bins.of(bins)
-    grid = Bins.grid(binned) if groups is None else Bins.tie_grid(binned)
-    ties = Bins.tie_grid(binned) if len(rows) > 1 else None
-    found = valid_entries(_numbered(rows), grid, cells, coded, pairs=ties)
-    if majority:
-        found = _with_majority(found, valid_entries(_numbered(majority), grid, cells))
-    else:
-        sample.add(0, rows, coded)
+    grid = Bins.grid(binned, coarse=len(targets) > MANY_TARGETS)
     builder = Builder(
-        list(rows), list(columns), bins=binned, grid=grid, pairs=ties,
+        list(rows), list(columns), bins=binned,
+        grid=grid if groups is None else Bins.tie_grid(binned),
+        pairs=Bins.tie_grid(binned) if len(rows) > 1 else None,
         group=None if coded is None else "groups",
     )  # fmt: skip
-    builder.add(found)
+    if of_classes:
+        _add_classes(of_classes, builder, cells, coded)
+    else:
+        found = valid_entries(_numbered(rows), builder.grid, cells, coded, pairs=builder.pairs)
+        builder.add(found)
+        sample.add(0, rows, coded)
     votes = "counted in the labels" if isinstance(y_true, Votes) else "n_votes"
     return builder.finish(
-        "the label's share of that class" if classes else "the label",
-        (TOP if classes else LABEL,),
+        "the label's share of that class" if of_classes else "the label",
+        targets,
         weight=None if sample_weight is None else "sample_weight",
         votes=None if first.n_votes is None else votes,
     )
 
 
+def _add_classes(
+    models: list[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
+) -> None:
+    """Add up the rows of many classes, whose weights have been checked."""
+    if TOP in map(str, models[0].classes):
+        message = (
+            f"no class may be called {TOP!r}, which stands for the predicted class: rename it."
+        )
+        raise InputError(message)
+    weight = models[0].sample_weight
+    if weight is not None and not np.any(weight):
+        inputs.refuse_no_weight(models[0].column(0))
+    found = class_entries(models, builder, cells, groups)
+    assert found is not None  # noqa: S101 - the weights are checked
+    dense = DenseSums()
+    dense.add(found.dense)
+    for each in (found.entries, *dense.entries()):
+        builder.add(each)
+
+
 def _numbered(rows: Mapping[str, Rows]) -> dict[tuple[int, int], Rows]:
     return {(k, 0): each for k, each in enumerate(rows.values())}
-
-
-def _with_majority(found: Entries, majority: Entries) -> Entries:
-    """Let the hardened label of a predicted class be whether it is the majority class."""
-    values = found.tables.values.copy()
-    for name in ("residual", "residual_sq", "residual_var"):
-        hardened = SUM_NAMES.index(f"hard_{name}")
-        values[hardened] = majority.tables.values[SUM_NAMES.index(name)]
-    return found._replace(tables=Sparse(found.tables.keys, values))
 
 
 def _has_classes(y_true: Any, y_prob: Mapping[str, Any]) -> bool:

@@ -183,6 +183,12 @@ function segmentsAsCsv() {
   return asCsv(lines);
 }
 
+function classesAsCsv() {
+  const lines = [["model", "class", "share_of_labels", "smece", "debiased", "low", "high", "mean_gap"]];
+  for (const { name, rows } of report.classes) for (const row of rows) lines.push([name, ...row]);
+  return asCsv(lines);
+}
+
 // Draw all pictures, with titles that say what is measured.
 async function draw() {
   const { labels } = chosen();
@@ -214,10 +220,12 @@ async function start() {
   const suffix = () => (chosen().labels === "hard" ? "_hardened" : "");
   byId("save-csv").addEventListener("click", () =>
     download(`reliability${suffix()}.csv`, "text/csv", binsAsCsv()));
-  byId("save-json").addEventListener("click", () =>
+  byId("save-json")?.addEventListener("click", () =>
     download("tables.softcal", "application/json", JSON.stringify(report.tables)));
   byId("save-segments")?.addEventListener("click", () =>
     download("segments.csv", "text/csv", segmentsAsCsv()));
+  byId("save-classes")?.addEventListener("click", () =>
+    download("classes.csv", "text/csv", classesAsCsv()));
   // Paper cannot be clicked: what is folded on the screen is open on it.
   const folded = () => document.querySelectorAll("details:not([open])");
   let opened = [];

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import printable
+from softcal._display import ends, printable
 from softcal._io import written_whole
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
+from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.sample import recalibration_panel
 from softcal.report.verdict import (
     chance,
@@ -30,7 +31,7 @@ from softcal.report.verdict import (
     signed_limit,
     verdict,
 )
-from softcal.table.files import set_of, written
+from softcal.table.files import written
 from softcal.table.tableset import MISSING, TOP
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ MAX_SEGMENTS = 200
 _MOST_BINS = 200  # the page lets its reader choose
 _SEGMENTS_SHOWN = 20  # before the reader unfolds the rest
 _BINS_SHOWN = 5  # of those that stand out, likewise
+_MOST_CLASSES_SAVED = 100  # in the tables a reader can download from the page
 _SCRIPT_NEEDS = "window.vegaEmbed = vegaEmbed;"
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
@@ -70,7 +72,6 @@ class About(NamedTuple):
     source: str
     label: str
     commands: tuple[str, ...] = ()  # that recalibrate; none: one with names left out
-    classes: tuple[str, ...] = ()
 
 
 class _Model(NamedTuple):
@@ -84,11 +85,18 @@ class _Model(NamedTuple):
     mark: str
 
 
-def commands_of(tables: TableSet, data: str) -> tuple[str, ...]:
-    """Return the commands that recalibrate each model of the columns a set was made from."""
+def commands_of(tables: TableSet, data: str, class_label: str | None = None) -> tuple[str, ...]:
+    """Return the commands that recalibrate each model of the columns a set was made from.
+
+    `class_label` is the option for the labels of many classes. A set alone does not say whether
+    these were shares or names, so without the option there may be no commands.
+    """
+    label, pred = "--label", "--pred"
     if tables.targets[0] == TOP:
-        return ()
-    options = ["--label", tables.label]
+        if class_label is None and tables.votes != tables.label:
+            return ()
+        label, pred = class_label or "--vote-columns", "--pred-columns"
+    options = [label, tables.label]
     if tables.weight is not None:
         options += ["--weight", tables.weight]
     if tables.groups is not None:
@@ -96,7 +104,7 @@ def commands_of(tables: TableSet, data: str) -> tuple[str, ...]:
     models = tables.models
     saved = [f"calibrator_{k}.json" for k in range(1, len(models) + 1)]
     return tuple(
-        f"softcal recalibrate {data} {shlex.join([*options, '--pred', model, '-o', output])}"
+        f"softcal recalibrate {data} {shlex.join([*options, pred, model, '-o', output])}"
         for model, output in zip(
             models, saved if len(models) > 1 else ["calibrator.json"], strict=True
         )
@@ -141,11 +149,22 @@ def write_page(
     segments = _segments(replace(tables, pairs=None), columns, models, level)
     panel: list[dict[str, Any]] = []
     # A map of the predicted class's probability alone would not give probabilities of classes.
-    if sample is not None and tables.targets[0] != TOP:
+    top = tables.targets[0] == TOP
+    if sample is not None and not top:
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
     said = _said(tables, models, segments, about, level)
-    said |= {"repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None}
-    page = _page(said, _drawn(tables, models, segments, level))
+    classes = class_panel(tables, level) if tables.targets[1:] and top else []
+    said |= {
+        "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
+        "classes": classes, "class_reach": _reach(classes), "most_classes": MOST_ROWS,
+        "item_scores": _item_scores(tables),
+    }  # fmt: skip
+    drawn = _drawn(tables, models, segments, level)
+    drawn["classes"] = [
+        {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
+        for part in classes
+    ]
+    page = _page(said, drawn)
     with written_whole(path) as beside:
         beside.write_text(page, encoding="utf-8", errors="backslashreplace")
     return {model.name: model.verdict for model in models}
@@ -192,6 +211,7 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
     specs = charts([model["name"] for model in drawn["models"]])
     return template.render(
         **said,
+        saves_tables=drawn["tables"] is not None,
         choices=drawn["choices"],
         start=drawn["choices"].index(said["bins"]),
         # Not escaped, since they are ours; but no text from the data may end the script.
@@ -270,7 +290,7 @@ def _drawn(
     tables: TableSet, models: list[_Model], segments: list[dict[str, Any]], level: float
 ) -> dict[str, Any]:
     """Return what the script draws and lets its reader download; it computes no statistics."""
-    choices = _choices(tables)
+    choices, whole = _choices(tables), _without_segments(tables)
     return {
         "choices": [len(bins) for bins in choices],
         "edges": None if tables.bins.is_uniform else tables.bins.edges.tolist(),
@@ -286,7 +306,7 @@ def _drawn(
             for model in models
         ],
         "segments": segments,
-        "tables": written(_without_segments(tables)),
+        "tables": None if whole is None else written(whole),
     }
 
 
@@ -313,24 +333,70 @@ def _errors(rel: Reliability, level: float) -> list[Any]:
     return [found.value, found.low, found.high, *columns]
 
 
+def _six_digits(row: dict[str, Any]) -> list[str | float]:
+    return [x if isinstance(x, str) else float(f"{x:.6g}") for x in row.values()]
+
+
 def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
     """Return the columns of filled bins with six digits, since the page shows four."""
     return [[float(f"{x:.6g}") for x in column[rel.count > 0].tolist()] for column in columns]
 
 
-def _without_segments(tables: TableSet) -> TableSet:
+def _without_segments(tables: TableSet) -> TableSet | None:
     """Return the set of all rows alone: segments, and pairs of models, would make the page large.
 
-    So would products of groups on the grid: with groups, the set is on the bins of the report.
+    So would products of groups, and classes, on the grid: these are on the bins of the report. None
+    where there are too many classes even so.
     """
-    groups = tables.groups
-    view = tables.coarsen(tables.grid) if groups is None else tables
-    whole = set_of(
-        dict(view), tables.label, target=tables.targets[0],
-        group="" if groups is None else groups.column, weight=tables.weight, votes=tables.votes,
-        date=tables.date, rows_without_weight=tables.rows_without_weight,
+    if len(tables.targets) > _MOST_CLASSES_SAVED:
+        return None
+    groups, scores, grid = tables.groups, tables.scores, tables.grid
+    if groups is not None or len(tables.targets) > 1:
+        grid = tables.bins
+    place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
+    whole = np.zeros(len(tables.cells), dtype=np.int64)
+    if groups is not None:
+        mine = np.array([0 if not each else -1 for each in groups.segments])
+        squares = groups.squares.where(mine[groups.squares.keys[2]] == 0).renumbered(2, mine)
+        counts = groups.counts.where(mine[groups.counts.keys[2]] == 0).renumbered(2, mine)
+        groups = groups._replace(
+            segments=({},), counts=counts, squares=squares.renumbered(3, place).renumbered(4, place)
+        )
+    return replace(
+        tables, grid=grid, by_names=(), cells=((),), pairs=None, groups=groups,
+        tables=tables.tables.renumbered(2, whole).renumbered(3, place),
+        scores=None if scores is None else scores.renumbered(1, whole),
     )  # fmt: skip
-    return whole.coarsen(tables.bins)
+
+
+def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
+    """List the scores of single items of many classes, each with a text for each model."""
+    if tables.scores is None:
+        return []
+    found = [tables.item_scores(model) for model in tables]
+    rows = []
+    for name, key in _ITEM_SCORES.items():
+        values = [getattr(each, key) for each in found]
+        if any(value is not None for value in values):
+            rows.append((name, ["not known" if v is None else _score(v) for v in values]))
+    return rows
+
+
+def _score(value: float) -> str:
+    return "infinite" if np.isinf(value) else f"{value:.4f}"
+
+
+_ITEM_SCORES = {
+    "Brier score": "brier",
+    "Brier score without vote noise": "brier_without_vote_noise",
+    "log loss": "log_loss",
+    "KL divergence": "kl_divergence",
+    "DistCE, the total variation distance": "dist_ce",
+    "DistCE of a perfect model, from vote noise alone": "dist_ce_floor",
+    "EntCE, the absolute difference of entropies": "ent_ce",
+    "difference of entropies, above 0 less sure than the labels": "ent_ce_signed",
+    "RankCS, the share of rows with classes in the right order (higher is better)": "rank_cs",
+}
 
 
 def _shown(value: object) -> object:
@@ -427,6 +493,13 @@ def _segment_rows(
     return sorted(rows, key=lambda row: -row["debiased"])
 
 
+def _listed(names: Sequence[str]) -> str | None:
+    """Name a few classes, the first and the last where there are many."""
+    first, left_out, last = ends(list(names))
+    between = [f"{left_out:,} more"] if left_out else []
+    return ", ".join([*first, *between, *last]) or None
+
+
 def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
     from softcal import __version__
 
@@ -439,7 +512,7 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("date", tables.date),
         ("rows", f"{tables.n:,}" + (f"; {weightless:,} more have weight 0" if weightless else "")),
         ("label", about.label),
-        ("classes", ", ".join(about.classes) or None),
+        ("classes", _listed(tables.targets[1:])),
         (
             "probability of the predicted class" if tables.targets[0] == TOP else "predictions",
             ", ".join(tables.models),

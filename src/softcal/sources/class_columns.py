@@ -1,16 +1,33 @@
-"""Which columns of a file hold the classes: a list of names, or a pattern that names them."""
+"""Which columns hold the classes: a list of names, a pattern that names them, or one of lists."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcal._io import refuse_elsewhere
+from softcal._validation.arrays import different_names, listed
 from softcal.exceptions import InputError
-from softcal.sources.files import column_names, format_of, separator_hint
+from softcal.sources.columns import ClassRoles, LabelKind, Wanted, length_of_lists
+from softcal.sources.files import column_names, format_of, pieces, schema_of, separator_hint
+from softcal.table.tableset import TOP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+Spec: TypeAlias = "str | Sequence[str]"
+"""What stands for the columns of classes: `a,b,c`, a pattern `prob_*`, a prefix, or several names.
+
+A name that the source has is that one column, whatever marks are in it.
+"""
+
+
+class Present(NamedTuple):
+    """What a source says about its columns before rows are read."""
+
+    names: Sequence[str]
+    list_length: Callable[[str], int | None]
+    """How many values the lists of a column have; None of a column that holds single values."""
 
 
 class ClassColumns(NamedTuple):
@@ -20,7 +37,7 @@ class ClassColumns(NamedTuple):
     classes: tuple[str, ...] | None
 
 
-def class_columns(spec: str, present: Sequence[str]) -> ClassColumns:
+def class_columns(spec: Spec, present: Sequence[str]) -> ClassColumns:
     """Read `a,b,c` as names of columns, `prob_*_lr` or the prefix `prob_` as a pattern.
 
     Of a pattern, the class is what the star stands for, or what follows the prefix.
@@ -35,7 +52,9 @@ def class_columns(spec: str, present: Sequence[str]) -> ClassColumns:
     >>> class_columns("prob_*_lr", ["prob_cat_lr", "prob_cat_nb", "prob_dog_lr"])
     ClassColumns(columns=('prob_cat_lr', 'prob_dog_lr'), classes=('cat', 'dog'))
     """
-    if "," in spec:
+    if not isinstance(spec, str):
+        found = ClassColumns(tuple(spec), None)
+    elif "," in spec:
         found = ClassColumns(tuple(name.strip() for name in spec.split(",")), None)
     else:
         found = _matching(spec, present)
@@ -43,7 +62,7 @@ def class_columns(spec: str, present: Sequence[str]) -> ClassColumns:
     if len(columns) < 2 or len(set(columns)) < len(columns):
         alone = "the one column of that name" if spec in present else "none"
         message = (
-            f"{spec!r} must stand for two or more different columns: it stands for "
+            f"{text_of_spec(spec)!r} must stand for two or more different columns: it stands for "
             f"{', '.join(map(repr, columns)) or alone}. Give names with commas between them, a "
             f"prefix or a pattern with one star. The columns are: {', '.join(map(repr, present))}."
         )
@@ -63,32 +82,188 @@ def _matching(spec: str, present: Sequence[str]) -> ClassColumns:
     )
 
 
-def in_order_of(labels: ClassColumns, other: ClassColumns, spec: str) -> tuple[str, ...]:
-    """Give the other columns in the order of the labels': by class, or by place in a list.
+def text_of_spec(spec: Spec) -> str:
+    """Return what stands for columns as one text, as `TableSet.label` keeps it."""
+    return spec if isinstance(spec, str) else ",".join(spec)
+
+
+class _Found(NamedTuple):
+    """What a spec stands for: columns, the classes that a pattern names, and how many there are."""
+
+    spec: str
+    columns: tuple[str, ...]
+    classes: tuple[str, ...] | None
+    size: int
+
+
+def class_roles(
+    label: Spec,
+    models: Mapping[str, Spec],
+    present: Present,
+    *,
+    counts: bool = False,
+    classes: Sequence[object] | None = None,
+) -> ClassRoles:
+    """Find the columns of many classes, and put those of each model in the order of the classes.
+
+    Parameters
+    ----------
+    label : Spec
+        Columns of shares, or of counts of votes; or one column of lists of these; or one column
+        of the names of classes.
+    models : mapping from str to Spec
+        Columns, or one column of lists, of each model.
+    present : Present
+        What the source has.
+    counts : bool
+        Whether the label's numbers are counts of votes.
+    classes : sequence, optional
+        Names of the classes. Patterns that name the same classes are put in this order; all other
+        columns must be in it.
 
     Raises
     ------
     InputError
-        If the classes are not the same.
+        If the columns are not there, or not those of the same classes.
     """
-    if labels.classes is None or other.classes is None:
-        if len(labels.columns) == len(other.columns):
-            return other.columns
+    found = [_found(spec, present) for spec in models.values()]
+    one = _only(label, present)
+    named = one is not None and present.list_length(one) is None
+    if named and counts:
         message = (
-            f"{spec!r} must stand for as many columns as there are classes of the label, "
-            f"{len(labels.columns)}: it stands for {len(other.columns)}."
+            f"counts of votes must be in one column per class, or in one of lists: {one!r} holds "
+            "one value per row. Votes listed one per row are counted by softcal.Votes.from_long."
         )
         raise InputError(message)
-    if set(labels.classes) == set(other.classes):
-        place = dict(zip(other.classes, other.columns, strict=True))
-        return tuple(place[name] for name in labels.classes)
-    missing = sorted(set(labels.classes) - set(other.classes)) or ["none"]
-    surplus = sorted(set(other.classes) - set(labels.classes)) or ["none"]
-    message = (
-        f"{spec!r} must stand for the classes of the label: missing {', '.join(missing)}; "
-        f"beside them {', '.join(surplus)}. Use a narrower pattern, such as 'prob_*_model'."
-    )
-    raise InputError(message)
+    labels = [] if named else [_found(label, present)]
+    aligned = _aligned([*labels, *found])
+    labels, found = aligned[: len(labels)], aligned[len(labels) :]
+    names, matched = _names(aligned, classes)
+    if TOP in names:
+        message = (
+            f"no class may be called {TOP!r}, which is the target of the predicted class. Name the "
+            "classes otherwise, in the order of the columns, with classes= (--classes)"
+            f"{', and that class in the column of labels' if named else ''}."
+        )
+        raise InputError(message)
+    given = classes is not None
+    columns = [_ordered(each, names, matched=matched, given=given) for each in found]
+    kind: LabelKind = "names" if named else "counts" if counts else "shares"
+    own = (str(one),) if named else _ordered(labels[0], names, matched=matched, given=given)
+    return ClassRoles(names, kind, own, tuple(columns))
+
+
+def _only(spec: Spec, present: Present) -> str | None:
+    """Return the one column that a spec names, if it does."""
+    if isinstance(spec, str):
+        return spec if spec in present.names else None
+    return spec[0] if len(spec) == 1 and spec[0] in present.names else None
+
+
+def _found(spec: Spec, present: Present) -> _Found:
+    text, one = text_of_spec(spec), _only(spec, present)
+    if one is None:
+        columns, classes = class_columns(spec, present.names)
+        return _Found(text, columns, classes, len(columns))
+    length = present.list_length(one)
+    if length is None:
+        message = (
+            f"{one!r} must hold a list of numbers per row, one per class: it holds single values. "
+            "Name one column per class, or a pattern such as 'prob_*'."
+        )
+        raise InputError(message)
+    if length < 2:
+        message = f"{one!r} must hold lists of two or more classes: the first has {length}."
+        raise InputError(message)
+    return _Found(text, (one,), None, length)
+
+
+def _aligned(found: Sequence[_Found]) -> list[_Found]:
+    """Put the columns of patterns that name the same classes in the order of the first pattern."""
+    first = next((each.classes for each in found if each.classes is not None), ())
+    aligned = []
+    for each in found:
+        if each.classes is not None and set(each.classes) == set(first):
+            place = dict(zip(each.classes, each.columns, strict=True))
+            aligned.append(
+                each._replace(columns=tuple(place[name] for name in first), classes=first)
+            )
+        else:
+            aligned.append(each)
+    return aligned
+
+
+def _names(
+    found: Sequence[_Found], classes: Sequence[object] | None
+) -> tuple[tuple[str, ...], bool]:
+    """Name the classes, and say whether a pattern does, which all other patterns must match."""
+    first = found[0]
+    if classes is not None:
+        given = () if isinstance(classes, str) else tuple(map(str, classes))
+        return different_names(given, first.size, "classes"), False
+    if first.classes is not None:
+        return first.classes, True
+    for each in found:
+        if len(each.columns) > 1:
+            return each.classes or each.columns, False
+    return tuple(map(str, range(first.size))), False
+
+
+def _ordered(
+    found: _Found, names: tuple[str, ...], *, matched: bool, given: bool
+) -> tuple[str, ...]:
+    """Put columns in the order of the classes: by what a pattern calls them, or by place."""
+    own = found.classes
+    if own is not None and set(own) == set(names):
+        place = dict(zip(own, found.columns, strict=True))
+        return tuple(place[name] for name in names)
+    if own is not None and matched:
+        missing = sorted(set(names) - set(own)) or ["none"]
+        surplus = sorted(set(own) - set(names)) or ["none"]
+        message = (
+            f"{found.spec!r} must stand for the classes of the label: missing "
+            f"{', '.join(missing)}; beside them {', '.join(surplus)}. Use a narrower pattern, such "
+            "as 'prob_*_model'."
+        )
+        raise InputError(message)
+    if found.size != len(names):
+        message = (
+            f"{found.spec!r} must stand for as many columns as there are classes of the label, "
+            f"{len(names)}: it stands for {found.size}."
+        )
+        raise InputError(message)
+    if own is not None and given:
+        moved = [name for k, name in enumerate(names) if name in own and own[k] != name]
+        if moved:
+            message = (
+                f"classes must be the names in {found.spec!r}, in any order, or new names in the "
+                f"order of its columns: {moved[0]!r} is the name of another column. The columns "
+                f"are of {listed(own)}."
+            )
+            raise InputError(message)
+    return found.columns
+
+
+def in_file(path: Path) -> Present:
+    """Say which columns a file has."""
+    schema = schema_of(path)
+
+    def list_length(name: str) -> int | None:
+        return length_of_lists(schema.field(name).type, lambda: _first_list(path, name))
+
+    return Present(schema.names, list_length)
+
+
+def _first_list(path: Path, name: str) -> Any:
+    """Read the first rows of a column of lists, which may be long."""
+    few = Wanted((), lists=(name,), classes=_MOST_CLASSES)
+    for piece in pieces(path, few):
+        for batch in piece.batches():
+            return batch[name]
+    return schema_of(path).empty_table().column(name)
+
+
+_MOST_CLASSES = 1 << 20  # in a look at one list, before anybody knows how long these are
 
 
 def names_of_columns(path: Path) -> list[str]:

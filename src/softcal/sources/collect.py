@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from softcal import _parallel
-from softcal._validation.inputs import as_float64, refuse_changed, refuse_zeros
-from softcal._validation.rules import Rule, Spread
+from softcal._validation.inputs import refuse_zeros
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.sources.columns import Named, Piece, Rules, rows_of
-from softcal.sources.files import all_pieces, batches, files_of, joined
-from softcal.table.build import Builder, Coded, entries
+from softcal.metrics.item_scores import score_entries
+from softcal.sources.census import Census, checks_of
+from softcal.sources.class_batches import classes_of_batch
+from softcal.sources.columns import Named, Piece, coded, missing_values, rows_of
+from softcal.sources.files import all_pieces, batches_of, files_of, joined
+from softcal.table.build import Builder, Coded, Entries, entries, hardened_by
+from softcal.table.dense import DenseSums, dense_sums
+from softcal.table.kernel import is_majority, top_label_rows
+from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from softcal._validation.arrays import Column
-    from softcal._validation.inputs import Rows
-    from softcal.sources.columns import Batch, Roles
+    from softcal._validation.inputs import FloatArray, Rows
+    from softcal._validation.multiclass import ClassRows
+    from softcal.sources.columns import Batch, ClassRoles, Roles
     from softcal.sources.files import Paths
-    from softcal.table.build import Entries
     from softcal.table.tableset import TableSet
 
     Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
@@ -36,6 +40,16 @@ class Found(NamedTuple):
     piece: Piece
     rows: int
     entries: list[Entries] | None
+    classes: FloatArray | None  # the sums of `dense_sums`
+
+
+class _Batch(NamedTuple):
+    """What one batch adds, and the rows of the first target of each model."""
+
+    entries: Entries
+    rows: Mapping[str, Rows]
+    groups: Coded | None
+    classes: FloatArray | None = None
 
 
 def collect(
@@ -52,32 +66,38 @@ def collect(
     """Add up all pieces, on all cores, into one set of tables.
 
     When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
-    called in the threads with the number of each piece, the rows of its models, and their groups.
+    called in the threads with the number of each piece, the rows of its models, and their groups;
+    of many classes, these are of the predicted class.
     """
-    grid = Bins.grid(bins) if roles.group is None else Bins.tie_grid(bins)
     broken = threading.Event()
-    census = Census(roles.rules)
+    census = Census(checks_of(roles))
+    tied = pairs and len(roles.y_prob) > 1 and roles.bounds is None
     builder = Builder(
-        roles.y_prob, roles.by, bins=bins, grid=grid,
-        pairs=Bins.tie_grid(bins) if pairs and len(roles.y_prob) > 1 else None,
-        group=roles.group,
+        roles.y_prob, roles.by, bins=bins, grid=roles.grid(bins),
+        pairs=Bins.tie_grid(bins) if tied else None, group=roles.group,
     )  # fmt: skip
+    classes = DenseSums()
     rows: Counter[str] = Counter()  # of each file
 
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
 
-    for piece, here, found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most):
-        if found is None or census.started:
-            census.add(piece, rows[piece.place])
+    # Sums of many classes are large, so few may wait.
+    ahead = 8 if roles.classes is None else 1
+    for found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most, ahead=ahead):
+        if found.entries is None or census.started:
+            census.add(found.piece, rows[found.piece.place])
         else:
-            for each in found:
+            for each in found.entries:
                 builder.add(each)
-        rows[piece.place] += here
+            classes.add(found.classes)
+        rows[found.piece.place] += found.rows
         if report is not None:
-            report(piece, here)
+            report(found.piece, found.rows)
     if census.started:
         census.refuse(rows.total())
+    for each in classes.entries():
+        builder.add(each)
     return finished(builder, rows.total(), roles, date)
 
 
@@ -87,14 +107,14 @@ def read_rows(source: Paths, roles: Roles) -> Batch:
     A refusal counts the values of all files that break a rule, and names the file and row of the
     first.
     """
-    found = list(batches(source, roles.wanted.numbers, named=roles.wanted.named))
+    found = list(batches_of(source, roles.wanted))
     if not found:
         _refuse_no_rows()
     columns = joined(found)
-    for column, rules in roles.rules:
-        values = _to_check(columns, column)
-        if any(rule.broken(values).any() for rule in rules):
-            census = Census(roles.rules)
+    for check in checks_of(roles):
+        values = check.values(columns)
+        if any(rule.broken(values).any() for rule in check.rules):
+            census = Census(checks_of(roles))
             rows: Counter[str] = Counter()  # of each file
             for piece in all_pieces(files_of(source), roles.wanted):
                 census.add(piece, rows[piece.place])
@@ -115,7 +135,11 @@ def finished(builder: Builder, rows: int, roles: Roles, date: str | None) -> Tab
     if not rows:
         _refuse_no_rows()
     votes = None if roles.n_votes is None else str(roles.n_votes)
-    found = builder.finish(roles.y_true, weight=roles.sample_weight, votes=votes, date=date)
+    if roles.classes is not None and roles.classes.kind == "counts":
+        votes = roles.y_true
+    found = builder.finish(
+        roles.y_true, roles.targets, weight=roles.sample_weight, votes=votes, date=date
+    )
     if not found.n:
         refuse_zeros(str(roles.sample_weight), rows)
     return found
@@ -130,30 +154,116 @@ def _add_up(
     look: Look | None,
 ) -> Found:
     found, rows = [], 0
+    classes = DenseSums()
     for batch in piece.batches():
         rows += rows_of(batch)
-        each = None if broken.is_set() else _batch_entries(batch, roles, builder)
+        each = None if broken.is_set() else _added(batch, roles, builder)
         if each is None:
             broken.set()
             continue
-        found.append(each)
+        found.append(each.entries)
+        classes.add(each.classes)
         if look is not None:
-            group = roles.group
-            groups = None if group is None else coded(batch[Named(group)], group)
-            look(number, {pred: roles.rows(batch, pred) for pred in roles.y_prob}, groups)
-    return Found(piece, rows, None if broken.is_set() else found)
+            look(number, each.rows, each.groups)
+    return Found(piece, rows, None if broken.is_set() else found, classes.sums)
 
 
-def _batch_entries(batch: Batch, roles: Roles, builder: Builder) -> Entries | None:
+def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
+    """Add up one batch; None if a value breaks a rule."""
     groups = None
     if roles.group is not None:
         values = batch[Named(roles.group)]
         if missing_values(values).any():
             return None
         groups = coded(values, roles.group)
-    of_models = {(k, 0): roles.rows(batch, pred) for k, pred in enumerate(roles.y_prob)}
     cells = coded_cells({name: batch[Named(name)] for name in roles.by}) if roles.by else None
-    return entries(of_models, builder.grid, cells, groups, pairs=builder.pairs)
+    if roles.classes is not None:
+        return _added_classes(batch, roles, roles.classes, builder, cells, groups)
+    labels: tuple[str, ...] = (roles.y_true,)
+    if roles.bounds is not None:
+        low, high = labels = roles.bounds
+        if (batch[low] > batch[high]).any():
+            return None
+    rows = {
+        (k, target): roles.rows(batch, pred, label)
+        for k, pred in enumerate(roles.y_prob)
+        for target, label in enumerate(labels)
+    }
+    found = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
+    first = {pred: rows[k, 0] for k, pred in enumerate(roles.y_prob)}
+    return None if found is None else _Batch(found, first, groups)
+
+
+def _added_classes(
+    batch: Batch,
+    roles: Roles,
+    found: ClassRoles,
+    builder: Builder,
+    cells: Coded | None,
+    groups: Coded | None,
+) -> _Batch | None:
+    """Add up one batch of many classes: the predicted class, each class, and scores of rows."""
+    models = classes_of_batch(batch, roles, found)
+    if models is None:
+        return None
+    try:
+        added = class_entries(models, builder, cells, groups)
+    except InputError:  # which the census finds again, and counts over all files
+        return None
+    if added is None:
+        return None
+    first = dict(zip(roles.y_prob, added.tops, strict=True))
+    return _Batch(added.entries, first, groups, added.dense)
+
+
+class ClassEntries(NamedTuple):
+    """What rows of many classes add: entries, sums of each class, and rows of predicted classes."""
+
+    entries: Entries
+    dense: FloatArray | None  # without cells and groups, of which entries have the classes
+    tops: list[Rows]
+
+
+def class_entries(
+    models: Sequence[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
+) -> ClassEntries | None:
+    """Add up rows of many classes, given for each model; None if a weight breaks a rule.
+
+    Raises
+    ------
+    InputError
+        If a label or prediction breaks a rule.
+    """
+    tops = [top_label_rows(data) for data in models]
+    dense = dense_sums(models, builder.grid) if cells is None and groups is None else None
+    rows = {(k, 0): top for k, top in enumerate(tops)}
+    if dense is None:
+        of_classes = range(len(models[0].classes))
+        rows |= {(k, c + 1): data.column(c) for k, data in enumerate(models) for c in of_classes}
+    added = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
+    majority = entries(
+        {
+            (k, 0): top._replace(y_true=is_majority(data))
+            for k, (top, data) in enumerate(zip(tops, models, strict=True))
+        },
+        builder.grid,
+        cells,
+    )
+    if added is None or majority is None:
+        return None
+    tables = hardened_by(added.tables, majority.tables)
+    return ClassEntries(added._replace(tables=tables, scores=_scores(models, cells)), dense, tops)
+
+
+def _scores(models: Sequence[ClassRows], cells: Coded | None) -> Sparse:
+    """Add up the scores of single rows: keys (model, cell)."""
+    parts = [score_entries(data, cells) for data in models]
+    return Sparse.added(
+        [
+            Sparse(np.concatenate((np.full_like(each.keys, k), each.keys)), each.values)
+            for k, each in enumerate(parts)
+        ]
+    )
 
 
 def coded_cells(columns: Mapping[str, Any]) -> Coded:
@@ -171,98 +281,3 @@ def coded_cells(columns: Mapping[str, Any]) -> Coded:
             cell.insert(0, one.names[k])
         cells.append(tuple(cell))
     return Coded(numbers.astype(np.int64), cells)
-
-
-def coded(values: Any, name: str) -> Coded:
-    """Return the number of each value of an Arrow column, as text; a missing one is None."""
-    plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
-    found = plain.dictionary_encode(null_encoding="encode")
-    try:
-        texts = [text_of(value) for value in found.dictionary.to_pylist()]
-    except (OverflowError, ValueError) as error:
-        message = f"{name} must hold values that Python can hold: {error}."
-        raise InputError(message) from error
-    different = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-    renumbered = np.array([different[text] for text in texts], dtype=np.int64)
-    numbers = found.indices.to_numpy(zero_copy_only=False)
-    return Coded(renumbered[numbers], list(different))
-
-
-def text_of(value: Any) -> str | None:
-    """Return a value of a segment as text, the same for every engine; None where it is missing."""
-    if isinstance(value, str):
-        return value
-    return None if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT") else str(value)
-
-
-class _Broken(NamedTuple):
-    """How many values of a column break a rule, and the first that does."""
-
-    number: int = 0
-    first: str = ""
-
-
-class Census:
-    """How many values of each column break each rule, over all pieces that are added."""
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._broken: dict[tuple[str, str], _Broken] = {}
-        self._spread: dict[str, Spread] = {}
-
-    @property
-    def started(self) -> bool:
-        """Whether anything was added."""
-        return bool(self._spread)
-
-    def add(self, piece: Piece, rows_before: int) -> None:
-        """Count what breaks a rule in one more piece of a file, after that many of its rows."""
-        rows = rows_before
-        for batch in piece.batches():
-            for column, rules in self._rules:
-                name = column.column if isinstance(column, Named) else column
-                values = _to_check(batch, column)
-                self._add_column(name, values, rules, (rows, piece.place))
-            rows += rows_of(batch)
-
-    def _add_column(
-        self, name: str, values: Column, rules: tuple[Rule, ...], start: tuple[int, str]
-    ) -> None:
-        spread = Spread.of(values)
-        self._spread[name] = self._spread.get(name, spread).with_(spread)
-        for rule in rules:
-            marks = rule.broken(values)
-            count, first = self._broken.get((name, rule.must), _Broken())
-            if not count and marks.any():
-                row = int(marks.argmax())
-                first = _first(float(values[row]), start[0] + row, start[1])
-            self._broken[name, rule.must] = _Broken(count + int(marks.sum()), first)
-
-    def refuse(self, rows: int) -> NoReturn:
-        """Raise for the first rule that is broken."""
-        for column, rules in self._rules:
-            name = column.column if isinstance(column, Named) else column
-            for rule in rules:
-                count, first = self._broken[name, rule.must]
-                if count:
-                    raise InputError(rule.message(name, count, rows, first, self._spread[name]))
-        refuse_changed()
-
-
-def _to_check(batch: Batch, column: str | Named) -> Column:
-    """Return the values of a column as rules look at them; names are only missing or not."""
-    values = batch[column]
-    if isinstance(column, Named):
-        values = np.where(missing_values(values), np.nan, 0.0)
-    return as_float64(values)
-
-
-def _first(value: float, row: int, place: str) -> str:
-    where = f"at position {row}" if not place else f"in {place}, row {row + 1}"
-    return f", the first {where}" if np.isnan(value) else f", the first is {value!r} {where}"
-
-
-def missing_values(values: Any) -> Column:
-    """Mark the missing values of an Arrow column of any kind."""
-    marks: Column = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    return marks

@@ -25,8 +25,9 @@ from softcal._validation.rules import (
 )
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.collect import finished, text_of
-from softcal.sources.columns import refuse_type, refuse_unknown
+from softcal.sources.class_columns import Present
+from softcal.sources.collect import finished
+from softcal.sources.columns import refuse_type, refuse_unknown, text_of
 from softcal.table.build import Builder, Entries
 from softcal.table.kernel import SUM_NAMES
 from softcal.table.tableset import Sparse
@@ -73,6 +74,24 @@ def engine_tables(frame: Any, roles: Roles, bins: Bins, date: str | None = None)
     return finished(builder, each_model, roles, date)
 
 
+def in_engine(frame: Any) -> Present:
+    """Say which columns a lazy narwhals frame has."""
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+
+    def list_length(name: str) -> int | None:
+        kind = schema[name]
+        if isinstance(kind, nw.Array):
+            return int(kind.size)
+        if not isinstance(kind, nw.List):
+            return None
+        first = _collected(frame.select(nw.col(name).list.len().alias(_M)).head(1))
+        return int(first[0][_M] or 0) if first else 0
+
+    return Present(list(schema.names()), list_length)
+
+
 def _by(roles: Roles) -> list[str]:
     return [f"softcal_by_{k}" for k in range(len(roles.by))]
 
@@ -109,6 +128,10 @@ class _Core(NamedTuple):
 
 
 def _refuse_columns(frame: Any, roles: Roles) -> None:
+    if roles.classes is not None or roles.bounds is not None:
+        what = "many classes" if roles.bounds is None else "labels known as intervals"
+        message = f"{what} are added up in memory: collect the frame first, or scan files."
+        raise InputError(message)
     if roles.group is not None:
         message = (
             f"groups ({roles.group}) are added up in memory: collect the frame first, or scan "

@@ -23,6 +23,7 @@ from softcal._io import not_utf_8, readable, refuse_elsewhere
 from softcal._parallel import in_order
 from softcal.exceptions import InputError
 from softcal.sources.columns import (
+    BATCH_VALUES,
     Batch,
     Named,
     Piece,
@@ -214,8 +215,8 @@ def line_ends(block: bytes) -> Iterator[int]:
 
 _BLOCK_BYTES = 1 << 22
 _GROUP_VALUES = 1 << 23
-_BATCH_VALUES = 1 << 21
-_STREAM_BYTES = 1 << 18
+_STREAM_BYTES = 1 << 18  # of one column
+_STREAMS_BYTES = 1 << 24  # of all columns
 
 
 class _Part(NamedTuple):
@@ -278,19 +279,26 @@ def _parts(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
 
 def column_names(path: Path) -> list[str]:
     """Read the names of a file's columns, and as little else of it as possible."""
+    return list(schema_of(path).names)
+
+
+def schema_of(path: Path) -> Any:
+    """Read the Arrow schema of a file; in a text file with a line of names, all is text."""
+    import pyarrow as pa
+
     with readable(path):
         form = format_of(path)
         if form.kind == "parquet":
             import pyarrow.parquet as pq
 
-            return list(pq.read_schema(path).names)
+            return pq.read_schema(path)
         if form.kind == "arrow":
             with _arrow_reader(path) as reader:
-                return list(reader.schema.names)
+                return reader.schema
         first, _ = next(_text_blocks(path, form), (b"", 0))
         if form.kind == "json":
-            return list(_read_json(first).schema.names)
-        return _csv_head(_csv_options(form), first)[1]
+            return _read_json(first).schema
+        return pa.schema([(name, pa.string()) for name in _csv_head(_csv_options(form), first)[1]])
 
 
 def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
@@ -305,21 +313,24 @@ def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
     size = path.stat().st_size / max(meta.num_rows, 1)
     for group in range(meta.num_row_groups):
         rows = meta.row_group(group).num_rows
-        decode = partial(_row_group, path, meta, group, wanted.names)
-        if rows * len(wanted.names) <= _GROUP_VALUES:
-            yield _Part(round(rows * size), partial(decode, _BATCH_VALUES))
+        decode = partial(_row_group, path, meta, group, wanted)
+        if rows * wanted.values_per_row <= _GROUP_VALUES:
+            yield _Part(round(rows * size), partial(decode, BATCH_VALUES))
         else:  # too large to hold: read it here, bit by bit; several of them wait to be added up
-            for batch in decode(_BATCH_VALUES // 8):
+            for batch in decode(BATCH_VALUES if wanted.classes > 1 else BATCH_VALUES // 8):
                 yield _Part(round(batch.num_rows * size), partial(_once, batch))
 
 
-def _row_group(path: Path, meta: Any, group: int, names: list[str], values: int) -> Iterator[Any]:
+def _row_group(path: Path, meta: Any, group: int, wanted: Wanted, values: int) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     # Buffered: else a column of the row group is first read whole, however large it is.
-    with pq.ParquetFile(path, metadata=meta, buffer_size=_STREAM_BYTES, pre_buffer=False) as file:
-        rows = max(values // len(names), 1)
-        yield from file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
+    buffer = min(_STREAM_BYTES, _STREAMS_BYTES // len(wanted.names) + 1)
+    with pq.ParquetFile(path, metadata=meta, buffer_size=buffer, pre_buffer=False) as file:
+        rows = max(values // wanted.values_per_row, 1)
+        yield from file.iter_batches(
+            rows, row_groups=[group], columns=wanted.names, use_threads=False
+        )
 
 
 def _arrow(path: Path, wanted: Wanted) -> Iterator[_Part]:
@@ -330,7 +341,9 @@ def _arrow(path: Path, wanted: Wanted) -> Iterator[_Part]:
         batches = map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader
         share = path.stat().st_size / max(reader.num_record_batches, 1) if in_file else 0
         for batch in batches:
-            yield _Part(round(share), partial(_once, batch.select(wanted.names)))
+            for cut in wanted.cut(batch.num_rows):
+                size = round(share * cut[1] / batch.num_rows)
+                yield _Part(size, partial(_once, batch.select(wanted.names).slice(*cut)))
 
 
 @contextmanager
@@ -482,7 +495,7 @@ def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     refuse_unknown(wanted, found.names, path.name)
     refuse_other_types(wanted, found, path.name)
     types = {name: found.field(name).type for name in wanted.names}
-    types |= {name: _json_type(types[name]) for name in wanted.numbers}
+    types |= {name: _json_type(types[name]) for name in (*wanted.numbers, *wanted.lists)}
     parse = json.ParseOptions(
         explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
     )
@@ -496,6 +509,8 @@ def _json_type(found: Any) -> Any:
     """Widen whole numbers, which need not stay whole further down the file."""
     import pyarrow as pa
 
+    if pa.types.is_list(found):
+        return pa.list_(_json_type(found.value_type))
     return pa.float64() if pa.types.is_integer(found) or pa.types.is_null(found) else found
 
 
@@ -569,7 +584,11 @@ def batches(
     >>> sum(batch["prob_rf_all"].size for batch in batches(items, ["prob_rf_all"]))
     1377
     """
-    wanted = Wanted(tuple(columns), tuple(named))
+    return batches_of(source, Wanted(tuple(columns), tuple(named)), progress)
+
+
+def batches_of(source: Paths, wanted: Wanted, progress: Progress | None = None) -> Iterator[Batch]:
+    """Walk through the wanted columns of files, as `batches` does."""
 
     def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
         return piece, list(piece.batches())
@@ -688,13 +707,20 @@ def joined(batches: list[Batch]) -> Batch:
     columns: Batch = {}
     for name in batches[0]:
         parts = [batch[name] for batch in batches]
-        if not isinstance(name, Named):
+        if isinstance(parts[0], np.ndarray):
             columns[name] = np.concatenate(parts)
             continue
         if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
-            parts = [part.cast(pa.string()) for part in parts]
+            parts = [part.cast(_common(parts)) for part in parts]
         columns[name] = pa.chunked_array(parts)
     return columns
+
+
+def _common(parts: list[Any]) -> Any:
+    """Return a type for names of several types, or for lists of numbers."""
+    import pyarrow as pa
+
+    return pa.list_(pa.float64()) if pa.types.is_nested(parts[0].type) else pa.string()
 
 
 def refuse_same_file(output: Path, data: Iterable[Path]) -> None:

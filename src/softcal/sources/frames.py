@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from softcal._validation.arrays import column
 from softcal.exceptions import InputTypeError
+from softcal.sources.class_columns import Present
 from softcal.sources.columns import (
     Batch,
     Named,
     Piece,
     Wanted,
     columns_of,
+    length_of_lists,
+    one_array,
     plain_values,
     refuse_other_types,
     refuse_unknown,
+    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -28,46 +33,108 @@ def frame_pieces(frame: Any, wanted: Wanted) -> list[Piece]:
     """Cut an eager narwhals frame where it is cut already; columns are not copied."""
     refuse_unknown(wanted, frame.columns, _PLACE)
     if frame.implementation.is_pandas():
-        return [_piece(_pandas_batch(frame.to_native(), wanted))]
+        return list(_pieces(_pandas_batch(frame.to_native(), wanted), wanted))
     table = frame.select(wanted.names).to_arrow()
     refuse_other_types(wanted, table.schema, _PLACE)
-    return [_piece(columns_of(batch, wanted)) for batch in table.to_batches() if batch.num_rows]
+    batches = [columns_of(batch, wanted) for batch in table.to_batches() if batch.num_rows]
+    return [piece for batch in batches for piece in _pieces(batch, wanted)]
 
 
 def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
     import pyarrow as pa
 
     batch: Batch = {name: column(frame[name], name) for name in wanted.numbers}
-    for name in wanted.named:
+    for name in (*wanted.named, *wanted.lists):
         try:
             values = pa.Array.from_pandas(frame[name])
         except (pa.ArrowException, TypeError) as error:
             message = f"{name} must hold values of one plain kind: {error}."
             raise InputTypeError(message) from error
-        batch[Named(name)] = plain_values(values, name)
+        if name in wanted.lists:
+            refuse_other_types(Wanted((), lists=(name,)), pa.schema([(name, values.type)]), _PLACE)
+            batch[name] = one_array(values)
+        else:
+            batch[Named(name)] = plain_values(values, name)
     return batch
 
 
-def stream_pieces(source: Any, wanted: Wanted) -> Iterator[Piece]:
-    """Read an Arrow dataset, or anything else that gives a stream of Arrow batches, once."""
+def in_frame(frame: Any) -> Present:
+    """Say which columns an eager narwhals frame has."""
+
+    def list_length(name: str) -> int | None:
+        column = _arrow_column(frame, name)
+        return length_of_lists(column.type, lambda: column)
+
+    return Present(frame.columns, list_length)
+
+
+def _arrow_column(frame: Any, name: str) -> Any:
+    """Return as much of a column as says whether it holds lists, as Arrow."""
     import pyarrow as pa
 
-    if hasattr(source, "scanner"):
-        refuse_unknown(wanted, source.schema.names, _PLACE)
-        source = source.scanner(columns=wanted.names).to_reader()
-    elif not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):  # or a column
-        message = (
-            f"cannot scan a {type(source).__name__}: pass a path, or a pandas, Polars, PyArrow, "
-            "DuckDB, Dask or Spark frame; for arrays use reliability(y_true, y_prob)."
-        )
-        raise InputTypeError(message)
-    reader = pa.RecordBatchReader.from_stream(source)
-    refuse_unknown(wanted, reader.schema.names, _PLACE)
-    refuse_other_types(wanted, reader.schema, _PLACE)
-    for batch in reader:
-        if batch.num_rows:
-            yield _piece(columns_of(batch, wanted))
+    if frame.implementation.is_pandas():
+        try:
+            return pa.Array.from_pandas(frame.to_native()[name].dropna().head(1))
+        except (pa.ArrowException, TypeError):  # of mixed kinds, so not of lists
+            return pa.array([], pa.null())
+    return frame.select(name).to_arrow().column(0)
 
 
-def _piece(batch: Batch) -> Piece:
-    return Piece("", 0, partial(iter, [batch]))
+class Stream:
+    """An Arrow dataset, or anything else that gives a stream of Arrow batches, read once."""
+
+    def __init__(self, source: Any) -> None:
+        import pyarrow as pa
+
+        self._dataset = source if hasattr(source, "scanner") else None
+        self._first: list[Any] = []  # batches that were read to look at them
+        if self._dataset is not None:
+            self._schema = source.schema
+            return
+        if not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):  # or a column
+            message = (
+                f"cannot scan a {type(source).__name__}: pass a path, or a pandas, Polars, PyArrow,"
+                " DuckDB, Dask or Spark frame; for arrays use reliability(y_true, y_prob)."
+            )
+            raise InputTypeError(message)
+        self._reader = pa.RecordBatchReader.from_stream(source)
+        self._schema = self._reader.schema
+
+    @property
+    def present(self) -> Present:
+        """Say which columns there are."""
+
+        def list_length(name: str) -> int | None:
+            return length_of_lists(self._schema.field(name).type, lambda: self._look_at(name))
+
+        return Present(self._schema.names, list_length)
+
+    def _look_at(self, name: str) -> Any:
+        """Return the first values of a column; batches read for it are kept."""
+        if self._dataset is not None:
+            return self._dataset.scanner(columns=[name]).head(1).column(0)
+        if not self._first:
+            self._first = list(islice((batch for batch in self._reader if batch.num_rows), 1))
+        return self._first[0].column(name) if self._first else self._schema.empty_table()[name]
+
+    def pieces(self, wanted: Wanted) -> Iterator[Piece]:
+        """Give each batch of rows as a piece."""
+        refuse_unknown(wanted, self._schema.names, _PLACE)
+        if self._dataset is not None:
+            self._reader = self._dataset.scanner(columns=wanted.names).to_reader()
+        refuse_other_types(wanted, self._schema, _PLACE)
+        for batch in chain(self._first, self._reader):
+            if batch.num_rows:
+                yield from _pieces(columns_of(batch, wanted), wanted)
+
+
+def _pieces(batch: Batch, wanted: Wanted) -> Iterator[Piece]:
+    """Cut rows of many classes, without a copy; leave others whole."""
+    for start, size in wanted.cut(rows_of(batch)):
+        part = {name: _part(values, start, size) for name, values in batch.items()}
+        yield Piece("", 0, partial(iter, [part]))
+
+
+def _part(values: Any, start: int, size: int) -> Any:
+    """Take some rows out of a NumPy or Arrow array."""
+    return values.slice(start, size) if hasattr(values, "slice") else values[start : start + size]

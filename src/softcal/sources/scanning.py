@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal._optional import naming_the_extra
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
+from softcal.sources.class_columns import class_roles, in_file, text_of_spec
 from softcal.sources.collect import collect
 from softcal.sources.columns import Roles
 from softcal.sources.files import all_pieces, files_of
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from softcal.sources.class_columns import Present
     from softcal.table.tableset import TableSet
 
 
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
 def scan(
     source: Any,
     *,
-    y_true: str,
-    y_prob: str | Sequence[str],
+    y_true: str | Sequence[str] | None = None,
+    y_prob: str | Sequence[str] | Mapping[str, str | Sequence[str]],
+    vote_counts: str | Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    label_bounds: tuple[str, str] | None = None,
     by: str | Sequence[str] = (),
     sample_weight: str | None = None,
     n_votes: str | int | None = None,
@@ -46,10 +51,25 @@ def scan(
     source : path, glob pattern, folder, several of these, or frame
         Parquet, CSV, TSV, JSON-lines or Arrow files; or a frame of pandas, Polars, PyArrow (also
         a dataset or a stream of batches), DuckDB, Dask or PySpark.
-    y_true, sample_weight, n_votes : str
+    y_true : str or sequence of str
+        The column of labels. Of many classes: one column of shares per class, as names or as a
+        pattern ("share_*"); one column of lists of shares; or one column of the names or numbers
+        of classes.
+    y_prob : str, sequence of str, or mapping
+        The column of predictions of each model, all added up in the same pass. Of many classes, a
+        mapping from the name of each model to its columns, one per class ("prob_*" or names), or
+        to one column of lists.
+    vote_counts : str or sequence of str, optional
+        Instead of `y_true`, of many classes: columns of how many votes each class got, or one
+        column of lists of these. Numbers of votes then go into every interval.
+    classes : sequence of str, optional
+        Names of the classes in the order of the columns. By default what the star of the pattern
+        stands for, else the names of the columns, else 0, 1, ...
+    label_bounds : (str, str), optional
+        Instead of `y_true`: the columns of the lower and the upper end of labels that are known as
+        intervals, for `smece_bounds`.
+    sample_weight, n_votes : str
         Names of the columns, of which `reliability` says what they hold. `n_votes` may be a number.
-    y_prob : str or sequence of str
-        The column of predictions of each model, all added up in the same pass.
     by : str or sequence of str, optional
         Columns whose values make segments; rows without a value are a segment of their own. There
         may be 100,000 combinations of values.
@@ -61,7 +81,7 @@ def scan(
         others. An engine takes at most 256 bins of unequal width.
     pairs : bool, default True
         Whether to add up what each two models have in common, which `compare` needs. Engines do
-        not.
+        not. Of many classes it is added up for the predicted class, of intervals it is not.
     date : str or date, optional
         The day of the rows, kept with the set.
 
@@ -69,6 +89,9 @@ def scan(
     -------
     TableSet
         `tables["a"]` is the table of model a, `tables.by("country")` has the set of each country.
+        Of many classes, `tables["a"]` is the table of the predicted class, as
+        `top_label_reliability` gives it, and `tables["a", "cat"]` that of one class. Of intervals,
+        `tables["a", "low"]` and `tables["a", "high"]` are the tables of their ends.
 
     Raises
     ------
@@ -87,23 +110,116 @@ def scan(
     >>> tables.by("fold")["0"]
     TableSet(n=138, models=['prob_rf_all', 'prob_lr_geometry'], bins=10)
     """
-    preds, columns = _listed(y_prob), _listed(by)
-    roles = Roles(y_true, preds, sample_weight, n_votes, columns, groups)
+    asked = _Asked(
+        label=_label(y_true, vote_counts, label_bounds),
+        models=y_prob,
+        counts=vote_counts is not None,
+        bounds=label_bounds is not None,
+        classes=classes,
+    )
+    asked.refuse_impossible()
+    columns = _listed(by)
     optional = (("sample_weight", sample_weight), ("groups", groups))
     _refuse_other_names(
         [
-            ("y_true", y_true),
-            *(("y_prob", name) for name in preds),
+            *asked.named,
             *(("by", name) for name in columns),
             *(each for each in optional if each[1] is not None),
         ]
     )
     if n_votes is not None and not isinstance(n_votes, str):
-        roles = roles._replace(n_votes=_whole(n_votes))
-    roles.refuse_impossible()
+        n_votes = _whole(n_votes)
+    roles = Roles("", (), sample_weight, n_votes, columns, groups)
     return _tables(
-        source, roles, Bins.of(bins), pairs=pairs, date=None if date is None else str(date)
+        source, asked, roles, Bins.of(bins), pairs=pairs, date=None if date is None else str(date)
     )
+
+
+class _Asked(NamedTuple):
+    """What the caller says about labels and predictions, before the source is looked at."""
+
+    label: Any
+    models: Any
+    counts: bool
+    bounds: bool
+    classes: Sequence[str] | None
+
+    @property
+    def many(self) -> bool:
+        """Whether there are many classes."""
+        return isinstance(self.models, Mapping)
+
+    @property
+    def named(self) -> list[tuple[str, Any]]:
+        """All names of columns, each with the argument it came in."""
+        what = "vote_counts" if self.counts else "label_bounds" if self.bounds else "y_true"
+        models = self.models
+        if isinstance(models, Mapping):
+            models = [name for model in models.items() for each in model for name in _listed(each)]
+        labels = _listed(self.label) if self.many or self.bounds else (self.label,)
+        return [
+            *((what, name) for name in labels),
+            *(("y_prob", name) for name in _listed(models)),
+        ]
+
+    def refuse_impossible(self) -> None:
+        """Refuse arguments that do not go together."""
+        several = len(_listed(self.label)) > 1
+        for what, given in (
+            ("vote_counts", self.counts),
+            ("classes", self.classes is not None),
+            ("several columns in y_true", several and not self.bounds and not self.counts),
+        ):
+            if given and not self.many:
+                message = (
+                    f"{what} must go with predictions of many classes: pass y_prob as a mapping, "
+                    'such as y_prob={"model": "prob_*"}.'
+                )
+                raise InputError(message)
+        if self.bounds and self.many:
+            message = (
+                "label_bounds must go with one prediction per row: pass y_prob as the name of a "
+                "column, or several names."
+            )
+            raise InputError(message)
+        if self.bounds and len(_listed(self.label)) != 2:
+            message = (
+                f"label_bounds must be two columns, the lower ends and the upper: got "
+                f"{self.label!r:.60}."
+            )
+            raise InputError(message)
+
+    def roles(self, others: Roles, present: Callable[[], Present]) -> Roles:
+        """Give each column its part; of many classes the source says which columns there are."""
+        if not isinstance(self.models, Mapping):
+            bounds = tuple(self.label) if self.bounds else None
+            label = " to ".join(bounds) if bounds else self.label
+            found = others._replace(y_true=label, y_prob=_listed(self.models), bounds=bounds)
+        else:
+            found = others._replace(y_true=text_of_spec(self.label), y_prob=tuple(self.models))
+            if self.models:
+                classes = class_roles(
+                    self.label,
+                    self.models,
+                    present(),
+                    counts=self.counts,
+                    classes=self.classes,
+                )
+                found = found._replace(classes=classes)
+        found.refuse_impossible()
+        return found
+
+
+def _label(y_true: Any, vote_counts: Any, label_bounds: Any) -> Any:
+    """Return the one of the three that is given."""
+    given = [each for each in (y_true, vote_counts, label_bounds) if each is not None]
+    if len(given) != 1:
+        message = (
+            "pass one of y_true, vote_counts (counts of votes of many classes), and label_bounds "
+            f"(labels known as intervals): got {len(given)} of them."
+        )
+        raise InputError(message)
+    return given[0]
 
 
 def _listed(names: Any) -> tuple[Any, ...]:
@@ -111,15 +227,18 @@ def _listed(names: Any) -> tuple[Any, ...]:
     return tuple(names) if several else (names,)
 
 
-def _tables(source: Any, roles: Roles, bins: Bins, *, pairs: bool, date: str | None) -> TableSet:
+def _tables(
+    source: Any, asked: _Asked, others: Roles, bins: Bins, *, pairs: bool, date: str | None
+) -> TableSet:
     if _are_paths(source):
-        pieces = all_pieces(files_of(source), roles.wanted)
-        return collect(pieces, roles, bins, pairs=pairs, date=date)
+        paths = files_of(source)
+        roles = asked.roles(others, lambda: in_file(paths[0]))
+        return collect(all_pieces(paths, roles.wanted), roles, bins, pairs=pairs, date=date)
     # Imported here, since paths need no narwhals.
     import narwhals.stable.v2 as nw
 
-    from softcal.sources.engines import engine_tables
-    from softcal.sources.frames import frame_pieces, stream_pieces
+    from softcal.sources.engines import engine_tables, in_engine
+    from softcal.sources.frames import Stream, frame_pieces, in_frame
 
     try:
         frame = nw.from_native(source, pass_through=True)
@@ -127,13 +246,15 @@ def _tables(source: Any, roles: Roles, bins: Bins, *, pairs: bool, date: str | N
         message = f"no two columns of the frame may have one name: {' '.join(str(error).split())}"
         raise InputError(message) from error
     if isinstance(frame, nw.LazyFrame):
+        roles = asked.roles(others, lambda: in_engine(frame))
         return engine_tables(frame, roles, bins, date)
-    at_most, found = None, None
     if isinstance(frame, nw.DataFrame):
+        roles = asked.roles(others, lambda: in_frame(frame))
         found = frame_pieces(frame, roles.wanted)
-        at_most = len(found)
-    streamed = stream_pieces(source, roles.wanted) if found is None else found
-    return collect(streamed, roles, bins, pairs=pairs, date=date, at_most=at_most)
+        return collect(found, roles, bins, pairs=pairs, date=date, at_most=len(found))
+    stream = Stream(source)
+    roles = asked.roles(others, lambda: stream.present)
+    return collect(stream.pieces(roles.wanted), roles, bins, pairs=pairs, date=date)
 
 
 def _refuse_other_names(named: Iterable[tuple[str, Any]]) -> None:

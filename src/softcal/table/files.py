@@ -20,6 +20,7 @@ from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table import serialize
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
+from softcal.table.scores import SCORES
 from softcal.table.tableset import LABEL, LOSSES, Groups, Pairs, Sparse, TableSet, empty_sparse
 
 if TYPE_CHECKING:
@@ -40,17 +41,20 @@ _NEXT_KEYS = {
     "losses": ("first", "second", "target", "place"),
     "counts": ("model", "target", "segment"),
     "squares": ("model", "target", "segment", "bin_a", "bin_b"),
+    "scores": ("model", "cell"),
 }
 _NEXT_SUMS = {
     "cross": ("product",),
     "losses": LOSSES,
     "counts": ("count",),
     "squares": ("residual", "weight"),
+    "scores": SCORES,
 }
 _SIGNED = {
     "residual",
     "hard_residual",
     "product",
+    "ent_ce_signed",
     *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
 }
 _KEY = b"softcal"
@@ -144,6 +148,8 @@ def _tied(tables: TableSet) -> dict[str, Sparse]:
         found |= {"cross": tables.pairs.cross, "losses": tables.pairs.losses}
     if tables.groups is not None:
         found |= {"counts": tables.groups.counts, "squares": tables.groups.squares}
+    if tables.scores is not None:
+        found["scores"] = tables.scores
     return found
 
 
@@ -278,8 +284,9 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     _refuse_keys(tables, _TABLE_KEYS, size)
     for name, each in entries.items():
         _refuse_keys(each, _NEXT_KEYS[name], size)
-        _refuse_negative(each, _NEXT_SUMS[name])
+        _refuse_negative(each, _NEXT_SUMS[name], unknown=name == "scores")
     _refuse_tables(tables, grid)
+    tables = Sparse.of(*tables)  # in order, whoever wrote the file
     pairs = groups = None
     if "cross" in entries and "losses" in entries:
         pairs = Pairs(entries["cross"], entries["losses"], pair_bins)
@@ -292,6 +299,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
         about["weight"], about["votes"], about["date"], weightless, pairs, groups,
+        entries.get("scores"),
     )  # fmt: skip
     _refuse_groups(found)
     return found
@@ -343,9 +351,13 @@ def _refuse_keys(entries: Sparse, names: tuple[str, ...], size: Mapping[str, int
         raise InputError(message)
 
 
-def _refuse_negative(entries: Sparse, sums: tuple[str, ...]) -> None:
+def _refuse_negative(entries: Sparse, sums: tuple[str, ...], *, unknown: bool) -> None:
+    """Refuse sums that no rows can have; those that may be unknown may be NaN."""
     for name, row in zip(sums, entries.values, strict=True):
-        if not np.isfinite(row).all() or (name not in _SIGNED and (row < 0).any()):
+        absent = unknown and name != "weight"
+        if not np.isfinite(row[~np.isnan(row)] if absent else row).all() or (
+            name not in _SIGNED and (row < 0).any()
+        ):
             message = f"the sum {name} has a value that no rows can have. The file is damaged."
             raise InputError(message)
 

@@ -352,6 +352,13 @@ def top_label_rows(data: ClassRows) -> Rows:
     return data.column(0)._replace(y_prob=probability, y_true=mass)
 
 
+def is_majority(data: ClassRows) -> FloatArray:
+    """Return 1 where the predicted class is the one with the largest share of the label."""
+    agree = data.y_true.argmax(axis=1) == data.y_prob.argmax(axis=1)
+    marks: FloatArray = agree.astype(np.float64)
+    return marks
+
+
 def _top(p: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     top = p.argmax(axis=0)
     across = np.arange(top.size)

@@ -20,6 +20,7 @@ from softcal.table.groups import Clusters
 from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
+from softcal.table.scores import ItemScores
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +33,9 @@ LABEL = "label"
 
 TOP = "top"
 """The target of a set of many classes: the class each model predicts."""
+
+BOUNDS = ("low", "high")
+"""The targets of a set whose labels are intervals: their lower and their upper ends."""
 
 MISSING = "(missing)"
 """How the segment of rows without a value is shown."""
@@ -172,6 +176,7 @@ class TableSet(Mapping[str, Reliability]):
     rows_without_weight: int | None = None
     pairs: Pairs | None = None
     groups: Groups | None = None
+    scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), sums of `SCORES`
 
     # The tables of all rows
 
@@ -198,9 +203,30 @@ class TableSet(Mapping[str, Reliability]):
         first = (self.tables.keys[0] == 0) & (self.tables.keys[1] == 0)
         return int(self.tables.values[0, first].sum())
 
+    def item_scores(self, model: str) -> ItemScores:
+        """Return the scores of single items of many classes: Brier, log loss, DistCE and others.
+
+        Raises
+        ------
+        InputError
+            If the set does not keep them: one of a single probability per row, whose tables have
+            the Brier score, or one of an older file.
+        """
+        self[model]  # refuses one it does not have
+        if self.scores is None:
+            message = (
+                "the set has no scores of items: only sets of many classes have them. Scan the "
+                "rows of the classes."
+            )
+            raise InputError(message)
+        mine = self.scores.keys[0] == self.models.index(model)
+        return ItemScores.of(self.scores.values[:, mine].sum(axis=1))
+
     def _sums(self, model: int, target: int) -> Sums:
         keys, values = self.tables
-        chosen = (keys[0] == model) & (keys[1] == target)
+        # Keys rise, so the entries of a model and target are together, and found at once.
+        start, stop = keys[0].searchsorted([model, model + 1])
+        chosen = slice(*(start + keys[1, start:stop].searchsorted([target, target + 1])))
         at = self._places(self.grid)[keys[3, chosen]]
         named = {
             name: _counted(at, row, len(self.bins))
@@ -267,6 +293,12 @@ class TableSet(Mapping[str, Reliability]):
         target = self.targets[0] if target is None else target
         for model in (a, b):
             self[model, target]  # refuses one it does not have
+        if target != self.targets[0]:
+            message = (
+                f"models of many classes are compared by the class they predict, "
+                f"{self.targets[0]!r}, not by {target!r}."
+            )
+            raise InputError(message)
         if a == b:
             message = f"a model cannot be compared with itself: both are {a!r}."
             raise InputError(message)
@@ -353,14 +385,17 @@ class TableSet(Mapping[str, Reliability]):
                 entries = entries.renumbered(part, numbers)
             return entries
 
-        pairs, groups = self.pairs, self.groups
+        pairs, groups, scores = self.pairs, self.groups, self.scores
+        if scores is not None:
+            scores = kept(scores, 0)
         if pairs is not None:
             pairs = pairs.changed(lambda entries: _rising(kept(entries, 0, 1)))
         if groups is not None:
             groups = groups._replace(counts=kept(groups.counts, 0), squares=kept(groups.squares, 0))
         return replace(
-            self, models=tuple(models), tables=kept(self.tables, 0), pairs=pairs, groups=groups
-        )
+            self, models=tuple(models), tables=kept(self.tables, 0), pairs=pairs, groups=groups,
+            scores=scores,
+        )  # fmt: skip
 
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both, which must have the same columns and grid.
@@ -385,6 +420,9 @@ class TableSet(Mapping[str, Reliability]):
                 cross=Sparse.added([self.pairs.cross, theirs.cross]),
                 losses=Sparse.added([self.pairs.losses, theirs.losses]),
             )
+        scores = None
+        if self.scores is not None and other.scores is not None:
+            scores = Sparse.added([self.scores, other.scores.renumbered(1, numbers)])
         weightless = None
         if self.rows_without_weight is not None and other.rows_without_weight is not None:
             weightless = self.rows_without_weight + other.rows_without_weight
@@ -394,6 +432,7 @@ class TableSet(Mapping[str, Reliability]):
             cells=tuple(cells),
             pairs=pairs,
             groups=groups,
+            scores=scores,
             date=self.date if self.date == other.date else None,
             rows_without_weight=weightless,
         )
@@ -509,6 +548,10 @@ class Segments(Mapping["str | None", TableSet]):
             self._cells[segment].append(k)
         # Sorted once, so that all segments together cost what the set does.
         self._sorted = _BySegment(tables.tables, self._of_cell[tables.tables.keys[2]], len(values))
+        self._scores = [
+            _BySegment(entries, self._of_cell[entries.keys[1]], len(values))
+            for entries in (() if tables.scores is None else (tables.scores,))
+        ]
         self._pairs = [
             _BySegment(entries, self._of_cell[entries.keys[3]], len(values))
             for entries in (() if tables.pairs is None else tables.pairs[:2])
@@ -549,6 +592,7 @@ class Segments(Mapping["str | None", TableSet]):
             cells=cells,
             pairs=pairs,
             groups=groups,
+            scores=next((self._renumbered(each.of(k), 1, k) for each in self._scores), None),
             rows_without_weight=None,
         )
 

@@ -1,0 +1,93 @@
+"""Many classes in the report: each class's error, worst first, with diagrams of the worst few."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcal.inference.intervals import gap_intervals, interval_limits, smece_interval
+from softcal.table.kernel import SUM_NAMES, Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from softcal.table.reliability import Reliability
+    from softcal.table.tableset import TableSet
+
+MOST_ROWS = 200
+"""Of the classes of a model that the page lists; the file it lets its reader download has all."""
+
+_DIAGRAMS = 6
+_POINTS = 10
+_SIDE = 100.0  # of a diagram, in units of its own
+_ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of its axes: probabilities of rare classes are small
+
+
+def class_panel(tables: TableSet, level: float) -> list[dict[str, Any]]:
+    """List the classes of each model, worst first, with intervals that hold for all at once."""
+    classes = tables.targets[1:]
+    panel, fine = [], tables.coarsen(tables.grid)
+    for model in tables:
+        found = {name: tables[model, name] for name in classes}
+        limits = _limits(list(found.values()), 1 - (1 - level) / (len(classes) * len(tables)))
+        rows = [
+            _row(name, rel, *each) for (name, rel), each in zip(found.items(), limits, strict=True)
+        ]
+        rows.sort(key=lambda row: -row["debiased"])
+        worst = [_diagram(fine[model, row["value"]], row, level) for row in rows[:_DIAGRAMS]]
+        panel.append({"name": model, "rows": rows, "diagrams": worst})
+    return panel
+
+
+def _limits(tables: Sequence[Reliability], level: float) -> list[tuple[float, float, float]]:
+    """Return the debiased SMECE of each table, and its interval."""
+    if tables[0].clusters is not None:
+        each = (smece_interval(rel, level=level) for rel in tables)
+        return [(found.debiased, found.low, found.high) for found in each]
+    together = {name: np.array([getattr(rel.sums, name) for rel in tables]) for name in SUM_NAMES}
+    limits = interval_limits(Sums(**together), level)
+    return list(zip(*(values.tolist() for values in limits), strict=True))
+
+
+def _row(name: str, rel: Reliability, debiased: float, low: float, high: float) -> dict[str, Any]:
+    return {
+        "value": name,
+        "share": float(rel.sums.label.sum() / rel.sums.weight.sum()),
+        "smece": rel.smece,
+        "debiased": debiased,
+        "low": low,
+        "high": high,
+        "bias": rel.bias,
+    }
+
+
+def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, Any]:
+    """Return the points of a small reliability diagram, and the end of both its axes."""
+    for end in _ENDS:
+        rel = _up_to(fine, end)
+        filled = np.flatnonzero(rel.count)
+        x, y = rel.mean_prob[filled], rel.mean_label[filled]
+        if max(x.max(), y.max()) <= end:
+            break
+    low, high = (limits[filled] for limits in gap_intervals(rel, level=level))
+    share = (rel.sums.weight / rel.sums.weight.sum())[filled]
+    scale = _SIDE / end
+    bottom, top = np.clip([x - high, x - low], 0.0, end) * scale
+    points = zip(x * scale, _SIDE - y * scale, _SIDE - top, _SIDE - bottom, share, strict=True)
+    return {
+        "value": row["value"],
+        "smece": row["smece"],
+        "end": end,
+        "points": [
+            {"x": at, "y": up, "top": top, "bottom": bottom, "size": 1.6 + 3.4 * share**0.5}
+            for at, up, top, bottom, share in points
+        ],
+    }
+
+
+def _up_to(fine: Reliability, end: float) -> Reliability:
+    """Join bins into about ten up to the end of an axis, and one above it."""
+    edges = fine.bins.edges
+    nearest = edges[np.abs(edges[:, None] - np.linspace(0.0, end, _POINTS + 1)).argmin(axis=0)]
+    return fine.coarsen(np.unique([*nearest, 1.0]))

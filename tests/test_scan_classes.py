@@ -1,0 +1,561 @@
+"""Many classes and labels known as intervals, from every source into one set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+import softcal as sc
+from softcal.sources.class_columns import Present, class_columns, class_roles
+from softcal.sources.columns import ClassRoles, Roles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PRESENT = ["y_cat", "y_dog", "p_dog_lr", "p_cat_lr", "p_cat", "q_cat", "q_bat", "name", "list"]
+
+
+def _roles(label: Any, *models: Any, **options: Any) -> ClassRoles:
+    present = Present(PRESENT, lambda name: 2 if name == "list" else None)
+    specs = {f"m{k}": spec for k, spec in enumerate(models)}
+    return class_roles(label, specs, present, **options)
+
+
+def test_columns_of_classes_are_named_by_a_list_a_pattern_or_a_prefix() -> None:
+    assert class_columns("y_", PRESENT).classes == ("cat", "dog")
+    roles = _roles("y_", "p_*_lr", "p_cat_lr, p_dog_lr", ["p_cat_lr", "p_dog_lr"][::-1], "list")
+    assert roles == ClassRoles(
+        ("cat", "dog"),
+        "shares",
+        ("y_cat", "y_dog"),
+        (("p_cat_lr", "p_dog_lr"), ("p_cat_lr", "p_dog_lr"), ("p_dog_lr", "p_cat_lr"), ("list",)),
+    )
+    for spec, said in (
+        ("y_cat", "it stands for the one column of that name"),
+        ("z_", "it stands for none"),
+        ("y_cat,y_cat", "two or more different columns"),
+    ):
+        with pytest.raises(sc.InputError, match=said):
+            class_columns(spec, PRESENT)
+    with pytest.raises(sc.InputError, match="as many columns as there are classes of the label, 2"):
+        _roles("y_", "p_cat,p_cat_lr,p_dog_lr")
+    with pytest.raises(sc.InputError, match="missing dog; beside them bat"):
+        _roles("y_", "q_")
+    with pytest.raises(sc.InputError, match="'name' must hold a list of numbers per row"):
+        _roles("y_", "name")
+
+
+def test_classes_are_named_by_the_star_the_columns_or_numbers() -> None:
+    assert _roles("name", "p_*_lr").names == ("dog", "cat")
+    assert _roles("name", ["p_dog_lr", "p_cat_lr"]).names == ("p_dog_lr", "p_cat_lr")
+    assert _roles("name", "list") == ClassRoles(("0", "1"), "names", ("name",), (("list",),))
+    assert _roles(["list"], "p_*_lr", counts=True).names == ("dog", "cat")
+    assert _roles("list", ["list"]).names == ("0", "1")
+
+
+def test_given_names_of_classes_reorder_patterns_that_have_them_and_else_rename() -> None:
+    same = _roles("y_", "p_*_lr", "list", classes=["dog", "cat"])
+    assert same.names == ("dog", "cat")
+    assert same.label == ("y_dog", "y_cat")
+    assert same.models == (("p_dog_lr", "p_cat_lr"), ("list",))
+    turned = _roles("y_", "p_*_lr", classes=["one", "two"])
+    assert (turned.label, turned.models) == (("y_cat", "y_dog"), (("p_cat_lr", "p_dog_lr"),))
+    new = _roles("name", "p_*_lr", classes=[7, 9])
+    assert new.names == ("7", "9")
+    assert new.models == (("p_dog_lr", "p_cat_lr"),)
+    assert _roles("name", "p_*_lr", classes=["hound", "cat"]).names == ("hound", "cat")
+    with pytest.raises(sc.InputError, match="'cat' is the name of another column"):
+        _roles("name", "p_*_lr", classes=["cat", "hound"])
+    for bad in ("ab", ["a"], ["a", "a"]):
+        with pytest.raises(sc.InputError, match="classes must be 2 different names"):
+            _roles("name", "p_*_lr", classes=bad)
+
+
+def test_a_class_called_top_is_refused_with_the_remedy() -> None:
+    with pytest.raises(sc.InputError, match=r"no class may be called 'top'.*classes= \(--classes"):
+        _roles("y_", "p_*_lr", classes=["top", "cat"])
+    with pytest.raises(sc.InputError, match="and that class in the column of labels"):
+        _roles("name", "p_*_lr", classes=["top", "cat"])
+
+
+def test_counts_of_votes_need_a_column_per_class() -> None:
+    assert _roles("y_", "p_*_lr", counts=True).kind == "counts"
+    with pytest.raises(sc.InputError, match=r"'name' holds one value per row.*from_long"):
+        _roles("name", "p_*_lr", counts=True)
+
+
+ROWS = {"y_a": [0.5], "y_b": [0.5], "p_a": [0.25], "p_b": [0.75], "t": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"y_prob": "p_a"}, "pass one of y_true, vote_counts .*: got 0 of them"),
+        ({"y_true": "y_a", "vote_counts": "y_*", "y_prob": {"m": "p_*"}}, "got 2 of them"),
+        ({"vote_counts": "y_*", "y_prob": "p_a"}, "vote_counts must go with predictions of many"),
+        ({"y_true": ["y_a", "y_b"], "y_prob": "p_a"}, "several columns in y_true must go with"),
+        ({"y_true": "y_a", "y_prob": "p_a", "classes": ["a"]}, "classes must go with"),
+        ({"label_bounds": ("y_a", "y_b"), "y_prob": {"m": "p_*"}}, "must go with one prediction"),
+        ({"label_bounds": "y_a", "y_prob": "p_a"}, "label_bounds must be two columns"),
+        ({"label_bounds": ("y_a", "y_a"), "y_prob": "p_a"}, "both are 'y_a'"),
+        ({"label_bounds": ("y_a", "p_a"), "y_prob": "p_a"}, "both are 'p_a'"),
+        ({"label_bounds": ("y_a", "y_b"), "y_prob": "p_a", "n_votes": 3}, "leave n_votes out"),
+        ({"label_bounds": ("y_a", "y_b"), "y_prob": "p_a", "groups": "t"}, "leave groups out"),
+        ({"y_true": "y_*", "y_prob": {}}, "y_prob must name at least one column"),
+        ({"y_true": "y_*", "y_prob": {"m": "y_*"}}, "different columns: both are 'y_a'"),
+        ({"y_true": "y_*", "y_prob": {"m": "p_*", "k": "p_"}}, "'m' and 'k' have the same"),
+        ({"vote_counts": "y_*", "y_prob": {"m": "p_*"}, "n_votes": 3}, "leave n_votes out"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(sc.InputError, match=said):
+        sc.scan(pd.DataFrame(ROWS), **options)
+
+
+@pytest.mark.parametrize("options", [{"y_true": "y_*", "y_prob": {3: "p_*"}}])
+def test_names_other_than_text_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(sc.InputTypeError, match="must be the name of a column, which is text"):
+        sc.scan(pd.DataFrame(ROWS), **options)
+
+
+def test_targets_are_top_and_the_classes_or_the_ends() -> None:
+    found = ClassRoles(("a", "b"), "shares", ("y_a", "y_b"), (("p_a", "p_b"),))
+    assert Roles("y_*", ("m",), classes=found).targets == ("top", "a", "b")
+    assert Roles("l to h", ("m",), bounds=("l", "h")).targets == ("low", "high")
+    assert Roles("y", ("m",)).targets == ("label",)
+
+
+# One fixture through every source: ties, edges, weights of 0, hostile names
+
+NAMES = ('cät, "é"', "b'b", "c *_ c")
+SIZE = 240
+MODELS = ("m", 'k, "k"')
+
+
+def _fixture() -> dict[str, Any]:
+    rng = np.random.default_rng(15)
+    p = rng.dirichlet(np.ones(3), SIZE)
+    p[:40] = [0.4, 0.4, 0.2]  # a tie: the first class is the predicted one
+    p[40:80] = [0.1, 0.3, 0.6]  # on the edges of bins
+    p[80:90] = [0.0, 1.0, 0.0]
+    q = rng.dirichlet(np.ones(3), SIZE)
+    votes = rng.multinomial(rng.integers(1, 6, SIZE)[:, None][:, 0], [0.5, 0.3, 0.2])
+    number = rng.integers(0, 3, SIZE)
+    return {
+        "p": p,
+        "q": q,
+        "votes": votes,
+        "shares": rng.dirichlet([0.3, 0.3, 0.3], SIZE),
+        "number": number,
+        "name": np.array(NAMES)[number],
+        "w": rng.integers(0, 3, SIZE) / 2.0,
+        "m": rng.integers(1, 9, SIZE),
+        "segment": rng.choice(["u", "v, w"], SIZE),
+    }
+
+
+DATA = _fixture()
+
+
+def _frame() -> pa.Table:
+    columns: dict[str, Any] = {name: DATA[name] for name in ("number", "name", "w", "m", "segment")}
+    for name in ("p", "q", "votes", "shares"):
+        columns |= {f"{name}_{c}": DATA[name][:, k] for k, c in enumerate(NAMES)}
+        columns[f"list {name}"] = list(DATA[name])
+    columns["whole"] = DATA["number"].astype(float)
+    columns["fixed"] = pa.FixedSizeListArray.from_arrays(DATA["p"].ravel(), 3)
+    columns["kind"] = pa.array(DATA["name"]).dictionary_encode()
+    return pa.table(columns)
+
+
+FRAME = _frame()
+PLAIN = [f.name for f in FRAME.schema if not pa.types.is_nested(f.type)]
+
+
+def _pandas(_folder: Path) -> Any:
+    return FRAME.to_pandas()
+
+
+def _pandas_of_arrow(_folder: Path) -> Any:
+    return FRAME.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _polars(_folder: Path) -> Any:
+    return pl.from_arrow(FRAME)
+
+
+def _arrow(_folder: Path) -> Any:
+    return FRAME
+
+
+def _stream(_folder: Path) -> Any:
+    empty = FRAME.schema.empty_table().to_batches()
+    batches = [*empty, *FRAME.to_batches(max_chunksize=70)]
+    return pa.RecordBatchReader.from_batches(FRAME.schema, batches)
+
+
+def _dataset(folder: Path) -> Any:
+    pq.write_table(FRAME, folder / "rows.parquet")
+    return pa.dataset.dataset(folder)
+
+
+def _parquet(folder: Path) -> Any:
+    pq.write_table(FRAME.slice(0, 100), folder / "a.parquet", row_group_size=33)
+    pq.write_table(FRAME.slice(100), folder / "b.parquet")
+    return folder
+
+
+def _csv(folder: Path) -> Any:
+    plain = FRAME.select(PLAIN)
+    plain = plain.set_column(plain.column_names.index("kind"), "kind", FRAME["name"])
+    for name in set(FRAME.column_names) - set(PLAIN):  # as text, since CSV files have no lists
+        plain = plain.append_column(name, pa.array(map(str, FRAME[name].to_pylist())))
+    pa.csv.write_csv(plain.slice(0, 100), folder / "a.csv")
+    pa.csv.write_csv(plain.slice(100), folder / "b.csv")
+    return [folder / "a.csv", folder / "b.csv"]
+
+
+def _json(folder: Path) -> Any:
+    lines = [json.dumps(row) for row in FRAME.to_pylist()]
+    (folder / "rows.jsonl").write_text("\n".join(lines))
+    return folder / "rows.jsonl"
+
+
+def _feather(folder: Path) -> Any:
+    path = folder / "rows.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, FRAME.schema) as writer:
+        writer.write_table(FRAME, max_chunksize=100)
+    return path
+
+
+SOURCES = [
+    _pandas, _pandas_of_arrow, _polars, _arrow, _stream, _dataset, _parquet, _csv, _json, _feather,
+]  # fmt: skip
+
+COLUMNS = {"m": "p_*", MODELS[1]: [f"q_{name}" for name in NAMES]}
+LISTS = {"m": "list p", MODELS[1]: ["list q"]}
+ONE_HOT = np.eye(3)[DATA["number"]]
+VOTES = sc.Votes(DATA["votes"])
+
+# How a label is asked for, the same label for arrays, and what the classes are then called.
+LABELS: dict[str, tuple[dict[str, Any], Any, tuple[str, ...]]] = {
+    "shares": ({"y_true": "shares_*", "y_prob": COLUMNS}, DATA["shares"], NAMES),
+    "list": ({"y_true": "list shares", "y_prob": LISTS}, DATA["shares"], ("0", "1", "2")),
+    "fixed list": (
+        {"y_true": "shares_*", "y_prob": {"m": "fixed", MODELS[1]: "list q"}},
+        DATA["shares"],
+        NAMES,
+    ),
+    "counts": ({"vote_counts": "votes_", "y_prob": COLUMNS}, VOTES, NAMES),
+    "list of counts": ({"vote_counts": ["list votes"], "y_prob": LISTS}, VOTES, ("0", "1", "2")),
+    "name": ({"y_true": "name", "y_prob": COLUMNS}, ONE_HOT, NAMES),
+    "category": ({"y_true": "kind", "y_prob": LISTS, "classes": NAMES}, ONE_HOT, NAMES),
+    "number": ({"y_true": "number", "y_prob": LISTS}, ONE_HOT, ("0", "1", "2")),
+    "whole": ({"y_true": "whole", "y_prob": LISTS}, ONE_HOT, ("0", "1", "2")),
+    "numbers for columns": (
+        {"y_true": "whole", "y_prob": COLUMNS, "classes": [0, 1, 2]},
+        ONE_HOT,
+        ("0", "1", "2"),
+    ),
+}
+
+
+def _same(found: sc.Reliability, wanted: sc.Reliability, *, top: bool = False) -> None:
+    """Compare all sums; of the predicted class, a set hardens the label to the majority class."""
+    for name, sums in vars(wanted.sums).items():
+        if not (top and name.startswith("hard_")):
+            np.testing.assert_allclose(
+                getattr(found.sums, name), sums, rtol=1e-12, atol=1e-12, err_msg=name
+            )
+
+
+def _same_as_arrays(
+    tables: sc.TableSet, label: Any, names: tuple[str, ...], rows: npt.NDArray[np.bool_], **of: Any
+) -> None:
+    """Compare a set with what the functions of arrays give for some of the rows."""
+    y = sc.Votes(label.counts[rows]) if isinstance(label, sc.Votes) else label[rows]
+    about = {name: values[rows] for name, values in of.items()}
+    assert tables.targets == ("top", *names)
+    models = dict(zip(MODELS, (DATA["p"][rows], DATA["q"][rows]), strict=True))
+    for model, p in models.items():
+        _same(tables[model], sc.top_label_reliability(y, p, **about), top=True)
+        by_class = sc.classwise_reliability(y, p, **about)
+        for name, table in zip(names, by_class.values(), strict=True):
+            _same(tables[model, name], table)
+    joint, wanted = tables.pair(*MODELS), sc.joint_table(y, models, **about)
+    np.testing.assert_allclose(joint.cross, wanted.cross, rtol=1e-12, atol=1e-12)
+    assert joint.differing == wanted.differing
+    np.testing.assert_allclose(joint.brier, wanted.brier, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(joint.log_loss, wanted.log_loss, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_classes_of_every_source_are_those_of_arrays(
+    source: Callable[[Path], Any], label: str, tmp_path: Path
+) -> None:
+    options, y, names = LABELS[label]
+    if source is _csv and any(
+        "list" in str(each) or "fixed" in str(each) for each in options.values()
+    ):
+        with pytest.raises(sc.InputError, match="must hold a list of numbers per row"):
+            sc.scan(source(tmp_path), **options)
+        return
+    every = np.ones(SIZE, dtype=bool)
+    votes: dict[str, Any] = {} if isinstance(y, sc.Votes) else {"n_votes": "m"}
+    more = {name: DATA[column] for name, column in votes.items()}
+    _same_as_arrays(sc.scan(source(tmp_path), **options, **votes), y, names, every, **more)
+    weighted = sc.scan(source(tmp_path), **options, sample_weight="w", by="segment")
+    weighted.save(tmp_path / "set.softcal")
+    assert sc.load(tmp_path / "set.softcal") == weighted
+    assert weighted.rows_without_weight == int((DATA["w"] == 0).sum())
+    _same_as_arrays(weighted, y, names, every, sample_weight=DATA["w"])
+    for value, part in weighted.by("segment").items():
+        _same_as_arrays(part, y, names, DATA["segment"] == value, sample_weight=DATA["w"])
+
+
+# Labels known as intervals
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_bounds_of_every_source_are_those_of_arrays(
+    source: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    low, high = f"shares_{NAMES[0]}", "high"
+    ends = DATA["shares"][:, 0], np.minimum(DATA["shares"][:, 0] + DATA["q"][:, 1], 1)
+    whole = FRAME
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "FRAME", whole.append_column(high, pa.array(ends[1])))
+        patch.setitem(globals(), "PLAIN", [*PLAIN, high])
+        tables = sc.scan(
+            source(tmp_path), label_bounds=(low, high), y_prob=[f"p_{name}" for name in NAMES[:2]],
+            by="segment", sample_weight="w",
+        )  # fmt: skip
+    assert tables.targets == ("low", "high")
+    assert tables.label == f"{low} to high"
+    assert tables.pairs is None
+    tables.save(tmp_path / "set.softcal")
+    assert sc.load(tmp_path / "set.softcal") == tables
+    for k, model in enumerate(tables):
+        rows = (*ends, DATA["p"][:, k])
+        wanted = sc.reliability_bounds(*rows, sample_weight=DATA["w"])
+        for end in ("low", "high"):
+            _same(tables[model, end], getattr(wanted, end))
+        found = sc.smece_bounds(tables[model, "low"], tables[model, "high"])
+        np.testing.assert_allclose(found, wanted.smece, rtol=1e-12)
+        for value, part in tables.by("segment").items():
+            here = DATA["segment"] == value
+            alone = sc.smece_bounds(part.select([model]))
+            some = sc.smece_bounds(*(each[here] for each in rows), sample_weight=DATA["w"][here])
+            np.testing.assert_allclose(alone, some, rtol=1e-12)
+
+
+def test_bounds_take_rows_two_tables_or_a_set_of_one_model() -> None:
+    frame = pd.DataFrame({"low": [0.0, 0.5], "high": [0.2, 0.5], "p": [0.1, 0.8], "q": [0.3, 0.4]})
+    tables = sc.scan(frame, label_bounds=("low", "high"), y_prob=["p", "q"])
+    one = tables.select(["q"])
+    wanted = sc.smece_bounds(frame["low"], frame["high"], frame["q"])
+    assert sc.smece_bounds(one) == wanted
+    assert sc.smece_bounds(sc.reliability_bounds(one)) == wanted
+    plain = sc.scan(frame, y_true="low", y_prob="p")
+    for arguments, options, said in (
+        ((tables,), {}, r"must have one model: it has 2.*tables.select\(\['p'\]\)"),
+        ((plain,), {}, "its targets are 'label'. Make it with scan"),
+        ((one, [0.5]), {}, "does not take y_high"),
+        ((one,), {"bins": 5}, "does not take bins"),
+        ((one["q", "low"],), {}, "y_high must be the table of the upper ends"),
+        (([0.5], [0.5]), {}, "got list, list, NoneType"),
+        (([0.5], one["q", "high"], [0.5]), {}, "got list, Reliability, list"),
+    ):
+        with pytest.raises((sc.InputError, sc.InputTypeError), match=said):
+            sc.smece_bounds(*arguments, **options)
+
+
+# What is refused, counted over all files
+
+
+def _two_files(folder: Path, kind: str, table: pa.Table) -> list[Path]:
+    paths = [folder / f"{name}.{kind}" for name in "ab"]
+    for path, part in zip(paths, (table.slice(0, 2), table.slice(2)), strict=True):
+        if kind == "csv":
+            pa.csv.write_csv(part, path)
+        else:
+            pq.write_table(part, path)
+    return paths
+
+
+GOOD = {
+    "y_a": [1.0, 0.0, 0.5, 0.5],
+    "y_b": [0.0, 1.0, 0.5, 0.5],
+    "p_a": [0.5, 0.5, 0.5, 0.5],
+    "p_b": [0.5, 0.5, 0.5, 0.5],
+    "name": ["a", "b", "a", "b"],
+}
+SHARES = {"y_true": "y_*", "y_prob": {"model": "p_*"}}
+COUNTS = {"vote_counts": "y_*", "y_prob": {"model": "p_*"}}
+NAMED = {"y_true": "name", "y_prob": {"model": "p_*"}}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("changed", "options", "said"),
+    [
+        (
+            {"p_b": [0.5, 0.5, 1.5, -2.0]},
+            SHARES,
+            r"p_b must be in \[0, 1\]: 2 of 4 values are not, the first is 1.5 in .*b\.\w+, row 1. "
+            "If these are logits, take the softmax",
+        ),
+        (
+            {"p_a": [0.5, 0.5, 0.5, None]},
+            SHARES,
+            r"p_a must have no missing values: 1 of 4 are NaN or null, the first in .*b\.\w+, row 2",
+        ),
+        (
+            {"p_a": [0.5, 0.4, 0.5, 0.25]},
+            SHARES,
+            r"rows of model must sum to 1 within 0.001: 2 of 4 do not, the first sums to 0.9 in "
+            r".*a\.\w+, row 2",
+        ),
+        (
+            {"y_a": [1.0, 0.0, 0.5, 0.25]},
+            SHARES,
+            r"rows of y_\* must sum to 1 within 0.001: 1 of 4 do not, the first sums to 0.75 in",
+        ),
+        ({}, COUNTS, r"y_a must be whole numbers of 0 or more: 2 of 4 .* 0.5 in .*b\.\w+, row 1"),
+        (
+            {"y_a": [1, 0, 0, 1], "y_b": [1, 2, 0, 1]},
+            COUNTS,
+            r"rows of y_\* must have one vote or more: 1 of 4 have none, .* in .*b\.\w+, row 1",
+        ),
+        (
+            {"name": ["a", "b", "c", "d"]},
+            NAMED,
+            r"name must be one of the 2 classes 'a', 'b': 2 of 4 values are not, the first is 'c' in "
+            r".*b\.\w+, row 1. .* classes= \(--classes\)",
+        ),
+        ({"name": ["a", "b", None, "b"]}, NAMED, "name must have no missing values: 1 of 4"),
+        ({"w": [1.0, 1.0, -1.0, 1.0]}, SHARES | {"sample_weight": "w"}, "w must be 0 or more: 1"),
+        (
+            {"w": [1.0, 1.0, -1.0, 1.0], "name": ["a", "b", "a", "a"]},
+            SHARES | {"sample_weight": "w", "by": "name"},
+            "w must be 0 or more: 1",
+        ),
+        ({"w": [0.0] * 4}, SHARES | {"sample_weight": "w"}, "w must have a positive value"),
+        (
+            {},
+            {"label_bounds": ("y_a", "p_a"), "y_prob": "p_b"},
+            r"y_a must be at most p_a: 1 of 4 rows are not, the first is 1.0 with p_a = 0.5 in "
+            r".*a\.\w+, row 1. Swap the ends",
+        ),
+        (
+            {"y_a": [0.0, 0.0, 2.0, 0.5]},
+            {"label_bounds": ("y_a", "p_a"), "y_prob": "p_b"},
+            r"y_a must be in \[0, 1\]: 1 of 4",
+        ),
+    ],
+)
+def test_values_that_break_a_rule_are_counted_over_all_files(
+    changed: dict[str, Any], options: dict[str, Any], said: str, kind: str, tmp_path: Path
+) -> None:
+    paths = _two_files(tmp_path, kind, pa.table(GOOD | changed))
+    with pytest.raises(sc.InputError, match=said):
+        sc.scan(paths, **options)
+
+
+@pytest.mark.parametrize("inside", [pa.list_(pa.float64()), pa.large_list(pa.float32())])
+@pytest.mark.parametrize(
+    ("lists", "said"),
+    [
+        (
+            [[0.5, 0.5], [1, 0], [1], [1, 0, 0]],
+            r"p must hold lists of 2 values, one per class: 2 of",
+        ),
+        ([[0.5, 0.5], None, [1, 0], [1, 0]], "p must have no missing values: 1 of 4"),
+        (
+            [[0.5, 0.5], [1, 0], [None, 1], [1, 0]],
+            "values of p must have no missing values: 1 of 8 are NaN or null, the first at position 2",
+        ),
+        (
+            [[0.5, 0.5], [1, 0], [1, 0], [0, 2]],
+            r"values of p must be in \[0, 1\]: 1 of 8 values is not, the first is 2.0 at position 3",
+        ),
+        (
+            [[0.5, 0.5], [1, 0.5], [1, 0], [0, 1]],
+            "rows of model must sum to 1 within 0.001: 1 of 4 do not, the first sums to 1.5",
+        ),
+    ],
+)
+def test_lists_that_break_a_rule_are_refused(lists: list[Any], said: str, inside: Any) -> None:
+    table = pa.table({"y": ["0", "1", "0", "1"], "p": pa.array(lists, inside)})
+    with pytest.raises(sc.InputError, match=said):
+        sc.scan(table, y_true="y", y_prob={"model": "p"})
+
+
+def test_columns_that_hold_no_lists_of_numbers_are_refused(tmp_path: Path) -> None:
+    texts = pd.DataFrame({"y": [0, 1], "p": [["a", "b"], ["a", "b"]]})
+    with pytest.raises(sc.InputTypeError, match=r"p must hold real numbers: .* list<"):
+        sc.scan(texts, y_true="y", y_prob={"model": "p"})
+    mixed = pd.DataFrame({"y": [0, 1], "p": [[0.5, 0.5], "a"]})
+    with pytest.raises(sc.InputTypeError, match="p must hold values of one plain kind"):
+        sc.scan(mixed, y_true="y", y_prob={"model": "p"})
+    things = pd.DataFrame({"y": [object()], "p_a": [0.5], "p_b": [0.5]})
+    with pytest.raises(sc.InputTypeError, match="y must hold values of one plain kind"):
+        sc.scan(things, y_true="y", y_prob={"model": "p_*"})
+    empty = pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.list_(pa.float64()))})
+    pq.write_table(empty, tmp_path / "empty.parquet")
+    for source in (empty, empty.to_reader(), tmp_path / "empty.parquet"):
+        with pytest.raises(sc.InputError, match="'p' must hold lists of two or more classes"):
+            sc.scan(source, y_true="y", y_prob={"model": "p"})
+    pq.write_table(pa.table({"y": [0], "p": [0.5]}), tmp_path / "other.parquet")
+    pq.write_table(pa.table({"y": [0], "p": [[0.5, 0.5]]}), tmp_path / "first.parquet")
+    with pytest.raises(sc.InputTypeError, match="p must hold lists of real numbers, one per class"):
+        sc.scan(
+            [tmp_path / "first.parquet", tmp_path / "other.parquet"],
+            y_true="y", y_prob={"model": "p"},
+        )  # fmt: skip
+
+
+# Many classes, in bounded memory
+
+
+def test_wide_rows_are_cut_by_their_values_and_give_the_same_tables() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(120, 0.1), 60_000)
+    number = rng.integers(0, 120, 60_000)
+    frame = pd.DataFrame(p, columns=[f"p_{k}" for k in range(120)]).assign(name=number)
+    tables = sc.scan(frame, y_true="name", y_prob={"m": "p_*"})
+    wanted = Roles("", (), classes=class_roles("name", {"m": "p_*"}, in_frame_of(frame))).wanted
+    assert [size for _, size in wanted.cut(60_000)] == [17331, 17331, 17331, 8007]
+    assert len(tables.grid) == len(sc.Bins.grid(10, coarse=True)) < 150
+    y = np.eye(120)[number]
+    _same(tables["m"], sc.top_label_reliability(y, p), top=True)
+    for name, table in sc.classwise_reliability(y, p).items():
+        _same(tables["m", str(name)], table)
+
+
+def in_frame_of(frame: Any) -> Present:
+    return Present(list(frame.columns), lambda _name: None)
+
+
+def test_groups_of_rows_go_with_classes() -> None:
+    frame = FRAME.append_column("group", pa.array(np.arange(SIZE) // 4))
+    tables = sc.scan(frame, y_true="shares_*", y_prob=COLUMNS, groups="group")
+    for k, name in enumerate(NAMES):
+        wanted = sc.reliability(
+            DATA["shares"][:, k], DATA["p"][:, k], groups=np.arange(SIZE) // 4, bins=10
+        )
+        _same(tables["m", name], wanted)
+        found, alone = sc.smece_interval(tables["m", name]), sc.smece_interval(wanted)
+        np.testing.assert_allclose((found.low, found.high), (alone.low, alone.high), rtol=1e-12)
