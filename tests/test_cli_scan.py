@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from same_tables import assert_close
 
 import softcal as sc
 from softcal import cli
@@ -60,20 +61,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 def card(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run(capsys, *arguments, "--format", "json"))
     return found
-
-
-def assert_close(left: Any, right: Any) -> None:
-    """Equal names and counts, numbers equal to 1e-12."""
-    if isinstance(left, dict):
-        assert list(left) == list(right)
-        for key in left:
-            assert_close(left[key], right[key])
-    elif isinstance(left, list):
-        assert len(left) == len(right)
-        for one, other in zip(left, right, strict=True):
-            assert_close(one, other)
-    else:
-        assert left == (pytest.approx(right, abs=1e-12) if isinstance(right, float) else right)
 
 
 @pytest.mark.parametrize("many", [1, 10**9])  # entries: saved as Parquet, or as JSON

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import softcal_here as softcal
+from same_tables import assert_close
 
 import softcal as sc
 
@@ -46,20 +47,6 @@ def scored(*arguments: object) -> dict[str, Any]:
     assert result.returncode == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)
     return found
-
-
-def assert_close(left: Any, right: Any) -> None:
-    """Equal names and counts, numbers equal to 1e-12."""
-    if isinstance(left, dict):
-        assert list(left) == list(right)
-        for key in left:
-            assert_close(left[key], right[key])
-    elif isinstance(left, list):
-        assert len(left) == len(right)
-        for one, other in zip(left, right, strict=True):
-            assert_close(one, other)
-    else:
-        assert left == (pytest.approx(right, abs=1e-12) if isinstance(right, float) else right)
 
 
 def test_a_week_of_days_is_the_whole(week: Path) -> None:
