@@ -1,4 +1,4 @@
-"""A table added up in parts, and that of all rows at once: equal to rounding."""
+"""Tables added up in parts, and those of all rows at once: equal to rounding, and so is JSON."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from softcal._validation.multiclass import ClassRows, class_rows, is_by_class
 from softcal._validation.rules import generator, is_whole
 from softcal.bins import Bins
 from softcal.calibrators.base import Data, fitting_data
-from softcal.calibrators.loading import MAPS
+from softcal.calibrators.maps import MAPS
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import Interval, smece_interval
 from softcal.metrics.proper import brier, log_loss

@@ -39,7 +39,7 @@ def apply(
     """Copy a file with a column COL_calibrated beside the predictions."""
     from softcal._io import read_json
     from softcal.calibrators.files import SUFFIX, write_calibrated
-    from softcal.calibrators.loading import load_calibrator
+    from softcal.calibrators.maps import load_calibrator
 
     saved = read_json(calibrator, "`softcal recalibrate`")
     map_ = load_calibrator(saved)
