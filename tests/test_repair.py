@@ -135,7 +135,9 @@ def test_what_groups_are_called_does_not_matter(rng: np.random.Generator) -> Non
 
 def test_unknown_methods_are_refused() -> None:
     for methods, got in ((["magic"], "'magic'"), (["vector"], "'vector'"), ([], "none")):
-        with pytest.raises(sc.InputError, match=f"methods must be some of .*: got {got}"):
+        with pytest.raises(
+            sc.InputError, match=rf"methods \(--method\) must be some of .*: got {got}"
+        ):
             sc.calibrators.repair_preview([0.1, 0.2], [0.1, 0.2], methods=methods)
 
 

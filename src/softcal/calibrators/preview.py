@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from softcal._validation.inputs import DEFAULT_NAMES
 from softcal._validation.multiclass import ClassRows, class_rows, is_by_class
 from softcal._validation.rules import generator, is_whole
 from softcal.bins import Bins
-from softcal.calibrators.base import Data, fitting_data
-from softcal.calibrators.maps import MAPS
+from softcal.calibrators.base import Data, Logits, LogMap, fitting_data
+from softcal.calibrators.maps import MAPS, TemperatureMap
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import Interval, smece_interval
 from softcal.metrics.proper import brier, log_loss
@@ -63,7 +63,7 @@ def split_folds(
 
 BINARY_METHODS = tuple(name for name, map_ in MAPS.items() if 1 in map_.dimensions)
 CLASS_METHODS = tuple(name for name, map_ in MAPS.items() if 2 in map_.dimensions)
-LOGIT_METHODS = tuple(n for n, m in MAPS.items() if any(f.name == "input" for f in fields(m)))  # type: ignore[arg-type]
+LOGIT_METHODS = tuple(name for name, map_ in MAPS.items() if issubclass(map_, LogMap))
 """Methods that take logits as well, of one column or of classes."""
 
 
@@ -273,7 +273,7 @@ def preview_of(
     return RepairPreview(before, after, best.method, best.brier < before.brier, folds)
 
 
-_SOFTMAX = MAPS["temperature"].read({"temperature": 1.0, "input": {"kind": "logits"}})
+_SOFTMAX = TemperatureMap(1.0, Logits())  # which makes probabilities of logits
 
 
 def _present(rows: Rows, groups: npt.ArrayLike | None) -> tuple[Any, Any, Any]:
@@ -316,7 +316,7 @@ def _refuse_unknown(methods: Sequence[str], known: Sequence[str]) -> None:
     unknown = [method for method in methods if method not in known]
     if unknown or not methods:
         message = (
-            f"methods must be some of {', '.join(known)}: got "
+            f"methods (--method) must be some of {', '.join(known)}: got "
             f"{', '.join(map(repr, unknown)) or 'none'}."
         )
         raise InputError(message)
