@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
+from softcal.sources import files
 from softcal.sources.class_columns import Present, class_columns, class_roles
 from softcal.sources.columns import ClassRoles, Roles
 
@@ -530,7 +531,9 @@ def test_columns_that_hold_no_lists_of_numbers_are_refused(tmp_path: Path) -> No
 # Many classes, in bounded memory
 
 
-def test_wide_rows_are_cut_by_their_values_and_give_the_same_tables() -> None:
+def test_wide_rows_are_cut_by_their_values_and_give_the_same_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.full(120, 0.1), 60_000)
     number = rng.integers(0, 120, 60_000)
@@ -543,6 +546,17 @@ def test_wide_rows_are_cut_by_their_values_and_give_the_same_tables() -> None:
     _same(tables["m"], sc.top_label_reliability(y, p), top=True)
     for name, table in sc.classwise_reliability(y, p).items():
         _same(tables["m", str(name)], table)
+    path = tmp_path / "wide.parquet"
+    frame.iloc[:2000].to_parquet(path, row_group_size=900)
+    some = sc.scan(frame.iloc[:2000], y_true="name", y_prob={"m": "p_*"})
+    # Whole row groups, some columns at a time, and then batches of all columns.
+    for most in (files._WIDE_VALUES, 0):
+        monkeypatch.setattr(files, "_WIDE_VALUES", most)
+        monkeypatch.setattr(files, "_GROUP_VALUES", most)
+        monkeypatch.setattr(files, "BATCH_VALUES", 121 * 400)
+        found = sc.scan(path, y_true="name", y_prob={"m": "p_*"})
+        for target in some.targets:
+            _same(found["m", target], some["m", target])
 
 
 def in_frame_of(frame: Any) -> Present:

@@ -17,7 +17,7 @@ from same_tables import assert_same_table
 import softcal as sc
 from softcal._validation import inputs
 from softcal.bins import Bins
-from softcal.table import build, files
+from softcal.table import build, files, tableset
 
 SAVED_0_1 = sorted((Path(__file__).parent / "tables").glob("s*1*.json"))
 MODELS = ["a", "b", "c"]
@@ -544,7 +544,7 @@ def test_few_large_cells_equal_their_rows(rows: pd.DataFrame, weight: str | None
 def test_entries_of_many_batches_are_added_up_on_the_way(
     rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_ENTRIES_WAITING", 10)
+    monkeypatch.setattr(tableset, "_ENTRIES_WAITING", 10)
     batches = pa.Table.from_pandas(rows[[*MODELS, "y"]]).to_reader(max_chunksize=300)
     found = sc.scan(batches, y_true="y", y_prob=MODELS)
     assert_same_table(found["b"], sc.reliability(rows["y"], rows["b"]))

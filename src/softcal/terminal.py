@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -54,13 +54,29 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda amount: bar.advance(task, amount)
 
 
+class Reading(NamedTuple):
+    """Functions that move the bar of `reading`."""
+
+    move: Callable[[int, int, int], None]
+    """Takes the rows and bytes that were read, and the bytes of all files."""
+    move_groups: Callable[[float], None]
+    """Takes the share of the groups that is added up, after the last row was read."""
+
+
 @contextmanager
-def reading() -> Iterator[Callable[[int, int, int], None]]:
+def reading() -> Iterator[Reading]:
     """Show on stderr how far the reading of files has come: rows, bytes, time left.
 
     Nothing is shown when stderr is not a terminal.
     """
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     errors = Console(stderr=True)
     columns = (
@@ -75,4 +91,9 @@ def reading() -> Iterator[Callable[[int, int, int], None]]:
         def move(rows: int, done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, rows=rows, visible=True)
 
-        yield move
+        def move_groups(share: float) -> None:
+            text = TextColumn("{task.fields[rows]:,} rows, adding up groups")
+            bar.columns = (text, BarColumn(), TaskProgressColumn())
+            bar.update(task, completed=share, total=1)
+
+        yield Reading(move, move_groups)

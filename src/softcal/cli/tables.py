@@ -200,7 +200,8 @@ def load_tables(
     with terminal.reading() as progress:
         return collect(
             all_pieces(paths, roles.wanted), roles, Bins.of(10 if bins is None else bins),
-            pairs=pairs, report=reporter(paths, progress), look=look,
+            pairs=pairs, report=reporter(paths, progress.move),
+            report_groups=progress.move_groups, look=look,
         )  # fmt: skip
 
 

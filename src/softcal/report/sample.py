@@ -58,7 +58,8 @@ class Sample:
         if first.n_votes is not None:
             columns["votes"] = as_float64(first.n_votes[at])
         if groups is not None:
-            columns["group"] = np.array(groups.names, dtype=object)[groups.numbers[at]]
+            numbers = groups.numbers[at].tolist()
+            columns["group"] = np.array([str(groups.names[k]) for k in numbers], dtype=object)
         with self._lock:
             self._first = self._first or rows
             self._keep(columns)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -15,7 +17,7 @@ from softcal.exceptions import InputError
 from softcal.metrics.item_scores import score_entries
 from softcal.sources.census import Census, checks_of
 from softcal.sources.class_batches import classes_of_batch
-from softcal.sources.columns import Named, Piece, coded, missing_values, rows_of
+from softcal.sources.columns import Named, Piece, coded, coded_groups, missing_values, rows_of
 from softcal.sources.files import all_pieces, batches_of, files_of, joined
 from softcal.table.build import Builder, Coded, Entries, entries, hardened_by
 from softcal.table.dense import DenseSums, dense_sums
@@ -23,7 +25,7 @@ from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
     Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
+
+
+_ENTRIES_AT_ONCE = 1 << 19
 
 
 class Found(NamedTuple):
@@ -61,13 +66,15 @@ def collect(
     date: str | None = None,
     at_most: int | None = None,
     report: Callable[[Piece, int], None] | None = None,
+    report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
 ) -> TableSet:
     """Add up all pieces, on all cores, into one set of tables.
 
     When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
     called in the threads with the number of each piece, the rows of its models, and their groups;
-    of many classes, these are of the predicted class.
+    of many classes, these are of the predicted class. `report_groups` is told, after the last
+    piece, which share of the groups is done.
     """
     broken = threading.Event()
     census = Census(checks_of(roles))
@@ -82,23 +89,37 @@ def collect(
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
 
-    # Sums of many classes are large, so few may wait.
-    ahead = 8 if roles.classes is None else 1
-    for found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most, ahead=ahead):
-        if found.entries is None or census.started:
-            census.add(found.piece, rows[found.piece.place])
-        else:
-            for each in found.entries:
-                builder.add(each)
-            classes.add(found.classes)
-        rows[found.piece.place] += found.rows
-        if report is not None:
-            report(found.piece, found.rows)
-    if census.started:
-        census.refuse(rows.total())
-    for each in classes.entries():
-        builder.add(each)
-    return finished(builder, rows.total(), roles, date)
+    # Sums of many classes, and of many groups, are large, so few may wait.
+    ahead = 8 if roles.classes is None and roles.group is None else 1
+    if roles.group is not None:
+        pieces, at_most = _cut(pieces, len(roles.y_prob) * len(roles.targets)), None
+    with closing(builder):
+        for found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most, ahead=ahead):
+            if found.entries is None or census.started:
+                census.add(found.piece, rows[found.piece.place])
+            else:
+                builder.add_all(found.entries)
+                classes.add(found.classes)
+            rows[found.piece.place] += found.rows
+            if report is not None:
+                report(found.piece, found.rows)
+        if census.started:
+            census.refuse(rows.total())
+        builder.add_all(classes.entries())
+        return finished(builder, rows.total(), roles, date, report_groups)
+
+
+def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
+    """Cut what is in memory as one into pieces of not too many entries of groups."""
+    rows = max(_ENTRIES_AT_ONCE // tables, 1)
+    for piece in pieces:
+        if piece.place:
+            yield piece
+            continue
+        for batch in piece.batches():
+            for start in range(0, rows_of(batch), rows):
+                part = {key: column[start : start + rows] for key, column in batch.items()}
+                yield Piece("", 0, partial(iter, [part]))
 
 
 def read_rows(source: Paths, roles: Roles) -> Batch:
@@ -130,7 +151,13 @@ def _refuse_no_rows() -> NoReturn:
     raise InputError(message)
 
 
-def finished(builder: Builder, rows: int, roles: Roles, date: str | None) -> TableSet:
+def finished(
+    builder: Builder,
+    rows: int,
+    roles: Roles,
+    date: str | None,
+    report_groups: Callable[[float], None] | None = None,
+) -> TableSet:
     """Return the set of all rows, refusing a source that leaves nothing to measure."""
     if not rows:
         _refuse_no_rows()
@@ -138,7 +165,12 @@ def finished(builder: Builder, rows: int, roles: Roles, date: str | None) -> Tab
     if roles.classes is not None and roles.classes.kind == "counts":
         votes = roles.y_true
     found = builder.finish(
-        roles.y_true, roles.targets, weight=roles.sample_weight, votes=votes, date=date
+        roles.y_true,
+        roles.targets,
+        report=report_groups,
+        weight=roles.sample_weight,
+        votes=votes,
+        date=date,
     )
     if not found.n:
         refuse_zeros(str(roles.sample_weight), rows)
@@ -175,7 +207,7 @@ def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
         values = batch[Named(roles.group)]
         if missing_values(values).any():
             return None
-        groups = coded(values, roles.group)
+        groups = coded_groups(values, roles.group)
     cells = coded_cells({name: batch[Named(name)] for name in roles.by}) if roles.by else None
     if roles.classes is not None:
         return _added_classes(batch, roles, roles.classes, builder, cells, groups)

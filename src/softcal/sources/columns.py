@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
+
+_WHOLE = re.compile("-?[0-9]+")
 
 Batch: TypeAlias = dict[Any, Any]
 """Columns of one length: NumPy arrays of numbers, Arrow arrays of lists or under `Named`."""
@@ -194,6 +197,33 @@ def coded(values: Any, name: str) -> Coded:
     renumbered = np.array([different[text] for text in texts], dtype=np.int64)
     numbers = found.indices.to_numpy(zero_copy_only=False)
     return Coded(renumbered[numbers], list(different))
+
+
+def coded_groups(values: Any, name: str) -> Coded:
+    """Return the number of each value of an Arrow column, which has no missing values.
+
+    The names are an array where they are whole numbers, or the text of such, and an Arrow array of
+    other text: as Python objects, those of several batches would fill the memory.
+    """
+    import pyarrow as pa
+
+    plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    is_text = pa.types.is_string(plain.type) or pa.types.is_large_string(plain.type)
+    if not is_text and not pa.types.is_integer(plain.type):
+        return coded(values, name)
+    found = plain.dictionary_encode()
+    names: Any = found.dictionary
+    if not is_text or _WHOLE.fullmatch(str(names[0])):  # then others are worth a try
+        try:
+            whole = names.cast(pa.int64())
+        except pa.ArrowInvalid:
+            whole = pa.nulls(len(names), pa.int64())
+        if whole.cast(names.type).equals(names):  # unlike "007", another group than "7"
+            names = whole.to_numpy()
+        elif not is_text:
+            return coded(values, name)
+    numbers = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return Coded(numbers, names)
 
 
 def text_of(value: Any) -> str | None:

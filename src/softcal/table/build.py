@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -16,8 +16,10 @@ from softcal._validation.multiclass import class_rows, is_by_class
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table import kernel
+from softcal.table.groups import MAX_KNOWN, GroupIds, GroupNames, refuse_many_group_bins
 from softcal.table.joint import refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy
+from softcal.table.spill import Gathered, Spill
 from softcal.table.tableset import (
     LABEL,
     LOSSES,
@@ -25,12 +27,24 @@ from softcal.table.tableset import (
     IntArray,
     Pairs,
     Sparse,
+    Summed,
     TableSet,
     empty_sparse,
 )
+from softcal.table.tableset import under as _under
+from softcal.table.ties import (
+    GROUP_TERMS,
+    cuts,
+    paired,
+    place_of,
+    table_number,
+    tied,
+    tied_losses,
+    with_cells,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal.bins import BinsLike
@@ -40,11 +54,10 @@ MAX_CELLS = 100_000
 """How many combinations of values the `by` columns may have: each has tables of its own."""
 
 _ROWS_PER_CELL = 4096  # from which on it pays to add up cells one by one
-_ENTRIES_WAITING = 1 << 18  # of batches, before they are added up
 
 
 class Coded(NamedTuple):
-    """Which of some names each row has, by its number."""
+    """Which of some names each row has, by its number. Groups may be whole numbers in an array."""
 
     numbers: IntArray
     names: Sequence[Any]
@@ -59,20 +72,19 @@ class Entries(NamedTuple):
     tables: Sparse
     cross: Sparse
     losses: Sparse
-    grouped: Sparse  #        keys (model, target, group, cell, bin): sums of w d and w
-    grouped_losses: Sparse  # keys (first, second, target, group, cell): the sums of `_PAIR_TERMS`
+    grouped: Sequence[Gathered]  # of models and targets: per group, cell and bin, w d and w
+    grouped_losses: Sequence[Gathered]  # of two models: per group and cell, `GROUP_TERMS`
     scores: Sparse | None = None  # of many classes: keys (model, cell), the sums of `SCORES`
 
     @staticmethod
     def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
         """Return entries without pairs and groups, as an engine adds them up."""
         return Entries(
-            rows, cells, [], tables, empty_sparse(6, 1), empty_sparse(4, len(LOSSES)),
-            empty_sparse(5, 2), empty_sparse(5, len(_PAIR_TERMS)),
+            rows, cells, [], tables, empty_sparse(6, 1), empty_sparse(4, len(LOSSES)), [], [],
         )  # fmt: skip
 
 
-_PAIR_TERMS = ("weight", "differing", "brier", "log_loss", *LOSSES[-4:])
+_PAIR_TERMS = (*GROUP_TERMS, *LOSSES[-4:])
 
 
 def entries(
@@ -99,25 +111,26 @@ def entries(
             return None
         tables.append(_under(key, found))
     at = _numbers(cells, next(iter(rows.values())).y_prob.size)
-    keys = np.array([at] if groups is None else [groups.numbers, at])
-    grouped = [empty_sparse(5, 2)]
-    if groups is not None:
-        grouped += [_under(key, _group_entries(r, grid, keys)) for key, r in rows.items()]
     cross, losses = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
-    grouped_losses = [empty_sparse(5, len(_PAIR_TERMS))]
+    grouped, grouped_losses = [], []
+    if groups is not None:
+        owners = _Owners(groups, at, 1 if cells is None else len(cells.names))
+        grouped = [_group_entries(each, grid, owners, key) for key, each in rows.items()]
     for two, a, b in _pairs_of(rows):
         if pairs is None:
             break
         terms = _pair_terms(a, b)
         if groups is None:
             cross.append(_under(two, _cross_entries(a, b, pairs, at)))
-            losses.append(_under(two, _per_cell(cells, _losses(terms))))
         else:
-            grouped_losses.append(_under(two, Sparse.of(keys, terms)))
+            of_groups = terms[: len(GROUP_TERMS)]
+            grouped_losses.append(owners.gathered(two, np.zeros_like(at), 1, of_groups))
+            terms[: len(GROUP_TERMS)] = 0.0  # the others are sums over rows, whatever their group
+        losses.append(_under(two, _per_cell(cells, _losses(terms))))
     names = ((),) if cells is None else cells.names
     return Entries(
         at.size, names, [] if groups is None else groups.names,
-        *map(Sparse.added, (tables, cross, losses, grouped, grouped_losses)),
+        Sparse.added(tables), Sparse.added(cross), Sparse.added(losses), grouped, grouped_losses,
     )  # fmt: skip
 
 
@@ -164,12 +177,6 @@ def _pairs_of(
             yield (i, j, target), rows[i, target], rows[j, other]
 
 
-def _under(key: tuple[int, ...], found: Sparse) -> Sparse:
-    """Put entries under the numbers of a model and target, or of two models."""
-    above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
-    return Sparse(np.concatenate((above, found.keys)), found.values)
-
-
 def _per_cell(cells: Coded | None, terms: FloatArray) -> Sparse:
     """Add up the terms of the rows of each cell."""
     if cells is None:
@@ -214,12 +221,37 @@ def _with_rows(found: Sparse) -> Sparse:
     return found.where(found.values[SUM_NAMES.index("count")] > 0)
 
 
-def _group_entries(rows: Rows, grid: Bins, keys: IntArray) -> Sparse:
+class _Owners(NamedTuple):
+    """The group and the cell of each row."""
+
+    groups: Coded
+    cell: IntArray
+    cells: int
+
+    def gathered(
+        self, key: tuple[int, ...], at: IntArray, bins: int, terms: FloatArray
+    ) -> Gathered:
+        """Add up rows of the same group, cell and bin where few are possible, else leave them."""
+        table = table_number(key)
+        possible = len(self.groups.names) * self.cells * bins
+        if possible > 4 * at.size:
+            return Gathered(self.groups.numbers, place_of(table, self.cell, at), terms)
+        flat = (self.groups.numbers * self.cells + self.cell) * bins + at
+        filled = np.flatnonzero(np.bincount(flat, minlength=possible))
+        owner, at = np.divmod(filled, bins)
+        group, cell = np.divmod(owner, self.cells)
+        sums = np.array([np.bincount(flat, row, possible)[filled] for row in terms])
+        return Gathered(group, place_of(table, cell, at), sums)
+
+
+def _group_entries(rows: Rows, grid: Bins, owners: _Owners, key: tuple[int, int]) -> Gathered:
     """Add up w d and w over the rows of each group, cell and bin."""
     p, y, w = _columns(rows)
-    place = grid.guide.locate(p)
-    found = Sparse.of(np.concatenate((keys, place[None])), np.array([w * (p - y), w]))
-    return found.where(found.values[1] > 0)
+    found = owners.gathered(key, grid.guide.locate(p), len(grid), np.array([w * (p - y), w]))
+    here = found.values[1] > 0
+    if here.all():
+        return found
+    return Gathered(found.group[here], found.place[here], found.values[:, here])
 
 
 def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -249,10 +281,8 @@ def _pair_terms(rows_a: Rows, rows_b: Rows) -> FloatArray:
 
 
 def _losses(terms: FloatArray) -> FloatArray:
-    """Return the sums of `LOSSES` of independent units, rows or groups, given their terms."""
-    weight, differing, brier, log_loss, *rest = terms
-    paired = [part for each in (brier, log_loss) for part in (each, weight * each, each * each)]
-    return np.array([differing, *paired, *rest])
+    """Return what each row adds to `LOSSES`, given its terms."""
+    return np.concatenate((paired(terms[: len(GROUP_TERMS)]), terms[len(GROUP_TERMS) :]))
 
 
 def _cross_entries(rows_a: Rows, rows_b: Rows, grid: Bins, cell: IntArray) -> Sparse:
@@ -292,53 +322,88 @@ class Builder:
         self.bins, self.grid, self.pairs, self.group = bins, grid, pairs, group
         self.rows = 0
         self._cells: dict[tuple[str | None, ...], int] = {}
-        self._groups: dict[Any, int] = {}
-        self._parts: list[list[Sparse]] = [[] for _ in range(5)]
+        self._tables = Summed(4, len(SUM_NAMES))
+        self._cross, self._losses = Summed(6, 1), Summed(4, len(LOSSES))
         self._scores: Sparse | None = None
+        self._names = GroupNames()
+        self._grouped, self._grouped_losses = Spill(), Spill()
+        if group is not None:
+            refuse_many_group_bins(len(grid))
 
     def add(self, found: Entries) -> None:
         """Add the entries of one more batch."""
         cells = [self._cells.setdefault(cell, len(self._cells)) for cell in found.cells]
-        groups = [self._groups.setdefault(name, len(self._groups)) for name in found.groups]
         if len(self._cells) > MAX_CELLS:
             refuse_many_cells(self.by_names)
         self.rows += found.rows
-        moved = (
-            found.tables.renumbered(2, cells),
-            found.cross.renumbered(3, cells),
-            found.losses.renumbered(3, cells),
-            found.grouped.renumbered(3, cells).renumbered(2, groups),
-            found.grouped_losses.renumbered(4, cells).renumbered(3, groups),
-        )
+        self._tables.add(found.tables.renumbered(2, cells))
+        self._cross.add(found.cross.renumbered(3, cells))
+        self._losses.add(found.losses.renumbered(3, cells))
         if found.scores is not None:
             scores = found.scores.renumbered(1, cells)
             before = self._scores
             self._scores = scores if before is None else Sparse.added([before, scores])
-        for parts, each in zip(self._parts, moved, strict=True):
-            parts.append(each)
-            if len(parts) > 1 and sum(part.keys.shape[1] for part in parts[1:]) > max(
-                _ENTRIES_WAITING, parts[0].keys.shape[1]
-            ):
-                parts[:] = [Sparse.added(parts)]
+        if self.group is not None:
+            self._add_groups(found, np.array(cells, dtype=np.int64))
 
-    def finish(self, label: str, targets: tuple[str, ...] = (LABEL,), **about: Any) -> TableSet:
-        """Return the set of all batches."""
-        tables, cross, losses, grouped, grouped_losses = map(Sparse.added, self._parts)
-        pairs = None if self.pairs is None else Pairs(cross, losses, self.pairs)
-        groups = None
+    def add_all(self, found: Sequence[Entries]) -> None:
+        """Add the entries of several batches."""
+        for each in found:
+            self.add(each)
+
+    def _add_groups(self, found: Entries, cells: IntArray) -> None:
+        names = self._names.numbers(found.groups)
+        for spill, parts in (
+            (self._grouped, found.grouped), (self._grouped_losses, found.grouped_losses)
+        ):  # fmt: skip
+            for group, place, values in parts:
+                spill.add(Gathered(names[group], with_cells(place, cells), values))
+
+    def finish(
+        self,
+        label: str,
+        targets: tuple[str, ...] = (LABEL,),
+        *,
+        report: Callable[[float], None] | None = None,
+        **about: Any,
+    ) -> TableSet:
+        """Return the set of all batches; `report` gets the share of the groups that are done."""
+        pairs, groups = None, None
+        if self.pairs is not None:
+            pairs = Pairs(self._cross.total(), self._losses.total(), self.pairs)
         cells = tuple(self._cells)
         if self.group is not None:
-            segments = _segments(self.by_names, cells)
-            groups = _tied(self.group, segments, self.by_names, cells, grouped, self.grid)
-            if self.pairs is not None:
-                pairs = _tied_pairs(
-                    segments, self.by_names, cells, grouped, grouped_losses, self.grid
-                )
+            groups, pairs = self._tied(self.group, cells, report)
         found = TableSet(
-            label, self.models, self.bins, self.grid, tables, targets, self.by_names, cells,
-            pairs=pairs, groups=groups, scores=self._scores, **about,
+            label, self.models, self.bins, self.grid, self._tables.total(), targets, self.by_names,
+            cells, pairs=pairs, groups=groups, scores=self._scores, **about,
         )  # fmt: skip
+        self.close()
         return replace(found, rows_without_weight=self.rows - found.n)
+
+    def _tied(
+        self,
+        column: str,
+        cells: tuple[tuple[str | None, ...], ...],
+        report: Callable[[float], None] | None,
+    ) -> tuple[Groups, Pairs | None]:
+        segments, found = cuts(self.by_names, cells)
+        counts, squares, cross, group, cell = tied(
+            self._grouped, found, len(self.grid), pairs=self.pairs is not None, report=report
+        )
+        ids = GroupIds(group, cell, self._names.texts) if group.size <= MAX_KNOWN else None
+        groups = Groups(column, segments, counts, squares, ids)
+        if self.pairs is None:
+            return groups, None
+        own = self._losses.total()
+        losses = [own.renumbered(3, cut.of_cell + cut.first) for cut in found]
+        losses.append(tied_losses(self._grouped_losses, found))
+        return groups, Pairs(cross, Sparse.added(losses), self.grid)
+
+    def close(self) -> None:
+        """Remove what is on the disk."""
+        self._grouped.close()
+        self._grouped_losses.close()
 
 
 def refuse_many_cells(by: Sequence[str]) -> None:
@@ -348,104 +413,6 @@ def refuse_many_cells(by: Sequence[str]) -> None:
         "columns with fewer, or join some of their values first."
     )
     raise InputError(message)
-
-
-def _segments(
-    by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
-) -> list[dict[str, str | None]]:
-    """List all rows, each value of each column, and each combination of values there is."""
-    chosen = chain.from_iterable(combinations(range(len(by)), k) for k in range(len(by) + 1))
-    found: dict[tuple[tuple[str, str | None], ...], None] = {}
-    for columns in chosen:
-        for cell in cells:
-            found.setdefault(tuple((by[k], cell[k]) for k in columns))
-    return [dict(each) for each in found]
-
-
-def _in_segment(
-    segment: Mapping[str, str | None], by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
-) -> npt.NDArray[np.bool_]:
-    """Mark the cells of a segment."""
-    return np.array(
-        [
-            all(segment.get(name, value) == value for name, value in zip(by, cell, strict=True))
-            for cell in cells
-        ]
-    )
-
-
-def _matrices(grouped: Sparse, grid: Bins, chosen: npt.NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Return residuals and weights of some entries as sparse matrices, groups by bins."""
-    from scipy.sparse import csr_array
-
-    _, _, group, _, place = grouped.keys[:, chosen]
-    shape = (int(grouped.keys[2].max()) + 1, len(grid))
-    residual, weight = (
-        csr_array((values, (group, place)), shape=shape) for values in grouped.values[:, chosen]
-    )
-    return residual, weight
-
-
-def _products(left: Any, right: Any) -> tuple[IntArray, FloatArray]:
-    square = (left.T @ right).tocoo()
-    return np.array([square.row, square.col], dtype=np.int64), square.data
-
-
-def _tied(
-    column: str,
-    segments: Sequence[dict[str, str | None]],
-    by: Sequence[str],
-    cells: Sequence[tuple[str | None, ...]],
-    grouped: Sparse,
-    grid: Bins,
-) -> Groups:
-    """Multiply the groups' sums with each other, in each segment."""
-    counts, squares = [empty_sparse(3, 1)], [empty_sparse(5, 2)]
-    for k, segment in enumerate(segments):
-        inside = _in_segment(segment, by, cells)[grouped.keys[3]]
-        for model, target in _different(grouped.keys[:2]):
-            chosen = inside & (grouped.keys[0] == model) & (grouped.keys[1] == target)
-            residual, weight = _matrices(grouped, grid, chosen)
-            number = float((weight.sum(axis=1) > 0).sum())
-            counts.append(Sparse(np.array([[model], [target], [k]]), np.array([[number]])))
-            keys, of_weight = _products(weight, weight)
-            of_residual = (residual.T @ residual).tocsr()[keys[0], keys[1]]
-            values = np.array([np.asarray(of_residual).ravel(), of_weight])
-            squares.append(_under((model, target, k), Sparse(keys, values)))
-    return Groups(column, tuple(segments), Sparse.added(counts), Sparse.added(squares))
-
-
-def _tied_pairs(
-    segments: Sequence[dict[str, str | None]],
-    by: Sequence[str],
-    cells: Sequence[tuple[str | None, ...]],
-    grouped: Sparse,
-    losses: Sparse,
-    grid: Bins,
-) -> Pairs:
-    """Multiply the groups' sums of one model with those of another, in each segment."""
-    found, total = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
-    for k, segment in enumerate(segments):
-        of_cells = _in_segment(segment, by, cells)
-        for i, j, target in _different(losses.keys[:3]):
-            mine = np.array([[i], [j], [target]])
-            inside = of_cells[losses.keys[4]] & (losses.keys[:3] == mine).all(axis=0)
-            per_group = Sparse.of(losses.keys[3:4, inside], losses.values[:, inside])
-            per_group.values[1] = per_group.values[1] > 0  # groups that differ, not rows
-            at = np.full((1, per_group.keys.shape[1]), k)
-            total.append(_under((i, j, target), Sparse.of(at, _losses(per_group.values))))
-            here = of_cells[grouped.keys[3]] & (grouped.keys[1] == target)
-            a, b = (
-                _matrices(grouped, grid, here & (grouped.keys[0] == model))[0] for model in (i, j)
-            )
-            keys, values = _products(a, b)
-            found.append(_under((i, j, target, k), Sparse(keys, values[None])))
-    return Pairs(Sparse.added(found), Sparse.added(total), grid)
-
-
-def _different(keys: IntArray) -> Iterable[tuple[int, ...]]:
-    """List the different keys."""
-    return sorted({tuple(key) for key in keys.T.tolist()})
 
 
 def joint_table(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,92 @@ from softcal._validation.inputs import FloatArray, Rows, as_float64
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from softcal.bins import Bins
+
+    IntArray = npt.NDArray[np.int64]
 
 MAX_BINS = 2000
 """With groups the table keeps a square of sums; more bins would fill the memory."""
+
+MAX_KNOWN = 10_000_000
+"""Up to how many groups, counted in each cell, a set remembers which groups it has."""
+
+_OWN = 1 << 62  # twice a whole number below fits in 64 bits
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+class GroupNames:
+    """Numbers groups by their names, exactly: no two names have the same number.
+
+    A whole number k, or its text, has the number 2k, which needs no memory. Other names have odd
+    numbers, in the order they come.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.texts: list[str] = []  # of 1, 3, 5, ...
+
+    def numbers(self, names: Any) -> IntArray:
+        """Return the number of each name: of text in a list or Arrow array, or of whole numbers."""
+        if not isinstance(names, range | np.ndarray):
+            texts = names if isinstance(names, list) else names.to_pylist()
+            found = map(self._numbers.get, texts)
+            return np.array(
+                [self._new(name) if k is None else k for name, k in zip(texts, found, strict=True)],
+                dtype=np.int64,
+            )
+        whole = np.asarray(names, dtype=np.int64)
+        far = (whole >= _OWN) | (whole < -_OWN)
+        numbers = whole * 2
+        numbers[far] = self.numbers([str(name) for name in whole[far].tolist()])
+        return numbers
+
+    def _new(self, name: str) -> int:
+        own = int(name) if _WHOLE.fullmatch(name) else _OWN
+        if -_OWN <= own < _OWN:
+            number = 2 * own
+        else:
+            number = 2 * len(self.texts) + 1
+            self.texts.append(name)
+        return self._numbers.setdefault(name, number)
+
+
+class GroupIds(NamedTuple):
+    """Which groups a set has: one entry for each group and cell that have rows in common.
+
+    Kept in memory only, never saved: the names may be those of patients.
+    """
+
+    group: IntArray  # as `GroupNames` numbers them
+    cell: IntArray
+    texts: Sequence[str]
+
+    def in_common(self, other: GroupIds) -> list[str]:
+        """Return the names of the groups that both have: whole numbers first, all in order."""
+        shared = np.intersect1d(self.group, other._renumbered(self.texts)).tolist()
+        names = [str(k // 2) for k in shared if k % 2 == 0]
+        return names + [self.texts[k // 2] for k in shared if k % 2]
+
+    def added(self, other: GroupIds, cells: Sequence[int]) -> GroupIds | None:
+        """Return the groups of both, given the new numbers of the other's cells."""
+        if self.group.size + other.group.size > MAX_KNOWN:
+            return None
+        known = dict.fromkeys(self.texts)
+        texts = [*self.texts, *(text for text in other.texts if text not in known)]
+        group = np.concatenate((self.group, other._renumbered(texts)))
+        cell = np.concatenate((self.cell, np.array(cells, dtype=np.int64)[other.cell]))
+        return GroupIds(group, cell, texts)
+
+    def _renumbered(self, texts: Sequence[str]) -> IntArray:
+        """Return the numbers the groups have by other texts, -1 for a text that is not there."""
+        numbers = {text: 2 * k + 1 for k, text in enumerate(texts)}
+        table = np.array([numbers.get(text, -1) for text in self.texts], dtype=np.int64)
+        named = self.group % 2 == 1
+        found = self.group.copy()
+        found[named] = table[found[named] // 2]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +145,7 @@ def joined_square(square: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArra
 
 def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Clusters:
     """Add up each group's residuals and weights per bin, and multiply them with each other."""
-    refuse_many_bins_of_groups(len(bins))
+    refuse_many_group_bins(len(bins))
     p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
     w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
     return clusters_of(group, bins.guide.locate(p), np.array([w * (p - y), w]), len(bins))
@@ -89,8 +172,8 @@ def clusters_of(
     )
 
 
-def refuse_many_bins_of_groups(n_bins: int) -> None:
-    """Refuse more bins than the square of sums has room for."""
+def refuse_many_group_bins(n_bins: int) -> None:
+    """Refuse more bins than their products have room for."""
     if n_bins > MAX_BINS:
         message = f"with groups there can be at most {MAX_BINS} bins: got {n_bins}."
         raise InputError(message)

@@ -12,7 +12,7 @@ from softcal._validation.inputs import as_float64
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.table import kernel
-from softcal.table.groups import clusters_of, refuse_many_bins_of_groups
+from softcal.table.groups import clusters_of, refuse_many_group_bins
 from softcal.table.reliability import Reliability
 from softcal.table.tableset import Sparse, empty_sparse
 
@@ -121,7 +121,7 @@ class StreamingReliability:
             return self
         self._refuse_mixture(with_groups=numbers is not None)
         if numbers is not None:
-            refuse_many_bins_of_groups(len(bins))
+            refuse_many_group_bins(len(bins))
             self._groups = self._groups or _GroupSums()
             self._groups.add(names, _per_group(rows, numbers, bins))
         self._sums += batch

@@ -6,9 +6,10 @@ many small cells cost what their rows cost. A dense `Reliability` is made when i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from softcal import _display
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
-from softcal.table.groups import Clusters
+from softcal.table.groups import Clusters, GroupIds
 from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
@@ -42,6 +43,8 @@ MISSING = "(missing)"
 
 IntArray = npt.NDArray[np.int64]
 
+_ENTRIES_WAITING = 1 << 18  # of parts, before they are added up
+
 
 class Sparse(NamedTuple):
     """Entries of sums, each under a key of several whole numbers. Keys are different and rise."""
@@ -63,11 +66,19 @@ class Sparse(NamedTuple):
         """Sort entries by key, and add up those of the same key."""
         if not keys.shape[1]:
             return Sparse(keys, values)
-        order = np.lexsort(keys[::-1])
-        keys, values = keys[:, order], values[:, order]
-        new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))
-        first = np.flatnonzero(new)
-        return Sparse(keys[:, first], np.add.reduceat(values, first, axis=1))
+        sizes = keys.max(axis=1) + 1
+        if math.prod(sizes.tolist()) < 1 << 62:  # then one number has the whole key
+            flat = np.ravel_multi_index(tuple(keys), tuple(sizes))
+            if (flat[1:] > flat[:-1]).all():
+                return Sparse(keys, values)
+            order = flat.argsort(kind="stable")
+            flat = flat[order]
+            new = flat[1:] != flat[:-1]
+        else:
+            order = np.lexsort(keys[::-1])
+            new = (keys[:, order][:, 1:] != keys[:, order][:, :-1]).any(axis=0)
+        first = np.flatnonzero(np.append(True, new))
+        return Sparse(keys[:, order[first]], np.add.reduceat(values[:, order], first, axis=1))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Sparse:
         """Keep some entries."""
@@ -83,6 +94,36 @@ class Sparse(NamedTuple):
 def empty_sparse(key_parts: int, sums: int) -> Sparse:
     """Return no entries."""
     return Sparse(np.empty((key_parts, 0), dtype=np.int64), np.empty((sums, 0)))
+
+
+def under(key: tuple[int, ...], found: Sparse) -> Sparse:
+    """Put entries under the numbers of a model and target, or of two models."""
+    above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
+    return Sparse(np.concatenate((above, found.keys)), found.values)
+
+
+class Summed:
+    """A sum of entries that come in many parts, added up now and then."""
+
+    def __init__(self, key_parts: int, sums: int) -> None:
+        self._parts = [empty_sparse(key_parts, sums)]
+
+    def add(self, part: Sparse) -> None:
+        """Add more entries, whose keys may repeat."""
+        self._parts.append(part)
+        waiting = sum(each.keys.shape[1] for each in self._parts[1:])
+        if waiting > max(_ENTRIES_WAITING, self._parts[0].keys.shape[1]):
+            self._parts = [Sparse.added(self._parts)]
+
+    @property
+    def size(self) -> int:
+        """How many entries were added up so far."""
+        return int(self._parts[0].keys.shape[1])
+
+    def total(self) -> Sparse:
+        """Return the sum."""
+        self._parts = [Sparse.added(self._parts)]
+        return self._parts[0]
 
 
 class Pairs(NamedTuple):
@@ -119,6 +160,7 @@ class Groups(NamedTuple):
     segments: tuple[Mapping[str, str | None], ...]  # values of some `by` columns; all rows: {}
     counts: Sparse  #  keys (model, target, segment), the number of groups
     squares: Sparse  # keys (model, target, segment, bin, bin): sums of products of residual, weight
+    ids: GroupIds | None = None  # where the rows were read in this process
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -412,7 +454,7 @@ class TableSet(Mapping[str, Reliability]):
         numbers = [cells.setdefault(cell, len(cells)) for cell in other.cells]
         groups, places = self.groups, numbers
         if self.groups is not None and other.groups is not None:
-            groups, places = _added_groups(self.groups, other.groups)
+            groups, places = _added_groups(self.groups, other.groups, numbers)
         pairs = None
         if self.pairs is not None and other.pairs is not None:
             theirs = other.pairs.changed(lambda entries: entries.renumbered(3, places))
@@ -547,16 +589,27 @@ class Segments(Mapping["str | None", TableSet]):
         for k, segment in enumerate(self._of_cell):
             self._cells[segment].append(k)
         # Sorted once, so that all segments together cost what the set does.
-        self._sorted = _BySegment(tables.tables, self._of_cell[tables.tables.keys[2]], len(values))
-        self._scores = [
-            _BySegment(entries, self._of_cell[entries.keys[1]], len(values))
-            for entries in (() if tables.scores is None else (tables.scores,))
-        ]
-        self._pairs = [
-            _BySegment(entries, self._of_cell[entries.keys[3]], len(values))
-            for entries in (() if tables.pairs is None else tables.pairs[:2])
-            if tables.groups is None
-        ]
+        self._sorted = self._by_place(tables.tables, 2, self._of_cell)
+        scores, pairs, groups = tables.scores, tables.pairs, tables.groups
+        self._scores = [] if scores is None else [self._by_place(scores, 1, self._of_cell)]
+        self._segments: list[list[int]] = [[] for _ in values]
+        of_place, self._groups = self._of_cell, []
+        if groups is not None:
+            of_place = np.full(len(groups.segments), -1)
+            for k, segment in enumerate(groups.segments):
+                if column in segment:
+                    of_place[k] = self._values[segment[column]]
+                    self._segments[of_place[k]].append(k)
+            self._groups = [self._by_place(each, 2, of_place) for each in groups[2:4]]
+        self._pairs = [self._by_place(each, 3, of_place) for each in (pairs or ())[:2]]
+        self._ids = None
+        if groups is not None and groups.ids is not None:
+            ids = Sparse(np.array(groups.ids[:2]), np.empty((0, groups.ids.cell.size)))
+            self._ids = self._by_place(ids, 1, self._of_cell)
+
+    def _by_place(self, entries: Sparse, part: int, segment: IntArray) -> _BySegment:
+        """Sort entries by the segment of the cell, or of the smaller segment, in their keys."""
+        return _BySegment(entries, segment[entries.keys[part]], len(self._values))
 
     def __getitem__(self, value: object) -> TableSet:
         """Return the set of the rows with this value; a number stands for its text."""
@@ -573,34 +626,27 @@ class Segments(Mapping["str | None", TableSet]):
         )
         pairs = groups = None
         if whole.groups is not None:
-            segments, of_segment = _segments_where(whole.groups, self._column, text)
-            groups = Groups(
-                whole.groups.column,
-                tuple(segments),
-                _kept(whole.groups.counts, 2, of_segment),
-                _kept(whole.groups.squares, 2, of_segment),
-            )
-            if whole.pairs is not None:
-                pairs = whole.pairs.changed(lambda entries: _kept(entries, 3, of_segment))
-        elif whole.pairs is not None:
-            cross, losses = (self._renumbered(each.of(k), 3, k) for each in self._pairs)
+            inside = self._segments[k]
+            segments = tuple(_without(whole.groups.segments[old], self._column) for old in inside)
+            counts, squares = (_numbered(each.of(k), 2, inside) for each in self._groups)
+            groups = Groups(whole.groups.column, segments, counts, squares)
+            if self._ids is not None and whole.groups.ids is not None:
+                group, cell = _numbered(self._ids.of(k), 1, self._cells[k]).keys
+                groups = groups._replace(ids=GroupIds(group, cell, whole.groups.ids.texts))
+        if whole.pairs is not None:
+            places = self._cells[k] if whole.groups is None else self._segments[k]
+            cross, losses = (_numbered(each.of(k), 3, places) for each in self._pairs)
             pairs = whole.pairs._replace(cross=cross, losses=losses)
         return replace(
             whole,
-            tables=self._renumbered(self._sorted.of(k), 2, k),
+            tables=_numbered(self._sorted.of(k), 2, self._cells[k]),
             by_names=tuple(name for name in whole.by_names if name != self._column),
             cells=cells,
             pairs=pairs,
             groups=groups,
-            scores=next((self._renumbered(each.of(k), 1, k) for each in self._scores), None),
+            scores=next((_numbered(e.of(k), 1, self._cells[k]) for e in self._scores), None),
             rows_without_weight=None,
         )
-
-    def _renumbered(self, entries: Sparse, part: int, segment: int) -> Sparse:
-        """Give the cells of a segment numbers from 0, in their order."""
-        keys = entries.keys.copy()
-        keys[part] = np.searchsorted(self._cells[segment], keys[part])
-        return Sparse(keys, entries.values)
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._values)
@@ -615,7 +661,9 @@ class Segments(Mapping["str | None", TableSet]):
 class _BySegment:
     """Entries sorted by segment."""
 
-    def __init__(self, entries: Sparse, segment: IntArray, count: int) -> None:
+    def __init__(self, entries: Sparse, segment: npt.NDArray[Any], count: int) -> None:
+        if count < 1 << 15:  # then it is a radix sort
+            segment = segment.astype(np.int16)
         order = segment.argsort(kind="stable")
         self._entries = Sparse(entries.keys[:, order], entries.values[:, order])
         self._starts = segment[order].searchsorted(np.arange(count + 1))
@@ -626,9 +674,15 @@ class _BySegment:
         return Sparse(self._entries.keys[:, part], self._entries.values[:, part])
 
 
-def _kept(entries: Sparse, part: int, numbers: IntArray) -> Sparse:
-    """Keep the entries whose key has a new number, under that."""
-    return entries.where(numbers[entries.keys[part]] >= 0).renumbered(part, numbers)
+def _numbered(entries: Sparse, part: int, old: Sequence[int]) -> Sparse:
+    """Give the cells or segments in a part of the keys numbers from 0, in their order."""
+    keys = entries.keys.copy()
+    keys[part] = np.searchsorted(old, keys[part])
+    return Sparse(keys, entries.values)
+
+
+def _without(segment: Mapping[str, str | None], column: str) -> Mapping[str, str | None]:
+    return {name: value for name, value in segment.items() if name != column}
 
 
 def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
@@ -640,28 +694,30 @@ def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
     return value is None, np.inf if np.isnan(number) else number, value or ""
 
 
-def _added_groups(one: Groups, other: Groups) -> tuple[Groups, list[int]]:
-    segments = list(one.segments)
-    for each in other.segments:
-        if each not in segments:
-            segments.append(each)
-    numbers = [segments.index(each) for each in other.segments]
+def _added_groups(one: Groups, other: Groups, cells: list[int]) -> tuple[Groups, list[int]]:
+    """Add the groups of two sets, and return the new numbers of the other's segments."""
+    ids = None
+    if one.ids is not None and other.ids is not None:
+        _refuse_common(one.column, one.ids.in_common(other.ids))
+        ids = one.ids.added(other.ids, cells)
+    segments = {frozenset(each.items()): each for each in (*one.segments, *other.segments)}
+    places = {key: k for k, key in enumerate(segments)}
+    numbers = [places[frozenset(each.items())] for each in other.segments]
     counts = Sparse.added([one.counts, other.counts.renumbered(2, numbers)])
     squares = Sparse.added([one.squares, other.squares.renumbered(2, numbers)])
-    return Groups(one.column, tuple(segments), counts, squares), numbers
+    return Groups(one.column, tuple(segments.values()), counts, squares, ids), numbers
 
 
-def _segments_where(
-    groups: Groups, column: str, value: str | None
-) -> tuple[list[Mapping[str, str | None]], IntArray]:
-    """List the segments of rows with this value, less the column, and number them."""
-    numbers = np.full(len(groups.segments), -1, dtype=np.int64)
-    kept: list[Mapping[str, str | None]] = []
-    for k, each in enumerate(groups.segments):
-        if column in each and each[column] == value:
-            numbers[k] = len(kept)
-            kept.append({name: v for name, v in each.items() if name != column})
-    return kept, numbers
+def _refuse_common(column: str, names: Sequence[str]) -> None:
+    """Refuse a group with rows in both sets: its sums can no longer be multiplied as one."""
+    if names:
+        many = f"{len(names):,} values" if len(names) > 1 else "1 value"
+        message = (
+            f"cannot add sets with rows of the same group: {many} of {column} in both, the first "
+            f"is {names[0]!r:.60}. Scan both sources together: scan([a, b], ...), or name both "
+            "files in one command."
+        )
+        raise InputError(message)
 
 
 def _rising(entries: Sparse) -> Sparse:

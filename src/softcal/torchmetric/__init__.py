@@ -15,7 +15,7 @@ from softcal._optional import naming_the_extra
 from softcal._validation.rules import SUM_TOLERANCE
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
-from softcal.table.groups import Clusters, clusters_of, refuse_many_bins_of_groups
+from softcal.table.groups import Clusters, clusters_of, refuse_many_group_bins
 from softcal.table.kernel import Sums
 from softcal.table.reliability import Reliability
 
@@ -105,7 +105,7 @@ class TableMetric(Metric):
         total, grouped = self.sums + sums, self.grouped
         parts = self.group_keys, self.group_sums
         if groups is not None:
-            refuse_many_bins_of_groups(len(self.bins))
+            refuse_many_group_bins(len(self.bins))
             _refuse_other_groups(groups, len(preds))
             grouped = grouped + sums[0, 0].sum()
             found = group_sums(preds, target, weights, groups, self.bins)

@@ -1,0 +1,284 @@
+"""Groups of rows: their sums multiplied with each other, for every segment in one go."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from softcal.exceptions import InputError
+from softcal.table.tableset import LOSSES, Sparse, Summed, under
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.table.spill import Spill
+    from softcal.table.tableset import IntArray
+
+MAX_PRODUCTS = 1 << 25
+"""How many products of two bins the segments of a set can have in all, at 56 bytes each."""
+
+MAX_MODELS, MAX_TARGETS = 1 << 10, 1 << 14
+"""Two models, a target, a cell and a bin fit in one number of 63 bits."""
+
+_CELL_BITS, _BIN_BITS = 17, 11  # for 100,000 cells and 2,000 bins
+_DENSE_SHARE = 4  # a matrix of which a quarter is filled is multiplied faster when it is dense
+
+GROUP_TERMS = ("weight", "differing", "brier", "log_loss")
+"""What is added up per group for each two models."""
+
+
+class Cut(NamedTuple):
+    """The segments that the values of some `by` columns make: all rows where there are none."""
+
+    first: int  # the number of the first of its segments
+    segments: int
+    of_cell: IntArray  # the segment of each cell, from 0
+
+
+def cuts(
+    by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
+) -> tuple[tuple[Mapping[str, str | None], ...], list[Cut]]:
+    """List all rows, each value of each column, and each combination of values there is."""
+    chosen = chain.from_iterable(combinations(range(len(by)), k) for k in range(len(by) + 1))
+    segments: list[Mapping[str, str | None]] = []
+    found = []
+    for columns in chosen:
+        numbers: dict[tuple[str | None, ...], int] = {}
+        of_cell = [
+            numbers.setdefault(tuple(cell[k] for k in columns), len(numbers)) for cell in cells
+        ]
+        found.append(Cut(len(segments), len(numbers), np.array(of_cell, dtype=np.int64)))
+        segments += [dict(zip((by[k] for k in columns), each, strict=True)) for each in numbers]
+    return tuple(segments), found
+
+
+def table_number(key: tuple[int, ...]) -> int:
+    """Put the numbers of a model, or of two, and of a target in one number."""
+    *models, target = key
+    if max(models) >= MAX_MODELS or target >= MAX_TARGETS:
+        message = (
+            f"with groups there can be at most {MAX_MODELS:,} models and {MAX_TARGETS:,} targets."
+        )
+        raise InputError(message)
+    number = 0
+    for model in models:
+        number = number * MAX_MODELS + model
+    return number * MAX_TARGETS + target
+
+
+def place_of(table: int, cell: IntArray, at: IntArray) -> IntArray:
+    """Put the number of a table, a cell and a bin in one number."""
+    return table << _CELL_BITS + _BIN_BITS | cell << _BIN_BITS | at
+
+
+def with_cells(place: IntArray, numbers: IntArray) -> IntArray:
+    """Return places whose cells have other numbers."""
+    if np.array_equal(numbers, np.arange(numbers.size)):
+        return place
+    table, cell, at = _parts_of(place)
+    return table << _CELL_BITS + _BIN_BITS | numbers[cell] << _BIN_BITS | at
+
+
+def _parts_of(place: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    return (
+        place >> _CELL_BITS + _BIN_BITS,
+        place >> _BIN_BITS & (1 << _CELL_BITS) - 1,
+        place & (1 << _BIN_BITS) - 1,
+    )
+
+
+class Tied(NamedTuple):
+    """What the groups add to a set, with segments by their numbers."""
+
+    counts: Sparse
+    squares: Sparse
+    cross: Sparse
+    group: IntArray  # of each group and cell with rows of both
+    cell: IntArray
+
+
+def tied(
+    spill: Spill,
+    found: Sequence[Cut],
+    bins: int,
+    *,
+    pairs: bool,
+    report: Callable[[float], None] | None = None,
+) -> Tied:
+    """Multiply the sums of each group with each other, in each segment."""
+    counts, squares, cross = Summed(3, 1), Summed(5, 2), Summed(6, 1)
+    groups, cells = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for share, part in spill.parts():
+        if report is not None:
+            report(share)
+        names, group = numbered(part.group)
+        table, cell, at = _parts_of(part.place)
+        tables, of_table = numbered(table)
+        mine = _split(of_table, tables.size)
+        for cut in found:
+            lines, line = numbered(cut.of_cell[cell] * names.size + group)
+            segment, member = np.divmod(lines, names.size)
+            layout = _Layout.of(segment, cut.segments, line, tables.size, bins)
+            residuals = {}
+            for chosen, key in zip(mine, tables.tolist(), strict=True):
+                above = divmod(key, MAX_TARGETS)
+                here = np.zeros(lines.size, dtype=np.bool_)
+                here[line[chosen]] = True
+                counts.add(under(above, _number_of(segment[here], cut)))
+                residual, weight = (
+                    _Matrices(layout, line[chosen], at[chosen], row[chosen]) for row in part.values
+                )
+                found_here = _entries(layout, residual.times(residual), weight.times(weight))
+                squares.add(under(above, _shifted(found_here, cut)))
+                residuals[above] = residual
+            for (i, t), (j, other) in combinations(residuals if pairs else (), 2):
+                if t == other == 0:  # as of rows without groups
+                    product = _entries(layout, residuals[i, t].times(residuals[j, t]))
+                    cross.add(under((i, j, t), _shifted(product, cut)))
+        _refuse_many(squares.size)
+        groups.append(names[member])
+        cells.append(segment)  # those of the last cut are the cells
+    return Tied(
+        counts.total(), squares.total(), cross.total(), np.concatenate(groups),
+        np.concatenate(cells),
+    )  # fmt: skip
+
+
+def _split(numbers: IntArray, count: int) -> list[IntArray]:
+    """Return where each number is."""
+    order = numbers.argsort(kind="stable")
+    starts = numbers[order].searchsorted(np.arange(count + 1))
+    return [order[a:b] for a, b in pairwise(starts.tolist())]
+
+
+def _number_of(segment: IntArray, cut: Cut) -> Sparse:
+    number = np.bincount(segment, minlength=cut.segments)
+    filled = np.flatnonzero(number)
+    return Sparse(filled[None] + cut.first, number[None, filled].astype(np.float64))
+
+
+def _shifted(entries: Sparse, cut: Cut) -> Sparse:
+    """Give the segments of a cut the numbers they have in the set."""
+    entries.keys[0] += cut.first
+    return entries
+
+
+def _refuse_many(products: int) -> None:
+    """Refuse more products than memory should hold."""
+    if products > MAX_PRODUCTS:
+        message = (
+            f"segments of rows with groups can have {MAX_PRODUCTS:,} products of two bins in all: "
+            "there are more. Use fewer bins, or 'by' columns with fewer values."
+        )
+        raise InputError(message)
+
+
+def tied_losses(spill: Spill, found: Sequence[Cut]) -> Sparse:
+    """Add up the paired losses of each group, and the groups of each segment."""
+    total = Summed(4, len(LOSSES))
+    for _, part in spill.parts():
+        names, group = numbered(part.group)
+        table, cell, _ = _parts_of(part.place)
+        tables, of_table = numbered(table)
+        for cut in found:
+            owner = of_table * cut.segments + cut.of_cell[cell]
+            lines, line = numbered(owner * names.size + group)
+            terms = np.array([np.bincount(line, row, lines.size) for row in part.values])
+            terms[GROUP_TERMS.index("differing")] = terms[GROUP_TERMS.index("differing")] > 0
+            table, segment = np.divmod(lines // names.size, cut.segments)
+            pair, target = np.divmod(tables[table], MAX_TARGETS)
+            keys = np.array([*np.divmod(pair, MAX_MODELS), target, segment + cut.first])
+            rest = np.zeros((len(LOSSES) - 7, lines.size))
+            total.add(Sparse.of(keys, np.concatenate((paired(terms), rest))))
+    return total.total()
+
+
+def paired(terms: FloatArray) -> FloatArray:
+    """Return the first of `LOSSES` of independent units, rows or groups, given `GROUP_TERMS`."""
+    weight, differing, brier, log_loss = terms
+    parts = [part for each in (brier, log_loss) for part in (each, weight * each, each * each)]
+    return np.array([differing, *parts])
+
+
+def numbered(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the different values in rising order, and the number of each value among them."""
+    low, high = int(values.min()), int(values.max())
+    if high - low < 4 * values.size:  # few enough to mark those that are there
+        present = np.zeros(high - low + 1, dtype=np.bool_)
+        present[values - low] = True
+        different = np.flatnonzero(present)
+        numbers = np.empty(present.size, dtype=np.int64)
+        numbers[different] = np.arange(different.size)
+        return different + low, numbers[values - low]
+    different, numbers = np.unique(values, return_inverse=True)
+    return different, numbers
+
+
+class _Layout(NamedTuple):
+    """Lines of the groups of each segment, and which segments have a dense matrix."""
+
+    segment: IntArray  #  of each line, rising
+    segments: int
+    bins: int
+    dense: IntArray  #    the segments with a dense matrix
+    starts: IntArray  #   where the lines of each of these start
+    position: IntArray  # of each line among these lines, -1 if it is not one of them
+
+    @staticmethod
+    def of(segment: IntArray, segments: int, line: IntArray, tables: int, bins: int) -> _Layout:
+        """Decide by how much of its matrix is filled; small ones cost less together than apart."""
+        entries = np.bincount(segment[line], minlength=segments) / tables
+        lines = np.bincount(segment, minlength=segments)
+        is_dense = (_DENSE_SHARE * entries >= lines * bins) & (entries >= bins * bins)
+        inside = is_dense[segment]
+        position = np.where(inside, np.cumsum(inside) - 1, -1)
+        dense = np.flatnonzero(is_dense)
+        starts = np.append(0, np.cumsum(lines[dense]))
+        return _Layout(segment, segments, bins, dense, starts, position)
+
+
+class _Matrices:
+    """Sums of one model and target: in each segment a line per group and a column per bin."""
+
+    def __init__(self, layout: _Layout, line: IntArray, at: IntArray, values: FloatArray) -> None:
+        place, self._layout = layout.position[line], layout
+        inside = place >= 0
+        size = int(layout.starts[-1])
+        flat = place[inside] * layout.bins + at[inside]
+        sums = np.bincount(flat, values[inside], size * layout.bins)
+        self._dense = sums.reshape(size, layout.bins)
+        self._rest = None
+        if not inside.all():
+            from scipy.sparse import csr_array
+
+            # Each segment has columns of its own, so that one product is that of every segment.
+            column = layout.segment[line[~inside]] * layout.bins + at[~inside]
+            shape = layout.segment.size, layout.segments * layout.bins
+            self._rest = csr_array((values[~inside], (line[~inside], column)), shape=shape)
+
+    def times(self, other: _Matrices) -> tuple[FloatArray, Any]:
+        """Multiply two matrices in each segment, summing over groups."""
+        bins = self._layout.bins
+        dense = np.empty((self._layout.dense.size, bins, bins))
+        for k, (start, end) in enumerate(pairwise(self._layout.starts.tolist())):
+            np.matmul(self._dense[start:end].T, other._dense[start:end], out=dense[k])
+        return dense, None if self._rest is None else (self._rest.T @ other._rest).tocsr()
+
+
+def _entries(layout: _Layout, *products: tuple[FloatArray, Any]) -> Sparse:
+    """Return products as entries of (segment, bin, bin), where the last of them is not 0."""
+    dense, rest = products[-1]
+    k, a, b = np.nonzero(dense)
+    keys = np.array([layout.dense[k], a, b])
+    values = np.array([each[k, a, b] for each, _ in products])
+    if rest is not None and rest.nnz:
+        found = rest.tocoo()
+        segment, a = np.divmod(found.row, layout.bins)
+        more = np.array([segment, a, found.col % layout.bins])
+        keys = np.concatenate((keys, more), axis=1)
+        sums = [np.asarray(each[found.row, found.col]).ravel() for _, each in products]
+        values = np.concatenate((values, sums), axis=1)
+    return Sparse(keys.astype(np.int64, copy=False), values)
