@@ -1,4 +1,4 @@
-"""A table added up in parts, and that of all rows at once: equal to rounding."""
+"""Tables added up in parts, and those of all rows at once: equal to rounding, and so is JSON."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool =
         if name in HARDENED and not hardened:
             continue
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * size, err_msg=name)
+    assert (ours.clusters is None) == (whole.clusters is None)
+    if ours.clusters is not None and whole.clusters is not None:
+        assert ours.clusters.count == whole.clusters.count
+        for mine, theirs in (
+            (ours.clusters.residual, whole.clusters.residual),
+            (ours.clusters.weight, whole.clusters.weight),
+        ):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12 * size**2)
 
 
 def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The command line as a person runs it: a process, its output and its exit code."""
+"""The command line: its output and its exit code, the same in its own process as in ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import softcal
+from command_line import softcal as softcal_process
+from command_line import softcal_here as softcal
 
 import softcal as sc
 from softcal import cli
@@ -48,6 +49,24 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, columns: dict[str, Any]
         lines = [mark.join(columns), *(mark.join(map(repr, row)) for row in rows)]
         path.write_text("\n".join(lines) + "\n")
     return path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("score", "--help"),
+        ("score", DATA, "--label", "soft_malignant", "--pred", FOREST),
+        ("compare", DATA, "--label", "soft_malignant", "--pred", FOREST, "--pred", REGRESSION, "--format", "json"),
+        ("score", "absent.csv", "--label", "y", "--pred", "p"),
+        ("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "ten"),
+    ],
+)  # fmt: skip
+def test_a_process_of_its_own_prints_what_a_command_prints_here(
+    arguments: tuple[object, ...],
+) -> None:
+    own, here = softcal_process(*arguments), softcal(*arguments)
+    assert (own.returncode, own.stdout, own.stderr) == (here.returncode, here.stdout, here.stderr)
 
 
 def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from same_tables import assert_same_card
 
 import softcal as sc
 from softcal import cli
@@ -62,20 +63,6 @@ def card(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, An
     return found
 
 
-def assert_close(left: Any, right: Any) -> None:
-    """Equal names and counts, numbers equal to 1e-12."""
-    if isinstance(left, dict):
-        assert list(left) == list(right)
-        for key in left:
-            assert_close(left[key], right[key])
-    elif isinstance(left, list):
-        assert len(left) == len(right)
-        for one, other in zip(left, right, strict=True):
-            assert_close(one, other)
-    else:
-        assert left == (pytest.approx(right, abs=1e-12) if isinstance(right, float) else right)
-
-
 @pytest.mark.parametrize("many", [1, 10**9])  # entries: saved as Parquet, or as JSON
 @pytest.mark.parametrize(
     ("command", "columns"),
@@ -101,8 +88,8 @@ def test_commands_give_the_same_for_rows_and_saved_tables(
     name, *options = command
     by = [x for k in range(len(columns)) if columns[k] == "--by" for x in columns[k : k + 2]]
     of_rows = card(capsys, name, rows, "--label", "y", *columns, *options)
-    assert_close(card(capsys, name, saved, *by, *options), of_rows)
-    assert_close(card(capsys, name, saved, "--label", "y", *columns, *options), of_rows)
+    assert_same_card(card(capsys, name, saved, *by, *options), of_rows)
+    assert_same_card(card(capsys, name, saved, "--label", "y", *columns, *options), of_rows)
 
 
 def test_plan_gives_the_same_for_rows_and_saved_tables(
@@ -113,7 +100,7 @@ def test_plan_gives_the_same_for_rows_and_saved_tables(
     aim = ("plan", "--half-width", "0.02", "--bins", "15", "--pilot")
     of_rows = (rows, "--label", "y", "--pred", "p", "--pilot-votes", "m")
     found = card(capsys, *aim, *of_rows)
-    assert_close(card(capsys, *aim, saved), found)
+    assert_same_card(card(capsys, *aim, saved), found)
     without = card(capsys, *aim, *of_rows[:-2])
     assert without["votes"] != found["votes"] or without["items"] != found["items"]
 
@@ -126,8 +113,8 @@ def test_saved_tables_are_added_up(
         run(capsys, "scan", rows / f"{k}.parquet", *options)
     whole = card(capsys, "score", rows, "--label", "y", *TWO, "--by", "site")
     for data in (tmp_path / "*.softcal",), (tmp_path / "1.softcal", tmp_path / "0.softcal"):
-        assert_close(card(capsys, "score", *data, "--by", "site"), whole)
-    assert_close(
+        assert_same_card(card(capsys, "score", *data, "--by", "site"), whole)
+    assert_same_card(
         card(capsys, "compare", tmp_path / "?.softcal"),
         card(capsys, "compare", rows, "--label", "y", *TWO),
     )
@@ -279,7 +266,7 @@ def test_several_by_columns_make_a_table_for_each(
     for title in ("p, by site", "p, by day", "q, by site", "q, by day"):
         assert f"\n{title}\n" in shown
     one = card(capsys, "score", rows, *options[:-2])
-    assert_close(
+    assert_same_card(
         [{k: v for k, v in part.items() if k != "by"} for part in found["models"][1]["slices"][:3]],
         one["models"][1]["slices"],
     )
@@ -361,7 +348,7 @@ def test_compare_ranks_more_than_two_models(rows: Path, capsys: pytest.CaptureFi
     pair = dict(found["pairs"][1])
     assert pair["pvalue_holm"] >= pair["pvalue"]
     del pair["pvalue_holm"]
-    assert_close(pair, {key: value for key, value in two.items() if key in pair})
+    assert_same_card(pair, {key: value for key, value in two.items() if key in pair})
     assert found["indistinguishable"] == [["r", "p"]]
     shown = run(capsys, "compare", rows, "--label", "y", *MODELS)
     assert "These data cannot tell which is better calibrated: r and p." in shown

@@ -29,7 +29,7 @@ def joint(data: list[Row], n: int = 10) -> JointTable:
     return joint_table(y, {"a": a, "b": b}, bins=n, sample_weight=w)
 
 
-def assert_close(left: JointTable, right: JointTable) -> None:
+def assert_same_card(left: JointTable, right: JointTable) -> None:
     assert (left.n, left.differing) == (right.n, right.differing)
     assert (left.infinite_a, left.infinite_b) == (right.infinite_a, right.infinite_b)
     size = max(1.0, float(left.a.sums.weight_sq.sum()))
@@ -57,7 +57,7 @@ def test_merged_is_the_whole(data: list[Row], n: int, cuts: list[int]) -> None:
     parts = [data[i:j] for i, j in pairwise(ends) if any(w > 0 for *_, w in data[i:j])]
     merged = sum(joint(part, n) for part in parts)
     assert isinstance(merged, JointTable)
-    assert_close(merged, joint(data, n))
+    assert_same_card(merged, joint(data, n))
 
 
 @given(data=ROWS, n=N_BINS)
@@ -82,7 +82,7 @@ def test_cross_is_the_sum_over_pairs_of_bins(rng: np.random.Generator) -> None:
 def test_many_blocks_are_one(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 200_000)
     whole = joint_table(y, {"a": a, "b": b})
-    assert_close(
+    assert_same_card(
         joint_table(y[:70_000], {"a": a[:70_000], "b": b[:70_000]})
         + joint_table(y[70_000:], {"a": a[70_000:], "b": b[70_000:]}),
         whole,
@@ -322,7 +322,7 @@ def test_merged_is_the_whole_when_no_group_is_split(data: list[Row], n: int, cut
     merged = sum(grouped(part, n) for part in parts)
     assert isinstance(merged, JointTable)
     whole = grouped(data, n)
-    assert_close(merged, whole)
+    assert_same_card(merged, whole)
     ours, theirs = compare(merged), compare(whole)
     for name in ("difference", "debiased", "low", "high"):
         assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9, abs=1e-12)

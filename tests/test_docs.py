@@ -13,7 +13,8 @@ import softcal as sc
 from own_names import apart
 from pictures import PICTURES
 from softcal import torchmetric
-from softcal.paper.report import reproduce
+from softcal.cli.paper import show
+from softcal.paper.reproduction import reproduce
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -27,7 +28,7 @@ WITHOUT_PICTURES = {
 
 def test_the_paper_page_shows_what_the_command_prints() -> None:
     console = Console(width=80, file=io.StringIO(), highlight=False)
-    reproduce().show(console)
+    show(console, reproduce())
     assert isinstance(console.file, io.StringIO)
     printed = [line.rstrip() for line in console.file.getvalue().splitlines()]
     start = printed.index("Experiment 1: k = 2, n = 5,000")

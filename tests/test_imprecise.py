@@ -11,7 +11,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from command_line import softcal
+from command_line import softcal_here as softcal
 from hypothesis import given
 from hypothesis import strategies as st
 from same_tables import assert_same_card

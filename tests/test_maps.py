@@ -16,7 +16,7 @@ from strategies import UNIT, weighted_rows
 import softcal as sc
 from softcal.calibrators.base import fitting_data
 from softcal.calibrators.fitting import Local, least
-from softcal.calibrators.loading import MAPS
+from softcal.calibrators.maps import MAPS
 from softcal.calibrators.preview import BINARY_METHODS, fit_map
 
 if TYPE_CHECKING:

@@ -375,6 +375,36 @@ def test_data_that_changes_while_it_is_read_is_said_to() -> None:
         refuse(class_rows(Y, P))
 
 
+# Groups
+
+
+@pytest.mark.parametrize("n", [300, 70_000])
+def test_each_class_with_groups_is_its_column_with_groups(n: int) -> None:
+    y, p = rows(n, 3)
+    rng = np.random.default_rng(1)
+    more: dict[str, Any] = {
+        "sample_weight": rng.integers(0, 3, n) / 2,
+        "groups": [f"patient {k}" for k in rng.integers(0, n // 4, n)],
+    }
+    top, row = p.argmax(axis=1), np.arange(n)
+    expected = sc.reliability(y[row, top], p[row, top], bins=7, **more)
+    assert sc.top_label_reliability(y, p, bins=7, **more) == expected
+    tables = sc.classwise_reliability(y, p, bins=7, **more)
+    for c, table in tables.items():
+        assert table == sc.reliability(y[:, c], p[:, c], bins=7, **more)
+    assert (
+        sc.smece_interval(tables[1]).low == sc.smece_interval(y[:, 1], p[:, 1], bins=7, **more).low
+    )
+
+
+@pytest.mark.parametrize("build", [sc.classwise_reliability, sc.top_label_reliability])
+def test_groups_of_classes_are_checked(build: Any) -> None:
+    with pytest.raises(sc.InputError, match="y_true and groups must have the same length"):
+        build(Y, P, groups=["ann"])
+    with pytest.raises(sc.InputError, match="y_prob and groups must have the same pandas index"):
+        build(Y, pd.DataFrame(P), groups=pd.Series(["ann"] * len(P))[::-1])
+
+
 # Two models
 
 
@@ -415,3 +445,18 @@ def test_comparison_of_classes_refuses_rows_in_another_order() -> None:
     a = pd.DataFrame(P)
     with pytest.raises(sc.InputError, match="a and b must have the same pandas index"):
         sc.compare(Y, {"a": a, "b": a[::-1]})
+
+
+def test_comparison_of_many_models_of_classes_is_that_of_their_top_labels() -> None:
+    """With groups and weights too; the p-values of its pairs are corrected by Holm's rule."""
+    y, p = rows(900, 4)
+    models = {"a": p, "b": (p + 0.5) / 3, "c": softmax(np.log(p) / 1.1)}
+    top, row = p.argmax(axis=1), np.arange(900)
+    more: dict[str, Any] = {"groups": row // 3, "sample_weight": row % 3 + 1}
+    found = sc.compare_many(y, models, level=0.9, **more)
+    columns = {name: each[row, top] for name, each in models.items()}
+    assert found == sc.compare_many(y[row, top], columns, level=0.9, **more)
+    pairs = {(pair.a, pair.b): pair for pair in found.pairs}
+    for (a, b), pair in pairs.items():
+        assert pair.comparison == sc.compare(y, {a: models[a], b: models[b]}, level=0.9, **more)
+    assert sum(pair.pvalue > pair.comparison.pvalue for pair in found.pairs) == 2

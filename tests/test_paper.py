@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
+import subprocess
+import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from command_line import softcal
+from command_line import softcal_here
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -20,8 +22,7 @@ from scipy.stats import norm
 import softcal as sc
 from softcal import paper
 from softcal.paper import experiments, figures, reproduction
-from softcal.paper.report import Report, reproduce
-from softcal.paper.reproduction import TOTAL_ROWS, printed_tables
+from softcal.paper.reproduction import TOTAL_ROWS, Report, printed_tables, reproduce
 from softcal.table.compiled import residual_scores
 
 if TYPE_CHECKING:
@@ -313,9 +314,22 @@ def test_equal_covariances_make_the_log_odds_linear(rng: np.random.Generator) ->
 # The command
 
 
-def test_the_command_prints_tables_tally_and_errata() -> None:
-    shown = softcal("paper")
-    assert shown.returncode == 0
+@pytest.fixture
+def reproduced_once(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command use the experiments that the other tests ran."""
+    monkeypatch.setattr(reproduction, "reproduce", lambda _step: report)
+
+
+def test_the_command_prints_tables_tally_and_errata_without_matplotlib() -> None:
+    code = """
+import sys
+sys.modules["matplotlib"] = None
+from softcal.__main__ import main
+main()
+"""
+    command = [sys.executable, "-c", code, "paper"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert shown.returncode == 0, shown.stderr
     assert "211 of 212 printed figures reproduced digit for digit." in shown.stdout
     for words in ("1,743 of 5,000", "0.468", "2.9 times", "36.6%", "D is the", "n^-0.50"):
         assert words in shown.stdout
@@ -323,9 +337,10 @@ def test_the_command_prints_tables_tally_and_errata() -> None:
     assert "\x1b" not in shown.stdout
 
 
+@pytest.mark.usefixtures("reproduced_once")
 def test_the_command_gives_json_and_writes_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    result = softcal("paper", "--format", "json", "-o", folder)
+    result = softcal_here("paper", "--format", "json", "-o", folder)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert (found["printed"], found["reproduced"]) == (212, 211)
@@ -342,9 +357,10 @@ def test_the_command_gives_json_and_writes_a_folder(tmp_path: Path) -> None:
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.usefixtures("reproduced_once")
 def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    result = softcal("paper", "-o", tmp_path / "file" / "folder")
+    result = softcal_here("paper", "-o", tmp_path / "file" / "folder")
     assert result.returncode == 2
     assert result.stderr.splitlines()[-1].startswith("softcal: error: cannot write ")
 

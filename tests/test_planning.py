@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
-from command_line import softcal
+from command_line import softcal_here as softcal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from scipy.special import expit, softmax
 
 import softcal as sc
 from softcal.calibrators.files import write_calibrated
@@ -364,10 +365,10 @@ def test_votes_weights_and_groups_of_classes_count(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "platt"), "methods must be some of temperature, vector, dirichlet: got 'platt'."),
+        (("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "platt"), "methods (--method) must be some of temperature, vector, dirichlet: got 'platt'."),
         (("--label-columns", "y_*", "--pred-columns", "p_*", "--pred", "p_a"), "--pred is for one probability per row"),
         (("--label-columns", "y_*"), "Missing option '--pred-columns'."),
-        (("--label", "y_a", "--pred", "p_a", "--method", "vector"), "methods must be some of temperature, platt, beta, histogram, isotonic: got 'vector'."),
+        (("--label", "y_a", "--pred", "p_a", "--method", "vector"), "methods (--method) must be some of temperature, platt, beta, histogram, isotonic: got 'vector'."),
         (("--label", "y_a"), "Missing option '--pred'."),
         (("--pred", "p_a"), "Missing option '--label'."),
     ],
@@ -386,3 +387,87 @@ def test_apply_names_a_column_of_text(tmp_path: Path, capsys: pytest.CaptureFixt
     options = [str(saved), str(tmp_path / "t.parquet"), "--pred", "risk", "-o", str(out)]
     assert run(["apply", *options]) == 2
     assert "risk, in the batch from row 1: " in capsys.readouterr().err
+
+
+# Logits, lists, and names of classes
+
+
+def test_logits_of_one_column_are_recalibrated_and_applied(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    z = rng.normal(size=300) * 3
+    y = expit(z / 3 + rng.normal(size=300) / 4)
+    data, cal, out = tmp_path / "z.parquet", tmp_path / "cal.json", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"y": y, "z": z, "who": np.arange(300) // 2}), data)
+    options = ("--label", "y", "--pred", "z", "--logits", "--group", "who", "-o", cal)
+    card = json.loads(softcal(capsys, "recalibrate", data, *options, "--format", "json"))
+    expected = sc.calibrators.repair_preview(y, z, groups=np.arange(300) // 2, logits=True)
+    assert card["held_out"] == expected.as_rows()
+    assert [row["method"] for row in card["held_out"]] == ["none", "temperature", "platt", "beta"]
+    fitted = fit_map(card["method"], y, z, logits=True)
+    assert card["calibrator"] == fitted.to_dict()
+    assert "takes logits too" in softcal(capsys, "recalibrate", data, *options)
+    assert "from logits" in softcal(capsys, "apply", cal, data, "--pred", "z", "-o", out)
+    assert pq.read_table(out)["z_calibrated"].to_pylist() == fitted.predict(z).tolist()
+
+
+def test_bad_logits_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    data = tmp_path / "z.csv"
+    data.write_text("y,z\n0.5,0.1\n0.25,inf\n")
+    names = ("--label", "y", "--pred", "z", "--logits", "-o", tmp_path / "cal.json")
+    said = refused(capsys, "recalibrate", data, *names)
+    assert "z must be finite logits" in said
+    assert "1 of 2 values" in said
+    assert "without logits=True (--logits)." in said
+    said = refused(capsys, "recalibrate", DATA, *NODULES, "--logits", "--method", "isotonic",
+                   "-o", tmp_path / "cal.json")  # fmt: skip
+    assert "methods (--method) must be some of temperature, platt, beta: got 'isotonic'" in said
+
+
+@pytest.mark.parametrize("label", ["shares", "names"])
+def test_logits_of_classes_in_columns_and_in_lists(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, rng: np.random.Generator, label: str
+) -> None:
+    z = rng.normal(size=(200, 3)) * 2
+    number = (z / 2 + rng.gumbel(size=(200, 3))).argmax(axis=1)
+    y = np.eye(3)[number] if label == "names" else softmax(z / 2, axis=1)
+    columns = {f"z_{c}": z[:, k] for k, c in enumerate("abc")} | {"z": pa.array(list(z))}
+    columns |= {"name": np.array(list("abc"))[number], "share": pa.array(list(y))}
+    data, cal, out = tmp_path / "z.parquet", tmp_path / "cal.json", tmp_path / "out.parquet"
+    pq.write_table(pa.table(columns), data)
+    expected = sc.calibrators.repair_preview(y, z, logits=True)
+    fitted = fit_map(expected.best, y, z, logits=True)
+    about = ("--label", "name") if label == "names" else ("--label-columns", "share")
+    for pred in ("z_*", "z"):
+        options = (*about, "--pred-columns", pred, "--classes", "a,b,c", "--logits", "-o", cal)
+        card = json.loads(softcal(capsys, "recalibrate", data, *options, "--format", "json"))
+        for mine, theirs in zip(card["held_out"], expected.as_rows(), strict=True):
+            assert mine["method"] == theirs["method"]
+            for score in ("brier", "log_loss", "smece_value", "smece_low"):
+                assert mine[score] == pytest.approx(theirs[score], rel=1e-9)
+        assert "top-label" in softcal(capsys, "recalibrate", data, *options)
+        softcal(capsys, "apply", cal, data, "--pred-columns", pred, "-o", out)
+        found = pq.read_table(out)
+        if pred == "z":
+            mapped = np.array(found["z_calibrated"].to_pylist())
+        else:
+            mapped = np.column_stack([found[f"z_{c}_calibrated"] for c in "abc"])
+        np.testing.assert_allclose(mapped, fitted.predict(z), rtol=1e-7)
+
+
+def test_lists_that_cannot_be_mapped_or_written_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal = tmp_path / "cal.json"
+    saved = fit_map("temperature", [[0.5, 0.5]], [[0.4, 0.6]]).to_dict()
+    data, out = tmp_path / "p.parquet", tmp_path / "out.parquet"
+    cal.write_text(json.dumps(saved))
+    lists = [[0.2, 0.8], None, [0.2, 0.3, 0.5]]
+    pq.write_table(pa.table({"p": lists, "q": lists}), data)
+    said = refused(capsys, "apply", cal, data, "--pred", "p", "-o", out)
+    assert "2 of 3 in the batch from row 1 are not, the first is row 2, which has 0" in said
+    said = refused(capsys, "apply", cal, data, "--pred", "p", "-o", tmp_path / "out.csv")
+    assert "write to a .parquet file" in said
+    said = refused(capsys, "apply", cal, data, "--pred", "p", "--pred", "q", "-o", out)
+    assert "name one column of lists" in said
+    assert not out.exists()

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcal as sc
-from softcal.calibrators.preview import BINARY_METHODS, fit_map
+from softcal.calibrators.preview import BINARY_METHODS, CLASS_METHODS, fit_map
 from softcal.calibrators.preview import split_folds as folds
 from softcal.datasets import lidc_malignancy
 
@@ -135,8 +135,76 @@ def test_what_groups_are_called_does_not_matter(rng: np.random.Generator) -> Non
 
 def test_unknown_methods_are_refused() -> None:
     for methods, got in ((["magic"], "'magic'"), (["vector"], "'vector'"), ([], "none")):
-        with pytest.raises(sc.InputError, match=f"methods must be some of .*: got {got}"):
+        with pytest.raises(
+            sc.InputError, match=rf"methods \(--method\) must be some of .*: got {got}"
+        ):
             sc.calibrators.repair_preview([0.1, 0.2], [0.1, 0.2], methods=methods)
+
+
+def test_the_preview_of_classes_judges_on_held_out_rows(rng: np.random.Generator) -> None:
+    """By hand, with weights and votes; groups are kept together."""
+    y, p = rng.dirichlet([1, 1, 1], (2, 90))
+    w, votes = rng.integers(0, 3, 90).astype(float), rng.integers(1, 6, 90)
+    groups = np.array([f"patient {k:02}" for k in np.sort(rng.integers(0, 30, 90))])
+    found = sc.calibrators.repair_preview(
+        y, p, sample_weight=w, n_votes=votes, groups=groups, folds=3, rng=7, bins=5
+    )
+    assert [trial.method for trial in found.after] == list(CLASS_METHODS)
+    here = w > 0
+    number = np.unique(groups[here], return_inverse=True)[1]  # in order of appearance
+    about: dict[str, Any] = {"bins": 5, "sample_weight": w[here], "n_votes": votes[here]}
+    for trial in (found.before, *found.after):
+        q = p[here].copy()
+        for fit_on, held_out in folds(int(here.sum()), 3, 7, number):
+            assert not set(number[fit_on]) & set(number[held_out])
+            if trial is not found.before:
+                part = (y[here][fit_on], p[here][fit_on])
+                mapped = fit_map(trial.method, *part, sample_weight=w[here][fit_on])
+                q[held_out] = mapped.apply(p[here][held_out])
+        assert trial.brier == sc.brier(y[here], q, sample_weight=w[here])
+        assert trial.log_loss == sc.log_loss(y[here], q, sample_weight=w[here])
+        table = sc.top_label_reliability(y[here], q, groups=groups[here], **about)
+        assert trial.table == table
+        assert trial.smece == sc.smece_interval(table)
+    assert found.best == min(found.after, key=lambda trial: trial.brier).method
+
+
+def test_votes_of_classes_bring_their_numbers_to_the_preview(rng: np.random.Generator) -> None:
+    counts, p = rng.integers(1, 6, (60, 3)), rng.dirichlet([1, 1, 1], 60)
+    shares, totals = counts / counts.sum(axis=1, keepdims=True), counts.sum(axis=1)
+    of_votes = sc.calibrators.repair_preview(sc.Votes(counts), p, methods=["temperature"])
+    expected = sc.calibrators.repair_preview(shares, p, n_votes=totals, methods=["temperature"])
+    assert of_votes.as_rows() == expected.as_rows()
+    assert of_votes.before.table == expected.before.table
+
+
+@pytest.mark.parametrize("classes", [None, 3])
+def test_the_preview_of_logits_is_that_of_their_probabilities(
+    rng: np.random.Generator, classes: int | None
+) -> None:
+    """Where these are far from 0 and 1. Methods that do not take logits are left out."""
+    z = rng.normal(size=80 if classes is None else (80, classes))
+    p = expit(z) if classes is None else softmax(z, axis=1)
+    y = rng.permutation(p) * 0.5 + p * 0.5
+    from_logits = sc.calibrators.repair_preview(y, z, logits=True)
+    methods = [trial.method for trial in from_logits.after]
+    assert methods == [
+        "temperature",
+        *(["platt", "beta"] if classes is None else CLASS_METHODS[1:]),
+    ]
+    of_p = sc.calibrators.repair_preview(y, p, methods=methods)
+    assert from_logits.best == of_p.best
+    for mine, theirs in zip(from_logits.as_rows(), of_p.as_rows(), strict=True):
+        assert mine.pop("method") == theirs.pop("method")
+        assert mine == pytest.approx(theirs, abs=1e-7)
+    if classes is None:
+        with pytest.raises(sc.InputError, match="some of temperature, platt, beta: got 'isotonic'"):
+            sc.calibrators.repair_preview(y, z, methods=["isotonic"], logits=True)
+
+
+def test_methods_of_one_probability_are_refused_for_classes() -> None:
+    with pytest.raises(sc.InputError, match="some of temperature, vector, dirichlet: got 'beta'"):
+        sc.calibrators.repair_preview([[0.5, 0.5]] * 4, [[0.4, 0.6]] * 4, methods=["beta"])
 
 
 # The classifier

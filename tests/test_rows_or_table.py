@@ -237,14 +237,46 @@ def test_results_print_in_a_few_short_lines() -> None:
         assert len(repr(result)) < 120, repr(result)
         lines = str(result).splitlines()
         assert len(lines) <= 30
-        assert max(map(len, lines)) <= 125, str(result)
+        assert max(map(len, lines)) <= 80, str(result)
+        assert all(line == line.rstrip() for line in lines)
 
 
 def test_results_have_html() -> None:
     for result in shown_results()[:-2]:
         page = result._repr_html_()
-        assert page.startswith(("<p>", "<table>"))
+        assert page.startswith(("<p>", '<table style="'))
         assert page.endswith(("</p>", "</table>"))
+        assert "\n" not in page
+
+
+def test_an_infinite_log_loss_is_shown_as_a_dash_with_a_note() -> None:
+    label, certain, unsure = [0.5, 0.5, 1.0] * 9, [0.0, 0.4, 0.9] * 9, [0.1, 0.4, 0.9] * 9
+    for models, whose in (
+        ({"sure": certain, "unsure": unsure}, "sure"),
+        ({"unsure": unsure, "sure": certain}, "sure"),
+        ({"sure": certain, "again": certain}, "sure and of again"),
+    ):
+        found = sc.compare(label, models)
+        *_, loss, note, rest = str(found).splitlines()
+        assert loss.split() == ["log", "loss", "-", "-", "-", "-"]
+        assert f"The log loss of {whose} is infinite: there are rows" in f"{note} {rest}"
+        assert f"<p>The log loss of {whose} is infinite" in found._repr_html_()
+        assert "because a loss is infinite" in str(found.log_loss)
+    for other in ([0.3], [0.4]):  # one row: any difference is possible, but none is infinite
+        found = sc.compare([0.5], {"a": [0.4], "b": other})
+        assert "inf" not in str(found)
+
+
+def test_small_differences_keep_their_digits() -> None:
+    found = sc.compare(Y, {"forest": P, "again": P * 0.999})
+    assert f"{found.brier.difference:+.1e}" in str(found)
+
+
+def test_long_lists_of_models_are_cut() -> None:
+    models = {f"model {k}": np.clip(P + 1e-6 * k, 0, 1) for k in range(7)}
+    found = sc.compare_many(Y[:9], {name: p[:9] for name, p in models.items()})
+    assert len(found.indistinguishable) == 21
+    assert all(line.endswith(" and 3 more") for line in str(found).splitlines()[2:])
 
 
 def test_names_of_models_are_made_printable() -> None:

@@ -616,3 +616,15 @@ def test_groups_of_rows_go_with_classes() -> None:
         _same(tables["m", name], wanted)
         found, alone = sc.smece_interval(tables["m", name]), sc.smece_interval(wanted)
         np.testing.assert_allclose((found.low, found.high), (alone.low, alone.high), rtol=1e-12)
+
+
+def test_a_set_of_many_classes_prints_its_first_and_last_tables() -> None:
+    shares = np.eye(40) * 0.5 + 0.5 / 40
+    names = [f"class {k}" if k else "odd\nname" for k in range(40)]
+    frame = pd.DataFrame(shares, columns=[f"y_{name}" for name in names])
+    frame[[f"p_{name}" for name in names]] = shares
+    shown = str(sc.scan(frame, y_true="y_*", y_prob={"model": "p_*"})).splitlines()
+    assert len(shown) == 2 + 25
+    assert shown[14].strip() == "... 17 more"
+    assert shown[3].split()[1:3] == ["odd\\nname", "0.0000"]
+    assert shown[-1].split()[1:3] == ["class", "39"]

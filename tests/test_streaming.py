@@ -67,3 +67,56 @@ def test_reset_forgets_the_rows_and_keeps_the_bins() -> None:
 def test_a_ragged_batch_is_refused() -> None:
     with pytest.raises(sc.InputTypeError, match="y_prob must be a column of numbers"):
         sc.StreamingReliability().update([0.0, 0.5], [[], 0.5])  # type: ignore[arg-type]
+
+
+@given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)), st.integers(1, 9))
+def test_a_group_may_come_in_several_batches(
+    found: list[tuple[float, float, float]], n_bins: int, cuts: list[int], n_groups: int
+) -> None:
+    y, p, w = np.array(found).T
+    groups = np.array([f"patient {k}" for k in np.arange(y.size) % n_groups])
+    parts = np.split(np.arange(y.size), sorted(min(cut, y.size) for cut in cuts))
+    stream = sc.StreamingReliability(bins=n_bins)
+    for part in parts:
+        stream.update(y[part], p[part], sample_weight=w[part], groups=groups[part])
+    halves = [sc.StreamingReliability(bins=n_bins) for _ in range(2)]
+    for k, part in enumerate(parts):
+        halves[k % 2].update(y[part], p[part], sample_weight=w[part], groups=groups[part])
+    whole = sc.reliability(y, p, bins=n_bins, sample_weight=w, groups=groups)
+    assert_same_table(stream.reliability, whole)
+    assert_same_table((halves[0] + halves[1]).reliability, whole)
+
+
+def test_groups_in_no_order_of_their_names_and_of_any_kind() -> None:
+    stream = sc.StreamingReliability(2).update([0.0, 1.0], [0.2, 0.9], groups=["ben", "ann"])
+    first = stream.reliability
+    stream.update([0.5], [0.4], groups=np.array(["ann"], dtype=object))
+    whole = sc.reliability([0.0, 1.0, 0.5], [0.2, 0.9, 0.4], bins=2, groups=["ben", "ann", "ann"])
+    assert_same_table(stream.reliability, whole)
+    assert first.n == 2
+    stream.reset().update([0.5], [0.4])
+    assert stream.reliability.clusters is None
+
+
+def test_batches_with_groups_and_without_are_not_mixed() -> None:
+    with_groups = sc.StreamingReliability().update([0.5], [0.4], groups=["ann"])
+    without = sc.StreamingReliability().update([0.5, 0.5], [0.4, 0.4])
+    with pytest.raises(sc.InputError, match="this one has none, the 1 rows before it have groups"):
+        with_groups.update([0.5], [0.4])
+    with pytest.raises(sc.InputError, match="this one has groups, the 2 rows before it have none"):
+        without.update([0.5], [0.4], groups=["ann"])
+    for a, b in ((with_groups, without), (without, with_groups)):
+        with pytest.raises(sc.InputError, match="all batches must have groups, or none"):
+            a + b
+    empty = sc.StreamingReliability()
+    for both in (empty + with_groups, with_groups + empty):
+        assert both.reliability == sc.reliability([0.5], [0.4], groups=["ann"])
+    assert with_groups.update([0.5], [0.4], sample_weight=[0]) is with_groups  # which adds nothing
+    assert with_groups.reliability.n == 1
+
+
+def test_groups_of_a_batch_are_checked() -> None:
+    with pytest.raises(sc.InputError, match="at most 2000 bins: got 3600"):
+        sc.StreamingReliability(3600).update([0.5], [0.4], groups=["ann"])
+    with pytest.raises(sc.InputError, match="y_true and groups must have the same length"):
+        sc.StreamingReliability().update([0.5], [0.4], groups=["ann", "ben"])

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,121 @@ def batch() -> tuple[Tensor, Tensor]:
     """(preds, target) of 3 classes, both soft."""
     torch.manual_seed(0)
     return torch.rand(500, 3).softmax(dim=1), torch.rand(500, 3).softmax(dim=1)
+
+
+# Groups
+
+
+@given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)), st.integers(1, 9), st.booleans())
+@settings(max_examples=50)
+def test_a_group_may_come_in_several_batches(
+    found: list[tuple[float, float, float]],
+    n_bins: int,
+    cuts: list[int],
+    n_groups: int,
+    by_forward: bool,  # noqa: FBT001
+) -> None:
+    y, p, w = torch.tensor(found, dtype=torch.float64).T
+    groups = torch.arange(len(y)) % n_groups - 2
+    metric = SoftCalibrationError(bins=n_bins)
+    for part in np.split(np.arange(len(y)), sorted(min(c, len(y)) for c in cuts)):
+        add = metric if by_forward and w[part].any() else metric.update
+        add(p[part], y[part], w[part], groups[part])
+    whole = sc.reliability(y, p, bins=n_bins, sample_weight=w, groups=groups)
+    assert_same_table(metric.reliability(), whole)
+
+
+def test_groups_of_classes_are_those_of_their_columns(batch: tuple[Tensor, Tensor]) -> None:
+    (p, y), groups = batch, (torch.arange(500) % 90).to(torch.uint8)
+    top, classwise = TopLabelSoftCalibrationError(3), ClasswiseSoftCalibrationError(3)
+    for part in np.array_split(np.arange(500), 8):
+        for metric in (top, classwise):
+            metric.update(p[part], y[part], groups=groups[part])
+    assert_same_table(top.reliability(), sc.top_label_reliability(y, p, groups=groups))
+    whole = sc.classwise_reliability(y, p, groups=groups)
+    for mine, theirs in zip(classwise.reliabilities(), whole.values(), strict=True):
+        assert_same_table(mine, theirs)
+
+
+@pytest.mark.parametrize("by_forward", [False, True])
+def test_the_state_grows_with_the_groups_and_not_with_the_rows(by_forward: bool) -> None:  # noqa: FBT001
+    torch.manual_seed(0)
+    metric = SoftCalibrationError(bins=2)
+    for _ in range(40):
+        batch = torch.rand(100), torch.rand(100), None, torch.arange(100) % 25
+        (metric if by_forward else metric.update)(*batch)
+        assert sum(map(len, metric.group_keys)) <= 2 * 25 * 2
+    assert sum(map(len, metric.group_sums)) == sum(map(len, metric.group_keys))
+    metric.half()
+    assert {part.dtype for part in metric.group_sums} == {torch.float64}
+    metric.reset()
+    assert (metric.group_keys, metric.group_sums, metric.grouped.item()) == ([], [], 0)
+
+
+def test_rows_with_groups_and_without_are_not_mixed() -> None:
+    one, ann = (torch.tensor([0.5]), torch.tensor([0.1])), torch.tensor([7])
+    none = torch.zeros(0)
+    for first, second in ((ann, None), (None, ann)):
+        metric = SoftCalibrationError()
+        metric.update(*one, groups=first)
+        metric.update(none, none)
+        before = metric.reliability()
+        other = SoftCalibrationError()
+        other.update(*one, groups=second)
+        for refused in (
+            lambda: metric.update(*one, groups=second),  # noqa: B023
+            lambda: metric(*one, groups=second),  # noqa: B023
+            lambda: metric.merge_state(other),  # noqa: B023
+        ):
+            with pytest.raises(sc.InputError, match=r"or none: 1 of 2 have\. Pass groups"):
+                refused()
+        assert metric.reliability() == before
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (torch.tensor([1.0, 2.0]), r"hold whole numbers: it has \(2,\) and is torch.float32"),
+        (torch.tensor([True, False]), "whole numbers"),
+        (torch.tensor([1]), r"groups must have shape \(2,\)"),
+        (["ann", "ben"], "groups must be a tensor: got list"),
+    ],
+)
+def test_groups_that_are_not_one_whole_number_per_row_are_refused(
+    groups: Any, message: str
+) -> None:
+    metric = SoftCalibrationError()
+    with pytest.raises(sc.SoftcalError, match=message):
+        metric.update(torch.tensor([0.5, 0.2]), torch.tensor([0.1, 0.1]), groups=groups)
+    with pytest.raises(sc.InputError, match="at most 2000 bins"):
+        SoftCalibrationError(3600).update(
+            torch.tensor([0.5]), torch.tensor([0.1]), groups=torch.tensor([1])
+        )
+
+
+def test_groups_survive_a_checkpoint_and_a_merge() -> None:
+    torch.manual_seed(0)
+    p, y, groups = torch.rand(200), torch.rand(200), torch.arange(200) % 30
+    whole = sc.reliability(y, p, groups=groups)
+    halves = SoftCalibrationError(), SoftCalibrationError()
+    for half, part in zip(halves, np.split(np.arange(200), 2), strict=True):
+        half.update(p[part], y[part], groups=groups[part])
+    halves[0].persistent(mode=True)
+    saved = halves[0].state_dict()
+    fresh, again = SoftCalibrationError(), SoftCalibrationError()
+    for metric in (fresh, again):
+        metric.load_state_dict(dict(saved))
+    fresh.merge_state(halves[1])
+    again.merge_state(halves[1].metric_state)
+    for metric in (fresh, again):
+        assert_same_table(metric.reliability(), whole)
+    copied: SoftCalibrationError = deepcopy(fresh).cpu()
+    assert_same_table(copied.reliability(), whole)
+    spoilt = [part + torch.tensor([0, 10]) for part in saved["group_keys"]]
+    for other in (spoilt, [], [part.double() for part in saved["group_keys"]], None):
+        with pytest.raises(RuntimeError, match="load it into a metric made with the same arg"):
+            fresh.load_state_dict({**saved, "group_keys": other})
+    assert_same_table(fresh.reliability(), whole)
 
 
 # The same table as NumPy's
@@ -331,7 +447,7 @@ def test_a_checkpoint_brings_the_rows_back() -> None:
     assert saved["sums"][0].sum() == 2  # the saved tensor is not ours to change
     fresh.load_state_dict({}, strict=False)
     assert fresh.reliability().n == 3
-    rounded = {name: value.half() for name, value in saved.items()}
+    rounded = {name: saved[name].half() for name in ("edges", "sums")}
     for other, state in (
         (SoftCalibrationError(bins=15), saved),
         (SoftCalibrationError([0, 0.15, *np.arange(2, 11) / 10]), saved),
@@ -397,7 +513,7 @@ def test_a_collection_does_not_confuse_metrics_with_other_bins() -> None:
 PROCESS = """
 import json, sys
 import torch, torch.distributed as dist
-from softcal import BinMismatchError
+from softcal import BinMismatchError, InputError
 from softcal.torchmetric import ClasswiseSoftCalibrationError, SoftCalibrationError
 
 torch.set_num_threads(1)
@@ -424,6 +540,21 @@ if rank == 0:
 else:
     empty.update(p[:0, 0], y[:0, 0])
 found["one idle"] = empty.compute().item()
+patients = torch.arange(1000) % 37  # most of them in both processes
+grouped, idle = SoftCalibrationError(), ClasswiseSoftCalibrationError(num_classes=3)
+for rows in torch.arange(1000)[mine].split(128):
+    grouped.update(p[rows, 0], y[rows, 0], groups=patients[rows])
+if rank == 1:
+    idle.update(p, y, groups=patients)
+found["grouped"] = grouped.reliability().to_dict()
+found["groups, one idle"] = [each.to_dict() for each in idle.reliabilities()]
+found["own groups"] = grouped.clone()._clusters()[0].weight.sum().item()
+mixed = SoftCalibrationError()
+mixed.update(p[mine, 0], y[mine, 0], groups=patients[mine] if rank else None)
+try:
+    mixed.reliability()
+except InputError as error:
+    found["mixed"] = str(error)
 different = SoftCalibrationError([0, 0.5 + rank / 10, 1])
 different.update(p[:, 0], y[:, 0])
 try:
@@ -464,6 +595,13 @@ def test_two_processes_compute_what_one_would(tmp_path: Path) -> None:
         assert ours["batch"] == pytest.approx(sc.smece(y[last[rank], 0], p[last[rank], 0]))
         assert ours["one idle"] == pytest.approx(whole.smece, abs=1e-13)
         assert "different bins" in ours["different"]
+        grouped = sc.reliability(y[:, 0], p[:, 0], groups=torch.arange(1000) % 37)
+        assert_same_table(sc.Reliability.from_dict(ours["grouped"]), grouped)
+        by_class = sc.reliability(y[:, 2], p[:, 2], groups=torch.arange(1000) % 37)
+        assert_same_table(sc.Reliability.from_dict(ours["groups, one idle"][2]), by_class)
+        sizes = np.bincount(np.arange(1000)[(slice(300), slice(300, 1000))[rank]] % 37)
+        assert ours["own groups"] == (sizes**2).sum()  # its own again
+        assert "700 of 1000 have" in ours["mixed"]
 
 
 def test_classes_that_do_not_sum_to_1_are_refused_in_torch_too() -> None:

@@ -83,9 +83,9 @@ from .table.files import load as load
 from .table.joint import JointTable as JointTable
 from .table.reliability import (
     Reliability as Reliability,
-    StreamingReliability as StreamingReliability,
     reliability as reliability,
 )
+from .table.streaming import StreamingReliability as StreamingReliability
 from .table.tableset import TableSet as TableSet
 
 __all__: list[str]

@@ -19,6 +19,8 @@ _ENDS = 12
 
 T = TypeVar("T")
 
+_WIDTH = 80
+
 Shown = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """Title, header and rows; a result of one line has a title only."""
 
@@ -26,15 +28,21 @@ Shown = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 class Printed:
     """Print a result as a line or a small table, as HTML in notebooks; `_shown` says which."""
 
+    __slots__ = ()
+
     if TYPE_CHECKING:
 
         def _shown(self) -> Shown: ...
 
+    def _note(self) -> str:
+        """Return what is to be said below the table."""
+        return ""
+
     def __str__(self) -> str:
-        return as_text(*self._shown())
+        return as_text(*self._shown(), self._note())
 
     def _repr_html_(self) -> str:
-        return as_html(*self._shown())
+        return as_html(*self._shown(), self._note())
 
 
 def percent(level: float) -> str:
@@ -46,37 +54,65 @@ def percent(level: float) -> str:
     return f"{100 * level:g}%"
 
 
-def as_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out right-aligned columns under a title line."""
-    if not header:
-        return title
-    lines = [header, *rows]
+def as_text(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], note: str = ""
+) -> str:
+    """Lay out right-aligned columns under a title and over a note, which are wrapped."""
+    lines = [header, *rows] if header else []
     widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
-    return "\n".join(
-        [
-            title,
-            *(
-                "   ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
-                for line in lines
-            ),
-        ]
+    table = (
+        "   ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
     )
+    return "\n".join([*_wrapped(title), *table, *_wrapped(note)])
 
 
-def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _wrapped(text: str) -> list[str]:
+    """Split a text into lines of at most 80 characters, unless a name is longer."""
+    from textwrap import wrap  # here, since `import softcal` should cost little
+
+    return [
+        part
+        for line in text.splitlines()
+        for part in wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    ]
+
+
+_TABLE = "text-align: right; border-spacing: 1em 0.1em; font-variant-numeric: tabular-nums"
+_LEFT = "text-align: left; white-space: pre"
+
+
+def as_html(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], note: str = ""
+) -> str:
     """Lay out the same as an HTML table, every string escaped."""
-    from html import escape  # here, since `import softcal` should cost little
+    from html import escape
 
+    paragraphs = ["<br>".join(escape(line) for line in text.splitlines()) for text in (title, note)]
+    below = f"<p>{paragraphs[1]}</p>" if note else ""
     if not header:
-        return f"<p>{escape(title)}</p>"
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
+        return f"<p>{paragraphs[0]}</p>{below}"
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        first, *others = map(escape, cells)
+        right = "".join(f"<{tag}>{cell}</{tag}>" for cell in others)
+        return f'<tr><{tag} style="{_LEFT}">{first}</{tag}>{right}</tr>'
+
     return (
-        f"<table><caption>{escape(title)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f'<table style="{_TABLE}"><caption style="{_LEFT}">{paragraphs[0]}</caption>'
+        f"<thead>{line(header, 'th')}</thead>"
+        f"<tbody>{''.join(line(row, 'td') for row in rows)}</tbody></table>{below}"
     )
+
+
+def signed(value: float) -> str:
+    """Write a difference with its sign, to four decimals; two digits where these would be 0.
+
+    >>> signed(-0.01234), signed(0.0000123)
+    ('-0.0123', '+1.2e-05')
+    """
+    small = 0 < abs(value) < 0.00005
+    return f"{value:+.1e}" if small else f"{value:+.4f}"
 
 
 def ends(rows: list[T]) -> tuple[list[T], int, list[T]]:

@@ -71,7 +71,7 @@ class DawidSkene(_display.Printed):
         ]  # fmt: skip
         title = (
             f"{items} items, {workers} workers, log-likelihood {self.log_likelihood:.4f} per vote, "
-            f"{self.iterations} iterations"
+            f"{self.iterations} iteration{'s' * (self.iterations != 1)}"
         )
         return title, ["class", "prior", "correct: lowest", "median", "highest"], rows
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from softcal.paper import figures
-from softcal.paper.report import Report, reproduce
+from softcal.paper.reproduction import Report, reproduce
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -227,14 +227,19 @@ def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
 
 def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.intp]:
     """Give each row the number of its group, from 0; groups may be named by anything."""
-    numbers = numbered(groups, "groups")[1]
+    return group_names(groups, data)[1]
+
+
+def group_names(groups: npt.ArrayLike, data: Rows) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    """Return the names of the groups, and the number of each row's group among them."""
+    names, numbers = numbered(groups, "groups")
     if numbers.size != data.y_true.size:
         message = (
             f"{data.names.y_true} and groups must have the same length: {data.names.y_true} has "
             f"{data.y_true.size} rows, groups has {numbers.size}."
         )
         raise InputError(message)
-    return numbers
+    return names, numbers
 
 
 def index_of(values: Any) -> Any:

@@ -157,7 +157,7 @@ INFINITE = Rule(
     _infinite,
     "values are not",
     lambda _name, _spread: (
-        "Where a probability is exactly 0, fit on probabilities, without logits=True."
+        "Where a probability is exactly 0, fit on probabilities, without logits=True (--logits)."
     ),
 )
 NEGATIVE = Rule(

@@ -14,7 +14,7 @@ from .estimators import (
     TemperatureCalibrator as TemperatureCalibrator,
     VectorScalingCalibrator as VectorScalingCalibrator,
 )
-from .loading import load_calibrator as load_calibrator
+from .maps import load_calibrator as load_calibrator
 from .preview import (
     RepairPreview as RepairPreview,
     Trial as Trial,

@@ -17,7 +17,7 @@ from softcal._validation import inputs
 from softcal._validation.arrays import column
 from softcal._validation.inputs import Names
 from softcal.calibrators.base import fitting_data, predictions
-from softcal.calibrators.loading import MAPS
+from softcal.calibrators.maps import MAPS
 from softcal.calibrators.preview import split_folds
 from softcal.exceptions import InputError
 

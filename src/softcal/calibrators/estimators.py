@@ -13,10 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcal.bins import Bins
 from softcal.calibrators.base import fitting_data
-from softcal.calibrators.binning import HistogramMap, IsotonicMap, equal_mass
-from softcal.calibrators.loading import load_calibrator
-from softcal.calibrators.multiclass import DirichletMap, VectorScalingMap
-from softcal.calibrators.scaling import BetaMap, PlattMap, TemperatureMap
+from softcal.calibrators.maps import (
+    BetaMap,
+    DirichletMap,
+    HistogramMap,
+    IsotonicMap,
+    PlattMap,
+    TemperatureMap,
+    VectorScalingMap,
+    equal_mass,
+    load_calibrator,
+)
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from softcal._io import readable, written_whole
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.columns import Wanted, refuse_unknown
+from softcal.sources.columns import Wanted, is_list, refuse_unknown
 from softcal.sources.files import (
     MARKS,
     Format,
@@ -208,17 +208,59 @@ def _arrow(
     with readable(source):
         schema, batches = _opened(source, form)
     _refuse_columns(schema.names, columns, source, form)
+    in_lists = any(is_list(schema.field(name).type) for name in columns)
+    if in_lists:
+        _refuse_lists(columns, target)
+    kind = pa.list_(pa.float64()) if in_lists else pa.float64()
     for name in columns:
-        schema = schema.append(pa.field(name + SUFFIX, pa.float64()))
+        schema = schema.append(pa.field(name + SUFFIX, kind))
     done = 0
     with _writer(target, schema) as out:
         for batch in _reading(source, batches):
-            parts = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
-            found = _calibrated(calibrator, columns, parts, done)
-            arrays = [*batch.columns, *(pa.array(each) for each in found.T)]
-            out.write_batch(pa.record_batch(arrays, schema=schema))
+            given = [batch.column(name) for name in columns]
+            if in_lists:
+                found = _calibrated(
+                    calibrator, columns, [_matrix(given[0], columns[0], done)], done
+                )
+                starts = np.arange(len(found) + 1, dtype=np.int32) * found.shape[1]
+                added = [pa.ListArray.from_arrays(starts, found.ravel())]
+            else:
+                parts = [each.to_numpy(zero_copy_only=False) for each in given]
+                found = _calibrated(calibrator, columns, parts, done)
+                added = [pa.array(each) for each in found.T]
+            out.write_batch(pa.record_batch([*batch.columns, *added], schema=schema))
             done += batch.num_rows
     return done
+
+
+def _refuse_lists(columns: Sequence[str], target: Path) -> None:
+    """Refuse lists beside other columns, or where the new file cannot hold them."""
+    if len(columns) > 1:
+        message = f"name one column of lists, or single columns: got {', '.join(columns)}."
+        raise InputError(message)
+    if target.suffix.lower() in MARKS:
+        message = (
+            f"{columns[0]} holds lists, which a text file cannot hold: write to a .parquet file."
+        )
+        raise InputError(message)
+
+
+def _matrix(lists: Any, name: str, first_row: int) -> FloatArray:
+    """Return one column per class."""
+    from pyarrow import compute
+
+    lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
+    other = (lengths != lengths[0]) | (lengths < 2)
+    if other.any():
+        at = int(other.argmax())
+        message = (
+            f"{name} must hold lists of one length, of two or more numbers: {other.sum()} of "
+            f"{other.size} in the batch from row {first_row + 1} are not, the first is row "
+            f"{first_row + at + 1}, which has {lengths[at]}. Leave those rows out first."
+        )
+        raise InputError(message)
+    values: FloatArray = lists.flatten().to_numpy(zero_copy_only=False)
+    return values.reshape(len(lists), -1)
 
 
 def _opened(source: Path, form: Format) -> tuple[Any, Iterator[Any]]:

@@ -1,4 +1,4 @@
-"""Newton's method, and the soft cross-entropy it minimizes."""
+"""Minimize soft cross-entropy: Newton's method, and L-BFGS where parameters are many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from softcal import _parallel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from softcal._validation.inputs import FloatArray
 
@@ -23,6 +23,8 @@ unique where the data alone would not say: labels that separate, equal predictio
 
 _MOST_STEPS = 200
 _MOST_HALVINGS = 40
+_MOST_DIRECTIONS = 50
+_NEARLY_FLAT = 1e-13  # slope below which nothing is left to gain
 _NEARLY_THERE = 1e-13  # promised gain below which the loss cannot judge a step, nor need it
 
 
@@ -115,9 +117,7 @@ def logistic(
         slope = np.array([(residual * column).sum() for column in x])
         return Local(float((w[part] * loss).sum()), slope, curvature)
 
-    size = _NUMBERS_AT_ONCE
-    blocks = -(-y.size // size)
-    return _total(_parallel.in_order(of_rows, _slices(y.size, size), at_most=blocks))
+    return _total(of_rows, y.size, _NUMBERS_AT_ONCE)
 
 
 def common_slope(z: FloatArray, y: FloatArray, w: FloatArray, theta: FloatArray) -> Local:
@@ -135,42 +135,68 @@ def common_slope(z: FloatArray, y: FloatArray, w: FloatArray, theta: FloatArray)
             np.array([[(w_ * spread).sum()]]),
         )
 
-    size = max(1, _NUMBERS_AT_ONCE // z.shape[1])
-    blocks = -(-y.shape[0] // size)
-    return _total(_parallel.in_order(of_rows, _slices(y.shape[0], size), at_most=blocks))
+    return _total(of_rows, len(z), max(1, _NUMBERS_AT_ONCE // z.shape[1]))
 
 
-def softmax_residuals(
-    eta_of: Callable[[slice], FloatArray],
-    slope_of: Callable[[slice, FloatArray], FloatArray],
-    y: FloatArray,
-    w: FloatArray,
-) -> tuple[float, FloatArray]:
-    """Cross-entropy of softmax(eta), and its slope, which weighted residuals w (q - y) make."""
-    value, slopes = 0.0, []
-    for part in _slices(y.shape[0], max(1, _NUMBERS_AT_ONCE // y.shape[1])):
-        log_q, q = log_softmax(eta_of(part))
-        weight = w[part, None]
-        value -= float((weight * y[part] * log_q).sum())
-        slopes.append(slope_of(part, (q - y[part]) * weight))
-    return value, np.sum(slopes, axis=0)
+class SoftmaxLoss(NamedTuple):
+    """Cross-entropy of softmax(eta), eta being linear in theta."""
+
+    eta: Callable[[FloatArray, slice], FloatArray]
+    slope: Callable[[slice, FloatArray], FloatArray]
+    y: FloatArray
+    w: FloatArray
+
+    def near(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the slope, which weighted residuals w (q - y) make."""
+        value, slopes = 0.0, []
+        for part in self._parts():
+            log_q, q = log_softmax(self.eta(theta, part))
+            y, weight = self.y[part], self.w[part, None]
+            value -= float((weight * y * log_q).sum())
+            slopes.append(self.slope(part, (q - y) * weight))
+        return value, np.sum(slopes, axis=0)
+
+    def bends(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
+        """Return the curvature times a direction: how the slope changes as theta moves there."""
+        slopes = []
+        for part in self._parts():
+            q, change = log_softmax(self.eta(theta, part))[1], self.eta(direction, part)
+            change = q * (change - (q * change).sum(axis=1, keepdims=True))
+            slopes.append(self.slope(part, change * self.w[part, None]))
+        bends: FloatArray = np.sum(slopes, axis=0)
+        return bends
+
+    def _parts(self) -> Iterator[slice]:
+        return _slices(self.y.shape[0], max(1, _NUMBERS_AT_ONCE // self.y.shape[1]))
 
 
-def softmax_bends(
-    eta_of: Callable[[slice], FloatArray],
-    change_of: Callable[[slice], FloatArray],
-    slope_of: Callable[[slice, FloatArray], FloatArray],
-    w: FloatArray,
-    n_classes: int,
-) -> FloatArray:
-    """How that slope changes as eta moves in a direction: curvature times direction."""
-    slopes = []
-    for part in _slices(w.size, max(1, _NUMBERS_AT_ONCE // n_classes)):
-        q, change = log_softmax(eta_of(part))[1], change_of(part)
-        change = q * (change - (q * change).sum(axis=1, keepdims=True))
-        slopes.append(slope_of(part, change * w[part, None]))
-    bends: FloatArray = np.sum(slopes, axis=0)
-    return bends
+def least_softmax(loss: SoftmaxLoss, start: FloatArray) -> FloatArray:
+    """Find the lowest of loss plus ridge by L-BFGS: too many numbers for Newton's matrix.
+
+    L-BFGS compares values, which rounding makes alike some way from the lowest; Newton's steps,
+    found by conjugate gradients, go by the slope and cover the rest.
+    """
+    from scipy.optimize import minimize
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    def with_ridge(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = loss.near(theta)
+        moved = theta - start
+        return value + RIDGE / 2 * float(moved @ moved), slope + RIDGE * moved
+
+    options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8, "maxcor": 30}
+    at: FloatArray = minimize(with_ridge, start, jac=True, method="L-BFGS-B", options=options).x
+    slope = with_ridge(at)[1]
+    while np.abs(slope).max() > _NEARLY_FLAT:
+        bends = LinearOperator(
+            (at.size, at.size), lambda v, at=at: loss.bends(at, v.ravel()) + RIDGE * v.ravel()
+        )
+        there = at - cg(bends, slope, rtol=1e-3, maxiter=_MOST_DIRECTIONS)[0]
+        found = with_ridge(there)[1]
+        if not np.abs(found).max() < np.abs(slope).max() / 2:
+            break  # rounding is all that is left
+        at, slope = there, found
+    return at
 
 
 def log_softmax(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -181,8 +207,9 @@ def log_softmax(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return eta - np.log(total), q / total
 
 
-def _total(parts: Iterable[Local]) -> Local:
+def _total(of_rows: Callable[[slice], Local], n: int, size: int) -> Local:
     """Add up blocks in their order, so that the number of cores changes no digit."""
+    parts = _parallel.in_order(of_rows, _slices(n, size), at_most=-(-n // size))
     values, slopes, curvatures = zip(*parts, strict=True)
     return Local(sum(values), np.sum(slopes, axis=0), np.sum(curvatures, axis=0))
 

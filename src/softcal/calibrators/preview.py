@@ -12,25 +12,24 @@ import numpy.typing as npt
 from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.inputs import DEFAULT_NAMES
-from softcal._validation.multiclass import class_rows
+from softcal._validation.multiclass import ClassRows, class_rows, is_by_class
 from softcal._validation.rules import generator, is_whole
 from softcal.bins import Bins
-from softcal.calibrators.base import Data, fitting_data
-from softcal.calibrators.loading import MAPS
+from softcal.calibrators.base import Data, Logits, LogMap, fitting_data
+from softcal.calibrators.maps import MAPS, TemperatureMap
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import Interval, smece_interval
 from softcal.metrics.proper import brier, log_loss
 from softcal.table.kernel import top_label_rows
-from softcal.table.reliability import Reliability, from_rows, reliability
+from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Indices = npt.NDArray[np.intp]
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from softcal._validation.inputs import FloatArray, Names, Rows
-    from softcal._validation.multiclass import ClassRows
     from softcal.bins import BinsLike
     from softcal.calibrators.base import CalibrationMap
 
@@ -64,6 +63,8 @@ def split_folds(
 
 BINARY_METHODS = tuple(name for name, map_ in MAPS.items() if 1 in map_.dimensions)
 CLASS_METHODS = tuple(name for name, map_ in MAPS.items() if 2 in map_.dimensions)
+LOGIT_METHODS = tuple(name for name, map_ in MAPS.items() if issubclass(map_, LogMap))
+"""Methods that take logits as well, of one column or of classes."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class RepairPreview(_display.Printed):
         verdict = (
             f"{self.best} has the lowest held-out Brier score"
             if self.helps
-            else "No method improved the held-out Brier score; keep the original predictions"
+            else "No method improved the held-out Brier score; keep the predictions"
         )
         rows = [
             [
@@ -155,10 +156,11 @@ def repair_preview(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
-    methods: Sequence[str] = BINARY_METHODS,
+    methods: Sequence[str] | None = None,
     folds: int = 5,
     rng: np.random.Generator | int = 0,
     level: float = 0.95,
+    logits: bool = False,
 ) -> RepairPreview:
     """Fit each calibration method on all folds except one, and score it on the one held out.
 
@@ -168,16 +170,24 @@ def repair_preview(
 
     Parameters
     ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups
+    y_true : Votes or array-like of shape (n,) or (n, classes)
+        Labels as in `reliability`, or for classes as in `classwise_reliability`.
+    y_prob : array-like of shape (n,) or (n, classes)
+        Predictions. For classes the Brier score and the log loss are those of all classes, and
+        SMECE and the tables are those of the predicted class.
+    bins, sample_weight, n_votes, groups
         As in `reliability`. Rows of one group are never on both sides of a fold.
-    methods : sequence of str
-        Some of temperature, platt, beta, histogram, isotonic.
+    methods : sequence of str, optional
+        Some of temperature, platt, beta, histogram, isotonic; for classes some of temperature,
+        vector, dirichlet; all of them by default. Histogram and isotonic do not take logits.
     folds : int
         At least 2.
     rng : numpy.random.Generator or int, default 0
         Assigns rows to folds; the same seed gives the same folds.
     level : float
         Of the intervals.
+    logits : bool, default False
+        Whether `y_prob` holds logits, as in `TemperatureCalibrator`.
 
     Returns
     -------
@@ -200,53 +210,50 @@ def repair_preview(
            beta   0.0388     0.4482   0.0201   0.0000 to 0.0315
       histogram   0.0396     0.4495   0.0065   0.0000 to 0.0233
        isotonic   0.0388        inf   0.0140   0.0000 to 0.0248
+
+    Classes, here from logits:
+
+    >>> y_true = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5]] * 20
+    >>> z = [[4.0, 1.0, -3.0], [0.0, 4.0, 2.0], [1.0, 2.0, 4.0]] * 20
+    >>> repair_preview(y_true, z, methods=["temperature"], logits=True)
+    RepairPreview(best='temperature', helps=True, folds=5)
     """
-    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    take = class_rows if is_by_class(y_prob) else inputs.rows
+    rows = take(y_true, y_prob, sample_weight, n_votes)
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
     return preview_of(
-        rows, bins=bins, groups=groups, methods=methods, folds=folds, rng=rng, level=level
-    )
+        rows, bins=bins, groups=groups, methods=methods, folds=folds, rng=rng, level=level,
+        logits=logits,
+    )  # fmt: skip
 
 
 def preview_of(
-    rows: Rows,
+    rows: Rows | ClassRows,
     *,
     bins: BinsLike,
     groups: npt.ArrayLike | None,
-    methods: Sequence[str],
+    methods: Sequence[str] | None = None,
     folds: int,
     rng: np.random.Generator | int = 0,
     level: float,
+    logits: bool = False,
 ) -> RepairPreview:
-    """Do it for columns that came through the door, whose names the messages use."""
-    _refuse_unknown(methods, BINARY_METHODS)
-    data = fitting_data(rows.y_prob, rows.y_true, rows.sample_weight, rows.names)
-    own, votes, group = _present(rows, groups)
+    """Compare methods on rows whose kind and shape are checked, whose names the messages use."""
+    data = fitting_data(rows.y_prob, rows.y_true, rows.sample_weight, rows.names, logits=logits)
+    known = CLASS_METHODS if data.p.ndim == 2 else BINARY_METHODS
+    if logits:
+        known = tuple(method for method in known if method in LOGIT_METHODS)
+    methods = known if methods is None else methods
+    _refuse_unknown(methods, known)
+    column = rows.column(0) if isinstance(rows, ClassRows) else rows
+    own, votes, group = _present(column, groups)
 
     def trial(method: str, p: FloatArray) -> Trial:
-        table = reliability(data.y, p, bins=bins, sample_weight=own, n_votes=votes, groups=group)
-        loss = log_loss(data.y, p, sample_weight=own)
-        return Trial(method, table.brier, loss, smece_interval(table, level=level), table)
-
-    return _judged(data, group, trial, methods=methods, folds=folds, rng=rng)
-
-
-def class_preview_of(
-    rows: ClassRows,
-    *,
-    bins: BinsLike,
-    groups: npt.ArrayLike | None,
-    methods: Sequence[str],
-    folds: int,
-    level: float,
-) -> RepairPreview:
-    """Do it for predictions of classes; SMECE and tables are those of the predicted class."""
-    _refuse_unknown(methods, CLASS_METHODS)
-    data = fitting_data(rows.y_prob, rows.y_true, rows.sample_weight, rows.names)
-    own, votes, group = _present(rows.column(0), groups)
-
-    def trial(method: str, p: FloatArray) -> Trial:
-        table = from_rows(top_label_rows(class_rows(data.y, p, own, votes)), Bins.of(bins), group)
+        if p.ndim == 2:
+            judged = top_label_rows(class_rows(data.y, p, own, votes))
+        else:
+            judged = inputs.rows(data.y, p, own, votes)
+        table = from_rows(judged, Bins.of(bins), group)
         return Trial(
             method,
             brier(data.y, p, sample_weight=own),
@@ -255,7 +262,18 @@ def class_preview_of(
             table,
         )
 
-    return _judged(data, group, trial, methods=methods, folds=folds, rng=0)
+    mapped = {method: np.empty_like(data.p) for method in methods}
+    for fit_on, held_out in split_folds(data.w.size, folds, rng, group):
+        part = Data(data.p[fit_on], data.y[fit_on], data.w[fit_on], logits)
+        for method, found in mapped.items():
+            found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
+    before = trial("none", _SOFTMAX.apply(data.p) if logits else data.p)
+    after = tuple(trial(method, p) for method, p in mapped.items())
+    best = min(after, key=lambda each: each.brier)
+    return RepairPreview(before, after, best.method, best.brier < before.brier, folds)
+
+
+_SOFTMAX = TemperatureMap(1.0, Logits())  # which makes probabilities of logits
 
 
 def _present(rows: Rows, groups: npt.ArrayLike | None) -> tuple[Any, Any, Any]:
@@ -269,27 +287,6 @@ def _present(rows: Rows, groups: npt.ArrayLike | None) -> tuple[Any, Any, Any]:
     )
 
 
-def _judged(
-    data: Data,
-    group: npt.NDArray[np.intp] | None,
-    trial: Callable[[str, FloatArray], Trial],
-    *,
-    methods: Sequence[str],
-    folds: int,
-    rng: np.random.Generator | int,
-) -> RepairPreview:
-    """Map each row by maps fitted on the other folds, and put the methods to trial on that."""
-    mapped = {method: np.empty_like(data.p) for method in methods}
-    for fit_on, held_out in split_folds(data.w.size, folds, rng, group):
-        part = Data(data.p[fit_on], data.y[fit_on], data.w[fit_on])
-        for method, found in mapped.items():
-            found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
-    before = trial("none", data.p)
-    after = tuple(trial(method, p) for method, p in mapped.items())
-    best = min(after, key=lambda each: each.brier)
-    return RepairPreview(before, after, best.method, best.brier < before.brier, folds)
-
-
 def fit_map(
     method: str,
     y_true: npt.ArrayLike,
@@ -297,9 +294,10 @@ def fit_map(
     *,
     sample_weight: npt.ArrayLike | None = None,
     names: Names = DEFAULT_NAMES,
+    logits: bool = False,
 ) -> CalibrationMap:
     """Fit one method to all rows."""
-    data = fitting_data(y_prob, y_true, sample_weight, names)
+    data = fitting_data(y_prob, y_true, sample_weight, names, logits=logits)
     map_ = MAPS[method]
     map_.refuse_other_dimensions(data.p)
     return map_.fit(data)
@@ -318,7 +316,7 @@ def _refuse_unknown(methods: Sequence[str], known: Sequence[str]) -> None:
     unknown = [method for method in methods if method not in known]
     if unknown or not methods:
         message = (
-            f"methods must be some of {', '.join(known)}: got "
+            f"methods (--method) must be some of {', '.join(known)}: got "
             f"{', '.join(map(repr, unknown)) or 'none'}."
         )
         raise InputError(message)

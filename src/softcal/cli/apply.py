@@ -32,14 +32,17 @@ def apply(
     ] = None,
     pred_columns: Annotated[
         str | None,
-        typer.Option(help="Many classes: these columns at once, a,b,c or PREFIX*.", metavar="COLS"),
+        typer.Option(
+            help="Many classes: these columns at once, a,b,c or PREFIX*, or one of lists.",
+            metavar="COLS",
+        ),
     ] = None,
     format_: Output = Format.TABLE,
 ) -> None:
     """Copy a file with a column COL_calibrated beside the predictions."""
     from softcal._io import read_json
     from softcal.calibrators.files import SUFFIX, write_calibrated
-    from softcal.calibrators.loading import load_calibrator
+    from softcal.calibrators.maps import load_calibrator
 
     saved = read_json(calibrator, "`softcal recalibrate`")
     map_ = load_calibrator(saved)
@@ -53,7 +56,8 @@ def apply(
     if format_ is Format.JSON:
         print_json({"n": rows, "method": map_.method, "columns": added, "output": str(output)})
     else:
-        text = f"{rows:,} rows, {', '.join(added)} by {map_.method}: {output}"
+        how = f"{map_.method}, from logits" if map_.takes_logits else map_.method
+        text = f"{rows:,} rows, {', '.join(added)} by {how}: {output}"
         terminal.console().print(printable(text), markup=False, soft_wrap=True)
 
 
@@ -68,7 +72,10 @@ def _columns(
     if pred:
         message = "give --pred or --pred-columns, not both."
         raise InputError(message)
-    found = class_columns(pred_columns, names_of_columns(data)).columns
+    present = names_of_columns(data)
+    if pred_columns in present:  # a column of lists
+        return [pred_columns]
+    found = class_columns(pred_columns, present).columns
     # A pattern stands for columns in the order of the file, which need not be that of the fit.
     return list(fitted) if "*" in pred_columns and _are_same(fitted, found) else list(found)
 

@@ -28,6 +28,8 @@ from softcal.cli.options import (
 from softcal.cli.tables import Columns
 
 if TYPE_CHECKING:
+    from softcal._validation.inputs import Rows
+    from softcal._validation.multiclass import ClassRows
     from softcal.calibrators.base import CalibrationMap
     from softcal.calibrators.preview import RepairPreview
     from softcal.sources.columns import Roles
@@ -54,6 +56,7 @@ class _Fitted(NamedTuple):
     label: str
     pred: str
     columns: tuple[str, ...]
+    several: bool  # classes
 
 
 def recalibrate(
@@ -78,6 +81,9 @@ def recalibrate(
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
+    logits: Annotated[  # noqa: FBT002 - an option of the command line
+        bool, typer.Option("--logits", help="The predictions are logits; so are those of `apply`.")
+    ] = False,
     group: Annotated[
         str | None,
         column_option("Column: rows of one group stay in one fold."),
@@ -98,8 +104,7 @@ def recalibrate(
         pred_columns=None if pred_columns is None else [pred_columns], classes=classes,
     )  # fmt: skip
     columns.refuse_contradictions()
-    fit = _of_classes if columns.many else _of_one
-    fitted = fit(data, columns.roles([data]), method, how)
+    fitted = _fitted(data, columns.roles([data])._replace(logits=logits), method, how)
     # The columns, so that `apply` can tell when the classes come in another order.
     write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
     if format_ is Format.JSON:
@@ -109,51 +114,37 @@ def recalibrate(
 
 
 class _How(TypedDict):
-    """What both kinds of predictions are judged by."""
+    """What predictions are judged by."""
 
     bins: int
     folds: int
     level: float
 
 
-def _of_one(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
-    """Fit a map of one probability per row."""
-    from softcal.calibrators.preview import BINARY_METHODS, fit_map, preview_of
+def _fitted(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
+    """Fit a map of one probability per row, or of the probabilities of all classes together."""
+    from softcal.calibrators.preview import fit_map, preview_of
+    from softcal.sources.class_batches import classes_of_batch
     from softcal.sources.collect import read_rows
     from softcal.sources.columns import Named
 
     columns = read_rows(data, roles)
     (pred,) = roles.y_prob
-    rows = roles.rows(columns, pred)
-    methods = BINARY_METHODS if method is Method.AUTO else (method.value,)
-    found = preview_of(rows, groups=columns.get(Named(str(roles.group))), methods=methods, **how)
+    if roles.classes is None:
+        rows: Rows | ClassRows = roles.rows(columns, pred)
+        names: tuple[str, ...] = (pred,)
+    else:
+        found_rows = classes_of_batch(columns, roles, roles.classes)
+        assert found_rows is not None  # noqa: S101 - the values have been checked
+        (rows,), (names,) = found_rows, roles.classes.models
+    methods = None if method is Method.AUTO else (method.value,)
+    groups = columns.get(Named(str(roles.group)))
+    found = preview_of(rows, groups=groups, methods=methods, logits=roles.logits, **how)
     map_ = fit_map(
-        found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names
-    )
-    return _Fitted(found, map_, roles.y_true, pred, (pred,))
-
-
-def _of_classes(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
-    """Fit a map of the probabilities of all classes together."""
-    from softcal._validation.arrays import numbered
-    from softcal.calibrators.preview import CLASS_METHODS, class_preview_of, fit_map
-    from softcal.sources.class_batches import classes_of_batch
-    from softcal.sources.collect import read_rows
-    from softcal.sources.columns import Named
-
-    assert roles.classes is not None  # noqa: S101 - these are rows of classes
-    columns = read_rows(data, roles)
-    (spec,) = roles.y_prob
-    models = classes_of_batch(columns, roles, roles.classes)
-    assert models is not None  # noqa: S101 - the values have been checked
-    rows = models[0]
-    groups = None
-    if roles.group is not None:
-        groups = numbered(columns[Named(roles.group)], roles.group)[1]
-    methods = CLASS_METHODS if method is Method.AUTO else (method.value,)
-    found = class_preview_of(rows, groups=groups, methods=methods, **how)
-    map_ = fit_map(found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight)
-    return _Fitted(found, map_, roles.y_true, spec, roles.classes.models[0])
+        found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names,
+        logits=roles.logits,
+    )  # fmt: skip
+    return _Fitted(found, map_, roles.y_true, pred, names, roles.classes is not None)
 
 
 def _card(fitted: _Fitted) -> dict[str, Any]:
@@ -177,10 +168,9 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
         f"{data.name}: {found.before.table.n:,} rows, label {fitted.label}, {fitted.pred}, "
         f"{found.folds} folds, {len(found.before.table.bins)} bins"
     )
-    several = len(fitted.columns) > 1
     console = terminal.console()
     level = found.before.smece.level
-    smece = "top-label\nSMECE" if several else "SMECE"
+    smece = "top-label\nSMECE" if fitted.several else "SMECE"
     table = terminal.table("method", "Brier", "log loss", smece, f"{100 * level:g}% interval")
     for trial in (found.before, *found.after):
         table.add_row(
@@ -197,7 +187,9 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
         console.print("No method improved the held-out Brier score; keep the original predictions.")
     saved = f"Saved {found.best}, fitted on all rows: {output}"
     console.print(printable(saved), markup=False)
-    if several:
+    if fitted.map_.takes_logits:
+        console.print("`softcal apply` takes logits too, and writes probabilities.")
+    if len(fitted.columns) > 1:
         order = f"--pred-columns {','.join(fitted.columns)}"
         console.print(
             printable(f"`softcal apply` takes the classes in this order: {order}"),

@@ -198,6 +198,8 @@ class MeanDifference(_display.Printed):
 
     def _shown(self) -> _display.Shown:
         difference, low, high, pvalue = _cells(self)
+        if difference == "-":
+            return "- (nothing is known of the difference, because a loss is infinite)", [], []
         return f"{difference} ({low} to {high}, p = {pvalue})", [], []
 
 
@@ -252,9 +254,24 @@ class Comparison(_display.Printed):
         interval = f"{_display.percent(self.level)} interval"
         return title, ["", "difference", f"{interval} from", "to", "p-value"], rows
 
+    def _note(self) -> str:
+        loss = self.log_loss
+        one_row = (self.low, self.high) == (-1, 1) and math.isfinite(loss.difference)
+        if not math.isinf(loss.high) or one_row:
+            return ""
+        both = f"{self.a} and of {self.b}"
+        whose = {math.inf: self.a, -math.inf: self.b}.get(loss.difference, both)
+        return (
+            f"The log loss of {_display.printable(whose)} is infinite: there are rows with a "
+            "prediction of exactly 0 or 1 and a label that differs."
+        )
+
 
 def _cells(of: Comparison | MeanDifference) -> list[str]:
-    return [*(f"{x:+.4f}" for x in (of.difference, of.low, of.high)), f"{of.pvalue:.3g}"]
+    if math.isinf(of.high) and (math.isinf(of.difference) or of.difference == 0):
+        return ["-"] * 4
+    numbers = (of.difference, of.low, of.high)
+    return [*("-" if math.isinf(x) else _display.signed(x) for x in numbers), f"{of.pvalue:.3g}"]
 
 
 class Pair(NamedTuple):
@@ -307,10 +324,20 @@ class Ranking(_display.Printed):
             f"{_display.percent(self.level)}, Holm's correction"
         )
         rows = [
-            [_display.printable(name), f"{smece:.4f}", ", ".join(alike[name]) or "-"]
+            [_display.printable(name), f"{smece:.4f}", _some(alike[name])]
             for name, smece in self.smece.items()
         ]
         return title, ["model", "SMECE", "not told apart from"], rows
+
+
+def _some(names: list[str]) -> str:
+    """List names; of many the first ones, and how many more there are."""
+    if len(names) <= _NAMES:
+        return ", ".join(names) or "-"
+    return f"{', '.join(names[: _NAMES - 1])} and {len(names) - _NAMES + 1} more"
+
+
+_NAMES = 4
 
 
 @overload
@@ -374,7 +401,9 @@ def compare(
                difference   95% interval from        to    p-value
        SMECE      -0.0116             -0.0231   -0.0025     0.0113
        Brier      -0.0067             -0.0100   -0.0035   5.68e-05
-    log loss         +inf                -inf      +inf          1
+    log loss            -                   -         -          -
+    The log loss of forest is infinite: there are rows with a prediction of exactly
+    0 or 1 and a label that differs.
     """
     refuse_bad_level(level)
     rows = {"bins": bins, "sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}

@@ -161,8 +161,8 @@ class ReliabilityBounds(_display.Printed):
         return f"ReliabilityBounds(n={self.n}, bins={len(self.bins)})"
 
     def _shown(self) -> _display.Shown:
-        smece = f"   {self.smece}" if self.n else ""
-        return f"n = {self.n}   bins = {len(self.bins)}{smece}", [], []
+        smece = f"\n{self.smece}" if self.n else ""
+        return f"n = {self.n:,}   bins = {len(self.bins)}{smece}", [], []
 
     __hash__ = None  # type: ignore[assignment]  # equal by its tables, which cannot be hashed
 

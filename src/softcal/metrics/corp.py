@@ -53,11 +53,11 @@ class ScoreDecomposition(_display.Printed):
         return f"ScoreDecomposition({', '.join(parts)})"
 
     def _shown(self) -> _display.Shown:
-        line = (
-            f"score {self.score:.4f} = miscalibration {self.miscalibration:.4f} - discrimination "
+        parts = (
+            f"= miscalibration {self.miscalibration:.4f} - discrimination "
             f"{self.discrimination:.4f} + uncertainty {self.uncertainty:.4f}"
         )
-        return line, [], []
+        return f"score {self.score:.4f}\n{parts}", [], []
 
 
 @dataclass(frozen=True, eq=False, repr=False)

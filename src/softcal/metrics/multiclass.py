@@ -7,6 +7,7 @@ question has a name of its own, since the answers differ: see docs/multiclass.md
 from __future__ import annotations
 
 import math
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from softcal._validation import inputs
 from softcal._validation.multiclass import class_rows
 from softcal.bins import Bins
 from softcal.metrics.proper import mean_of_items
+from softcal.table.groups import cluster_sums
 from softcal.table.kernel import class_sums, top_label_rows
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
+    from softcal._validation.multiclass import ClassRows
     from softcal.bins import BinsLike
 
 
@@ -31,6 +34,7 @@ def classwise_reliability(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> dict[Any, Reliability]:
     """Build one reliability table per class: its probability against its share of the label.
 
@@ -42,8 +46,8 @@ def classwise_reliability(
         `numpy.eye(n_classes)[numbers]`.
     y_prob : array-like of shape (items, classes)
         Predictions that sum to 1 for each item, to 1e-3: room for half precision.
-    bins, sample_weight, n_votes
-        As in `reliability`; the same for every class.
+    bins, sample_weight, n_votes, groups
+        As in `reliability`; the same for every class. `groups` changes only the uncertainty.
 
     Returns
     -------
@@ -64,11 +68,25 @@ def classwise_reliability(
     {'cat': 0.175, 'dog': 0.025, 'fox': 0.15}
     """
     data = class_rows(y_true, y_prob, sample_weight, n_votes)
+    group = _group_numbers(groups, data, y_true, y_prob)
     binned = Bins.of(bins)
-    tables = [Reliability(binned, sums) for sums in class_sums(data, binned)]
-    if not tables[0].n:
+    sums = class_sums(data, binned)
+    if not sums[0].count.any():
         inputs.refuse_no_weight(data.column(0))
+    clusters = (
+        None if group is None else cluster_sums(data.column(c), group, binned)
+        for c in range(len(sums))
+    )
+    tables = map(Reliability, repeat(binned), sums, clusters)
     return dict(zip(data.classes, tables, strict=True))
+
+
+def _group_numbers(
+    groups: npt.ArrayLike | None, data: ClassRows, y_true: npt.ArrayLike, y_prob: npt.ArrayLike
+) -> npt.NDArray[np.intp] | None:
+    """Return the number of each row's group, where there are groups."""
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    return None if groups is None else inputs.group_numbers(groups, data.column(0))
 
 
 def classwise_smece(
@@ -103,6 +121,7 @@ def top_label_reliability(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> Reliability:
     """Build the table of the predicted class: its probability against its share of the label.
 
@@ -123,7 +142,8 @@ def top_label_reliability(
     [0.750, 1.000]       1      0.8000       0.9000   -0.1000
     """
     data = class_rows(y_true, y_prob, sample_weight, n_votes)
-    return from_rows(top_label_rows(data), Bins.of(bins))
+    group = _group_numbers(groups, data, y_true, y_prob)
+    return from_rows(top_label_rows(data), Bins.of(bins), group)
 
 
 def top_label_smece(

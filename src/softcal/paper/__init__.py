@@ -1,8 +1,8 @@
 """The SMECE paper (Leznik, March 2026), to the printed digit, and what it needs and lacks.
 
-`generative` is the paper's model of the data and its five predictors, `limits` what the metrics
-tend to, in closed form, `experiments` the paper's four, `further` the three it lacks, and
-`reproduction` sets ours beside the printed figures.
+`model` is the paper's model of the data, its five predictors, and what the metrics tend to, in
+closed form; `experiments` the paper's four and three it lacks; `reproduction` sets ours beside the
+printed figures; `figures` draws them.
 """
 
 from softcal.paper.experiments import (

@@ -24,6 +24,7 @@ MODELS = {
 }
 """The paper's five predictors by letter. `predictions` says what each predicts."""
 
+SEED = 42  # of the paper's draws
 HALF_WIDTH = 3.0
 """The paper draws inputs evenly from (-3, 3)."""
 

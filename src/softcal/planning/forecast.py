@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -32,43 +32,10 @@ FEWEST_ITEMS = 50
 """Below this neither a pilot nor a plan is worth its name, and widths need not fall with n."""
 
 
-class Learned(NamedTuple):
-    """Per item and bin, as `softcal.planning.forecast.Assumptions` lists them."""
-
-    share: FloatArray
-    gap: FloatArray
-    item_var: FloatArray
-    vote_var: FloatArray
-    prob_var: FloatArray
-    fixed_votes: int | None
-
-
-def learned(rel: Reliability) -> Learned:
-    """Read a pilot; refuse one that says too little."""
-    if rel.clusters is not None:
-        message = (
-            "a plan takes rows as independent, and this pilot was built with groups: it would ask "
-            "for too few. Build the pilot of one row per group, and plan the number of groups."
-        )
-        raise InputError(message)
-    _refuse_bad_pilot(rel)
-    s = rel.sums
-    share = s.count / rel.n
-    gap = s.residual / rel.n * _shrinkage(s)
-    item, vote, fixed = _split_by_votes(s)
-    # However the noise falls, a mean square is not below the squared mean. What the items' part
-    # gains by that the votes' loses, so that both still add up to what was seen.
-    least = np.divide(gap**2, share, out=np.zeros_like(gap), where=share > 0) * rel.n
-    at_least = np.minimum(np.maximum(item, least), s.residual_var)
-    kept = np.divide(s.residual_var - at_least, s.residual_var - item,
-                     out=np.ones_like(gap), where=s.residual_var > item)  # fmt: skip
-    return Learned(share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n, fixed)
-
-
 def _shrinkage(s: Sums) -> float:
     """Give the factor that takes off the gaps what noise has added to their squares."""
     variance = np.maximum(s.residual_var, noise_floor(s))
-    squares = np.divide(s.residual**2, variance, out=np.zeros_like(variance), where=variance > 0)
+    squares = _ratio(s.residual**2, variance)
     seen, by_noise = float(squares.sum()), int((s.count > 0).sum())
     return math.sqrt(1 - by_noise / seen) if seen > by_noise else 0.0
 
@@ -90,6 +57,12 @@ def _split_by_votes(s: Sums) -> tuple[FloatArray, FloatArray, int | None]:
 
 
 def _refuse_bad_pilot(rel: Reliability) -> None:
+    if rel.clusters is not None:
+        message = (
+            "a plan takes rows as independent, and this pilot was built with groups: it would ask "
+            "for too few. Build the pilot of one row per group, and plan the number of groups."
+        )
+        raise InputError(message)
     s = rel.sums
     if rel.n < FEWEST_ITEMS:
         refuse_small_pilot(rel.n)
@@ -184,7 +157,20 @@ class Assumptions:
         >>> round(assumptions.smece, 3)
         0.093
         """
-        return Assumptions(*learned(rel))
+        _refuse_bad_pilot(rel)
+        s = rel.sums
+        share = s.count / rel.n
+        gap = s.residual / rel.n * _shrinkage(s)
+        item, vote, fixed_votes = _split_by_votes(s)
+        # However the noise falls, a mean square is not below the squared mean. What the items' part
+        # gains by that the votes' loses, so that both still add up to what was seen.
+        least = _ratio(gap**2, share) * rel.n
+        at_least = np.minimum(np.maximum(item, least), s.residual_var)
+        kept = np.divide(s.residual_var - at_least, s.residual_var - item,
+                         out=np.ones_like(gap), where=s.residual_var > item)  # fmt: skip
+        return Assumptions(
+            share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n, fixed_votes
+        )
 
     @staticmethod
     def stated(*, smece: float, label_spread: float, bins: BinsLike = 10) -> Assumptions:
@@ -247,9 +233,7 @@ class Assumptions:
         most = float(np.divide(self.share, np.abs(pattern), where=pattern != 0,
                                out=np.full_like(gap, np.inf)).min())  # fmt: skip
         refuse_outside("smece", smece, 0, most, closed=True)
-        change = np.divide(
-            gap**2 - self.gap**2, self.share, out=np.zeros_like(gap), where=self.share > 0
-        )
+        change = _ratio(gap**2 - self.gap**2, self.share)
         item_var = np.maximum(self.item_var + change, 0.0)
         return Assumptions(
             self.share, gap, item_var, self.vote_var, self.prob_var, self.fixed_votes
@@ -332,7 +316,7 @@ def correlated(draws: FloatArray, u: FloatArray) -> FloatArray:
 def mean_half_width(a: Assumptions, items: int, votes: int, level: float) -> float:
     """Average, over tables drawn from the assumptions, half the width of their intervals."""
     scale = np.sqrt(residual_var(a, votes))
-    u = np.divide(a.gap, scale, out=np.zeros_like(scale), where=scale > 0)
+    u = _ratio(a.gap, scale)
     joint = correlated(fixed_draws(a.gap.size), u)
     residual = items * a.gap + math.sqrt(items) * joint * scale
     _, low, high = interval_limits(future_sums(a, items, votes, residual), level)
@@ -508,4 +492,5 @@ def _overlap(n_bins: int, moved: float) -> FloatArray:
 
 
 def _ratio(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Divide, 0 where there is nothing to divide by."""
     return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal._validation.inputs import as_float64
-from softcal.calibrators.preview import BINARY_METHODS, preview_of
+from softcal.calibrators.preview import preview_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,9 +97,7 @@ def recalibration_panel(
         size = rows.y_prob.size if weight is None else int((weight > 0).sum())
         if size < FEWEST_ROWS or (groups is not None and len(set(groups)) < FOLDS):
             return []
-        found = preview_of(
-            rows, bins=bins, groups=groups, methods=BINARY_METHODS, folds=FOLDS, level=level
-        )
+        found = preview_of(rows, bins=bins, groups=groups, folds=FOLDS, level=level)
         trials = [_row(trial, found) for trial in (found.before, *found.after)]
         out.append({"name": name, "text": _text(found), "rows": trials, "n": size})
     return out

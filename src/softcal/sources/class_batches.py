@@ -12,6 +12,7 @@ from softcal._validation.multiclass import ClassRows
 from softcal._validation.rules import (
     CLASS_COUNT,
     CLASS_SHARE,
+    LOGIT,
     MISSING,
     NO_VOTE,
     ROW_SUM,
@@ -113,8 +114,9 @@ def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
         checks += _matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
     else:
         checks += _matrix_checks(roles.y_true, found.label, size, CLASS_SHARE, ROW_SUM)
+    rules = (LOGIT, None) if roles.logits else (CLASS_SHARE, ROW_SUM)
     for model, columns in zip(roles.y_prob, found.models, strict=True):
-        checks += _matrix_checks(model, columns, size, CLASS_SHARE, ROW_SUM)
+        checks += _matrix_checks(model, columns, size, *rules)
     return checks
 
 
@@ -131,9 +133,9 @@ def _names_check(column: str, classes: tuple[str, ...]) -> Check:
 
 
 def _matrix_checks(
-    name: str, columns: tuple[str, ...], size: int, rules: tuple[Rule, ...], of_sums: Rule
+    name: str, columns: tuple[str, ...], size: int, rules: tuple[Rule, ...], of_sums: Rule | None
 ) -> list[Check]:
-    """Check values, and then the sum of each row."""
+    """Check values, and then the sum of each row where there is a rule for it."""
 
     def sums(batch: Batch) -> FloatArray:
         if len(columns) > 1:
@@ -161,7 +163,11 @@ def _matrix_checks(
                 per_row=size,
             ),
         ]
-    return [*checks, Check(f"rows of {name}", (of_sums,), sums, sums_to)]
+    return (
+        checks
+        if of_sums is None
+        else [*checks, Check(f"rows of {name}", (of_sums,), sums, sums_to)]
+    )
 
 
 def _padded(lists: Any, size: int) -> FloatArray:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from softcal._validation.inputs import Names, Rows
-from softcal._validation.rules import LABEL, LARGEST_VOTES, MISSING, UNIT, VOTES, WEIGHT, Rule
+from softcal._validation.rules import (
+    LABEL,
+    LARGEST_VOTES,
+    LOGIT,
+    MISSING,
+    UNIT,
+    VOTES,
+    WEIGHT,
+    Rule,
+)
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.build import Coded
@@ -124,13 +133,14 @@ def length_of_lists(kind: Any, first: Callable[[], Any]) -> int | None:
 
     if types.is_fixed_size_list(kind):
         return int(kind.list_size)
-    if not _is_list(kind):
+    if not is_list(kind):
         return None
     lengths = compute.list_value_length(first()).drop_null()
     return lengths[0].as_py() if len(lengths) else 0
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """Whether an Arrow type is one of lists."""
     from pyarrow import types
 
     of_lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
@@ -152,7 +162,7 @@ def refuse_other_types(wanted: Wanted, schema: Any, place: str) -> None:
     for name in (*wanted.numbers, *wanted.lists):
         found = inner = schema.field(name).type
         if name in wanted.lists:
-            if not _is_list(found):
+            if not is_list(found):
                 refuse_type(name, found, place, "lists of real numbers, one per class")
             inner = found.value_type
         if not any(is_one(inner) for is_one in fits):
@@ -288,6 +298,7 @@ class Roles(NamedTuple):
     group: str | None = None
     classes: ClassRoles | None = None
     bounds: tuple[str, str] | None = None
+    logits: bool = False  # whether that is what the predictions are, as only calibrators take them
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -324,7 +335,9 @@ class Roles(NamedTuple):
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
-            found += [(name, LABEL) for name in labels] + [(name, UNIT) for name in self.y_prob]
+            found += [(name, LABEL) for name in labels] + [
+                (name, LOGIT if self.logits else UNIT) for name in self.y_prob
+            ]
         if self.sample_weight is not None:
             found.append((self.sample_weight, WEIGHT))
         if isinstance(self.n_votes, str):

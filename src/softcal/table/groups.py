@@ -145,7 +145,26 @@ def joined_square(square: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArra
 
 def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Clusters:
     """Add up each group's residuals and weights per bin, and multiply them with each other."""
-    residual, weight = _per_group(rows, group, bins)
+    refuse_many_group_bins(len(bins))
+    p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
+    w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
+    return clusters_of(group, bins.guide.locate(p), np.array([w * (p - y), w]), len(bins))
+
+
+def clusters_of(
+    group: npt.NDArray[np.integer],
+    place: npt.NDArray[np.integer],
+    values: FloatArray,
+    n_bins: int,
+) -> Clusters:
+    """Multiply the groups' sums with each other, given w d and w by group and bin.
+
+    Entries of the same group and bin are added up first.
+    """
+    from scipy.sparse import csr_array
+
+    shape = (int(group.max(initial=-1)) + 1, n_bins)
+    residual, weight = (csr_array((each, (group, place)), shape=shape) for each in values)
     return Clusters(
         int((weight.sum(axis=1) > 0).sum()),
         (residual.T @ residual).toarray(),
@@ -158,18 +177,3 @@ def refuse_many_group_bins(n_bins: int) -> None:
     if n_bins > MAX_BINS:
         message = f"with groups there can be at most {MAX_BINS} bins: got {n_bins}."
         raise InputError(message)
-
-
-def _per_group(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> tuple[Any, Any]:
-    """Add up w d and w over the rows of each group (lines) and bin (columns), as sparse arrays."""
-    from scipy.sparse import csr_array
-
-    n_bins = len(bins)
-    refuse_many_group_bins(n_bins)
-    p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
-    w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
-    place = (group, bins.guide.locate(p))
-    shape = (int(group.max()) + 1, n_bins)
-    # Entries of the same group and bin are added up when the matrix is made.
-    residual, weight = (csr_array((v, place), shape=shape) for v in (w * (p - y), w))
-    return residual, weight

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal import _display
-from softcal._validation import arrays, inputs
+from softcal._validation import inputs
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
 from softcal.table import kernel, serialize
@@ -31,7 +31,9 @@ Bin = tuple[float, float, int, float, float, float]
 
 def shown(n: int, smece: float | None, edges: FloatArray, bins: list[Bin]) -> _display.Shown:
     """Return title, header and rows; of very many bins, those at the ends."""
-    title = f"n = {n}   SMECE = {'none' if smece is None else f'{smece:.4f}'}   bins = {len(bins)}"
+    title = (
+        f"n = {n:,}   SMECE = {'none' if smece is None else f'{smece:.4f}'}   bins = {len(bins)}"
+    )
     header = ["bin", "count", "mean prob", "mean label", "gap"]
     digits = 3 if np.array_equal(edges, edges.round(3)) else 6
     first, left_out, last = _display.ends(bins)
@@ -48,7 +50,7 @@ def _as_row(
     edges = f"[{low:.{digits}f}, {high:.{digits}f}{']' if high == 1 else ')'}"
     if not count:
         return [edges, "0", "-", "-", "-"]
-    return [edges, f"{count}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
+    return [edges, f"{count:,}", f"{p:.4f}", f"{y:.4f}", f"{gap:+.4f}"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -548,110 +550,3 @@ def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None)
     if rows.sample_weight is not None and not sums.count.any():
         inputs.refuse_no_weight(rows)
     return Reliability(bins, sums, None if group is None else cluster_sums(rows, group, bins))
-
-
-class StreamingReliability:
-    """A reliability table fed batch by batch: of constant size, and that of all rows at once.
-
-    However the rows are cut into batches and in whatever order these come, the counts are exactly
-    those of `reliability` on all rows and the sums are its sums to rounding. For a torch training
-    loop there is `softcal.torchmetric.SoftCalibrationError`.
-
-    Parameters
-    ----------
-    bins : int, Bins or edges, default 10
-        As in `reliability`.
-
-    Examples
-    --------
-    >>> stream = StreamingReliability(bins=2)
-    >>> for y_true, y_prob in [([0.0, 0.5], [0.2, 0.4]), ([1.0], [0.9])]:
-    ...     stream.update(y_true, y_prob)
-    StreamingReliability(n=2, bins=2)
-    StreamingReliability(n=3, bins=2)
-    >>> round(stream.smece, 4)
-    0.0667
-    >>> stream.reliability
-    Reliability(n=3, bins=2)
-    """
-
-    def __init__(self, bins: BinsLike = 10) -> None:
-        self._reliability = Reliability.empty(Bins.of(bins))
-
-    @property
-    def reliability(self) -> Reliability:
-        """The table of the rows so far: frozen, so a later batch does not change it."""
-        return self._reliability
-
-    @property
-    def smece(self) -> float:
-        """SMECE of the rows so far. `reliability` has every other number."""
-        return self._reliability.smece
-
-    def update(
-        self,
-        y_true: npt.ArrayLike,
-        y_prob: npt.ArrayLike,
-        *,
-        sample_weight: npt.ArrayLike | None = None,
-        n_votes: npt.ArrayLike | None = None,
-    ) -> StreamingReliability:
-        """Add a batch; the parameters are those of `reliability`.
-
-        A batch without rows, or whose weights are all 0, adds nothing. A batch that breaks a rule
-        is refused as a whole, and the table stays as it was.
-
-        Returns
-        -------
-        StreamingReliability
-            Itself.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            As `reliability` does.
-        """
-        if _is_empty(y_true, "y_true") and _is_empty(y_prob, "y_prob"):
-            return self
-        rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
-        sums = kernel.bin_sums(rows, self._reliability.bins)
-        if sums is None:
-            inputs.refuse(rows)
-        self._reliability += Reliability(self._reliability.bins, sums)
-        return self
-
-    def reset(self) -> StreamingReliability:
-        """Forget all rows, as at the start of an epoch; the bins stay."""
-        self._reliability = Reliability.empty(self._reliability.bins)
-        return self
-
-    def __add__(self, other: StreamingReliability) -> StreamingReliability:
-        """Merge two streams with the same bins into a new one, of the rows of both.
-
-        Raises
-        ------
-        BinMismatchError
-            If the bins differ.
-
-        Examples
-        --------
-        >>> morning = StreamingReliability().update([0.5], [0.4])
-        >>> morning + StreamingReliability().update([1.0], [0.9])
-        StreamingReliability(n=2, bins=10)
-        """
-        if not isinstance(other, StreamingReliability):
-            return NotImplemented
-        both = StreamingReliability(self._reliability.bins)
-        both._reliability = self._reliability + other._reliability
-        return both
-
-    def __radd__(self, other: object) -> StreamingReliability:
-        """Let `sum(streams)`, which starts from 0, work."""
-        return self if other == 0 else NotImplemented
-
-    def __repr__(self) -> str:
-        return f"Streaming{self._reliability!r}"
-
-
-def _is_empty(column: npt.ArrayLike, name: str) -> bool:
-    return arrays.to_array(column, name).shape == (0,)

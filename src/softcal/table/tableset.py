@@ -557,7 +557,7 @@ class TableSet(Mapping[str, Reliability]):
         rows = [
             [
                 _display.printable(name),
-                *([target] if len(self.targets) > 1 else []),
+                *([_display.printable(target)] if len(self.targets) > 1 else []),
                 *(f"{x:.4f}" for x in (rel.smece, rel.brier)),
                 f"{rel.bias:+.4f}",
             ]
@@ -566,8 +566,10 @@ class TableSet(Mapping[str, Reliability]):
             for rel in [self[name, target]]
             if rel.n
         ]
-        of = ["target"] if len(self.targets) > 1 else []
-        return title, ["model", *of, "SMECE", "Brier", "bias"], rows
+        header = ["model", *(["target"] if len(self.targets) > 1 else []), "SMECE", "Brier", "bias"]
+        first, left_out, last = _display.ends(rows)
+        between = [[f"... {left_out} more", *[""] * (len(header) - 1)]] if left_out else []
+        return title, header, [*first, *between, *last]
 
 
 class _NoSuchTableError(InputError, KeyError):

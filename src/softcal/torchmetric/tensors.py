@@ -77,6 +77,45 @@ def device_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bin
     return host_class_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
 
 
+def group_sums(
+    preds: Tensor, target: Tensor, weights: Tensor | None, groups: Tensor, bins: Bins
+) -> tuple[Tensor, Tensor]:
+    """Add up the rows of each group in each bin of each class, given rows that keep the rules.
+
+    Returns
+    -------
+    tuple of Tensor
+        The keys, of shape (entries, 2): the group, and the class times the number of bins plus the
+        bin. The sums, of shape (entries, 2), of w d and w.
+    """
+    p, y = preds.detach().double(), target.detach().double()
+    w = torch.ones_like(p)
+    if weights is not None:
+        w *= weights.detach().double().unsqueeze(1)
+    present = w > 0
+    group = groups.to(p.device, torch.int64).unsqueeze(1).expand_as(p)
+    values = torch.stack((w * (p - y), w), dim=-1)
+    keys = torch.stack((group, _places(p, bins)), dim=-1)
+    return added_by_key(keys[present], values[present])
+
+
+def added_by_key(keys: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
+    """Add up entries of the same key."""
+    # By one column at a time, since torch sorts whole numbers much faster than rows of them.
+    (names, group), (cells, cell) = (torch.unique(key, return_inverse=True) for key in keys.T)
+    found, place = torch.unique(group * len(cells) + cell, return_inverse=True)
+    total = sums.new_zeros(len(found), sums.shape[1]).index_add_(0, place, sums)
+    size = max(len(cells), 1)
+    return torch.stack((names[found // size], cells[found % size]), dim=1), total
+
+
+def _places(p: Tensor, bins: Bins) -> Tensor:
+    """Return the bin of each prediction (n, classes), plus the class times the number of bins."""
+    edges = torch.tensor(bins.edges, device=p.device)
+    place = torch.bucketize(p, edges[1:-1], right=True)  # exact: both are float64
+    return place + torch.arange(p.shape[1], device=p.device) * len(bins)
+
+
 def _on_host(
     preds: Tensor, target: Tensor, weights: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -94,9 +133,7 @@ def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bin
         if not bool((((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0)).all()):
             return None
     shape = len(KEPT), p.shape[1], len(bins)
-    edges = torch.tensor(bins.edges, device=p.device)
-    cell = torch.bucketize(p, edges[1:-1], right=True)  # exact: both are float64
-    cell += torch.arange(shape[1], device=p.device) * len(bins)
+    cell = _places(p, bins)
     d = p - y
     ww, dd = w * w, d * d
     p_var, y_var = ww * p * (1 - p), w * y * (1 - y)

@@ -1,0 +1,411 @@
+"""Calibration maps, and how saved ones are read, trusting nothing: the file may be anybody's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit
+
+from softcal import _io
+from softcal._exact import means
+from softcal.bins import Bins
+from softcal.calibrators.base import (
+    FORMAT,
+    SCHEMA,
+    CalibrationMap,
+    Clipped,
+    Input,
+    LogMap,
+    input_of,
+    read_input,
+    refuse_unless,
+    saved_numbers,
+)
+from softcal.calibrators.fitting import (
+    SoftmaxLoss,
+    common_slope,
+    least,
+    least_softmax,
+    log_softmax,
+    logistic,
+)
+from softcal.exceptions import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
+    from softcal.calibrators.base import Data
+
+_LEAST_SCALE = 1e-6  # a direction in which the logarithms vary less than this is not stretched
+_TILT = 1e-15  # per prediction: more than rounding moves a mean label
+_SHALLOWEST = float(np.exp(-10))  # the least slope, so that T is at most about 22,000
+
+
+@dataclass(frozen=True)
+class TemperatureMap(LogMap):
+    """Divide the logit by T, or the logarithms of all classes; see `TemperatureCalibrator`."""
+
+    method: ClassVar[str] = "temperature"
+    dimensions: ClassVar[tuple[int, ...]] = (1, 2)
+    temperature: float
+    input: Input
+
+    @classmethod
+    def fit(cls, data: Data) -> Self:
+        """Find the slope 1/T, in which the loss is convex, and give T."""
+        input_ = input_of(data)
+        if data.p.ndim == 2:
+            near = partial(common_slope, input_.log_classes(data.p), data.y, data.shares)
+        else:
+            near = partial(logistic, [input_.logit(data.p)], data.y, data.shares)
+        (slope,) = least(near, np.ones(1), np.array([_SHALLOWEST]))
+        return cls(1 / float(slope), input_)
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Map one column, or any number of classes."""
+        if p.ndim == 2:
+            return log_softmax(self.input.log_classes(p) / self.temperature)[1]
+        q: FloatArray = expit(self.input.logit(p) / self.temperature)
+        return q
+
+    @classmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Read T, above 0."""
+        temperature = float(saved_numbers(parameters, "temperature", 0))
+        refuse_unless(temperature > 1e-100, "temperature must be above 0")
+        return cls(temperature, read_input(parameters))
+
+
+@dataclass(frozen=True)
+class PlattMap(LogMap):
+    """Stretch and shift the logit; see `PlattCalibrator`."""
+
+    method: ClassVar[str] = "platt"
+    slope: float
+    intercept: float
+    input: Input
+
+    @classmethod
+    def fit(cls, data: Data) -> Self:
+        """Find slope, not below 0, and intercept."""
+        input_ = input_of(data)
+        near = partial(logistic, [input_.logit(data.p)], data.y, data.shares)
+        slope, intercept = least(near, np.array([1.0, 0.0]), np.array([0.0, -np.inf]))
+        return cls(float(slope), float(intercept), input_)
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Map one column."""
+        q: FloatArray = expit(self.slope * self.input.logit(p) + self.intercept)
+        return q
+
+    @classmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Read both numbers."""
+        slope, intercept = (float(saved_numbers(parameters, n, 0)) for n in ("slope", "intercept"))
+        refuse_unless(slope >= 0, "slope must be 0 or more")
+        return cls(slope, intercept, read_input(parameters))
+
+
+@dataclass(frozen=True)
+class BetaMap(LogMap):
+    """Weigh log p and log(1 - p) apart; see `BetaCalibrator`."""
+
+    method: ClassVar[str] = "beta"
+    a: float
+    b: float
+    c: float
+    input: Input
+
+    @classmethod
+    def fit(cls, data: Data) -> Self:
+        """Find a and b, not below 0, and c."""
+        input_ = input_of(data)
+        log_p, log_rest = input_.logs(data.p)
+        near = partial(logistic, [log_p, -log_rest], data.y, data.shares)
+        a, b, c = least(near, np.array([1.0, 1.0, 0.0]), np.array([0.0, 0.0, -np.inf]))
+        return cls(float(a), float(b), float(c), input_)
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Map one column."""
+        log_p, log_rest = self.input.logs(p)
+        q: FloatArray = expit(self.a * log_p - self.b * log_rest + self.c)
+        return q
+
+    @classmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Read the three numbers."""
+        a, b, c = (float(saved_numbers(parameters, name, 0)) for name in ("a", "b", "c"))
+        refuse_unless(a >= 0 and b >= 0, "a and b must be 0 or more")
+        return cls(a, b, c, read_input(parameters))
+
+
+@dataclass(frozen=True, eq=False)
+class IsotonicMap(CalibrationMap):
+    """Straight lines between points that rise; see `IsotonicCalibrator`."""
+
+    method: ClassVar[str] = "isotonic"
+    x: FloatArray
+    y: FloatArray
+
+    @classmethod
+    def fit(cls, data: Data) -> Self:
+        """Find the rising values nearest the labels in weighted squares (PAV)."""
+        from scipy.optimize import isotonic_regression
+
+        order = np.argsort(data.p)
+        p, y, w = (column[order] for column in data[:3])
+        new = np.append(True, p[1:] > p[:-1])
+        group, p = np.cumsum(new) - 1, p[new]  # of equal predictions
+        label, weight = means(group, y, w, p.size), np.bincount(group, w)
+        # scipy rounds, so the labels are tilted: it may leave apart what belongs together, which
+        # the loop below finds, and never joins what does not.
+        blocks = isotonic_regression(label + _TILT * np.arange(p.size), weights=weight).blocks
+        pool = np.repeat(np.arange(blocks.size - 1), np.diff(blocks))
+        while True:
+            values = means(pool[group], y, w, pool[-1] + 1)
+            falls = values[1:] < values[:-1]
+            if not falls.any():
+                break
+            pool = np.append(0, np.cumsum(~falls))[pool]
+        values = values[pool]
+        # A point between two of its own height changes no line.
+        bend = np.ones(values.size, dtype=bool)
+        bend[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
+        return cls(p[bend], values[bend])
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Interpolate; outside the fitted range, take the value at its end."""
+        if self.x.size == 1:
+            return np.full(p.shape, self.y[0])
+        inside = np.clip(p, self.x[0], self.x[-1])
+        left = np.minimum(self.x.searchsorted(inside, side="right"), self.x.size - 1) - 1
+        # Unlike numpy.interp's, this share is in [0, 1] however close two points are.
+        share = (inside - self.x[left]) / (self.x[left + 1] - self.x[left])
+        low, high = self.y[left], self.y[left + 1]
+        q: FloatArray = np.where(share < 1, np.minimum(low + share * (high - low), high), high)
+        return q
+
+    @classmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Read points that rise."""
+        x, y = (saved_numbers(parameters, name, 1) for name in ("x", "y"))
+        refuse_unless(
+            x.size == y.size and bool((np.diff(x) > 0).all()) and _in_unit(x),
+            "x must rise within [0, 1] and be as long as y",
+        )
+        refuse_unless(bool((np.diff(y) >= 0).all()) and _in_unit(y), "y must never fall in [0, 1]")
+        return cls(x, y)
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramMap(CalibrationMap):
+    """The mean label of the bin a prediction is in; see `HistogramCalibrator`."""
+
+    method: ClassVar[str] = "histogram"
+    edges: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def fit(cls, data: Data, bins: Bins | None = None) -> Self:
+        """Take weighted means per bin; a bin without rows keeps its middle."""
+        bins = equal_mass(data, 10) if bins is None else bins
+        values = means(bins.locate(data.p), data.y, data.w, len(bins))
+        middle = (bins.edges[:-1] + bins.edges[1:]) / 2
+        return cls(bins.edges, np.where(np.isnan(values), middle, values))
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Look up the bin."""
+        q: FloatArray = self.values[Bins(self.edges).locate(p)]
+        return q
+
+    @classmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Read edges and one value for each bin."""
+        edges, values = (saved_numbers(parameters, name, 1) for name in ("edges", "values"))
+        bins = Bins(edges)
+        refuse_unless(
+            values.size == len(bins) and _in_unit(values), "values must be one per bin, in [0, 1]"
+        )
+        return cls(bins.edges, values)
+
+
+def equal_mass(data: Data, n: int) -> Bins:
+    """Return at most n bins of equal total weight."""
+    alike = bool((data.w == data.w[0]).all())  # then there is no need to sort
+    return Bins.quantile(data.p, n, None if alike else data.w)
+
+
+def _in_unit(values: FloatArray) -> bool:
+    return bool(((values >= 0) & (values <= 1)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class VectorScalingMap(LogMap):
+    """Stretch and shift the logarithm of each class; see `VectorScalingCalibrator`."""
+
+    method: ClassVar[str] = "vector"
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
+    slopes: FloatArray
+    intercepts: FloatArray
+    input: Input
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes it was fitted on."""
+        return self.slopes.size
+
+    @classmethod
+    def fit(cls, data: Data) -> Self:
+        """Find a slope and an intercept per class."""
+        input_ = input_of(data)
+        z, y, w = input_.log_classes(data.p), data.y, data.shares
+
+        def eta(theta: FloatArray, part: slice) -> FloatArray:
+            slopes, intercepts = theta.reshape(2, -1)
+            return z[part] * slopes + intercepts
+
+        def slope(part: slice, r: FloatArray) -> FloatArray:
+            return np.concatenate([(r * z[part]).sum(axis=0), r.sum(axis=0)])
+
+        n = z.shape[1]
+        theta = least_softmax(SoftmaxLoss(eta, slope, y, w), np.repeat([1.0, 0.0], n))
+        slopes, intercepts = theta.reshape(2, n)
+        return cls(slopes, intercepts, input_)
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Map rows of class probabilities."""
+        return log_softmax(self.input.log_classes(p) * self.slopes + self.intercepts)[1]
+
+    @classmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Read both vectors."""
+        slopes, intercepts = (saved_numbers(parameters, n, 1) for n in ("slopes", "intercepts"))
+        refuse_unless(slopes.size == intercepts.size > 1, "slopes and intercepts must match")
+        return cls(slopes, intercepts, read_input(parameters))
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMap(LogMap):
+    """A linear map of the logarithms of all classes; see `DirichletCalibrator`."""
+
+    method: ClassVar[str] = "dirichlet"
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
+    matrix: FloatArray
+    intercepts: FloatArray
+    input: Input
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes it was fitted on."""
+        return self.intercepts.size
+
+    @classmethod
+    def fit(cls, data: Data) -> Self:
+        """Find the matrix and an intercept per class, in coordinates that suit the search."""
+        input_ = input_of(data)
+        z, y, w = input_.log_classes(data.p), data.y, data.shares
+        n, center = z.shape[1], w @ z
+        scales, axes = np.linalg.eigh(((z - center).T * w) @ (z - center))
+        roots = np.sqrt(np.maximum(scales, _LEAST_SCALE))
+        x = (z - center) @ axes / roots  # uncorrelated, of variance 1
+
+        def eta(theta: FloatArray, part: slice) -> FloatArray:
+            found: FloatArray = x[part] @ theta[: n * n].reshape(n, n) + theta[n * n :]
+            return found
+
+        def slope(part: slice, r: FloatArray) -> FloatArray:
+            return np.concatenate([(x[part].T @ r).ravel(), r.sum(axis=0)])
+
+        theta = least_softmax(
+            SoftmaxLoss(eta, slope, y, w), np.append(roots[:, None] * axes.T, center)
+        )
+        matrix = (axes / roots @ theta[: n * n].reshape(n, n)).T
+        return cls(matrix, theta[n * n :] - matrix @ center, input_)
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Map rows of class probabilities."""
+        return log_softmax(self.input.log_classes(p) @ self.matrix.T + self.intercepts)[1]
+
+    @classmethod
+    def read(cls, parameters: dict[str, Any]) -> Self:
+        """Read matrix and intercepts."""
+        matrix = saved_numbers(parameters, "matrix", 2)
+        intercepts = saved_numbers(parameters, "intercepts", 1)
+        n = intercepts.size
+        refuse_unless(matrix.shape == (n, n) and n > 1, "matrix must be square, as intercepts say")
+        return cls(matrix, intercepts, read_input(parameters))
+
+
+MAPS: dict[str, type[CalibrationMap]] = {
+    map_.method: map_
+    for map_ in (
+        TemperatureMap,
+        PlattMap,
+        BetaMap,
+        HistogramMap,
+        IsotonicMap,
+        VectorScalingMap,
+        DirichletMap,
+    )
+}
+
+_OLD_HIGH = 1 - 2.0**-24  # for classes, where nothing depends on it, 0.1 saved no upper end
+
+
+def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
+    """Read any calibrator back from what `to_dict` gave. Needs no scikit-learn.
+
+    Parameters
+    ----------
+    saved : dict
+        For instance `json.load` of a file `softcal recalibrate` wrote.
+
+    Returns
+    -------
+    CalibrationMap
+        With `predict(y_prob)`, `method`, `to_dict()`, and its numbers as attributes.
+
+    Raises
+    ------
+    InputError
+        If this is not such a calibrator, or one of a newer softcal.
+
+    Examples
+    --------
+    >>> saved = {
+    ...     "format": "softcal.calibrator", "schema": 2,
+    ...     "method": "temperature",
+    ...     "parameters": {"temperature": 2.0, "input": {"kind": "logits"}},
+    ... }
+    >>> load_calibrator(saved).predict([-2.0, 0.0, 2.0]).round(3)
+    array([0.269, 0.5  , 0.731])
+    """
+    if not isinstance(saved, dict):
+        message = (
+            f"load_calibrator takes what was saved, as a dict: got {type(saved).__name__}. Read a "
+            "file with json.load first."
+        )
+        raise InputTypeError(message)
+    _io.schema_of(saved, FORMAT, SCHEMA, "a saved calibrator")
+    method, parameters = saved.get("method"), saved.get("parameters")
+    if not isinstance(method, str) or method not in MAPS:
+        message = (
+            f"a saved calibrator's 'method' must be one of {', '.join(MAPS)}: got {method!r:.60}."
+        )
+        raise InputError(message)
+    map_ = MAPS[method]
+    names = {field.name for field in fields(map_)}  # type: ignore[arg-type]
+    old_ends: set[str] = set()
+    if saved["schema"] == 1 and "input" in names:
+        old_ends = {"low", "high"} if 1 in map_.dimensions else {"low"}
+        names = names - {"input"} | old_ends
+    if not isinstance(parameters, dict) or set(parameters) != names:
+        message = f"the 'parameters' of a saved {method} must be {', '.join(sorted(names))}."
+        raise InputError(message)
+    if old_ends:
+        clipped = {"kind": Clipped.kind, "high": _OLD_HIGH}
+        clipped.update((name, parameters[name]) for name in old_ends)
+        parameters = {**parameters, "input": clipped}
+    return map_.read(parameters)
