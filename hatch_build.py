@@ -63,7 +63,7 @@ def build_in_place(*, sanitize: bool = False) -> Path | None:
         builder: Any = Distribution(
             {"name": "softcal", "ext_modules": [extension], "package_dir": {"": "src"}}
         ).get_command_obj("build_ext")
-        builder.inplace, builder.build_temp = True, folder
+        builder.inplace, builder.build_temp, builder.build_lib = True, folder, folder
         builder.ensure_finalized()
         try:
             builder.run()
