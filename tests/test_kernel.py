@@ -16,7 +16,8 @@ from hypothesis import given
 from strategies import N_BINS, rows, weighted_rows
 
 import softcal as sc
-from softcal import _native, _parallel
+from softcal import _native as native
+from softcal import _parallel
 from softcal._validation import inputs
 from softcal.table import kernel, numpy_road
 from softcal.table.kernel import SUM_NAMES
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
 
+_native: Any = native  # which is called wrongly too
 LEVELS = range(len(_native.levels()))
 
 
@@ -128,7 +130,7 @@ def test_sums_of_hardened_labels_are_those_of_outcomes(data: list[tuple[float, f
     np.testing.assert_array_equal(hardened.outcome_prob_var, hardened.prob_var)
 
 
-DATA = {
+DATA: dict[str, Any] = {
     "random": lambda n, rng: (rng.random(n), rng.random(n)),
     "constant": lambda n, _: (np.full(n, 0.7), np.full(n, 0.6)),
     "outcomes": lambda n, rng: (np.full(n, 0.1), (rng.random(n) < 0.1) * 1.0),
@@ -452,7 +454,7 @@ def test_classes_are_added_up_one_by_one(n: int, classes: int, rng: np.random.Ge
         for more in ((None, None), (w, None), (None, m), (w, m)):
             found = every_road(*both, *more, 5)
             for c in range(classes):
-                one = totals(both[0][:, c], both[1][:, c], *more, 5, level=LEVELS[-1])
+                one = totals(both[0][:, c], both[1][:, c], *more, bins=5, level=LEVELS[-1])
                 assert_same_sums(None if found[-1] is None else found[-1][c], one, scale=4 * n)
             assert_same_sums(found[0], found[-1], scale=4 * n)
             for each in found[2:]:
@@ -488,7 +490,7 @@ def test_a_bad_value_among_classes_is_seen(n: int, change: float, rng: np.random
                 both[which][at] = (-0.5, 1.0, 0.5)
             assert all(found is None for found in every_road(*both))
             out = np.empty(n), np.empty(n)
-            assert not numpy_road.top(*both, 1e-3, *out, 1)
+            assert not numpy_road.top(both[0], both[1], 1e-3, out[0], out[1], 1)
             for level in LEVELS:
                 assert not _native.top(*both, 1e-3, *out, 1, level)
 

@@ -169,8 +169,8 @@ def _exact_bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int
     exponent = np.frexp(np.abs(term).max())[1]
     anchor = 1.5 * 2.0 ** (exponent + _BLOCK.bit_length() - 1)
     high = (term + anchor) - anchor
-    sums: FloatArray = np.bincount(place, high, n_places)
-    return sums + np.bincount(place, term - high, n_places)
+    parts = (np.bincount(place, part, n_places) for part in (high, term - high))
+    return np.add(*parts, dtype=np.float64)
 
 
 def _terms(
