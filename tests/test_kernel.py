@@ -451,10 +451,11 @@ def test_classes_are_added_up_one_by_one(n: int, classes: int, rng: np.random.Ge
     w, m = rng.random(n), rng.integers(1, 5, n)
     for order in ("C", "F"):
         both = np.asarray(p, order=order), np.asarray(np.round(y, 7), order=order)
-        for more in ((None, None), (w, None), (None, m), (w, m)):
-            found = every_road(*both, *more, 5)
+        for weights, votes in ((None, None), (w, None), (None, m), (w, m)):
+            found = every_road(*both, weights, votes, 5)
             for c in range(classes):
-                one = totals(both[0][:, c], both[1][:, c], *more, bins=5, level=LEVELS[-1])
+                column = both[0][:, c], both[1][:, c]
+                one = totals(*column, weights, votes, 5, level=LEVELS[-1])
                 assert_same_sums(None if found[-1] is None else found[-1][c], one, scale=4 * n)
             assert_same_sums(found[0], found[-1], scale=4 * n)
             for each in found[2:]:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import doctest
 import sys
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import softcal as sc
 from softcal._optional import MissingExtraError
 from softcal.datasets import lidc_malignancy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Examples(doctest.DocTestRunner):
@@ -42,15 +46,23 @@ class Examples(doctest.DocTestRunner):
             super().report_unexpected_exception(out, test, example, exc_info)
 
 
+def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """List what a module offers, and its modules offer; say what needs an extra."""
+    for name in getattr(module, "__all__", ()):
+        try:
+            thing = getattr(module, name)
+            if isinstance(thing, ModuleType):
+                yield from public_names(thing)
+            else:
+                yield name, thing
+        except MissingExtraError as error:
+            sys.stdout.write(f"{name}: {error}\n")
+
+
 def try_examples() -> None:
     """Run the example of every public name that the core alone promises."""
     examples, finder, tried = Examples(), doctest.DocTestFinder(recurse=False), 0
-    for name in sc.__all__:
-        try:
-            thing = getattr(sc, name)
-        except MissingExtraError as error:
-            sys.stdout.write(f"{name}: {error}\n")
-            continue
+    for name, thing in public_names(sc):
         for test in finder.find(thing, name, globs={"sc": sc, "np": np}):
             test.globs.update(vars(sys.modules[thing.__module__]))
             examples.run(test)
