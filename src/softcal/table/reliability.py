@@ -113,7 +113,7 @@ class Reliability(_display.Printed):
     @property
     def n(self) -> int:
         """The number of rows; rows of weight 0 are not counted."""
-        return int(self.sums.count.sum())
+        return sum(self.sums.count.tolist())
 
     @property
     def count(self) -> npt.NDArray[np.int64]:
@@ -168,7 +168,7 @@ class Reliability(_display.Printed):
 
         \[ \frac{\sum_b |\sum_{i \in b} w_i (p_i - y_i)|}{\sum_i w_i} \]
         """
-        return float(np.abs(self.sums.residual).sum()) / self._total_weight
+        return math.fsum(map(abs, self.sums.residual.tolist())) / self._total_weight
 
     @property
     def max_gap(self) -> float:
@@ -193,12 +193,12 @@ class Reliability(_display.Printed):
     @property
     def bias(self) -> float:
         """Mean prediction minus mean label over all rows; above 0 is too high overall."""
-        return float(self.sums.residual.sum()) / self._total_weight
+        return math.fsum(self.sums.residual.tolist()) / self._total_weight
 
     @property
     def brier(self) -> float:
         r"""Mean squared difference of prediction and label, \(\sum w d^2 / \sum w\)."""
-        return float(self.sums.residual_sq.sum()) / self._total_weight
+        return math.fsum(self.sums.residual_sq.tolist()) / self._total_weight
 
     @property
     def has_hard_labels(self) -> bool:
@@ -207,8 +207,10 @@ class Reliability(_display.Printed):
 
     @property
     def _total_weight(self) -> float:
-        refuse_no_rows(self)
-        return float(self.sums.weight.sum())
+        total = math.fsum(self.sums.weight.tolist())
+        if not total:
+            refuse_no_rows(self)
+        return total
 
     # Tables from tables
 
@@ -454,9 +456,10 @@ def reliability(
     0.0667
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    if groups is None:
+        return from_rows(rows, Bins.of(bins))
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    group = None if groups is None else inputs.group_numbers(groups, rows)
-    return from_rows(rows, Bins.of(bins), group)
+    return from_rows(rows, Bins.of(bins), inputs.group_numbers(groups, rows))
 
 
 def table_of(
@@ -471,15 +474,19 @@ def table_of(
     default_bins: int = 10,
 ) -> Reliability:
     """Return the table that the function `name` was passed, or the table of its rows."""
-    about = {"sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
     if isinstance(y_true, Reliability):
-        refuse_given(f"{name} of a Reliability", y_prob=y_prob, bins=bins, **about)
+        refuse_given(
+            f"{name} of a Reliability", y_prob=y_prob, bins=bins, sample_weight=sample_weight,
+            n_votes=n_votes, groups=groups,
+        )  # fmt: skip
         return y_true
     return reliability(
         y_true,
         _given_predictions(name, y_true, y_prob),
         bins=default_bins if bins is None else bins,
-        **about,
+        sample_weight=sample_weight,
+        n_votes=n_votes,
+        groups=groups,
     )
 
 
@@ -530,7 +537,7 @@ def refuse_given(what: str, **arguments: object) -> None:
 
 def refuse_no_rows(rel: Reliability) -> None:
     """Refuse an empty table, of which nothing can be said."""
-    if not rel.sums.count.any():
+    if not rel.n:
         message = "the table has no rows, so it has no calibration error: add some first."
         raise InputError(message)
 
