@@ -60,7 +60,7 @@ def compare(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two or more models on the same rows."""
-    from softcal.inference.intervals import refuse_bad_level
+    from softcal._validation.rules import refuse_bad_level
 
     chosen = Chosen(label_columns, vote_columns, pred_columns)
     if chosen.is_asked_for:

@@ -10,7 +10,6 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from math import erf, exp, log, sqrt
-from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from softcal import _display
 from softcal._validation.inputs import FloatArray
-from softcal.exceptions import InputError, InputTypeError
+from softcal._validation.rules import refuse_bad_level
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, table_of
 
@@ -673,13 +672,3 @@ def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float]:
         most = _poisson_limit(sum(surprises) / unit**2 + 1, alpha)
         high = max(high, min((most - sum(expected) / unit**2) / rows, 1.0))
     return own.less_noise(), low, high
-
-
-def refuse_bad_level(level: float) -> None:
-    """Refuse a level that is no probability."""
-    if not isinstance(level, Real):
-        message = f"level must be a number between 0 and 1: got {level!r:.60}."
-        raise InputTypeError(message)
-    if not 0 < level < 1:
-        message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
-        raise InputError(message)

@@ -217,6 +217,7 @@ def line_ends(block: bytes | bytearray) -> Iterator[int]:
 
 
 _BLOCK_BYTES = 1 << 22
+_START_BYTES = 1 << 17
 _GROUP_VALUES = 1 << 23
 _BATCH_VALUES = 1 << 21
 _STREAM_BYTES = 1 << 18
@@ -227,7 +228,7 @@ class _Part(NamedTuple):
 
     size: int
     decode: Callable[[], Iterator[Any]]
-    from_text: bool = False  # made by Arrow's parser, and so not damaged
+    checked: bool = False  # by Arrow, as it reads CSV
 
 
 class _NotANumber(Exception):  # noqa: N818 - a finding on its way to a message, not the error itself
@@ -260,7 +261,7 @@ def _batches(
             for table in part.decode():
                 unchanged()
                 if table.num_rows:
-                    if not part.from_text:
+                    if not part.checked:
                         table.validate(full=True)  # else a damaged file leads Arrow out of bounds
                     yield columns_of(table, wanted)
         except _NotANumber as found:
@@ -375,9 +376,9 @@ def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     head, names = _csv_head(parse, first)
     refuse_unknown(wanted, names, path.name, separator_hint(names, form.mark))
     decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
-    yield _Part(size, partial(decode, first[len(head) :]), from_text=True)
+    yield _Part(size, partial(decode, first[len(head) :]), checked=True)
     for block, size in blocks:
-        yield _Part(size, partial(decode, block), from_text=True)
+        yield _Part(size, partial(decode, block), checked=True)
 
 
 def _csv_options(form: Format) -> Any:
@@ -410,14 +411,18 @@ def _at_once(block: bytearray, **options: Any) -> Any:
 def _csv_types(parse: Any, first: bytearray, wanted: Wanted) -> dict[str, Any]:
     """Say how to read each column: truth values where the file starts with them, else float64.
 
+    A few thousand rows are enough to see that.
+
     The names of slices stay text, since in a text file 07 may be a name; a column that is read as
     numbers too is made so from the text.
     """
     import pyarrow as pa
     from pyarrow import csv
 
+    start = first[:_START_BYTES]
+    start = first[: _last_line_end(start)] or first
     convert = csv.ConvertOptions(include_columns=wanted.names)
-    found = csv.read_csv(pa.BufferReader(first), _at_once(first), parse, convert)
+    found = csv.read_csv(pa.BufferReader(start), _at_once(start), parse, convert)
     types = {
         name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
         for name in wanted.numbers
@@ -493,9 +498,9 @@ def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
         explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"
     )
     decode = partial(_json_block, parse)
-    yield _Part(size, partial(decode, first), from_text=True)
+    yield _Part(size, partial(decode, first))
     for block, size in blocks:
-        yield _Part(size, partial(decode, block), from_text=True)
+        yield _Part(size, partial(decode, block))
 
 
 def _json_type(found: Any) -> Any:

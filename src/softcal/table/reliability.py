@@ -168,7 +168,8 @@ class Reliability(_display.Printed):
 
         \[ \frac{\sum_b |\sum_{i \in b} w_i (p_i - y_i)|}{\sum_i w_i} \]
         """
-        return math.fsum(map(abs, self.sums.residual.tolist())) / self._total_weight
+        refuse_no_rows(self)
+        return smece_of(self.sums.residual, self.sums.weight)
 
     @property
     def max_gap(self) -> float:
@@ -207,10 +208,8 @@ class Reliability(_display.Printed):
 
     @property
     def _total_weight(self) -> float:
-        total = math.fsum(self.sums.weight.tolist())
-        if not total:
-            refuse_no_rows(self)
-        return total
+        refuse_no_rows(self)
+        return math.fsum(self.sums.weight.tolist())
 
     # Tables from tables
 
@@ -549,12 +548,29 @@ def _described(bins: Bins) -> str:
 
 def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:
     """Build the table of columns that came through the door, groups numbered from 0."""
-    sums = kernel.bin_sums(rows, bins)
-    if sums is None:
+    sums = kernel.as_sums(checked_totals(rows, bins))
+    sums.count.setflags(write=False)
+    table = object.__new__(Reliability)  # whose constructor would freeze the sums one by one
+    clusters = None if group is None else cluster_sums(rows, group, bins)
+    vars(table).update(bins=bins, sums=sums, clusters=clusters)
+    return table
+
+
+def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
+    """Return the sums of each bin, as `kernel.totals` does, refusing rows that break a rule."""
+    found = kernel.totals(rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes, bins)
+    if found is None:
         inputs.refuse(rows)
-    if rows.sample_weight is not None and not sums.count.any():
+    if rows.sample_weight is not None and not found[0].any():
         inputs.refuse_no_weight(rows)
-    return Reliability(bins, sums, None if group is None else cluster_sums(rows, group, bins))
+    found.setflags(write=False)
+    return found
+
+
+def smece_of(residual: FloatArray, weight: FloatArray) -> float:
+    """Compute SMECE from the sums of residuals and weights of each bin."""
+    # Of few bins plain floats are quicker than arrays, and `fsum` is exact.
+    return math.fsum(map(abs, residual.tolist())) / math.fsum(weight.tolist())
 
 
 class StreamingReliability:
