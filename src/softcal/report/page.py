@@ -21,6 +21,7 @@ from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.sample import recalibration_panel
+from softcal.report.vega import vega_script
 from softcal.report.verdict import (
     chance,
     criterion,
@@ -50,7 +51,6 @@ MAX_SEGMENTS = 200
 _MOST_BINS = 200  # the page lets its reader choose
 _SEGMENTS_SHOWN = 20  # before the reader unfolds the rest
 _BINS_SHOWN = 5  # of those that stand out, likewise
-_SCRIPT_NEEDS = "window.vegaEmbed = vegaEmbed;"
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
     "square": "M-5,-5H5V5H-5Z",
@@ -177,7 +177,6 @@ def _models(tables: TableSet, level: float) -> list[_Model]:
 def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
     """Fill the template with words and numbers, tables for the script, and the script itself."""
     import jinja2
-    import vl_convert
     from markupsafe import Markup
 
     own = files("softcal.report")
@@ -198,7 +197,7 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         data=Markup(_in_script(drawn)),  # noqa: S704
         charts=Markup(_in_script(specs)),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-        vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
+        vega=Markup(vega_script().replace("</script", "<\\/script")),  # noqa: S704
         script=Markup((own / "page.js").read_text(encoding="utf-8")),  # noqa: S704
     )
 
