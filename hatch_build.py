@@ -1,12 +1,14 @@
 """Build `softcal._native`, the loops in C++ of the folder `native`, when a wheel is built.
 
-Without a C++ compiler the wheel is pure Python, and softcal adds up with NumPy instead. To build in
-place, for a checkout that is on the path: `python hatch_build.py`.
+Without a C++ compiler the wheel is pure Python, and softcal adds up with NumPy instead. An editable
+install builds too; `make` installs again when a source file changes. For a checkout that is merely
+on the path: `python hatch_build.py`.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -40,8 +42,19 @@ class NativeHook(Hook):  # type: ignore[misc]
         build_data["tag"] = f"{ABI}-{platform}"
 
 
-def build_in_place(*, sanitize: bool = False) -> Path | None:
+def build_in_place() -> Path | None:
     """Build the extension beside the Python files; None where that fails."""
+    package = ROOT / "src" / "softcal"
+    for old in package.glob("_native.*"):
+        if old.suffix != ".pyi":
+            old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        built = build(Path(folder))
+        return None if built is None else Path(shutil.copy2(built, package))
+
+
+def build(folder: Path, *, sanitize: bool = False) -> Path | None:
+    """Build the extension in a folder; None where that fails."""
     from setuptools import Distribution, Extension
 
     windows = os.name == "nt"
@@ -55,23 +68,15 @@ def build_in_place(*, sanitize: bool = False) -> Path | None:
         py_limited_api=True,
         optional=True,  # a failure is a warning
     )
-    for old in (ROOT / "src" / "softcal").glob("_native.*"):
-        if old.suffix != ".pyi":
-            old.unlink()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(ROOT)
-        builder: Any = Distribution(
-            {"name": "softcal", "ext_modules": [extension], "package_dir": {"": "src"}}
-        ).get_command_obj("build_ext")
-        builder.inplace, builder.build_temp = True, folder
-        builder.ensure_finalized()
-        try:
-            builder.run()
-        except Exception as error:  # noqa: BLE001 - whatever stops a compiler stops no installation
-            sys.stderr.write(f"{error}\n")
-        built = ROOT / builder.get_ext_fullpath("softcal._native")
+    os.chdir(ROOT)
+    distribution = Distribution({"name": "softcal", "ext_modules": [extension]})
+    builder: Any = distribution.get_command_obj("build_ext")
+    builder.build_temp = builder.build_lib = str(folder)
+    builder.ensure_finalized()
+    builder.run()
+    built = Path(builder.get_ext_fullpath("softcal._native"))
     return built if built.exists() else None
 
 
 if __name__ == "__main__":
-    sys.exit(build_in_place(sanitize="--sanitize" in sys.argv) is None)
+    sys.exit(build_in_place() is None)

@@ -149,20 +149,28 @@ def _block_sums(
     n_places: int,
 ) -> FloatArray:
     """Return the sums of `softcal.table.kernel.Sums`, of shape (18, places)."""
-    # A long sum drifts, so no more than 1,024 rows (32 per bin, where there are many bins) are
-    # added up before the partial sums are set aside.
-    run = max(1024, 32 * n_places)
-    n_runs = -(-p.size // run)
-    cell = place if n_runs == 1 else place + np.arange(p.size) // run * n_places
     found: dict[int, FloatArray] = {}  # equal terms are added up once
+    terms = list(_terms(p, y, w, m))
 
     def added(term: FloatArray) -> FloatArray:
         if id(term) not in found:
-            each = np.bincount(cell, term, n_runs * n_places)
-            found[id(term)] = each.reshape(n_runs, n_places).sum(axis=0)
+            found[id(term)] = _exact_bincount(place, term, n_places)
         return found[id(term)]
 
-    return np.array([added(term) for term in list(_terms(p, y, w, m))])
+    return np.array([added(term) for term in terms])
+
+
+def _exact_bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:
+    """Add up a block's terms by place. A long sum drifts, so each is cut in two.
+
+    The high parts are whole multiples of a number of which a block's sum has less than 2^53, so
+    they add without rounding; the low parts are too small for theirs to matter.
+    """
+    exponent = np.frexp(np.abs(term).max())[1]
+    anchor = 1.5 * 2.0 ** (exponent + _BLOCK.bit_length() - 1)
+    high = (term + anchor) - anchor
+    parts = (np.bincount(place, part, n_places) for part in (high, term - high))
+    return np.add(*parts, dtype=np.float64)
 
 
 def _terms(
