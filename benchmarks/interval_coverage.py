@@ -26,9 +26,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from benchmarks.paired import write_csv
-from softcal import Bins
+from softcal import Bins, Reliability, calibration_test
 from softcal.inference.intervals import interval_limits
-from softcal.inference.tests import calibration_pvalues
 from softcal.table.kernel import Sums, unknown_hardened
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -153,7 +152,10 @@ def intervals(sums: Sums, n: int) -> Any:
     debiased, low, high = interval_limits(sums, LEVEL)
     spread = (sums.residual_sq.sum(axis=1) / n - value**2) / n
     half = norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.maximum(spread, 0))
-    return np.stack([value, debiased, low, high, half, calibration_pvalues(sums)])
+    each = Bins.uniform(sums.count.shape[1])
+    tables = (Reliability(each, Sums(*table)) for table in zip(*sums, strict=True))
+    pvalues = [calibration_test(table).pvalue for table in tables]
+    return np.stack([value, debiased, low, high, half, pvalues])
 
 
 def summary(label: str, cell: Cell, bins: int, theta: float, found: Any) -> dict[str, Any]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.special import gammaincc
+from scipy.stats import chi2, norm
 from strategies import rows
 
 import softcal as sc
 from softcal.inference import intervals
 from softcal.inference.intervals import interval_limits
-from softcal.inference.tests import calibration_pvalues
 from softcal.table.kernel import Sums
 
 if TYPE_CHECKING:
@@ -67,6 +68,56 @@ def test_inversions_invert() -> None:
 def table(rng: np.random.Generator, n: int = 500, **options: Any) -> sc.Reliability:
     p = rng.random(n)
     return sc.reliability(rng.binomial(3, p**1.3) / 3, p, n_votes=3, **options)
+
+
+@st.composite
+def any_table(
+    draw: st.DrawFn, *, most_bins: int, grouped: st.SearchStrategy[bool]
+) -> sc.Reliability:
+    """Tables of outcomes, votes and soft labels, sparse or not, weighted or not."""
+    n, bins = draw(st.sampled_from([1, 2, 5, 30, 300, 2000])), draw(st.integers(1, most_bins))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    p = rng.random(n) ** draw(st.sampled_from([1, 3, 8]))
+    rate = p ** draw(st.sampled_from([1, 0.5, 1.5]))
+    votes = draw(st.sampled_from([None, 1, 5]))
+    noisy = np.clip(rate + rng.normal(0, 0.1, n), 0, 1)
+    y = noisy if votes is None else rng.binomial(votes, rate) / votes
+    weight = np.exp(rng.normal(0, 2, n)) if draw(st.booleans()) else None
+    group = rng.integers(0, 1 + n // 3, n) if draw(grouped) else None
+    return sc.reliability(
+        y, p, bins=bins, sample_weight=weight, groups=group,
+        n_votes=votes if draw(st.booleans()) else None,
+    )  # fmt: skip
+
+
+@given(
+    rel=any_table(most_bins=100, grouped=st.sampled_from([False])),
+    level=st.sampled_from([0.5, 0.95, 0.999]),
+)
+def test_limits_in_plain_floats_equal_limits_by_arrays(rel: sc.Reliability, level: float) -> None:
+    assume(rel.n > 1)
+    found = sc.smece_interval(rel, level=level)
+    expected = interval_limits(rel.sums, level)
+    assert (found.debiased, found.low, found.high) == pytest.approx(
+        [float(x) for x in expected], rel=1e-12, abs=1e-15
+    )
+
+
+def test_limits_of_many_bins_are_those_by_arrays(rng: np.random.Generator) -> None:
+    rel = table(rng, 3000, bins=300)
+    found = sc.smece_interval(rel)
+    assert (found.debiased, found.low, found.high) == tuple(
+        map(float, interval_limits(rel.sums, 0.95))
+    )
+
+
+def test_limits_of_many_tables_are_each_for_itself(rng: np.random.Generator) -> None:
+    tables = [table(rng, n) for n in (20, 200, 2000)]
+    stacked = Sums(*(np.stack(values) for values in zip(*(t.sums for t in tables), strict=True)))
+    _, low, high = interval_limits(stacked, 0.95)
+    for k, t in enumerate(tables):
+        found = sc.smece_interval(t)
+        assert (low[k], high[k]) == (pytest.approx(found.low), pytest.approx(found.high))
 
 
 @given(data=rows(min_size=2))
@@ -270,15 +321,124 @@ def test_which_bins_drive_it(rng: np.random.Generator) -> None:
     assert found.share[6] > 0.7
 
 
-def test_many_tables_at_once_are_each_for_itself(rng: np.random.Generator) -> None:
-    tables = [table(rng, n) for n in (20, 200, 2000)]
-    stacked = Sums(*(np.stack(values) for values in zip(*(t.sums for t in tables), strict=True)))
-    expected = [sc.calibration_test(t).pvalue for t in tables]
-    np.testing.assert_allclose(calibration_pvalues(stacked), expected, rtol=1e-12)
-    _, low, high = interval_limits(stacked, 0.95)
-    for k, t in enumerate(tables):
-        found = sc.smece_interval(t)
-        assert (low[k], high[k]) == (pytest.approx(found.low), pytest.approx(found.high))
+@given(rel=any_table(most_bins=60, grouped=st.booleans()))
+def test_the_test_equals_its_formulas_in_long_arrays(rel: sc.Reliability) -> None:
+    found, expected = sc.calibration_test(rel), by_arrays(rel)
+    assume(expected is not None)
+    assert expected is not None
+    for name, value in expected.items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=1e-12), name
+    # The shares of a statistic of nothing but rounding are arbitrary.
+    if found.statistic > 1e-12:
+        assert found.share.sum() == pytest.approx(1, rel=1e-12)
+
+
+def by_arrays(rel: sc.Reliability) -> dict[str, float] | None:
+    """Compute p-values and statistic by the formulas of docs/uncertainty.md, in long doubles.
+
+    Each threshold of events is tried between any two sums of neighboring bins. None where
+    predictions exactly 0 and 1, or pools nearly alike, make p-values a matter of rounding.
+    """
+    s = {name: np.asarray(values, np.longdouble) for name, values in vars(rel.sums).items()}
+    scale = s["count"].sum() / s["weight_sq"].sum()
+    events, worth = s["prob_var"] * scale, np.longdouble(1)
+    if rel.clusters is not None:
+        worth = s["weight_sq"].sum() / rel.clusters.weight.sum()
+    certain = events <= 1e-100
+    if (s["residual_var"] * scale)[certain].sum() > 0:
+        return None
+    before = np.append(0, (events * worth).cumsum())
+    runs = (before[None, :] - before[:, None]).ravel()
+    at = np.unique(np.append(runs[(runs > 1) & (runs < 1.01)], [1, np.longdouble("1.01")]))
+    found = dict.fromkeys(("pvalue", "pvalue_bins", "pvalue_trend", "statistic"), 0.0)
+    for low, high in pairwise(at):
+        starts = pools_above((low + high) / 2, events * worth, s["count"])
+        way = way_to_pool(rel, s, scale, worth, starts)
+        if way is None:
+            return None
+        for name, value in zip(found, way, strict=True):
+            found[name] += float((high - low) / (at[-1] - at[0]) * value)
+    return found
+
+
+def pools_above(least: Any, events: Any, count: Any) -> list[int]:
+    starts, last = [0], int(np.flatnonzero(count)[-1])
+    for b in range(1, last + 1):
+        if events[starts[-1] : b].sum() > least:
+            starts.append(b)
+    if len(starts) > 1 and events[starts[-1] :].sum() <= least:
+        starts.pop()
+    return starts
+
+
+def way_to_pool(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
+    residual, variance, mean, dispersion, size, events, between = noise_of(
+        rel, s, scale, worth, starts
+    )
+    statistic, k = (residual**2 / variance).sum(), len(starts)
+    spread = 2 + dispersion * (1 / np.maximum(events, 1e-100) - 6 / size)
+    spread = np.maximum(np.maximum(spread, 2 * (1 - 1 / size)).sum(), 1e-9)
+    spread += 2 * (between**2 / np.outer(variance, variance)).sum()
+    p_bins = gammaincc(float(k**2 / spread), float(statistic * k / spread))
+    if k == 1:
+        residual, variance, mean, *_, between = noise_of(
+            rel, s, scale, worth, list(range(len(s["count"])))
+        )
+    covariance = np.diag(variance) + between
+    directions = np.stack([np.ones_like(mean), mean - mean[variance.argmax()]])
+    level, tilt = directions @ residual
+    (a, b), (_, d) = directions @ covariance @ directions.T
+    a = np.maximum(a, 1e-12 * variance.sum())
+    flat = (a * d - b**2) / a**2
+    if 1e-13 < flat < 1e-9:
+        return None
+    p_trend = chi2.sf(float(level**2 / a), 1)
+    if flat > 1e-9:
+        p_trend = chi2.sf(
+            float((d * level**2 - 2 * b * level * tilt + a * tilt**2) / (a * d - b**2)), 2
+        )
+    pvalue = p_trend
+    if k > 1:
+        cotangent = sum(1 / np.tan(np.pi * np.clip(p, 1e-300, 1 - 1e-6)) for p in (p_bins, p_trend))
+        pvalue = min(1.055 * np.arctan2(1, cotangent / 2) / np.pi, 1)
+    one_group = rel.clusters is not None and rel.clusters.count < 2
+    return (1, 1, 1, statistic) if one_group else (pvalue, p_bins, p_trend, statistic)
+
+
+def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
+    def joined(values: Any) -> Any:
+        return np.add.reduceat(values, starts)
+
+    weight, events = joined(s["weight"]), joined(s["prob_var"] * scale)
+    safe = np.where(weight > 0, weight, 1)
+    mean = joined(s["label"] + s["residual"]) / safe
+    if rel.clusters is None:
+        own, weight_sq, between = joined(s["residual_var"] * scale), joined(s["weight_sq"]), 0
+        dispersion = np.minimum(own.sum() / np.maximum(events.sum(), 1e-300), 1)
+        pooled = dispersion * events
+        if rel.has_hard_labels:
+            own, pooled, dispersion = events, events, 1
+    else:
+        square, products = (
+            joined(np.add.reduceat(np.asarray(m, np.longdouble), starts, axis=1))
+            for m in (rel.clusters.residual * float(scale), rel.clusters.weight)
+        )
+        own, weight_sq, dispersion = square.diagonal(), products.diagonal(), 1
+        pooled = own.sum() / np.maximum(events.sum(), 1e-300) * events
+        between = square - np.diag(own)
+    n_events = events * worth
+    variance = (n_events * own + 5 * pooled) / (n_events + 5) + 1e-18 * scale * weight_sq
+    size = weight**2 / np.where(weight > 0, weight_sq, 1)
+    residual = joined(s["residual"]) * np.sqrt(scale)
+    return (
+        residual,
+        variance,
+        mean,
+        dispersion,
+        size,
+        n_events,
+        between * np.ones((len(starts),) * 2),
+    )
 
 
 def test_the_test_with_every_group_of_one_row_is_nearly_the_test(rng: np.random.Generator) -> None:

@@ -11,17 +11,21 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
+import vl_convert
 from same_tables import assert_same_card, assert_same_table
 
 import softcal as sc
 from softcal import cli
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
+from softcal.report.charts import charts
 from softcal.report.page import MAX_SEGMENTS
 from softcal.report.sample import Sample
+from softcal.report.vega import vega_script
 from softcal.report.verdict import verdict
 from softcal.sources.columns import Roles
 from softcal.table.build import Coded
@@ -968,3 +972,42 @@ def test_a_report_on_rows_without_weight_is_refused(tmp_path: Path) -> None:
 def test_a_report_is_sliced_by_one_column(by: Any, tmp_path: Path) -> None:
     with pytest.raises(sc.InputError, match="by must be one column: it has shape"):
         sc.write_report(tmp_path / "r.html", [0.1, 0.9, 0.5], {"m": [0.2, 0.8, 0.5]}, by=by)
+
+
+def test_specifications_of_charts_are_valid() -> None:
+    for spec in charts(["a", "b"]).values():
+        alt.Chart.from_dict(spec, validate=True)
+
+
+def test_vega_script_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def bundle(snippet: str) -> str:
+        made.append(snippet)
+        return "the script"
+
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert [vega_script(), vega_script()] == ["the script"] * 2
+    assert len(made) == 1
+    monkeypatch.setattr("softcal.report.vega.version", lambda _: "another")
+    assert vega_script() == "the script"
+    assert len(made) == 2
+
+
+def test_vega_script_is_made_again_where_it_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda _: "the script")
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert vega_script() == "the script"
+    assert (tmp_path / "file").read_text() == "no folder"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    assert vega_script() == "the script"
+
+
+def no_home(_: Path) -> Path:
+    message = "Could not determine home directory."
+    raise RuntimeError(message)

@@ -320,8 +320,7 @@ CELL = st.text(st.sampled_from('a"\n,'), max_size=6)
 def test_blocks_end_where_lines_end(cells: list[str], size: int) -> None:
     rows = [('"' + cell.replace('"', '""') + '"\n').encode() for cell in cells]
     text = b"".join(rows)
-    parts = iter([text[k : k + size] for k in range(0, len(text), size)])
-    blocks = list(files.whole_lines(lambda: next(parts, b"")))
+    blocks = list(files.whole_lines(io.BytesIO(text).readinto, size))
     assert b"".join(blocks) == text
     starts = np.cumsum([len(row) for row in rows]).tolist()
     assert all(end in starts for end in np.cumsum([len(block) for block in blocks]).tolist())
@@ -330,8 +329,7 @@ def test_blocks_end_where_lines_end(cells: list[str], size: int) -> None:
 def test_a_stray_quote_does_not_hold_the_rest_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_LONGEST_CELL", 50)
     text = b'5" pipe,1\n' + b"x,1\n" * 100
-    parts = iter([text[k : k + 20] for k in range(0, len(text), 20)])
-    blocks = list(files.whole_lines(lambda: next(parts, b"")))
+    blocks = list(files.whole_lines(io.BytesIO(text).readinto, 20))
     assert b"".join(blocks) == text
     assert max(map(len, blocks)) < 100
 

@@ -225,7 +225,7 @@ class Bins:
         """
         if isinstance(bins, Bins):
             return bins
-        if isinstance(bins, int | float | str | np.generic) or bins is None:
+        if isinstance(bins, (int, float, str, np.generic)) or bins is None:  # a union is slow
             return Bins.uniform(cast("int", bins))
         return Bins(cast("Sequence[float]", bins))
 

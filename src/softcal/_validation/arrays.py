@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Column: TypeAlias = npt.NDArray[Any]
 """One-dimensional array of any real dtype, as the caller holds it where NumPy can read that."""
 
+REAL = "fiub"
+"""Kinds of dtype that hold real numbers."""
+
 
 def column(values: Any, name: str) -> Column:
     """Turn any array-like into a one-dimensional array of real numbers, without a copy."""
@@ -147,7 +150,7 @@ def to_array(values: Any, name: str) -> Column:
 
 def _from_nullable(series: Any) -> Column:
     """Read pandas' nullable numbers without making an object of each."""
-    if series.dtype.kind in "fiub":
+    if series.dtype.kind in REAL:
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(series)
 
@@ -169,7 +172,7 @@ def real_numbers(array: Column, name: str) -> Column:
     kind = array.dtype.kind
     if kind == "O":
         return _from_objects(array, name)
-    if kind not in "fiub":
+    if kind not in REAL:
         what = {"c": "complex numbers", "U": "text", "S": "text", "T": "text"}
         message = (
             f"{name} must hold real numbers: it holds {what.get(kind, str(array.dtype))} "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from softcal._validation.arrays import Column, column, numbered, refuse_missing
+from softcal._validation.arrays import REAL, Column, column, numbered, refuse_missing
 from softcal._validation.rules import (
     FROM_LOGITS,
     LABEL,
@@ -97,6 +97,10 @@ def rows(
 
     Votes of two classes are a label too: the share of the second class, with its number of votes.
     """
+    if sample_weight is None and n_votes is None:
+        plain = _plain_rows(y_true, y_prob, names)
+        if plain is not None:
+            return plain
     indexes = [index_of(each) for each in (y_true, y_prob, sample_weight, n_votes)]
     y_true, n_votes = labels_of_votes(y_true, n_votes, names)
     y = column(y_true, names.y_true)
@@ -112,6 +116,21 @@ def rows(
             raise InputError(message)
     refuse_misaligned(zip(indexes, names[:4], strict=True))
     return Rows(y, p, w, m, names)
+
+
+def _plain_rows(y: Any, p: Any, names: Names) -> Rows | None:
+    """Return two NumPy arrays that pass every check below as rows, in few calls; else None."""
+    if (
+        type(y) is np.ndarray
+        and type(p) is np.ndarray
+        and y.ndim == 1
+        and y.shape == p.shape
+        and y.dtype.kind in REAL
+        and p.dtype.kind in REAL
+        and y.size
+    ):
+        return Rows(y, p, None, None, names)
+    return None
 
 
 def labels_of_votes(

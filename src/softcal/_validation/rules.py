@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from softcal.exceptions import InputError
+from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,7 +90,8 @@ class Rule(NamedTuple):
 
 def is_whole(value: object) -> bool:
     """Whether this is a whole number, which a truth value or a span of time is not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    # Tuples of types, because making a union takes as long as the question.
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_bad_weight(w: _Values) -> Marks:
@@ -279,3 +281,13 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
         message = f"rng must be a numpy.random.Generator or a seed, 0 or more: got {rng!r:.60}."
         raise InputError(message)
     return np.random.default_rng(rng)
+
+
+def refuse_bad_level(level: float) -> None:
+    """Refuse a level that is no probability."""
+    if not isinstance(level, Real):
+        message = f"level must be a number between 0 and 1: got {level!r:.60}."
+        raise InputTypeError(message)
+    if not 0 < level < 1:
+        message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
+        raise InputError(message)

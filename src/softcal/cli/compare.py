@@ -63,7 +63,7 @@ def compare(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compare the calibration of two or more models on the same rows."""
-    from softcal.inference.intervals import refuse_bad_level
+    from softcal._validation.rules import refuse_bad_level
     from softcal.table.joint import refuse_many_bins
 
     columns = Columns(

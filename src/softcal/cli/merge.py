@@ -27,8 +27,8 @@ def merge(
     format_: Output = Format.TABLE,
 ) -> None:
     """Add up saved tables of different rows: for example, daily files into a weekly total."""
+    from softcal._validation.rules import refuse_bad_level
     from softcal.cli.score import show_scores
-    from softcal.inference.intervals import refuse_bad_level
 
     refuse_bad_level(level)
     total = load_saved(saved, allow_identical=allow_identical)

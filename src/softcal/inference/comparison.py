@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import ndtri, stdtr, stdtrit
 
 from softcal import _display
+from softcal._validation.rules import refuse_bad_level
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import (
@@ -21,7 +22,6 @@ from softcal.inference.intervals import (
     Gaps,
     debiased,
     kept,
-    refuse_bad_level,
     soft_sign,
 )
 from softcal.table.build import joined_rows, joint_table, refuse_no_mapping, rows_of_models

@@ -6,9 +6,11 @@ assumptions, formulas and evidence are in docs/uncertainty.md.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from numbers import Real
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from math import erf, exp, log, sqrt
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +18,17 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from softcal import _display
 from softcal._validation.inputs import FloatArray
-from softcal.exceptions import InputError, InputTypeError
+from softcal._validation.rules import refuse_bad_level
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, table_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
+
+Numbers = TypeVar("Numbers", float, FloatArray)
 
 MEAN_AT_0 = float(np.sqrt(2 / np.pi))
 """The mean of |Z|."""
@@ -84,6 +90,35 @@ _STEP = 0.005
 _GRID = np.arange(0, 16, _STEP)
 _GRID_MEAN = mean_abs(_GRID)
 _GRID_SPREAD = np.sqrt(variance_abs(_GRID))
+_MEANS: list[float] = _GRID_MEAN.tolist()
+_SPREADS: list[float] = _GRID_SPREAD.tolist()
+
+
+def _inverse_mean_abs(mean: float) -> float:
+    """Return what `inverse_mean_abs` does for one number."""
+    if mean > _MEANS[-1]:
+        return mean
+    above = bisect_left(_MEANS, mean)
+    if not above:
+        return 0.0
+    low, high = _MEANS[above - 1], _MEANS[above]
+    return (above - 1 + (mean - low) / (high - low)) * _STEP
+
+
+def _highest_plausible(seen: float, width: float) -> float:
+    """Return what `highest_plausible` does for one number.
+
+    From where it reaches what was seen, the reach only rises, so bisection finds the place.
+    """
+
+    def reach(k: int) -> float:
+        return _MEANS[k] - width * _SPREADS[k]
+
+    above = bisect_left(range(len(_MEANS)), seen, lo=1, key=reach)
+    if above == len(_MEANS):
+        return seen + width  # beyond the grid |x + Z| is x + Z
+    low, high = reach(above - 1), reach(above)
+    return (above - (high - seen) / (high - low)) * _STEP
 
 
 # Constants of the method, set by simulation; docs/uncertainty.md says how.
@@ -92,6 +127,7 @@ SHARPNESS = 0.8
 _FAR = (2.5, 3.5)  # standard errors over which a bin's gap ceases to be folded at 0
 _ENOUGH_ROWS = (4, 5)  # over which a bin's own variance comes to be believed
 _ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
+_ROOT_2 = sqrt(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +271,21 @@ def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
     return u**2 * (3 - 2 * u)
 
 
+def _kept(rest: float, whole: float) -> float:
+    return max(rest, 0.0) + _ROUNDING * whole
+
+
+def _step(x: float, ends: tuple[float, float]) -> float:
+    """Return what `_smooth_step` does for one number."""
+    start, end = ends
+    if x <= start:
+        return 0.0
+    if x >= end:
+        return 1.0
+    u = (x - start) / (end - start)
+    return u * u * (3 - 2 * u)
+
+
 def _counted(sums: Sums) -> FloatArray:
     """Return the share of the variance of 0/1 labels that labels of so many votes have."""
     hard = ~sums.label_var.any(axis=-1)
@@ -259,6 +310,7 @@ def is_above(value: float, high: float) -> bool:
     return value > high + 1e-9
 
 
+_FEW_BINS = 100  # up to which plain floats are quicker than arrays
 _ENOUGH_GROUPS = 50  # from which on intervals with groups were simulated
 
 
@@ -367,7 +419,10 @@ def smece_interval(
     if independent < 2:
         note = f"One {kind} says nothing about the others."
         return Interval(value, value, 0.0, 1.0, level, note)
-    less_noise, low, high = (float(x) for x in interval_limits(rel.sums, level, rel.clusters))
+    if rel.clusters is None and len(rel.bins) <= _FEW_BINS:
+        less_noise, low, high = _limits_of_few_bins(rel.sums, level)
+    else:
+        less_noise, low, high = map(float, interval_limits(rel.sums, level, rel.clusters))
     return Interval(value, less_noise, low, high, level, _note(value, high, kind, independent))
 
 
@@ -466,10 +521,14 @@ def _most_of_few_events(sums: Sums, alpha: float) -> FloatArray:
     surprises, expected = (
         values.sum(axis=-1) / unit**2 for values in (sums.residual_var, sums.prob_var)
     )
-    k = surprises + 1
-    most = k * (1 - 1 / (9 * k) - ndtri(alpha / 2) / (3 * np.sqrt(k))) ** 3
+    most = _poisson_limit(surprises + 1, alpha)
     hard = ~sums.label_var.any(axis=-1)
     return np.where(hard, np.clip((most - expected) * unit / total, 0.0, 1.0), 0.0)
+
+
+def _poisson_limit(k: Numbers, alpha: float) -> Numbers:
+    found: Numbers = k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3
+    return found
 
 
 def debiased(rel: Reliability) -> float:
@@ -486,28 +545,130 @@ def _less_noise(gaps: Gaps) -> FloatArray:
 def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
     """Take the best lower limit of several coarsenings: joining bins cannot raise SMECE."""
     n_bins = gaps.residual.shape[-1]
-    coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
-    tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
-    tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
     best = np.zeros_like(gaps.total)
-    for k, tail in tails.items():
-        # group j holds the bins with floor(b k / B) = j
-        part = gaps if k == n_bins else gaps.joined(-(-np.arange(k) * n_bins // k))
-        estimate, reach = part.cautious(-float(ndtri(tail)), 1 + 1 / np.maximum(2 * part.size, 1))
+    for starts, z in _coarsenings(n_bins, alpha):
+        part = gaps if len(starts) == n_bins else gaps.joined(np.array(starts))
+        estimate, reach = part.cautious(z, 1 + 1 / np.maximum(2 * part.size, 1))
         best = np.maximum(best, estimate - reach)
     return best
 
 
+@lru_cache(maxsize=64)
+def _coarsenings(n_bins: int, alpha: float) -> list[tuple[tuple[int, ...], float]]:
+    """Return where the bins of each coarsening start, and how many standard errors it may use."""
+    coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
+    tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
+    tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
+    # Group j holds the bins with floor(b k / B) = j.
+    return [
+        (tuple(-(-j * n_bins // k) for j in range(k)), normal_reach(tail))
+        for k, tail in tails.items()
+    ]
+
+
+@lru_cache(maxsize=64)
+def normal_reach(tail: float) -> float:
+    """Return how many standard errors leave out so much of one tail."""
+    return -float(ndtri(tail))
+
+
 def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
-    estimate, reach = gaps.generous(-float(ndtri(alpha / 2)))
+    estimate, reach = gaps.generous(normal_reach(alpha / 2))
     return np.minimum(estimate + reach, 1.0)
 
 
-def refuse_bad_level(level: float) -> None:
-    """Refuse a level that is no probability."""
-    if not isinstance(level, Real):
-        message = f"level must be a number between 0 and 1: got {level!r:.60}."
-        raise InputTypeError(message)
-    if not 0 < level < 1:
-        message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
-        raise InputError(message)
+class _Bins(NamedTuple):
+    """`Gaps` of one table of independent rows, in plain floats; both give the same limits.
+
+    Each bin that varies has its residual, the residual's standard error, and its effective number
+    of rows.
+    """
+
+    each: list[tuple[float, float, float]]
+    variance: float  # of all residuals
+    total: float
+    rows: float
+    counted: float
+
+    def less_noise(self) -> float:
+        found = 0.0
+        for residual, error, _ in self.each:
+            t = abs(residual) / error
+            mean = MEAN_AT_0 * exp(-t * t / 2) + t * erf(t / _ROOT_2)
+            found += error * (2 * t - mean)
+        return max(found / self.total, 0.0)
+
+    def lower(self, z: float) -> float:
+        """Return the lower limit by `Gaps.cautious`."""
+        found = 0.0
+        for residual, error, size in self.each:
+            wider = error * sqrt(1 + 0.5 / size) * SHARPNESS
+            u = residual / wider
+            density = MEAN_AT_0 * exp(-u * u / 2)
+            found += residual * erf(u / _ROOT_2) - wider * density / SHARPNESS**2
+        estimate = found / self.total
+        spread = self.variance / self.total**2
+        above_0 = max(estimate, 0.0)
+        rest = _kept(spread - above_0**2 / self.rows * (1 - 1 / self.rows), spread)
+        c = self.counted * z * z / self.rows
+        at_limit = c * above_0 + sqrt((c * above_0) ** 2 + (1 + c) * z * z * rest)
+        return estimate - max(at_limit / (1 + c), z * sqrt(rest))
+
+    def upper(self, z: float) -> float:
+        """Return the upper limit by `Gaps.generous`."""
+        near_error = near_gap = near_square = far_gap = far_square = 0.0
+        for residual, error, size in self.each:
+            gap = abs(residual)
+            near = (1 - _step(gap / error, _FAR)) * _step(size, _ENOUGH_ROWS)
+            near_error += near * error
+            near_gap += near * gap
+            near_square += near * error * error
+            far_gap += (1 - near) * gap
+            far_square += (1 - near) * error * error
+        scale = near_error if near_error > 0 else 1.0
+        seen = near_gap / scale
+        most = _highest_plausible(max(seen, MEAN_AT_0), z * sqrt(near_square) / scale)
+        middle = min(_inverse_mean_abs(seen), most)
+        far = _kept(far_square - far_gap**2 / self.rows, far_square)
+        reach = sqrt(((most - middle) * near_error) ** 2 + z * z * far)
+        return min((middle * near_error + far_gap + reach) / self.total, 1.0)
+
+
+def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float]:
+    """Return `interval_limits` of one table of independent rows, in a tenth of the time."""
+    alpha = 1 - level
+    hard = not any(s.label_var.tolist())
+    surprises, expected = s.residual_var.tolist(), s.prob_var.tolist()
+    floor = expected if hard else s.vote_floor.tolist()
+    columns = (
+        s.residual.tolist(),
+        list(map(max, surprises, floor)),
+        s.weight.tolist(),
+        s.weight_sq.tolist(),
+    )
+    variance, total, weight_sq = map(sum, columns[1:])
+    rows = total * total / weight_sq
+    counted = 1.0
+    if not hard:
+        n, votes = float(s.count.sum()), float(s.votes.sum())
+        counted = n / max(votes, n) if votes > 0 else 0.0
+
+    def of(bins: Iterable[tuple[float, ...]]) -> _Bins:
+        each = [(r, sqrt(v), w * w / q) for r, v, w, q in bins if v > 0]
+        return _Bins(each, variance, total, rows, counted)
+
+    own = of(zip(*columns, strict=True))
+    low = 0.0
+    for starts, z in _coarsenings(len(s.count), alpha):
+        part = own
+        if len(starts) < len(s.count):
+            ends = (*starts[1:], len(s.count))
+            joined = ([sum(x[a:b]) for a, b in zip(starts, ends, strict=True)] for x in columns)
+            part = of(zip(*joined, strict=True))
+        low = max(low, part.lower(z))
+    high = max(own.upper(normal_reach(alpha / 2)), min(-log(alpha / 2) / rows, 1.0))
+    if hard:  # as in `_most_of_few_events`
+        unit = total / rows
+        most = _poisson_limit(sum(surprises) / unit**2 + 1, alpha)
+        high = max(high, min((most - sum(expected) / unit**2) / rows, 1.0))
+    return own.less_noise(), low, high

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, gammaincc, ndtri
+from scipy.special import gammaincc, ndtri
 
 from softcal import _display
-from softcal.inference.intervals import GapIntervals, refuse_bad_level
+from softcal._validation.rules import refuse_bad_level
+from softcal.inference.intervals import GapIntervals
 from softcal.metrics.cumulative import possible_share
 from softcal.table.groups import Clusters, joined_square
-from softcal.table.kernel import Sums
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
+    from softcal.table.kernel import Sums
 
 _SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
 _EVENTS = (1.0, 1.01)  # that a pool of bins must expect: the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
 _ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
+_TINY = 1e-300  # in place of 0 where a ratio is of two zeros
 _FLAT = 1e-12  # variance of the pools' predictions up to which they have no tilt
 
 
@@ -99,14 +102,7 @@ def calibration_test(
         n_votes=n_votes, groups=groups,
     )  # fmt: skip
     refuse_no_rows(rel)
-    one = _tests(Sums(*(values[None, :] for values in rel.sums)), rel.clusters)
-    return TestResult(
-        float(one.pvalue[0]),
-        float(one.bins[0]),
-        float(one.trend[0]),
-        float(one.statistic[0]),
-        one.share[0],
-    )
+    return _test(rel.sums, rel.clusters, rel.n)
 
 
 def consistency_band(
@@ -161,8 +157,8 @@ def consistency_band(
     refuse_no_rows(rel)
     s = rel.sums
     scale = s.count.sum() / s.weight_sq.sum()
-    hard = np.asarray(rel.has_hard_labels)
-    variance = _calibrated_variance(s.prob_var * scale, s.residual_var * scale, hard) / scale
+    events, own = (s.prob_var * scale).tolist(), (s.residual_var * scale).tolist()
+    variance = np.array(_calibrated_variance(events, own, hard=rel.has_hard_labels)) / scale
     if rel.clusters is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
         own = np.where(s.prob_var > 0, rel.clusters.residual.diagonal(), 0.0)
         variance = np.maximum(variance, own)
@@ -172,284 +168,225 @@ def consistency_band(
     return GapIntervals(-half, half)
 
 
-class _Tests(NamedTuple):
-    """The test of many tables: arrays along the leading axis."""
-
-    pvalue: FloatArray
-    bins: FloatArray
-    trend: FloatArray
-    statistic: FloatArray
-    share: FloatArray
+# What follows is in plain floats, for each pool: of the few bins of most tables that takes a
+# fifth of the time of arrays.
 
 
-def calibration_pvalues(sums: Sums) -> FloatArray:
-    """Give the p-value of `calibration_test` for many tables: sums of shape (tables, bins)."""
-    return _tests(sums).pvalue
+class _Pools(NamedTuple):
+    """Sums of pools of bins, scaled to weights whose mean square is 1: so variances count events.
+
+    The fields are in the order of the lines of `_scaled`.
+    """
+
+    residual: list[float]
+    weight: list[float]
+    weight_sq: list[float]
+    prob: list[float]  # sum w p
+    calibrated: list[float]  # sum w^2 p(1 - p)
+    own: list[float]  # sum w^2 d^2
+    certain: list[float]  # `own` of the bins in which every p is 0 or 1
+    off: list[float]  # the bins' residuals without their signs
+    events: list[float]  # `calibrated`, less where rows of a group are worth fewer
 
 
-def _tests(s: Sums, clusters: Clusters | None = None) -> _Tests:
-    """Test each table with every way to pool its bins, and take the mean over the ways."""
-    # Scale as if the weights had a mean square of 1, so that variances count events.
-    scale = s.count.sum(axis=1, keepdims=True) / s.weight_sq.sum(axis=1, keepdims=True)
-    expected = s.prob_var * scale
-    if clusters is not None:  # rows of a group are worth less than as many on their own
-        expected = expected * s.weight_sq.sum() / clusters.weight.sum()
-    table, pool, share = _pools_with_an_event(expected, s.count)
-    if clusters is None:
-        each = _tests_of_pools(Sums(*(x[table] for x in s)), scale[table], expected[table], pool)
-    else:
-        ways = [_tests_of_pools(s, scale, expected, way[None, :], clusters) for way in pool]
-        each = _Tests(*(np.concatenate(values) for values in zip(*ways, strict=True)))
-    starts = np.searchsorted(table, np.arange(len(s.count)))
-    return _Tests(*(np.add.reduceat((values.T * share).T, starts, axis=0) for values in each))
+def _scaled(s: Sums, n: int, worth: float) -> FloatArray:
+    """Return, for each bin, the sums that `_Pools` lists."""
+    scale = n / sum(s.weight_sq.tolist())
+    root = math.sqrt(scale)
+    lines = np.array([
+        s.residual, s.weight, s.weight_sq, s.label, s.prob_var, s.residual_var, s.residual_var,
+        s.residual, s.prob_var,
+    ])  # fmt: skip
+    if scale != 1 or worth != 1:
+        lines.T[:] *= (root, root, scale, root, scale, scale, scale, root, scale * worth)
+    lines[3] += lines[0]
+    lines[6] *= lines[4] <= _NO_VARIANCE
+    np.absolute(lines[7], out=lines[7])
+    return lines
 
 
-def _tests_of_pools(
-    s: Sums,
-    scale: FloatArray,
-    expected: FloatArray,
-    pool: npt.NDArray[np.intp],
-    clusters: Clusters | None = None,
-) -> _Tests:
-    joined = _joiner(pool)
-    residual = joined(s.residual * np.sqrt(scale))
-    weight = joined(s.weight)
-    mean_prob = joined(s.label + s.residual) / np.maximum(weight, 1e-300)
-    noise = (
-        _independent_noise(s, scale, joined)
-        if clusters is None
-        else _grouped_noise(s, clusters, float(scale[0, 0]), pool[0], joined(expected))
-    )
-    filled = weight > 0
-    safe = np.where(filled, noise.variance, 1.0)
-    terms = residual**2 / safe
-    statistic = terms.sum(axis=1)
-
-    p_bins = _chance_of_bins(statistic, filled, noise, safe)
-    p_trend = _chance_of_trend(residual, noise, mean_prob, weight)
-    alone = pool.max(axis=1) == 0
-    if alone.any():
-        p_trend = np.where(alone, _trend_of_bins(s, clusters, scale, expected), p_trend)
-    # One pool has nothing to add to its trend; a p of 1 would only outweigh it.
-    pvalue = np.where(alone, p_trend, _combined(p_bins, p_trend))
-    if clusters is not None and clusters.count < 2:  # one group says nothing about the others
-        p_bins[:], p_trend[:], pvalue[:] = 1.0, 1.0, 1.0
-    certain = np.where(s.prob_var * scale <= _NO_VARIANCE, s.residual_var * scale, 0.0)
-    possible = possible_share(certain.sum(axis=1))
-    impossible = possible <= 0
-    contradicted = joined(certain)
-    terms = np.where(impossible[:, None], contradicted, terms)
-    share = _by_bin(terms, np.abs(s.residual), pool, joined)
-    return _Tests(
+def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
+    """Test with every way to pool the bins, and take the mean over the ways."""
+    worth = 1.0
+    if clusters is not None:
+        scale = n / float(s.weight_sq.sum())
+        clusters = Clusters(clusters.count, clusters.residual * scale, clusters.weight * scale)
+        worth = n / float(clusters.weight.sum())
+    lines = _scaled(s, n, worth)
+    bins = _Pools(*lines.tolist())
+    hard = not any(s.label_var.tolist())
+    possible = possible_share(sum(bins.certain))
+    pvalue = of_bins = of_trend = statistic = 0.0
+    share = np.zeros(len(bins.weight))
+    for starts, part in _ways_to_pool(bins.events, bins.weight):
+        all_apart = len(starts) == len(bins.weight)
+        pools = bins if all_apart else _Pools(*np.add.reduceat(lines, starts, axis=1).tolist())
+        noise = _noise(pools, starts, clusters, hard=hard)
+        terms = [r * r / v for r, v in zip(pools.residual, noise.variance, strict=True)]
+        chi_square = sum(terms)
+        p_bins = _chance_of_bins(chi_square, pools, noise)
+        if len(starts) > 1:
+            p_trend = _chance_of_trend(pools, noise)
+            p_both = _combined(p_bins, p_trend)
+        else:
+            # In one pool errors of both signs would cancel, so the trend is that of the bins. The
+            # pool has nothing to add to it: a p of 1 would only outweigh it.
+            each = list(range(len(bins.weight)))
+            p_both = p_trend = _chance_of_trend(bins, _noise(bins, each, clusters, hard=hard))
+        if clusters is not None and clusters.count < 2:  # one group says nothing about the others
+            p_both = p_bins = p_trend = 1.0
+        pvalue += part * p_both
+        of_bins += part * p_bins
+        of_trend += part * p_trend
+        statistic += part * chi_square
+        # A bin's share is its pool's, by the size of its residual.
+        parts = terms if possible > 0 else pools.certain
+        whole = (sum(parts) or 1.0) / part
+        shares = np.array([t / whole / (m or 1.0) for t, m in zip(parts, pools.off, strict=True)])
+        if not all_apart:
+            shares = np.repeat(shares, np.diff([*starts, share.size]))
+        share += shares * lines[7]
+    return TestResult(
         pvalue * possible,
-        p_bins * possible,
-        p_trend * possible,
-        np.where(impossible, np.inf, statistic),
+        of_bins * possible,
+        of_trend * possible,
+        statistic if possible > 0 else math.inf,
         share,
     )
 
 
-def _trend_of_bins(
-    s: Sums, clusters: Clusters | None, scale: FloatArray, expected: FloatArray
-) -> FloatArray:
-    """Test the trend over the bins themselves, where too few events made one pool of them all.
-
-    In one pool errors of both signs would cancel, however large they are.
-    """
-    noise = (
-        _independent_noise(s, scale, lambda values: values)
-        if clusters is None
-        else _grouped_noise(s, clusters, float(scale[0, 0]), np.arange(s.count.shape[1]), expected)
-    )
-    mean_prob = (s.label + s.residual) / np.maximum(s.weight, 1e-300)
-    return _chance_of_trend(s.residual * np.sqrt(scale), noise, mean_prob, s.weight)
-
-
 class _Noise(NamedTuple):
-    """How the joined residuals vary where the model is calibrated."""
+    """How the residuals of pools vary where the model is calibrated."""
 
-    variance: FloatArray
+    variance: list[float]
+    size: list[float]  # rows, or groups, of each
+    dispersion: float
     between: FloatArray | None  # their covariances, 0 in the diagonal; None where there are none
-    events: FloatArray  # how many events the variance rests on
-    dispersion: FloatArray
-    size: FloatArray  # rows, or groups, of each
 
 
-def _independent_noise(
-    s: Sums, scale: FloatArray, joined: Callable[[FloatArray], FloatArray]
-) -> _Noise:
-    events, own = joined(s.prob_var * scale), joined(s.residual_var * scale)
-    size = joined(s.weight) ** 2 / np.maximum(joined(s.weight_sq), 1e-300)
-    hard = np.asarray(~s.label_var.any(axis=1, keepdims=True))
-    variance = _calibrated_variance(events, own, hard) + _ROUNDING**2 * joined(s.weight_sq * scale)
-    return _Noise(variance, None, events, _dispersion(events, own, hard), size)
+def _noise(pools: _Pools, starts: list[int], clusters: Clusters | None, *, hard: bool) -> _Noise:
+    """Return the noise of pools of independent rows, or of groups, given where each pool starts."""
+    weight_sq, between = pools.weight_sq, None
+    dispersion = _dispersion(pools.calibrated, pools.own, hard=hard)
+    if clusters is None:
+        variance = _calibrated_variance(pools.calibrated, pools.own, hard=hard)
+    else:  # from the groups' sums, whatever the labels
+        square = joined_square(clusters.residual, np.array(starts))
+        weight_sq = joined_square(clusters.weight, np.array(starts)).diagonal().tolist()
+        own: list[float] = square.diagonal().tolist()
+        between = square - np.diag(square.diagonal())
+        variance = _shrunk(
+            own, sum(own) / max(sum(pools.calibrated), _TINY), pools.calibrated, pools.events
+        )
+        dispersion = 1.0
+    return _Noise(
+        [v + _ROUNDING**2 * w for v, w in zip(variance, weight_sq, strict=True)],
+        [w * w / (q or 1.0) for w, q in zip(pools.weight, weight_sq, strict=True)],
+        dispersion,
+        between,
+    )
 
 
-def _grouped_noise(
-    s: Sums,
-    clusters: Clusters,
-    scale: float,
-    pool: npt.NDArray[np.intp],
-    events: FloatArray,
-) -> _Noise:
-    """Take the variance from the groups' sums, whatever the labels; one table only."""
-    starts = np.unique(pool, return_index=True)[1]
-
-    def joined(square: FloatArray) -> FloatArray:
-        out = np.zeros_like(square)
-        out[: starts.size, : starts.size] = joined_square(square, starts)
-        return out
-
-    square, weight = joined(clusters.residual * scale), joined(clusters.weight)
-    own = square.diagonal()[None, :]
-    calibrated = np.zeros_like(own)
-    calibrated[0, : starts.size] = np.add.reduceat(s.prob_var[0] * scale, starts)
-    dispersion = own.sum(keepdims=True) / np.maximum(calibrated.sum(), 1e-300)
-    variance = _shrunk(own, dispersion * calibrated, events)
-    variance = variance + _ROUNDING**2 * scale * weight.diagonal()
-    across = np.zeros_like(own)
-    across[0, : starts.size] = np.add.reduceat(s.weight[0], starts)
-    size = across**2 / np.maximum(weight.diagonal(), 1e-300)
-    between = square - np.diag(square.diagonal())
-    return _Noise(variance, between, events, np.ones((1, 1)), size)
-
-
-def _shrunk(own: FloatArray, pooled: FloatArray, events: FloatArray) -> FloatArray:
+def _shrunk(
+    own: list[float], dispersion: float, calibrated: list[float], events: list[float]
+) -> list[float]:
     """Draw each variance towards what all bins say, the more the fewer events it rests on."""
-    return (events * own + _SHRINKAGE * pooled) / (events + _SHRINKAGE)
-
-
-def _dispersion(events: FloatArray, own: FloatArray, hard: npt.NDArray[np.bool_]) -> FloatArray:
-    """Give how much of the variance of 0/1 labels the labels have, over the whole table."""
-    total = np.maximum(events.sum(axis=-1, keepdims=True), 1e-300)
-    return np.where(hard, 1.0, np.minimum(own.sum(axis=-1, keepdims=True) / total, 1.0))
-
-
-def _calibrated_variance(
-    events: FloatArray, own: FloatArray, hard: npt.NDArray[np.bool_]
-) -> FloatArray:
-    """Give the variance of the residuals of a calibrated model: shrunk where events are few."""
-    pooled = _dispersion(events, own, hard) * events
-    return np.where(hard, events, _shrunk(own, pooled, events))
-
-
-def _pools_with_an_event(
-    events: FloatArray, count: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], FloatArray]:
-    """Join neighbouring bins until each pool expects an event, in every way the range allows.
-
-    A single threshold would let a rounding of the sums decide which bins are joined. Returns, for
-    each way, which table it is of, the pool of each bin, and the share of the range with that way.
-    """
-    found = [
-        (table, pool, share)
-        for table, both in enumerate(zip(events.tolist(), count.astype(bool).tolist(), strict=True))
-        for pool, share in _ways_to_pool(*both)
+    return [
+        (e * o + _SHRINKAGE * dispersion * v) / (e + _SHRINKAGE)
+        for o, v, e in zip(own, calibrated, events, strict=True)
     ]
-    table, pool, share = zip(*found, strict=True)
-    return np.array(table), np.array(pool, dtype=np.intp), np.array(share)
 
 
-def _ways_to_pool(events: list[float], filled: list[bool]) -> Iterator[tuple[list[int], float]]:
-    # Plain numbers: for the few bins of one table that is quicker than arrays.
+def _dispersion(events: list[float], own: list[float], *, hard: bool) -> float:
+    """Return the share of the variance of 0/1 labels that the labels have, over the whole table."""
+    return 1.0 if hard else min(sum(own) / max(sum(events), _TINY), 1.0)
+
+
+def _calibrated_variance(events: list[float], own: list[float], *, hard: bool) -> list[float]:
+    """Return the variance of the residuals of a calibrated model: shrunk where events are few."""
+    return events if hard else _shrunk(own, _dispersion(events, own, hard=hard), events, events)
+
+
+def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[list[int], float]]:
+    """Join neighboring bins until each pool expects an event, in every way the range allows.
+
+    A single threshold would let a rounding of the sums decide which bins are joined. Yields where
+    the pools start, and the share of the range with that way.
+    """
+    last = max(b for b, w in enumerate(weight) if w)
     at, end = _EVENTS
     while at < end:
-        pool, until = _pools_expecting(at, events, filled)
+        starts, until = _pools_expecting(at, events, last)
         until = min(until, end)
-        yield pool, (until - at) / (_EVENTS[1] - _EVENTS[0])
+        yield starts, (until - at) / (_EVENTS[1] - _EVENTS[0])
         at = until
 
 
-def _pools_expecting(
-    least: float, events: list[float], filled: list[bool]
-) -> tuple[list[int], float]:
+def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list[int], float]:
     """Join bins, left to right, until each pool expects more than `least` events.
 
-    Returns the least that any closed pool expects too: up to there the pools stay what they are.
+    The last pool ends with the last bin that has rows. Returns the least that any closed pool
+    expects too: up to there the pools stay what they are.
     """
-    last = max(b for b, has_rows in enumerate(filled) if has_rows)
-    pool, current, expected, until = [], 0, 0.0, math.inf
-    for b, more in enumerate(events):
-        pool.append(current)
-        expected += more
-        if expected > least and b < last:
+    starts, expected, until = [0], 0.0, math.inf
+    for b in range(last):
+        expected += events[b]
+        if expected > least:
             until = min(until, expected)
-            current, expected = current + 1, 0.0
+            starts.append(b + 1)
+            expected = 0.0
+    expected += events[last]
     if expected > least:
         until = min(until, expected)
-    elif current > 0:  # what is left joins its neighbour
-        pool = [min(number, current - 1) for number in pool]
-    return pool, until
+    elif len(starts) > 1:  # what is left joins its neighbor
+        starts.pop()
+    return starts, until
 
 
-def _joiner(pool: npt.NDArray[np.intp]) -> Callable[[FloatArray], FloatArray]:
-    """Give a function that adds up the bins of each pool; places beyond the last pool are 0."""
-    if (pool == np.arange(pool.shape[1])).all():  # with many rows nothing is joined
-        return lambda values: values
-    place = (pool + np.arange(len(pool))[:, None] * pool.shape[1]).ravel()
-
-    def joined(values: FloatArray) -> FloatArray:
-        out = np.bincount(place, values.ravel(), pool.size).astype(np.float64)
-        return out.reshape(pool.shape)
-
-    return joined
-
-
-def _chance_of_bins(
-    statistic: FloatArray, filled: npt.NDArray[np.bool_], noise: _Noise, safe: FloatArray
-) -> FloatArray:
+def _chance_of_bins(statistic: float, pools: _Pools, noise: _Noise) -> float:
     """Match a chi-square to the mean and variance of the statistic over pools."""
-    size = np.where(filled, noise.size, 1.0)
-    sparse = noise.dispersion * (1 / np.maximum(noise.events, _NO_VARIANCE) - 6 / size)
-    spread = np.maximum(2 + sparse, 2 * (1 - 1 / size))
-    spread = np.maximum(np.where(filled, spread, 0.0).sum(axis=1), 1e-9)
+    spread = 0.0
+    for events, size in zip(pools.events, noise.size, strict=True):
+        sparse = noise.dispersion * (1 / max(events, _NO_VARIANCE) - 6 / size)
+        spread += 2 + max(sparse, -2 / size)
+    spread = max(spread, 1e-9)
     if noise.between is not None:  # Rao and Scott's correction
-        spread = spread + 2 * (noise.between**2 / (safe * safe.T)).sum()
-    k = filled.sum(axis=1)
-    out: FloatArray = gammaincc(k**2 / spread, statistic * k / spread)
-    return out
+        variance = np.array(noise.variance)
+        spread += 2 * float((noise.between**2 / np.outer(variance, variance)).sum())
+    k = len(noise.size)
+    return float(gammaincc(k * k / spread, statistic * k / spread))
 
 
-def _chance_of_trend(
-    residual: FloatArray, noise: _Noise, mean_prob: FloatArray, weight: FloatArray
-) -> FloatArray:
+def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
     """Test two directions: all too high or low, and too extreme or not extreme enough."""
-    variance = noise.variance
-    centre = (mean_prob * weight).sum(axis=1) / weight.sum(axis=1)
-    c = mean_prob - centre[:, None]
-    level, tilt = residual.sum(axis=1), (residual * c).sum(axis=1)
-    a, b, d = variance.sum(axis=1), (variance * c).sum(axis=1), (variance * c**2).sum(axis=1)
+    means = [p / (w or 1.0) for p, w in zip(pools.prob, pools.weight, strict=True)]
+    level, a = sum(pools.residual), sum(noise.variance)
+    b = sum(map(mul, noise.variance, means))
     if noise.between is not None:
-        shared = noise.between @ np.stack([np.ones_like(c[0]), c[0]], axis=1)
-        a, b = a + shared[:, 0].sum(), b + (c[0] @ shared[:, 0])
-        d = d + c[0] @ shared[:, 1]
-    a = np.maximum(a, 1e-12 * variance.sum(axis=1))  # covariances may cancel it
-    determinant = a * d - b**2
+        shared = noise.between.sum(axis=1)
+        a = max(a + float(shared.sum()), 1e-12 * a)  # covariances may cancel it
+        b += float(shared @ means)
+    # Around the mean by variance the tilt does not depend on the level.
+    center, tilt, spread = b / a, 0.0, 0.0
+    for r, v, p in zip(pools.residual, noise.variance, means, strict=True):
+        c = p - center
+        tilt += r * c
+        spread += v * c * c
+    if noise.between is not None:
+        around = np.array(means) - center
+        spread += float(around @ noise.between @ around)
+    of_level = math.erfc(math.sqrt(level * level / a / 2))
     # One pool, or all alike: only the level can be tested.
-    tilted = np.clip(determinant / (_FLAT * a**2) - 1, 0.0, 1.0)
-    both = d * level**2 - 2 * b * level * tilt + a * tilt**2
-    both = np.maximum(both / np.where(tilted > 0, determinant, 1.0), 0.0)
-    out: FloatArray = tilted * chdtrc(2, both) + (1 - tilted) * chdtrc(1, level**2 / a)
-    return out
+    tilted = min(max(spread / (_FLAT * a) - 1, 0.0), 1.0)
+    if not tilted:
+        return of_level
+    both = level * level / a + tilt * tilt / spread
+    return tilted * math.exp(-both / 2) + (1 - tilted) * of_level
 
 
-def _combined(first: FloatArray, second: FloatArray) -> FloatArray:
+def _combined(first: float, second: float) -> float:
     """Combine two p-values of the same gaps by Cauchy's distribution."""
     # At 1 one cotangent would outweigh the other, however small that p-value is.
-    inside = (np.clip(p, 1e-300, 1 - 1e-6) for p in (first, second))
-    cotangent = sum(1 / np.tan(np.pi * p) for p in inside) / 2
-    out: FloatArray = np.arctan2(1.0, cotangent) / np.pi
-    return np.minimum(_SHARED * out, 1.0)
-
-
-def _by_bin(
-    terms: FloatArray,
-    weight: FloatArray,
-    pool: npt.NDArray[np.intp],
-    joined: Callable[[FloatArray], FloatArray],
-) -> FloatArray:
-    """Share out what each pool brings over its bins, by the size of their residuals."""
-    total = np.maximum(terms.sum(axis=1, keepdims=True), 1e-300)
-    mass = np.maximum(np.take_along_axis(joined(weight), pool, axis=1), 1e-300)
-    out: FloatArray = np.take_along_axis(terms / total, pool, axis=1) * weight / mass
-    return out
+    inside = (min(max(p, _TINY), 1 - 1e-6) for p in (first, second))
+    cotangent = sum(1 / math.tan(math.pi * p) for p in inside) / 2
+    return min(_SHARED * math.atan2(1.0, cotangent) / math.pi, 1.0)

@@ -12,11 +12,14 @@ from softcal._validation import inputs
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.distinct import distinct
+from softcal.table.kernel import SUM_NAMES
 from softcal.table.reliability import (
     Reliability,
+    checked_totals,
     from_rows,
     refuse_no_rows,
     rows_or_table,
+    smece_of,
     table_of,
 )
 
@@ -66,7 +69,14 @@ def smece(
     >>> round(smece(reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2)), 4)
     0.0667
     """
-    return table_of("smece", y_true, y_prob, bins=bins, sample_weight=sample_weight).smece
+    found = rows_or_table("smece", y_true, y_prob, sample_weight=sample_weight, bins=bins)
+    if isinstance(found, Reliability):
+        return found.smece
+    sums = checked_totals(found, Bins.of(10 if bins is None else bins))
+    return smece_of(sums[_RESIDUAL], sums[_WEIGHT])
+
+
+_RESIDUAL, _WEIGHT = map(SUM_NAMES.index, ("residual", "weight"))
 
 
 def ece(

@@ -179,18 +179,18 @@ def _cumulative(
     n = int(rows.sum())
     scale = math.sqrt(float(variance.sum())) / total
     noise = math.hypot(scale, _ROUNDING / math.sqrt(n))
-    possible = possible_share((variance[certain] * (n / total) ** 2).sum())
-    return walk, scale, noise, float(possible)
+    possible = possible_share(float((variance[certain] * (n / total) ** 2).sum()))
+    return walk, scale, noise, possible
 
 
-def possible_share(contradiction: FloatArray) -> FloatArray:
+def possible_share(contradiction: float) -> float:
     r"""Return the factor of a p-value after predictions of exactly 0 and 1: 0 if contradicted.
 
     Where a calibrated model predicts 0 the labels have mean 0, so each of them is 0, soft labels
     too. `contradiction` is \(\sum (p - y)^2\) over such rows. Up to 1e-12 it may be rounding,
     and the factor falls from 1 to 0.
     """
-    return np.clip(1 - contradiction / _SLACK, 0.0, 1.0)
+    return min(max(1 - contradiction / _SLACK, 0.0), 1.0)
 
 
 def _tested(

@@ -7,7 +7,6 @@ import re
 import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from importlib.resources import files
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +22,7 @@ from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece
 from softcal.report.charts import COLOURS, SHAPES, charts
 from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.sample import recalibration_panel
+from softcal.report.vega import vega_script
 from softcal.report.verdict import (
     chance,
     criterion,
@@ -53,7 +53,6 @@ _MOST_BINS = 200  # the page lets its reader choose
 _SEGMENTS_SHOWN = 20  # before the reader unfolds the rest
 _BINS_SHOWN = 5  # of those that stand out, likewise
 _MOST_CLASSES_SAVED = 100  # in the tables a reader can download from the page
-_SCRIPT_NEEDS = "window.vegaEmbed = vegaEmbed;"
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
     "square": "M-5,-5H5V5H-5Z",
@@ -224,18 +223,9 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         data=Markup(_in_script(drawn)),  # noqa: S704
         charts=Markup(_in_script(specs)),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-        vega=Markup(_vega()),  # noqa: S704
+        vega=Markup(vega_script().replace("</script", "<\\/script")),  # noqa: S704
         script=Markup((own / "page.js").read_text(encoding="utf-8")),  # noqa: S704
     )
-
-
-@cache
-def _vega() -> str:
-    """Return the code that draws: the same in every report, and slow to make."""
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle(_SCRIPT_NEEDS)
-    return bundle.replace("</script", "<\\/script")
 
 
 def _said(

@@ -38,7 +38,7 @@ class Sample:
         self._lock = threading.Lock()
         self._seen: Counter[int] = Counter()  # rows of each piece
         self._limit = np.inf  # no row with a larger key can be kept
-        self._kept: dict[str, npt.NDArray[Any]] = {}
+        self._kept: list[dict[str, npt.NDArray[Any]]] = []
         self._first: Mapping[str, Rows] = {}
 
     def add(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None = None) -> None:
@@ -62,21 +62,26 @@ class Sample:
             columns["group"] = np.array([str(groups.names[k]) for k in numbers], dtype=object)
         with self._lock:
             self._first = self._first or rows
-            self._keep(columns)
+            self._kept.append(columns)
+            # Not after every piece, because that would copy the whole sample each time.
+            if sum(each["key"].size for each in self._kept) > 2 * self._most:
+                self._drop()
 
-    def _keep(self, columns: dict[str, npt.NDArray[Any]]) -> None:
-        if self._kept:
-            columns = {k: np.concatenate((self._kept[k], v)) for k, v in columns.items()}
+    def _drop(self) -> dict[str, npt.NDArray[Any]]:
+        """Drop the rows with the largest keys, and return those that stay."""
+        columns = {k: np.concatenate([each[k] for each in self._kept]) for k in self._kept[0]}
         if columns["key"].size > self._most:
             smallest = columns["key"].argpartition(self._most)[: self._most]
             columns = {k: v[smallest] for k, v in columns.items()}
             self._limit = float(columns["key"].max())
-        self._kept = columns
+        self._kept = [columns]
+        return columns
 
     def rows(self, model: str) -> tuple[Rows, npt.NDArray[Any] | None]:
         """Return the rows of a model that were kept, in their order, and their groups."""
-        order = np.lexsort((self._kept["row"], self._kept["piece"]))
-        kept = {name: values[order] for name, values in self._kept.items()}
+        columns = self._drop()
+        order = np.lexsort((columns["row"], columns["piece"]))
+        kept = {name: values[order] for name, values in columns.items()}
         rows = self._first[model]._replace(
             y_true=kept["y"],
             y_prob=kept[f"p {model}"],

@@ -17,8 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from softcal._io import not_utf_8, readable, refuse_elsewhere
 from softcal._parallel import in_order
 from softcal.exceptions import InputError
@@ -177,43 +175,50 @@ _QUOTE, _END = b'"', b"\n"
 _LONGEST_CELL = 1 << 24
 
 
-def whole_lines(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Give blocks that end where a line ends, whatever the blocks are that `read` gives."""
-    rest = b""
-    while block := read():
-        rest += block
-        end = _last_line_end(rest)
-        if end:
-            yield rest[:end]
-            rest = rest[end:]
+def whole_lines(read_into: Callable[[memoryview], int], size: int) -> Iterator[bytearray]:
+    """Give blocks that end where a line ends; `read_into` fills a part of a block, 0 at the end.
+
+    Each block is read in its place: copies would take as long as half of the parsing.
+    """
+    rest = bytearray()
+    while True:
+        block = bytearray(len(rest) + size)
+        block[: len(rest)] = rest
+        with memoryview(block) as view, view[len(rest) :] as free:
+            found = read_into(free)
+        del block[len(rest) + found :]
+        if not found:
+            break
+        end = _last_line_end(block)
+        rest = block[end:]
+        del block[end:]
+        if block:
+            yield block
     if rest:
         yield rest
 
 
-def _last_line_end(block: bytes) -> int:
-    """Say where the last whole line ends; 0 if none does."""
+def _last_line_end(block: bytearray) -> int:
+    """Say where the last whole line ends, outside quotes; 0 if none does."""
+    end = block.rfind(_END) + 1
     if _QUOTE not in block:
-        return block.rfind(_END) + 1
-    ends = _line_ends(block)
-    if len(ends):
-        return int(ends[-1])
+        return end
+    quotes = block.count(_QUOTE, 0, end)
+    before = end
+    while before and quotes % 2:  # in a quoted cell
+        before, after = block.rfind(_END, 0, before - 1) + 1, before
+        quotes -= block.count(_QUOTE, before, after)
     # A quote that nothing closes in so long a text opens no cell: it is a mark like any other.
-    return block.rfind(_END) + 1 if len(block) > _LONGEST_CELL else 0
+    return end if not before and len(block) > _LONGEST_CELL else before
 
 
-def _line_ends(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """Find the line ends outside quotes: those before which the number of quotes is even."""
-    marks = np.frombuffer(block, dtype=np.uint8)
-    quoted = np.bitwise_xor.accumulate(marks == _QUOTE[0])
-    return np.flatnonzero((marks == _END[0]) & ~quoted) + 1
-
-
-def line_ends(block: bytes) -> Iterator[int]:
+def line_ends(block: bytes | bytearray) -> Iterator[int]:
     """Walk through the places after every line end, of any kind and inside quotes too."""
     return (found.end() for found in re.finditer(rb"\r\n?|\n", block))
 
 
 _BLOCK_BYTES = 1 << 22
+_START_BYTES = 1 << 17
 _GROUP_VALUES = 1 << 23
 _WIDE = 64  # columns, from which on a row group is read some columns at a time
 _WIDE_VALUES = 1 << 24
@@ -226,6 +231,7 @@ class _Part(NamedTuple):
 
     size: int
     decode: Callable[[], Iterator[Any]]
+    checked: bool = False  # by Arrow, as it reads CSV
 
 
 class _NotANumber(Exception):  # noqa: N818 - a finding on its way to a message, not the error itself
@@ -258,7 +264,8 @@ def _batches(
             for table in part.decode():
                 unchanged()
                 if table.num_rows:
-                    table.validate(full=True)  # else a damaged file leads Arrow out of bounds
+                    if not part.checked:
+                        table.validate(full=True)  # else a damaged file leads Arrow out of bounds
                     yield columns_of(table, wanted)
         except _NotANumber as found:
             # Only now does the row's number in the file matter: count the rows before the piece.
@@ -297,7 +304,7 @@ def schema_of(path: Path) -> Any:
         if form.kind == "arrow":
             with _arrow_reader(path) as reader:
                 return reader.schema
-        first, _ = next(_text_blocks(path, form), (b"", 0))
+        first, _ = next(_text_blocks(path, form), (bytearray(), 0))
         if form.kind == "json":
             return _read_json(first).schema
         return pa.schema([(name, pa.string()) for name in _csv_head(_csv_options(form), first)[1]])
@@ -385,7 +392,7 @@ def _once(batch: Any) -> Iterator[Any]:
     yield batch
 
 
-def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytes, int]]:
+def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytearray, int]]:
     """Walk through a text file by blocks of whole lines; with each, the bytes read for it."""
     import pyarrow as pa
 
@@ -394,7 +401,7 @@ def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytes, int]]:
         if form.compression is not None:
             stream = pa.CompressedInputStream(file, form.compression)
         done = 0
-        for block in whole_lines(partial(stream.read, _BLOCK_BYTES)):
+        for block in whole_lines(stream.readinto, _BLOCK_BYTES):
             yield block, file.tell() - done
             done = file.tell()
 
@@ -402,13 +409,13 @@ def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytes, int]]:
 def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     parse = _csv_options(form)
     blocks = _text_blocks(path, form)
-    first, size = next(blocks, (b"", 0))
+    first, size = next(blocks, (bytearray(), 0))
     head, names = _csv_head(parse, first)
     refuse_unknown(wanted, names, path.name, separator_hint(names, form.mark))
     decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
-    yield _Part(size, partial(decode, first[len(head) :]))
+    yield _Part(size, partial(decode, first[len(head) :]), checked=True)
     for block, size in blocks:
-        yield _Part(size, partial(decode, block))
+        yield _Part(size, partial(decode, block), checked=True)
 
 
 def _csv_options(form: Format) -> Any:
@@ -417,7 +424,7 @@ def _csv_options(form: Format) -> Any:
     return csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
 
 
-def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
+def _csv_head(parse: Any, first: bytearray) -> tuple[bytearray, list[str]]:
     """Find where the line of names ends, as the parser sees it: with no row of data in it."""
     import pyarrow as pa
     from pyarrow import csv
@@ -431,15 +438,17 @@ def _csv_head(parse: Any, first: bytes) -> tuple[bytes, list[str]]:
     return first, csv.read_csv(pa.BufferReader(first), _at_once(first), parse).schema.names
 
 
-def _at_once(block: bytes, **options: Any) -> Any:
+def _at_once(block: bytearray, **options: Any) -> Any:
     """Let Arrow read text whole, here: cut in smaller blocks, a long line would be refused."""
     from pyarrow import csv
 
     return csv.ReadOptions(use_threads=False, block_size=len(block) + 1, **options)
 
 
-def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
+def _csv_types(parse: Any, first: bytearray, wanted: Wanted) -> dict[str, Any]:
     """Say how to read each column: truth values where the file starts with them, else float64.
+
+    A few thousand rows are enough to see that.
 
     The names of slices stay text, since in a text file 07 may be a name; a column that is read as
     numbers too is made so from the text.
@@ -447,8 +456,10 @@ def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
     import pyarrow as pa
     from pyarrow import csv
 
+    start = first[:_START_BYTES]
+    start = first[: _last_line_end(start)] or first
     convert = csv.ConvertOptions(include_columns=wanted.names)
-    found = csv.read_csv(pa.BufferReader(first), _at_once(first), parse, convert)
+    found = csv.read_csv(pa.BufferReader(start), _at_once(start), parse, convert)
     types = {
         name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
         for name in wanted.numbers
@@ -457,12 +468,12 @@ def _csv_types(parse: Any, first: bytes, wanted: Wanted) -> dict[str, Any]:
 
 
 def _csv_block(
-    parse: Any, names: list[str], wanted: Wanted, types: dict[str, Any], block: bytes
+    parse: Any, names: list[str], wanted: Wanted, types: dict[str, Any], block: bytearray
 ) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import csv
 
-    if not block.strip():
+    if not block or block.isspace():
         return
 
     def read(types: dict[str, Any]) -> Any:
@@ -514,7 +525,7 @@ def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     from pyarrow import json
 
     blocks = _text_blocks(path, form)
-    first, size = next(blocks, (b"", 0))
+    first, size = next(blocks, (bytearray(), 0))
     found = _read_json(first).schema
     refuse_unknown(wanted, found.names, path.name)
     refuse_other_types(wanted, found, path.name)
@@ -538,16 +549,16 @@ def _json_type(found: Any) -> Any:
     return pa.float64() if pa.types.is_integer(found) or pa.types.is_null(found) else found
 
 
-def _json_block(parse: Any, block: bytes) -> Iterator[Any]:
-    if block.strip():
+def _json_block(parse: Any, block: bytearray) -> Iterator[Any]:
+    if block and not block.isspace():
         yield _read_json(block, parse)
 
 
-def _read_json(block: bytes, parse: Any = None) -> Any:
+def _read_json(block: bytearray, parse: Any = None) -> Any:
     import pyarrow as pa
     from pyarrow import json
 
-    if not block.lstrip().startswith(b"{"):  # Arrow crashes where the first line is null
+    if not re.match(rb"\s*\{", block):  # Arrow crashes where the first line is null
         message = f"every line must be an object, {{...}}: one starts with {block.lstrip()[:20]!r}."
         raise pa.ArrowInvalid(message)
     # One block, however long its lines are: Arrow would refuse a line longer than a block.

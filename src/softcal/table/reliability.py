@@ -115,7 +115,7 @@ class Reliability(_display.Printed):
     @property
     def n(self) -> int:
         """The number of rows; rows of weight 0 are not counted."""
-        return int(self.sums.count.sum())
+        return sum(self.sums.count.tolist())
 
     @property
     def count(self) -> npt.NDArray[np.int64]:
@@ -170,7 +170,8 @@ class Reliability(_display.Printed):
 
         \[ \frac{\sum_b |\sum_{i \in b} w_i (p_i - y_i)|}{\sum_i w_i} \]
         """
-        return float(np.abs(self.sums.residual).sum()) / self._total_weight
+        refuse_no_rows(self)
+        return smece_of(self.sums.residual, self.sums.weight)
 
     @property
     def max_gap(self) -> float:
@@ -195,12 +196,12 @@ class Reliability(_display.Printed):
     @property
     def bias(self) -> float:
         """Mean prediction minus mean label over all rows; above 0 is too high overall."""
-        return float(self.sums.residual.sum()) / self._total_weight
+        return math.fsum(self.sums.residual.tolist()) / self._total_weight
 
     @property
     def brier(self) -> float:
         r"""Mean squared difference of prediction and label, \(\sum w d^2 / \sum w\)."""
-        return float(self.sums.residual_sq.sum()) / self._total_weight
+        return math.fsum(self.sums.residual_sq.tolist()) / self._total_weight
 
     @property
     def has_hard_labels(self) -> bool:
@@ -210,7 +211,7 @@ class Reliability(_display.Printed):
     @property
     def _total_weight(self) -> float:
         refuse_no_rows(self)
-        return float(self.sums.weight.sum())
+        return math.fsum(self.sums.weight.tolist())
 
     # Tables from tables
 
@@ -456,9 +457,10 @@ def reliability(
     0.0667
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    if groups is None:
+        return from_rows(rows, Bins.of(bins))
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    group = None if groups is None else inputs.group_numbers(groups, rows)
-    return from_rows(rows, Bins.of(bins), group)
+    return from_rows(rows, Bins.of(bins), inputs.group_numbers(groups, rows))
 
 
 def table_of(
@@ -473,15 +475,19 @@ def table_of(
     default_bins: int = 10,
 ) -> Reliability:
     """Return the table that the function `name` was passed, or the table of its rows."""
-    about = {"sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
     if isinstance(y_true, Reliability):
-        refuse_given(f"{name} of a Reliability", y_prob=y_prob, bins=bins, **about)
+        refuse_given(
+            f"{name} of a Reliability", y_prob=y_prob, bins=bins, sample_weight=sample_weight,
+            n_votes=n_votes, groups=groups,
+        )  # fmt: skip
         return y_true
     return reliability(
         y_true,
         _given_predictions(name, y_true, y_prob),
         bins=default_bins if bins is None else bins,
-        **about,
+        sample_weight=sample_weight,
+        n_votes=n_votes,
+        groups=groups,
     )
 
 
@@ -532,7 +538,7 @@ def refuse_given(what: str, **arguments: object) -> None:
 
 def refuse_no_rows(rel: Reliability) -> None:
     """Refuse an empty table, of which nothing can be said."""
-    if not rel.sums.count.any():
+    if not rel.n:
         message = "the table has no rows, so it has no calibration error: add some first."
         raise InputError(message)
 
@@ -544,9 +550,26 @@ def _described(bins: Bins) -> str:
 
 def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:
     """Build the table of columns that came through the door, groups numbered from 0."""
-    sums = kernel.bin_sums(rows, bins)
-    if sums is None:
+    sums = kernel.as_sums(checked_totals(rows, bins))
+    sums.count.setflags(write=False)
+    table = object.__new__(Reliability)  # whose constructor would freeze the sums one by one
+    clusters = None if group is None else cluster_sums(rows, group, bins)
+    vars(table).update(bins=bins, sums=sums, clusters=clusters)
+    return table
+
+
+def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
+    """Return the sums of each bin, as `kernel.totals` does, refusing rows that break a rule."""
+    found = kernel.totals(rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes, bins)
+    if found is None:
         inputs.refuse(rows)
-    if rows.sample_weight is not None and not sums.count.any():
+    if rows.sample_weight is not None and not found[0].any():
         inputs.refuse_no_weight(rows)
-    return Reliability(bins, sums, None if group is None else cluster_sums(rows, group, bins))
+    found.setflags(write=False)
+    return found
+
+
+def smece_of(residual: FloatArray, weight: FloatArray) -> float:
+    """Compute SMECE from the sums of residuals and weights of each bin."""
+    # Of few bins plain floats are quicker than arrays, and `fsum` is exact.
+    return math.fsum(map(abs, residual.tolist())) / math.fsum(weight.tolist())
