@@ -79,6 +79,48 @@ def test_whole_and_logical_columns_are_labels(make: Any) -> None:
     assert sc.ece(make(hard), P) == sc.ece(hard, P)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int8])
+@pytest.mark.parametrize(
+    "make",
+    [
+        torch.from_numpy,
+        pa.array,
+        lambda v: pa.chunked_array([pa.array(v)]),
+        lambda v: pa.chunked_array([pa.array(v)]).slice(1),
+        pl.Series,
+        np.ndarray.view,
+    ],
+)
+def test_columns_in_memory_are_read_without_a_copy(make: Any, dtype: type[Any]) -> None:
+    column = make(np.array([0, 1, 1, 0], dtype=dtype))
+    found = inputs.rows(column, column).y_prob
+    own = column.to_numpy() if isinstance(column, pl.Series) else np.asarray(column)
+    assert found.dtype == dtype
+    assert np.shares_memory(found, own)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", [(0,), (4,), (5,), (2, 2), (4, 1), ()])
+@pytest.mark.parametrize("step", [1, -1])
+def test_plain_arrays_are_checked_like_any_others(
+    dtype: type[Any], shape: tuple[int, ...], step: int
+) -> None:
+    y = np.zeros(4)
+    p = np.ones(shape, dtype=dtype)
+    p = p[::step] if p.ndim else p
+    found = _result(inputs.rows, y, p)
+    assert found == _result(inputs.rows, y.tolist(), p)
+    assert (shape == (4,)) == isinstance(found, tuple)
+
+
+def _result(call: Callable[..., Any], *arguments: Any) -> tuple[list[Any], ...] | str:
+    try:
+        y, p, *_ = call(*arguments)
+    except sc.InputError as error:
+        return str(error)
+    return y.tolist(), p.tolist()
+
+
 def test_columns_are_not_changed() -> None:
     y, p, w = np.array(Y), np.array(P), np.ones(4)
     sc.reliability(y, p, sample_weight=w, n_votes=2)
