@@ -2,9 +2,10 @@
 PYTHON ?= python3
 # Debian's packages that Python cannot install; `make system` does, where we are root.
 SYSTEM := python3-venv default-jre-headless chromium
+COMPILER := g++ python3-dev
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test bench evidence scale startup fuzz dist release-check system clean
+.PHONY: demo check lint types layers docs test bench evidence scale startup fuzz dist release-check sanitize compiler system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -48,6 +49,10 @@ dist: .venv/release
 release-check: dist
 	$(BIN)/python tools/check_release.py
 
+# The loops in C++ under AddressSanitizer and UndefinedBehaviorSanitizer, with random arguments.
+sanitize: .venv/dev
+	$(BIN)/python tools/sanitize.py
+
 fuzz: .venv/fuzz
 	PYTHONPATH=tests $(BIN)/python tools/fuzz.py
 
@@ -57,8 +62,14 @@ system:
 	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(SYSTEM); } || \
 	  { echo "make: the tests need Java and Chromium: install $(SYSTEM)" >&2; exit 1; }
 
-# One stamp per set of dependencies; a changed pin or dependency installs anew.
-.venv/%: pyproject.toml constraints.txt | $(BIN)/python
+# The loops over rows are C++. Where there is no compiler, NumPy does it, several times slower.
+compiler: | $(BIN)/python
+	@{ command -v c++ && $(BIN)/python -c "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"; } > /dev/null 2>&1 || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(COMPILER); } || \
+	  echo "make: no C++ compiler ($(COMPILER)), so softcal will add up with NumPy" >&2
+
+# One stamp per set of dependencies; a changed pin, dependency or C++ source installs anew.
+.venv/%: pyproject.toml constraints.txt hatch_build.py $(wildcard native/*) | $(BIN)/python compiler
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$*]"
 	touch $@
 

@@ -82,35 +82,19 @@ def local(p: Any, n: int) -> Any:
 CURVES = {f.__name__: f for f in (calibrated, shifted, overconfident, half_calibrated, local)}
 
 
-def compiled() -> Any:
-    """Compile `add_labels`; a process does so once."""
-    import numba
-
-    return numba.njit(cache=True)(add_labels)
-
-
-def add_labels(rng: Any, p: Any, rate: Any, place: Any, shared: Any, own: Any) -> None:
+def add_labels(
+    rng: np.random.Generator, p: Any, rate: Any, place: Any, shared: Any, own: Any
+) -> None:
     """Draw labels of all kinds for each row, and add up what the table keeps of them."""
-    y = np.empty(6)
-    for i in range(p.size):
-        at, x, chance = place[i], p[i], rate[i]
-        safe = min(max(chance, 1e-9), 1 - 1e-9)
-        noisy = rng.beta(6 * safe, 6 * (1 - safe))
-        for kind in range(4):
-            votes = 1 + 2 * kind if kind < 3 else 5
-            cast = 0
-            for _ in range(votes):
-                cast += rng.random() < (chance if kind < 3 else noisy)
-            y[kind] = cast / votes
-        y[4], y[5] = noisy, chance
-        shared[at, 0] += 1
-        shared[at, 1] += x * (1 - x)
-        for kind in range(6):
-            d = x - y[kind]
-            own[kind, at, 0] += y[kind]
-            own[kind, at, 1] += d
-            own[kind, at, 2] += d * d
-            own[kind, at, 3] += y[kind] * (1 - y[kind])
+    safe = np.clip(rate, 1e-9, 1 - 1e-9)
+    noisy = rng.beta(6 * safe, 6 * (1 - safe))
+    shares = [rng.binomial(votes, rate) / votes for votes in (1, 3, 5)]
+    labels = (*shares, rng.binomial(5, noisy) / 5, noisy, rate)
+    for k, term in enumerate((np.ones(p.size), p * (1 - p))):
+        shared[:, k] = np.bincount(place, term, FINE)
+    for y, sums in zip(labels, own, strict=True):
+        for k, term in enumerate((y, p - y, (p - y) ** 2, y * (1 - y))):
+            sums[:, k] = np.bincount(place, term, FINE)
 
 
 def draw_labels(kind: str, rate: Any, rng: np.random.Generator) -> Any:
@@ -147,14 +131,13 @@ def simulate(cell: Cell, replications: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed_of(cell))
     theta = truth(cell)
     bins = Bins.uniform(FINE)
-    add = compiled()
     found: dict[tuple[str, int], list[Any]] = {both: [] for both in itertools.product(LABELS, BINS)}
     for start in range(0, replications, TABLES_AT_ONCE):
         sets = min(TABLES_AT_ONCE, replications - start)
         shared, own = np.zeros((sets, FINE, 2)), np.zeros((sets, len(LABELS), FINE, 4))
         for k in range(sets):
             p = PREDICTIONS[cell.prediction](rng.random(cell.n))
-            add(rng, p, CURVES[cell.curve](p, cell.n), bins.locate(p), shared[k], own[k])
+            add_labels(rng, p, CURVES[cell.curve](p, cell.n), bins.locate(p), shared[k], own[k])
         for kind, (label, votes) in enumerate(LABELS.items()):
             for k in BINS:
                 found[label, k].append(intervals(tables(shared, own[:, kind], votes, k), cell.n))

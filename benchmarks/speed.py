@@ -245,7 +245,7 @@ def start_up(console: Console) -> None:
         "import numpy": numpy,
         "import softcal": ours,
         "import softcal, one call of 1,000 rows": first,
-        "import softcal, one call of 100,000 rows (loads Numba)": large,
+        "import softcal, one call of 100,000 rows": large,
     }.items():
         table.add_row(name, f"{seconds * 1e3:.0f} ms", f"{seconds / numpy:.2f}")
     console.print(table)

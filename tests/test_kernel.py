@@ -1,15 +1,14 @@
-"""Two roads, one table: the NumPy road and the compiled one against exact arithmetic."""
+"""The loops in C++ and in NumPy against exact arithmetic, and against each other."""
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import oracle
 import pytest
@@ -17,50 +16,84 @@ from hypothesis import given
 from strategies import N_BINS, rows, weighted_rows
 
 import softcal as sc
+from softcal import _native as native
 from softcal import _parallel
 from softcal._validation import inputs
-from softcal.table import compiled, kernel
+from softcal.table import kernel, numpy_road
+from softcal.table.kernel import SUM_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
+    from softcal._validation.inputs import FloatArray
 
-def both_roads(
-    y: npt.ArrayLike,
-    p: npt.ArrayLike,
-    w: npt.ArrayLike | None = None,
-    m: npt.ArrayLike | None = None,
-    bins: sc.Bins | None = None,
-) -> tuple[list[npt.NDArray[Any]] | None, list[npt.NDArray[Any]] | None]:
-    data = inputs.rows(y, p, w, m)
-    bins = bins or sc.Bins.uniform(10)
-    return kernel._numpy_sums(data, bins), kernel._compiled_sums(data, bins)
+_native: Any = native  # which is called wrongly too
+LEVELS = range(len(_native.levels()))
 
 
-def assert_same_sums(
-    left: list[npt.NDArray[Any]] | None, right: list[npt.NDArray[Any]] | None, scale: float
-) -> None:
+def totals(
+    p: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    w: npt.NDArray[Any] | None = None,
+    m: npt.NDArray[Any] | None = None,
+    bins: sc.Bins | int = 10,
+    *,
+    threads: int = 1,
+    level: int | None = None,
+) -> FloatArray | None:
+    """Call one road: an instruction set, or with None NumPy."""
+    bins = sc.Bins.of(bins)
+    guide = bins.guide
+    cut = guide.equal != len(bins)
+    out = np.full((*p.shape[1:], 18, len(bins)), np.nan)
+    arguments = (
+        p, y, w, m, None, guide.equal, guide.first, guide.starts if cut else None,
+        guide.upper if cut else None, 1e-3, out.size // 18 // len(bins), out, threads,
+    )  # fmt: skip
+    road = numpy_road.sums(*arguments) if level is None else _native.sums(*arguments, level)
+    return out if road else None
+
+
+def every_road(*arguments: Any, **options: Any) -> list[FloatArray | None]:
+    return [totals(*arguments, **options, level=level) for level in (None, *LEVELS)]
+
+
+def variants(n: int, rng: np.random.Generator) -> Iterator[tuple[Any, Any, Any]]:
+    """Labels of each kind, with and without weights and votes."""
+    soft = rng.random(n)
+    some_outcomes_late = np.where(np.arange(n) > n // 2, np.round(soft, 1), np.round(soft))
+    w, m = rng.random(n) * (rng.random(n) > 0.1), rng.integers(1, 6, n)
+    for y in (soft, np.round(soft), np.round(4 * soft) / 4, some_outcomes_late):
+        for weight in (None, w):
+            for votes in (None, m):
+                yield y, weight, votes
+
+
+def assert_same_sums(ours: FloatArray | None, theirs: FloatArray | None, scale: float) -> None:
     """Counts equal, sums equal to the rounding of a sum: 1e-13 of what was added."""
-    assert left is not None
-    assert right is not None
-    np.testing.assert_array_equal(left[0], right[0])
-    for a, b in zip(left[1:], right[1:], strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-13 * scale)
+    assert ours is not None
+    assert theirs is not None
+    np.testing.assert_array_equal(ours[..., 0, :], theirs[..., 0, :])
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13 * scale)
 
 
-@given(data=rows(), n=N_BINS)
-def test_both_roads_agree(data: list[tuple[float, float]], n: int) -> None:
-    y, p = zip(*data, strict=True)
-    assert_same_sums(*both_roads(y, p, bins=sc.Bins.uniform(n)), scale=len(data))
+# Digits
 
 
-@given(data=weighted_rows())
-def test_both_roads_agree_with_weights_and_votes(data: list[tuple[float, float, float]]) -> None:
-    y, p, w = zip(*data, strict=True)
-    m = [1 + k % 5 for k in range(len(data))]
-    scale = max(sum(w), sum(x * x for x in w), sum(m))
-    assert_same_sums(*both_roads(y, p, w, m), scale=scale)
-    assert_same_sums(*both_roads(y, p, None, m), scale=sum(m))
+@given(data=weighted_rows(), n=N_BINS)
+def test_every_road_gives_the_same_sums(data: list[tuple[float, float, float]], n: int) -> None:
+    y, p, w = (np.array(column) for column in zip(*data, strict=True))
+    m = 1.0 + np.arange(len(data)) % 5
+    scale = max(w.sum(), (w * w).sum(), m.sum())
+    for weights in (None, w):
+        for votes in (None, m):
+            for label in (y, np.round(y)):
+                found = every_road(p, label, weights, votes, n)
+                assert_same_sums(found[1], found[0], scale=scale)
+                for each in found[2:]:
+                    np.testing.assert_array_equal(each, found[1])
 
 
 @given(data=weighted_rows(), n=N_BINS)
@@ -87,16 +120,51 @@ def test_labels_with_a_number_of_votes_are_not_outcomes(
         np.testing.assert_array_equal(sums.hard_residual, plain.hard_residual)
 
 
-@pytest.mark.parametrize("n_bins", [1, 10, 3600])
-@pytest.mark.parametrize("n", [1023, 1024, 1025, 60_000, 300_001])
-def test_both_roads_agree_at_every_size(n: int, n_bins: int, rng: np.random.Generator) -> None:
-    y, p = rng.random(n), rng.random(n)
-    assert_same_sums(*both_roads(y, p, bins=sc.Bins.uniform(n_bins)), scale=n)
+@given(data=rows())
+def test_sums_of_hardened_labels_are_those_of_outcomes(data: list[tuple[float, float]]) -> None:
+    y, p = (np.array(column) for column in zip(*data, strict=True))
+    hardened, soft = (sc.reliability(label, p).sums for label in ((y > 0.5).astype(float), y))
+    np.testing.assert_array_equal(hardened.hard_residual, hardened.residual)
+    np.testing.assert_array_equal(hardened.hard_residual, soft.hard_residual)
+    np.testing.assert_array_equal(hardened.outcome_residual_var, hardened.residual_var)
+    np.testing.assert_array_equal(hardened.outcome_prob_var, hardened.prob_var)
+
+
+DATA: dict[str, Any] = {
+    "random": lambda n, rng: (rng.random(n), rng.random(n)),
+    "constant": lambda n, _: (np.full(n, 0.7), np.full(n, 0.6)),
+    "outcomes": lambda n, rng: (np.full(n, 0.1), (rng.random(n) < 0.1) * 1.0),
+    "sorted": lambda n, rng: (np.sort(rng.random(n)), rng.random(n)),
+    "small among large": lambda n, rng: (np.where(rng.random(n) < 0.5, 1e-6, 0.9), rng.random(n)),
+}
+
+
+@pytest.mark.parametrize("n_bins", [1, 10, 200, 3600])
+@pytest.mark.parametrize("kind", DATA)
+def test_sums_do_not_drift(kind: str, n_bins: int, rng: np.random.Generator) -> None:
+    """Within 1e-13 of `math.fsum`, relative to the sum of the absolute terms."""
+    n = 400_003
+    p, y = DATA[kind](n, rng)
+    place = sc.Bins.uniform(n_bins).locate(p)
+    order = place.argsort(kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(place[order])) + 1)
+    h = (y > 0.5) * 1.0
+    terms = {
+        "label": y, "residual": p - y, "residual_sq": (p - y) ** 2, "prob_var": p * (1 - p),
+        "label_var": y * (1 - y), "hard_residual": p - h, "hard_residual_sq": (p - h) ** 2,
+    }  # fmt: skip
+    for found in every_road(p, y, None, None, n_bins)[:2]:
+        assert found is not None
+        for name, term in terms.items():
+            row = found[SUM_NAMES.index(name)]
+            for part in parts:
+                exact, size = math.fsum(term[part]), math.fsum(np.abs(term[part]))
+                assert abs(row[place[part[0]]] - exact) <= 1e-13 * size
 
 
 @pytest.mark.parametrize("n", [60_000, 1_000_000])
 def test_a_long_sum_of_one_number_does_not_drift(n: int) -> None:
-    """0.1 added 10^6 times one after another is off by 1e-11; both roads cut the row short."""
+    """0.1 added 10^6 times one after another is off by 1e-11."""
     rel = sc.reliability(np.zeros(n), np.full(n, 0.1), bins=1)
     exact = n * Fraction(0.1)
     error = abs(Fraction(float(rel.sums.residual[0])) - exact) / exact
@@ -105,23 +173,22 @@ def test_a_long_sum_of_one_number_does_not_drift(n: int) -> None:
     assert abs(naive - exact) / exact > error
 
 
-def test_the_road_depends_on_the_number_of_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
-
-    def watched(name: str) -> Any:
-        road = getattr(kernel, name)
-
-        def take(*arguments: Any) -> Any:
-            taken.append(name)
-            return road(*arguments)
-
-        return take
-
-    for name in ("_numpy_sums", "_compiled_sums"):
-        monkeypatch.setattr(kernel, name, watched(name))
-    for n in (1, 65_536, 65_537, 300_000):
-        sc.reliability(np.zeros(n), np.zeros(n))
-    assert taken == ["_numpy_sums", "_numpy_sums", "_compiled_sums", "_compiled_sums"]
+@pytest.mark.parametrize("bins", [10, 3600, sc.Bins.grid(10), sc.Bins([0, 0.1, 0.35, 1])], ids=str)
+def test_neither_threads_nor_instructions_change_a_digit(
+    bins: Any, rng: np.random.Generator
+) -> None:
+    n = 400_003
+    p = rng.random(n)
+    for y, w, m in variants(n, rng):
+        found = {
+            kernel_totals.tobytes()
+            for level in LEVELS
+            for threads in ((1, 2, 5) if level == LEVELS[-1] else (1,))
+            if (kernel_totals := totals(p, y, w, m, bins, threads=threads, level=level)) is not None
+        }
+        assert len(found) == 1
+        slow = totals(p, y, w, m, bins)
+        assert_same_sums(np.frombuffer(found.pop()).reshape(18, -1), slow, scale=n)
 
 
 def test_the_number_of_cores_changes_no_digit(
@@ -137,23 +204,61 @@ def test_the_number_of_cores_changes_no_digit(
     assert alone == together
 
 
-def test_cores_are_counted_where_the_system_has_no_affinity(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert _parallel._cores() >= 1
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert _parallel._cores() >= 1
+# Bins
 
 
-def test_quantile_and_crowded_bins_agree_on_both_roads(rng: np.random.Generator) -> None:
-    n = 100_000
-    y, p = rng.random(n), rng.beta(0.2, 20, n)
-    for bins in (sc.Bins.quantile(p, 15), sc.Bins.quantile(p, 1000)):
-        assert_same_sums(*both_roads(y, p, bins=bins), scale=n)
+def edges_and_neighbours(bins: sc.Bins) -> FloatArray:
+    edges = bins.edges
+    near = np.concatenate((edges, np.nextafter(edges, 2), np.nextafter(edges, -1)))
+    return near[(near >= 0) & (near <= 1)]
+
+
+@pytest.mark.parametrize("numbers", [range(1, 400), (3600, 4999, 100_003)], ids=["few", "many"])
+def test_every_edge_and_its_neighbours_are_in_their_bin(numbers: range) -> None:
+    for n in numbers:
+        bins = sc.Bins.uniform(n)
+        p = edges_and_neighbours(bins)
+        assert_located(bins, p)
+
+
+@pytest.mark.parametrize(
+    "bins",
+    [
+        sc.Bins.grid(10), sc.Bins.grid(7), sc.Bins([0, 0.5, 0.9, 1]), sc.Bins([0, 0.1, 1]),
+        sc.Bins([0.0, *(np.arange(1, 50) * 1e-9).tolist(), 1.0]),
+        sc.Bins([0, 5e-324, 0.5, 1 - 2**-53, 1]), sc.Bins(np.linspace(0, 1, 601) ** 3),
+    ],
+    ids=len,
+)  # fmt: skip
+def test_every_edge_of_unequal_bins_and_its_neighbours(bins: sc.Bins) -> None:
+    assert_located(bins, edges_and_neighbours(bins))
+
+
+def assert_located(bins: sc.Bins, p: FloatArray) -> None:
+    """Each row is known by its label in the sums, so that no two mistakes can cancel."""
+    place = bins.edges[1:-1].searchsorted(p, side="right")
+    np.testing.assert_array_equal(bins.locate(p), place)
+    y = np.random.default_rng(0).random(p.size)
+    expected = np.bincount(place, y, len(bins))
+    for found in every_road(p, y, None, None, bins):
+        assert found is not None
+        np.testing.assert_array_equal(found[0], np.bincount(place, minlength=len(bins)))
+        np.testing.assert_allclose(found[SUM_NAMES.index("label")], expected, rtol=1e-13)
+
+
+def test_many_bins_give_the_sums_of_few(rng: np.random.Generator) -> None:
+    n = 400_000
+    y, p = rng.random(n), rng.random(n)
+    fine = sc.reliability(y, p, bins=100_000)
+    assert fine.n == n
+    np.testing.assert_allclose(fine.coarsen(10).gap, sc.reliability(y, p).gap, atol=1e-12)
+
+
+# Columns of every kind
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f4", ">f8", np.longdouble])
-@pytest.mark.parametrize("n", [1000, 200_000])
+@pytest.mark.parametrize("n", [1, 1003, 300_001])
 def test_any_float_dtype_gives_the_sums_of_its_values(
     dtype: Any, n: int, rng: np.random.Generator
 ) -> None:
@@ -161,8 +266,23 @@ def test_any_float_dtype_gives_the_sums_of_its_values(
     assert sc.reliability(y, p) == sc.reliability(y.astype(np.float64), p.astype(np.float64))
 
 
-@pytest.mark.parametrize("n", [1000, 200_000])
-def test_integers_bools_strided_and_read_only_columns(n: int, rng: np.random.Generator) -> None:
+def test_every_half_is_read_right() -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    p = every[(every >= 0) & (every <= 1)]
+    bins = sc.Bins.uniform(10)
+    for level in LEVELS:
+        halves = totals(p, p[::-1], None, None, bins, level=level)
+        doubles = totals(p.astype(float), p[::-1].astype(float), None, None, bins, level=level)
+        np.testing.assert_array_equal(halves, doubles)
+        assert halves is not None
+        for bad in every[~((every >= 0) & (every <= 1))][::53]:
+            assert totals(np.array([bad]), np.array([0.5]), level=level) is None
+
+
+@pytest.mark.parametrize("n", [1, 1003, 300_001])
+def test_integers_bools_strided_unaligned_and_read_only_columns(
+    n: int, rng: np.random.Generator
+) -> None:
     p = rng.random(n)
     hard = rng.random(n) < p
     expected = sc.reliability(hard.astype(float), p)
@@ -171,142 +291,310 @@ def test_integers_bools_strided_and_read_only_columns(n: int, rng: np.random.Gen
     spread[:, 1] = p
     frozen = p.copy()
     frozen.flags.writeable = False
-    for y in (hard, hard.astype(np.int8), hard.astype(np.uint64), hard.astype(np.float16)):
-        for q in (p, backwards, spread[:, 1], frozen):
-            assert sc.reliability(y, q) == expected
+    packed = np.zeros(n, dtype=[("name", "S3"), ("p", "f8")])
+    packed["p"] = p
+    for kind in ("?", *np.typecodes["AllInteger"], "e"):
+        assert sc.reliability(hard.astype(kind), p) == expected
+    for q in (backwards, spread[:, 1], frozen, packed["p"]):
+        assert sc.reliability(hard, q) == expected
 
 
-@pytest.mark.parametrize("n", [1000, 200_000])
-@pytest.mark.parametrize("bad", [np.nan, -0.1, 1.0000001, np.inf, -np.inf])
-def test_both_roads_see_a_bad_value_wherever_it_is(
-    n: int, bad: float, rng: np.random.Generator
-) -> None:
-    for at in (0, n // 2, n - 1):
-        spoilt = rng.random(n)
+@pytest.mark.parametrize("kind", ["h", "i", "q", "e", "f", "d"])
+def test_weights_and_votes_of_any_dtype(kind: str, rng: np.random.Generator) -> None:
+    n = 1003
+    p, y = rng.random(n), rng.random(n)
+    w, m = rng.integers(0, 3, n), rng.integers(1, 5, n)
+    for level in LEVELS:
+        expected = totals(p, y, w.astype(float), m.astype(float), level=level)
+        found = totals(p, y, np.repeat(w.astype(kind), 2)[::2], m.astype(kind), level=level)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_minus_zero_is_zero() -> None:
+    zero = np.zeros(1000)
+    assert sc.reliability(-zero, -zero) == sc.reliability(zero, zero)
+
+
+def test_no_rows_have_no_sums() -> None:
+    none = np.empty(0)
+    for bins in (10, 3600):
+        for found in every_road(none, none, None, None, bins):
+            assert found is not None
+            assert not found.any()
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("bad", [np.nan, -0.1, 1.0000001, np.inf, -np.inf, -5e-324, 1 + 2**-52])
+@pytest.mark.parametrize("bins", [10, 3600, sc.Bins.grid(10), sc.Bins([0, 0.2, 1])], ids=str)
+def test_a_bad_value_is_seen_wherever_it_is(bad: float, bins: Any) -> None:
+    for n in (1, 2, 3, 4, 5, 67, 300):
+        good = np.linspace(0, 1, n)
+        for at in range(n):
+            spoilt = good.copy()
+            spoilt[at] = bad
+            for level in (None, LEVELS[-1]) if at % 16 else (None, *LEVELS):
+                assert totals(spoilt, good, None, None, bins, level=level) is None
+                assert totals(good, spoilt, None, None, bins, level=level) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("w", -1.0), ("w", 1e200), ("w", 1e-200), ("w", np.nan), ("w", np.inf),
+        ("m", 0.0), ("m", 2.5), ("m", 2.0**53), ("m", np.nan), ("m", -1.0), ("m", 2.0**52 - 0.5),
+    ],
+)  # fmt: skip
+def test_a_bad_weight_or_number_of_votes_is_seen_wherever_it_is(column: str, value: float) -> None:
+    n = 300
+    for at in (0, 1, 2, 3, 63, 64, 255, 256, 298, 299):
+        columns = {name: np.ones(n) for name in "pywm"}
+        assert all(found is not None for found in every_road(*columns.values()))
+        columns[column][at] = value
+        assert all(found is None for found in every_road(*columns.values()))
+
+
+def test_votes_as_large_as_floats_can_count_are_fine() -> None:
+    one = np.ones(3)
+    for found in every_road(one, one, None, np.array([1.0, 2.0**52 + 1, 2.0**53 - 1])):
+        assert found is not None
+
+
+@pytest.mark.parametrize("at", [0, 131_072, 299_999])
+def test_a_bad_value_of_many_rows_is_named(at: int, rng: np.random.Generator) -> None:
+    n = 300_000
+    for bad in (np.nan, 1.5):
+        spoilt, good = rng.random(n), rng.random(n)
         spoilt[at] = bad
-        good = rng.random(n)
         for y, p in ((spoilt, good), (good, spoilt)):
             with pytest.raises(sc.InputError, match=rf"\[{at}\] = |position {at}\b"):
                 sc.reliability(y, p)
 
 
-@pytest.mark.parametrize("n", [1000, 200_000])
-def test_minus_zero_is_zero(n: int) -> None:
-    zero = np.zeros(n)
-    assert sc.reliability(-zero, -zero) == sc.reliability(zero, zero)
-
-
-@given(data=weighted_rows())
-def test_the_compiled_loop_means_what_it_says_in_python(
-    data: list[tuple[float, float, float]],
-) -> None:
-    """Run the source of the loop without the compiler: the same sums, to the last bit."""
-    y, p, w = (np.array(column) for column in zip(*data, strict=True))
-    m = np.arange(1.0, len(data) + 1)
-    bins = sc.Bins.quantile(p, 5)
-    for weights, votes in ((None, None), (w, None), (None, m), (w, m)):
-        width = len(kernel.columns_of(inputs.rows(y, p, weights, votes)))
-        for label in (y, np.round(y)):  # soft ones, and 0 and 1 only
-            plain, fast = np.zeros((len(bins), width)), np.zeros((len(bins), width))
-            arguments = (p, label, weights, votes, bins.edges, bins.guide.starts)
-            assert compiled.add_run.py_func(*arguments, plain)  # type: ignore[attr-defined]
-            for soft in (True, False):
-                assert compiled.add_rows.py_func(*arguments, soft, np.zeros_like(plain))  # type: ignore[attr-defined]
-            assert compiled.add_block.py_func(*arguments, 1024, fast)  # type: ignore[attr-defined]
-            np.testing.assert_array_equal(plain, fast)
-    found = [compiled.bin_of.py_func(value, bins.edges, bins.guide.starts) for value in p]  # type: ignore[attr-defined]
-    assert found == bins.locate(p).tolist()
-
-
-def test_the_search_inside_a_cell_means_what_it_says_in_python() -> None:
-    bins = sc.Bins([0.0, *(np.arange(1, 50) * 1e-9).tolist(), 1.0])
-    found = [compiled.bin_of.py_func(edge, bins.edges, bins.guide.starts) for edge in bins.edges]  # type: ignore[attr-defined]
-    assert found == [*range(50), 49]
+@pytest.mark.parametrize(
+    "change",
+    [
+        {0: np.zeros(4)}, {0: np.zeros((5, 0))}, {0: np.zeros((5, 2))}, {1: np.zeros(4)},
+        {0: np.zeros((1, 1, 1))}, {0: np.array(["a"] * 5)}, {1: np.zeros(5, ">f8")},
+        {0: np.zeros(5, complex)}, {0: np.zeros(5, "f8,f8")}, {0: [0.0] * 5}, {0: np.zeros(5, "g")},
+        {2: np.zeros(4)}, {2: np.zeros((5, 1))}, {3: np.zeros(6)}, {4: np.zeros(5, np.int32)},
+        {4: np.zeros(4, np.intp)}, {4: np.full(5, 1)}, {4: np.full(5, -1)}, {5: 0}, {5: 9}, {5: -1},
+        {5: 1 << 40}, {5: "a"}, {6: -1}, {7: np.zeros(3, np.intp)}, {9: "a"}, {10: 0}, {10: 2},
+        {11: np.zeros(179)}, {11: np.zeros(180, np.float32)}, {11: np.zeros((2, 180))[:, ::2]},
+        {11: b"0" * 1440}, {12: -1}, {12: None}, {13: 99}, {13: -1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments_are_refused(change: dict[int, Any]) -> None:
+    arguments: list[Any] = [
+        np.zeros(5), np.zeros(5), None, None, None, 10, 0, None, None, 1e-3, 1, np.zeros(180), 1, 0,
+    ]  # fmt: skip
+    assert _native.sums(*arguments)
+    for at, value in change.items():
+        arguments[at] = value
+    with pytest.raises((TypeError, ValueError, OverflowError, BufferError)):
+        _native.sums(*arguments)
 
 
 @pytest.mark.parametrize(
-    ("column", "value"),
-    [("p", 2.0), ("y", np.nan), ("w", -1.0), ("w", 1e200), ("m", 0.0), ("m", 2.5)],
-)
-def test_the_loop_refuses_in_python_too(column: str, value: float) -> None:
-    columns = {name: np.ones(3) for name in "pywm"}
-    columns[column][1] = value
-    bins = sc.Bins.uniform(2)
-    arguments = (*columns.values(), bins.edges, bins.guide.starts)
-    sums = np.zeros((2, 18))
-    assert not compiled.add_rows.py_func(*arguments, True, sums)  # type: ignore[attr-defined] # noqa: FBT003
-    assert not compiled.add_run.py_func(*arguments, sums)  # type: ignore[attr-defined]
-    assert not compiled.add_block.py_func(*arguments, 1024, sums)  # type: ignore[attr-defined]
+    "change",
+    [
+        {7: np.zeros(2, np.intp)}, {7: np.zeros(6, np.int32)}, {7: np.array([0, 1, 0, 0])},
+        {7: np.array([0, 1, 2, 3])}, {7: np.array([-1, 0, 0, 0])}, {8: np.zeros(3, np.float32)},
+        {8: np.zeros((3, 1))}, {8: np.zeros(0)}, {5: 4}, {6: 4}, {8: None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_guides_are_refused(change: dict[int, Any]) -> None:
+    starts, upper = np.array([0, 1, 2, 2]), np.array([0.5, 0.9, np.inf])
+    arguments: list[Any] = [
+        np.zeros(5), np.zeros(5), None, None, None, 0, 0, starts, upper, 1e-3, 1, np.zeros(54), 1,
+    ]  # fmt: skip
+    assert _native.sums(*arguments)
+    for at, value in change.items():
+        arguments[at] = value
+    with pytest.raises((TypeError, ValueError, OverflowError, BufferError)):
+        _native.sums(*arguments)
 
 
-def test_without_a_place_for_a_cache_the_loop_still_compiles(
+def test_wrong_arguments_of_the_other_loops_are_refused() -> None:
+    p, out = np.zeros(5), np.zeros(5)
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
+        (_native.sums, ()),
+        (_native.lattice, ()),
+        (_native.lattice, (p, p, None, np.zeros(3), 1)),
+        (_native.lattice, (p, p, None, np.zeros((4, 2)), 1)),
+        (_native.lattice, (p.reshape(5, 1), p.reshape(5, 1), None, np.zeros(9), 1)),
+        (_native.top, ()),
+        (_native.top, (p, p, "a", out, out, 1)),
+        (_native.top, (p, p, 1e-3, np.zeros(4), out, 1)),
+        (_native.top, (p, p, 1e-3, out, out.astype(int), 1)),
+    ]
+    for function, arguments in calls:
+        with pytest.raises((TypeError, ValueError)):
+            function(*arguments)
+
+
+# Classes, cells, and the lattice
+
+
+def class_rows_of(n: int, classes: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    y, p = rng.dirichlet(np.full(classes, 0.3), (2, n))
+    return y, p
+
+
+@pytest.mark.parametrize("n", [1, 63, 1001, 140_001])
+@pytest.mark.parametrize("classes", [2, 3, 40])
+def test_classes_are_added_up_one_by_one(n: int, classes: int, rng: np.random.Generator) -> None:
+    y, p = class_rows_of(n, classes, rng)
+    w, m = rng.random(n), rng.integers(1, 5, n)
+    for order in ("C", "F"):
+        both = np.asarray(p, order=order), np.asarray(np.round(y, 7), order=order)
+        for weights, votes in ((None, None), (w, None), (None, m), (w, m)):
+            found = every_road(*both, weights, votes, 5)
+            for c in range(classes):
+                column = both[0][:, c], both[1][:, c]
+                one = totals(*column, weights, votes, 5, level=LEVELS[-1])
+                assert_same_sums(None if found[-1] is None else found[-1][c], one, scale=4 * n)
+            assert_same_sums(found[0], found[-1], scale=4 * n)
+            for each in found[2:]:
+                np.testing.assert_array_equal(each, found[1])
+
+
+@pytest.mark.parametrize("n", [1, 63, 1001, 140_001])
+def test_the_highest_class_is_the_first_of_those(n: int, rng: np.random.Generator) -> None:
+    y, p = class_rows_of(n, 5, rng)
+    p = np.round(p, 1)
+    p[:, 0] += 1 - p.sum(axis=1)
+    p = np.where((p < 0).any(axis=1, keepdims=True), 0.2, p)
+    at = p.argmax(axis=1)
+    for level in (None, *LEVELS):
+        for threads in (1, 3):
+            best, mass = np.empty(n), np.empty(n)
+            arguments = (p, y, 1e-3, best, mass, threads)
+            more = () if level is None else (level,)
+            assert (numpy_road if level is None else _native).top(*arguments, *more)
+            np.testing.assert_array_equal(best, p[np.arange(n), at])
+            np.testing.assert_array_equal(mass, y[np.arange(n), at])
+
+
+@pytest.mark.parametrize("n", [1, 300])
+@pytest.mark.parametrize("change", [np.nan, -0.5, 0.01, 2.0, np.inf])
+def test_a_bad_value_among_classes_is_seen(n: int, change: float, rng: np.random.Generator) -> None:
+    good = class_rows_of(n, 3, rng)
+    for at in (0, n // 2, n - 1):
+        for which in (0, 1):
+            both = [each.copy() for each in good]
+            both[which][at, 1] += change
+            if change == -0.5:  # sums to 1, but not of probabilities
+                both[which][at] = (-0.5, 1.0, 0.5)
+            assert all(found is None for found in every_road(*both))
+            out = np.empty(n), np.empty(n)
+            assert not numpy_road.top(both[0], both[1], 1e-3, out[0], out[1], 1)
+            for level in LEVELS:
+                assert not _native.top(*both, 1e-3, *out, 1, level)
+
+
+@pytest.mark.parametrize("cells", [1, 7, 3000])
+def test_cells_are_added_up_one_by_one(
+    cells: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, bins = 20_000, sc.Bins.grid(10)
+    y, p, w = rng.random(n), rng.random(n), rng.integers(0, 3, n)
+    cell = rng.integers(0, cells, n)
+    data = inputs.rows(y, p, w, 3)
+    expected = {}
+    for k in range(0, cells, max(1, cells // 10)):
+        sums = kernel.bin_sums(data.taken(np.flatnonzero(cell == k)), bins)
+        assert sums is not None
+        for b in np.flatnonzero(sums.count):
+            expected[k * len(bins) + int(b)] = np.array([each[b] for each in sums])
+    for road in (_native, numpy_road):
+        monkeypatch.setattr(kernel, "road", road)
+        found = kernel.sparse_sums(data, bins, cell)
+        assert found is not None
+        keys, values = found[0], np.array(list(found[1]))
+        assert (np.diff(keys) > 0).all()
+        assert found[1].count.sum() == np.count_nonzero(w)
+        for key, sums_of_key in expected.items():
+            np.testing.assert_allclose(
+                values[:, keys.searchsorted(key)], sums_of_key, rtol=1e-12, atol=1e-12
+            )
+        for bad in (data._replace(y_prob=p + 1), data._replace(y_true=y - 1)):
+            assert kernel.sparse_sums(bad, bins, cell) is None
+
+
+@pytest.mark.parametrize("n", [1, 1001, 300_001])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_road_fills_the_same_lattice(
+    n: int,
+    weighted: bool,  # noqa: FBT001
+    rng: np.random.Generator,
+) -> None:
+    p, y = rng.choice([0.0, 0.3, 1.0, 0.123456, 0.999], n), rng.random(n)
+    w = rng.random(n) if weighted else None
+    slow, first = np.zeros(67), np.zeros(67)
+    assert numpy_road.lattice(p, y, w, slow, 1)
+    assert _native.lattice(p, y, w, first, 1, 0)
+    assert slow[-1] == pytest.approx(n if w is None else w.sum(), rel=1e-13)
+    np.testing.assert_allclose(first, slow, rtol=0, atol=1e-12 * n)
+    for level in LEVELS:
+        for threads in (1, 3):
+            nodes = np.zeros(67)
+            assert _native.lattice(p, y, w, nodes, threads, level)
+            np.testing.assert_array_equal(nodes, first)
+    p[n // 2] = np.nan
+    assert not numpy_road.lattice(p, y, w, slow, 1)
+    assert not any(_native.lattice(p, y, w, first, 1, level) for level in LEVELS)
+    assert not _native.lattice(y, y, np.full(n, -1.0), first, 1)
+
+
+# Threads and installation
+
+
+def test_cores_are_counted_where_the_system_has_no_affinity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def njit(**options: bool) -> Any:
-        if options.get("cache"):
-            message = "cannot cache function: no locator available"
-            raise RuntimeError(message)
-        return lambda function: function
-
-    monkeypatch.setattr(compiled, "njit", njit)
-    assert compiled._compile(len) is len
+    assert _parallel._cores() >= 1
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert _parallel._cores() >= 1
 
 
-def test_threads_that_call_at_once_leave_no_setting_behind(rng: np.random.Generator) -> None:
-    y, p = rng.random(70_000), rng.random(70_000)
+def test_a_thread_that_already_shares_the_cores_starts_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_parallel, "_cores", lambda: 4)
+    assert kernel.threads_for(10**6) == 4
+    assert kernel.threads_for(1000) == 1
+    assert list(_parallel.in_order(kernel.threads_for, [10**6] * 3)) == [1, 1, 1]
+
+
+def test_callers_in_many_threads_get_the_same(rng: np.random.Generator) -> None:
+    y, p = rng.random(300_000), rng.random(300_000)
     expected = sc.reliability(y, p)
-    settings: Any = numba.config
-    before = settings.SLP_VECTORIZE
-    compiled._compiled_for.clear()
-    with ThreadPoolExecutor(8) as pool:
-        tables = list(pool.map(lambda _: sc.reliability(y, p), range(64)))
-    assert before == settings.SLP_VECTORIZE
+    tables = _parallel.in_order(lambda _: sc.reliability(y, p), range(16))
     assert all(table == expected for table in tables)
 
 
-def test_a_disk_too_full_for_the_cache_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def full_disk(*_: object) -> None:
-        calls.append(1)
-        if len(calls) < 3:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(compiled, "add_block", full_disk)
-    compiled._call_without_rows((np.zeros(1), np.zeros(1), None, None))
-    assert len(calls) == 3
-
-
-def test_a_disk_that_stays_broken_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(compiled, "add_block", broken)
-    with pytest.raises(OSError, match="Input/output"):
-        compiled._call_without_rows((np.zeros(1), None))
-
-
-def test_when_the_interpreter_has_no_more_threads_to_give_one_does_all() -> None:
-    """A handler that runs while the interpreter shuts down, in a real process."""
+def test_rows_are_added_up_while_the_interpreter_shuts_down() -> None:
+    """A handler that runs at exit, in a real process."""
     code = (
         "import atexit, numpy as np, softcal as sc\n"
         "x = np.full(300_000, 0.5)\n"
         "atexit.register(lambda: print(sc.smece(x, x * 0.5)))\n"
     )
-    result = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout == "0.25\n"
+    assert run_python(code) == "0.25\n"
 
 
-def test_no_threads_no_pool(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
-    y, p = rng.random(300_000), rng.random(300_000)
-    expected = sc.reliability(y, p)
+def test_no_threads_no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_parallel, "_pool", lambda _: None)
-    assert sc.reliability(y, p) == expected
+    assert list(_parallel.in_order(abs, [-1, 2])) == [1, 2]
 
 
 def test_a_pool_that_cannot_start_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
     def refuse(*_: object) -> None:
         message = "cannot schedule new futures after interpreter shutdown"
         raise RuntimeError(message)
@@ -315,9 +603,25 @@ def test_a_pool_that_cannot_start_is_none(monkeypatch: pytest.MonkeyPatch) -> No
     assert _parallel._pool(2) is None
 
 
-def test_many_bins_make_larger_blocks_and_the_same_sums(rng: np.random.Generator) -> None:
-    n = 400_000
-    y, p = rng.random(n), rng.random(n)
-    fine = sc.reliability(y, p, bins=100_000)
-    assert fine.n == n
-    np.testing.assert_allclose(fine.coarsen(10).gap, sc.reliability(y, p).gap, atol=1e-12)
+@pytest.mark.parametrize("compiler", [True, False])
+def test_without_the_extension_numpy_adds_up(
+    compiler: bool,  # noqa: FBT001
+    rng: np.random.Generator,
+) -> None:
+    y, p = rng.random(1000).tolist(), rng.random(1000).tolist()
+    hide = "" if compiler else "import sys; sys.modules['softcal._native'] = None\n"
+    code = (
+        f"{hide}import softcal as sc\nfrom softcal import cli\n"
+        f"print(sc.smece({y}, {p}))\nprint(sc.smooth_ece({y}, {p}))\ncli.run(['--version'])\n"
+    )
+    smece, smooth, version = run_python(code).splitlines()
+    assert float(smece) == pytest.approx(sc.smece(y, p), rel=1e-13)
+    assert float(smooth) == pytest.approx(sc.smooth_ece(y, p), abs=2e-9)
+    assert version.startswith(f"softcal {sc.__version__} ({'C++' if compiler else 'NumPy'} loops")
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return done.stdout

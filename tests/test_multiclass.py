@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import softcal as sc
 from softcal._validation.multiclass import class_rows, refuse
-from softcal.table import compiled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -343,31 +342,6 @@ def test_class_names_must_differ() -> None:
     twice = pd.DataFrame(P, columns=["cat", "dog", "cat"])
     with pytest.raises(sc.InputError, match="classes must be 3 different names"):
         sc.classwise_reliability(Y, twice)
-
-
-@pytest.mark.parametrize("kind", ["plain", "weights and votes"])
-def test_the_compiled_loops_are_what_they_say(kind: str) -> None:
-    """Run them as Python too, so that every line is seen."""
-    y, p = rows(50, 3)
-    more = (None, None) if kind == "plain" else (np.ones(50), np.full(50, 2.0))
-    bins = sc.Bins.uniform(4)
-    slow, fast = np.zeros((3, 4, 13)), np.zeros((3, 4, 13))
-    arguments = (p, y, *more, bins.edges, bins.guide.starts, 20)
-    assert compiled.add_class_block.py_func(*arguments, slow)  # type: ignore[attr-defined]
-    assert compiled.add_class_block(*arguments, fast)
-    np.testing.assert_array_equal(slow, fast)
-    best, mass = np.empty((2, 50)), np.empty((2, 50))
-    assert compiled.top_of_rows.py_func(p, y, best[0], mass[0])  # type: ignore[attr-defined]
-    assert compiled.top_of_rows(p, y, best[1], mass[1])
-    np.testing.assert_array_equal(best[0], best[1])
-    np.testing.assert_array_equal(mass[0], y[np.arange(50), p.argmax(axis=1)])
-    assert not compiled.rows_sum_to_one.py_func(p * 0.9)  # type: ignore[attr-defined]
-    assert compiled.rows_sum_to_one.py_func(p)  # type: ignore[attr-defined]
-    for bad in (with_value(p, -0.5), p * 0.9):
-        assert not compiled.add_class_block.py_func(bad, *arguments[1:], slow)  # type: ignore[attr-defined]
-        assert not compiled.top_of_rows.py_func(bad, y, best[0], mass[0])  # type: ignore[attr-defined]
-    inside_out = p + np.array([-1.0, 1.0, 0.0])  # sums to 1, but not of probabilities
-    assert not compiled.add_class_block.py_func(inside_out, *arguments[1:], slow)  # type: ignore[attr-defined]
 
 
 def test_data_that_changes_while_it_is_read_is_said_to() -> None:

@@ -22,7 +22,6 @@ from softcal import paper
 from softcal.paper import experiments, figures, reproduction
 from softcal.paper.report import Report, reproduce
 from softcal.paper.reproduction import TOTAL_ROWS, printed_tables
-from softcal.table.compiled import residual_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,16 +214,6 @@ def test_scores_are_the_librarys_own() -> None:
                 assert ours[1] == pytest.approx(sc.smece(y, p, bins=7), abs=1e-14)
                 literal = sc.smece(y[below], p[below], bins=7) * below.mean()
                 assert ours[0] == pytest.approx(literal, abs=1e-14)
-
-
-def test_the_compiled_residuals_mean_what_they_say_in_python(rng: np.random.Generator) -> None:
-    bins = sc.Bins.uniform(4)
-    p = rng.choice([0.0, 0.25, 0.6, 1.0], (3, 50))
-    soft, hard = rng.random((3, 50)), rng.integers(0, 2, (3, 50)).astype(float)
-    fast, plain = np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
-    residual_scores(p, soft, hard, bins.edges, bins.guide.starts, fast)
-    residual_scores.py_func(p, soft, hard, bins.edges, bins.guide.starts, plain)  # type: ignore[attr-defined]
-    np.testing.assert_allclose(fast, plain, rtol=1e-14)
 
 
 # The errata

@@ -145,7 +145,7 @@ def test_a_saved_calibrator_is_loaded_without_scikit_learn() -> None:
     assert "sklearn" not in loaded_by(code)
 
 
-HEAVY = {"numba", "scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals",
+HEAVY = {"scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhals",
          "sklearn", "altair", "jinja2"}  # fmt: skip
 
 

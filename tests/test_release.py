@@ -36,4 +36,5 @@ def test_every_action_is_pinned_by_commit() -> None:
         used = re.findall(r"uses: (.+)", workflow.read_text(encoding="utf-8"))
         assert used
         for action in used:
-            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)
+            ours = action.startswith("./.github/workflows/") and (ROOT / action).is_file()
+            assert ours or re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)

@@ -15,7 +15,7 @@ from strategies import UNIT, rows, weighted_rows
 
 import softcal as sc
 from softcal.metrics import smooth
-from softcal.table import compiled
+from softcal.table import kernel, numpy_road
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -132,7 +132,7 @@ def test_weight_k_is_the_row_k_times_and_weight_0_its_absence(
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_both_roads_give_the_same(
+def test_the_numpy_road_gives_the_same(
     weighted: bool,  # noqa: FBT001
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
@@ -141,25 +141,8 @@ def test_both_roads_give_the_same(
     p, y = rng.choice([0.0, 0.3, 1.0, 0.123456], n), rng.random(n)
     w = rng.random(n) if weighted else None
     fast = sc.smooth_ece(y, p, sample_weight=w)
-    monkeypatch.setattr(smooth, "LARGE", n)
+    monkeypatch.setattr(kernel, "road", numpy_road)
     assert sc.smooth_ece(y, p, sample_weight=w) == pytest.approx(fast, abs=2e-9)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_loop_means_what_it_says_in_python(
-    weighted: bool,  # noqa: FBT001
-    rng: np.random.Generator,
-) -> None:
-    p, y = rng.choice([0.0, 0.3, 1.0, 0.123456], 50), rng.random(50)
-    w = rng.integers(0, 2, 50).astype(float) if weighted else None
-    in_python = compiled.add_to_lattice.py_func  # type: ignore[attr-defined]
-    fast, plain = np.zeros(66), np.zeros(66)
-    assert compiled.add_to_lattice(p, y, w, fast)
-    assert in_python(p, y, w, plain)
-    np.testing.assert_allclose(plain, fast, atol=1e-14)
-    p[3] = 1.5
-    assert not in_python(p, y, w, plain)
-    assert not in_python(y, y, np.full(50, -1.0), plain)
 
 
 @pytest.mark.parametrize("n", [10, 100_000])

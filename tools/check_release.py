@@ -1,8 +1,8 @@
 """Try a release as a stranger gets it: `make release-check`, after `make dist`.
 
-The wheel is installed with nothing but itself into an empty environment in which no compiler can be
-found, and tried from another folder. That the wheel can be built without a compiler is seen by
-`make dist`, which makes it out of the source archive, by Python alone: its tag says so.
+The wheel is for the stable ABI and needs only libraries that every system of its kind has. It is
+installed with nothing but itself into an empty environment in which no compiler can be found, and
+tried from another folder. So is the source archive, of which a wheel without C++ is made there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CORE = {"softcal", "numpy", "scipy", "numba", "llvmlite", "lazy-loader", "packaging"}
+CORE = {"softcal", "numpy", "scipy", "lazy-loader", "packaging"}
+LIBRARIES = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0"}
 COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
 INSTALLED = (
     "import json; from importlib.metadata import distributions; "
@@ -32,10 +33,13 @@ def check(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     (archive,) = dist.glob("*.tar.gz")
     _run([sys.executable, "-m", "twine", "check", "--strict", wheel, archive], os.environ)
-    refuse_if(not wheel.name.endswith("-py3-none-any.whl"), f"{wheel.name} is not pure Python")
+    refuse_if("-cp311-abi3-" not in wheel.name, f"{wheel.name} is not for the stable ABI")
     _check_contents(wheel)
-    with tempfile.TemporaryDirectory() as folder:
-        _check_installed(wheel, Path(folder))
+    if sys.platform == "linux":
+        _check_libraries(wheel)
+    for archive_or_wheel, loops in ((wheel, "C++"), (archive, "NumPy")):
+        with tempfile.TemporaryDirectory() as folder:
+            _check_installed(archive_or_wheel, Path(folder), loops)
     sys.stdout.write(f"{wheel.name}: whole, and works with {', '.join(sorted(CORE))} alone\n")
 
 
@@ -62,7 +66,18 @@ def _check_contents(wheel: Path) -> None:
     refuse_if(bool(broken), f"links that lead nowhere on an index: {broken}")
 
 
-def _check_installed(wheel: Path, folder: Path) -> None:
+def _check_libraries(wheel: Path) -> None:
+    """Refuse an extension that needs libraries some systems do not have."""
+    with zipfile.ZipFile(wheel) as packed, tempfile.TemporaryDirectory() as folder:
+        (name,) = (name for name in packed.namelist() if name.endswith(".abi3.so"))
+        extension = packed.extract(name, folder)
+        shown = _run(["readelf", "--dynamic", "--wide", extension], os.environ)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", shown))
+    system = {name for name in needed if name in LIBRARIES or name.startswith("ld-linux")}
+    refuse_if(needed != system or not needed, f"{name} needs {sorted(needed - system)}")
+
+
+def _check_installed(source: Path, folder: Path, loops: str) -> None:
     empty = folder / "no-compiler-here"
     empty.mkdir()
     bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -71,11 +86,12 @@ def _check_installed(wheel: Path, folder: Path) -> None:
     venv.create(folder / "env", with_pip=True)
     scripts = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
     python = scripts / "python"
-    _run([python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", wheel], bare)
+    binaries = ["--only-binary", ":all:", "--no-binary", "softcal"]
+    _run([python, "-m", "pip", "install", "--quiet", *binaries, source], bare)
     found = set(json.loads(_run([python, "-c", INSTALLED], bare, cwd=empty)))
     found -= {"pip", "setuptools"}
     refuse_if(found != CORE, f"installed {sorted(found)}, not {sorted(CORE)}")
-    _run([python, ROOT / "tools" / "try_core.py"], bare, cwd=empty)
+    _run([python, ROOT / "tools" / "try_core.py", loops], bare, cwd=empty)
     for command in ("--help", *COMMANDS):
         said = _run([scripts / "softcal", command], bare, cwd=empty, code=2)
         refuse_if("pip install 'softcal[cli]'" not in said, f"softcal {command} said: {said}")

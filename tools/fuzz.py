@@ -47,7 +47,6 @@ FINDING = "FINDING"
 NO_TRY = "NO TRY"
 RUNS = re.compile(r"^#(\d+)\t", re.MULTILINE)
 DEATH = re.compile(r"^SUMMARY.*|Test unit written to.*", re.MULTILINE)
-QUIET = {"NUMBA_DISABLE_JIT": "1"}  # what Atheris has instrumented, Numba cannot compile
 TOKENS = (
     "y", "p", "s", "w", "m", "\\x22", ",", "\\x0d\\x0a", "\\x0a", "\\x0d", "nan", "null", "inf",
     "1e999", "-0", "true", "\\xef\\xbb\\xbf", "0.5", "{", "}", "[", "]", ":", "1e-320",
@@ -97,7 +96,7 @@ def fuzz_apart(door: str, tries: int, corpus: Path) -> int:
             str(corpus),
         ]
         ended = subprocess.run(  # noqa: S603
-            command, env=os.environ | QUIET, capture_output=True, text=True, check=False
+            command, capture_output=True, text=True, check=False
         )
         findings += [line for line in ended.stdout.splitlines() if line.startswith(FINDING)]
         done += int((RUNS.findall(ended.stderr) or [1])[-1])

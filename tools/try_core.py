@@ -1,19 +1,24 @@
 """Try an installed softcal that has no extras: the example of every public name, and a large array.
 
-`tools/check_release.py` runs this in an environment of its own. It needs nothing but the core.
+`tools/check_release.py` runs this in an environment of its own. It needs nothing but the core. Its
+argument says which loops must be in use: C++ or NumPy.
 """
 
 from __future__ import annotations
 
 import doctest
 import sys
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import softcal as sc
 from softcal._optional import MissingExtraError
 from softcal.datasets import lidc_malignancy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Examples(doctest.DocTestRunner):
@@ -41,15 +46,23 @@ class Examples(doctest.DocTestRunner):
             super().report_unexpected_exception(out, test, example, exc_info)
 
 
+def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """List what a module offers, and its modules offer; say what needs an extra."""
+    for name in getattr(module, "__all__", ()):
+        try:
+            thing = getattr(module, name)
+            if isinstance(thing, ModuleType):
+                yield from public_names(thing)
+            else:
+                yield name, thing
+        except MissingExtraError as error:
+            sys.stdout.write(f"{name}: {error}\n")
+
+
 def try_examples() -> None:
     """Run the example of every public name that the core alone promises."""
     examples, finder, tried = Examples(), doctest.DocTestFinder(recurse=False), 0
-    for name in sc.__all__:
-        try:
-            thing = getattr(sc, name)
-        except MissingExtraError as error:
-            sys.stdout.write(f"{name}: {error}\n")
-            continue
+    for name, thing in public_names(sc):
         for test in finder.find(thing, name, globs={"sc": sc, "np": np}):
             test.globs.update(vars(sys.modules[thing.__module__]))
             examples.run(test)
@@ -59,18 +72,18 @@ def try_examples() -> None:
         sys.exit(f"failed: {sorted(examples.failed)}")
 
 
-def try_large() -> None:
-    """Above 65,536 rows the sums are made by a compiled loop: it must agree with plain NumPy."""
+def try_large(loops: str) -> None:
+    """See which loops add up a large array, and whether they agree with a few lines of NumPy."""
     rng = np.random.default_rng(0)
     y, p = rng.random(300_000), rng.random(300_000)
     gaps = np.bincount((p * 10).astype(int), weights=p - y)
     np.testing.assert_allclose(sc.smece(y, p), np.abs(gaps).sum() / p.size, rtol=1e-9)
-    if "numba" not in sys.modules:
-        sys.exit("a large array was not given to the compiled loop")
+    if ("softcal._native" in sys.modules) != (loops == "C++"):
+        sys.exit(f"the loops in use are not those in {loops}")
 
 
 if __name__ == "__main__":
-    try_large()
+    try_large(sys.argv[1])
     try_examples()
     if len(lidc_malignancy()["soft_malignant"]) != 1377:
         sys.exit("the bundled data is not whole")

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.evidence.markdown import table
 from benchmarks.evidence.peers import installed_version
 
-WITH = ("softcal", "numpy", "scipy", "numba", "torch", "pandas", "polars")
+WITH = ("softcal", "numpy", "scipy", "torch", "pandas", "polars")
 
 
 def _field(path: str, name: str) -> str:

@@ -48,6 +48,11 @@ def in_order(
         pool.shutdown(cancel_futures=True)
 
 
+def free_cores() -> int:
+    """Return how many threads may run here: one in a thread of `in_order`, else all cores."""
+    return 1 if hasattr(_here, "busy") else _cores()
+
+
 def _pool(threads: int) -> ThreadPoolExecutor | None:
     """Start threads, unless the interpreter is shutting down and has none to give."""
     try:

@@ -43,6 +43,10 @@ class Guide(NamedTuple):
     inner: FloatArray  # the edges between bins
     upper: FloatArray  # where each bin ends; nothing lies above the last one, which is closed
     most_edges: int  # inside one cell
+    equal: (
+        int  # how many bins of equal width these are, but for cuts of the first and the last; or 0
+    )
+    first: int  # how many edges cut the first of them
 
     @staticmethod
     def of(edges: FloatArray) -> Guide:
@@ -55,7 +59,7 @@ class Guide(NamedTuple):
         starts = np.append(starts, starts[-1]).astype(np.intp)
         for array in (upper, starts):
             array.setflags(write=False)
-        return Guide(starts, inner, upper, int(np.diff(starts).max()))
+        return Guide(starts, inner, upper, int(np.diff(starts).max()), *_equal_bins(edges))
 
     def locate(self, p: FloatArray) -> npt.NDArray[np.intp]:
         """Give the number of the bin each prediction belongs to, from 0."""
@@ -66,6 +70,18 @@ class Guide(NamedTuple):
             bin_[several] = self.inner.searchsorted(p[several], side="right")
         bin_ += p >= self.upper.take(bin_)
         return bin_
+
+
+def _equal_bins(edges: FloatArray) -> tuple[int, int]:
+    """Find bins of equal width of which others only cut the first and last: how many, and cuts."""
+    n = edges.size - 1
+    width = float(edges[n // 2 + 1] - edges[n // 2])
+    equal = round(1 / width) if width * n >= 0.5 else 0
+    first = int(edges.searchsorted(1 / equal)) - 1 if equal else 0
+    if (equal == 1) != (n == 1):
+        return 0, 0
+    inner = edges[first + 1 : first + equal]
+    return (equal, first) if np.array_equal(inner, np.arange(1, equal) / equal) else (0, 0)
 
 
 BinsLike: TypeAlias = "int | np.integer[Any] | Bins | Sequence[float] | FloatArray"
@@ -226,7 +242,7 @@ class Bins:
     @property
     def is_uniform(self) -> bool:
         """Whether the edges are exactly those of `Bins.uniform`."""
-        return np.array_equal(self.edges, np.arange(len(self) + 1) / len(self))
+        return self.guide.equal == len(self)
 
     def __len__(self) -> int:
         return self.edges.size - 1

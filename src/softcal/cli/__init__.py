@@ -46,8 +46,17 @@ def main(
     if version:
         from softcal import __version__
 
-        sys.stdout.write(f"softcal {__version__}\n")
+        sys.stdout.write(f"softcal {__version__} ({_loops()})\n")
         raise typer.Exit
+
+
+def _loops() -> str:
+    """Say how rows are added up here, without importing NumPy."""
+    try:
+        from softcal import _native
+    except ImportError:
+        return "NumPy loops: no C++ compiler was found when softcal was installed"
+    return f"C++ loops, {_native.levels()[-1]}"
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from softcal.bins import Bins
 from softcal.metrics.binned import harden
 from softcal.paper.model import HALF_WIDTH, MODELS, Gaussians, Mixture, predictions
+from softcal.table.kernel import column_residuals
 from softcal.table.reliability import reliability
 
 if TYPE_CHECKING:
@@ -72,14 +73,18 @@ def _batches(
 
 
 def _score(x: FloatArray, e: FloatArray, k: float, bins: Bins) -> FloatArray:
-    from softcal.table.compiled import residual_scores
-
     models = predictions(k, x, e)
-    hard = (x >= 0).astype(np.float64)
-    out = np.empty((len(models), len(READINGS), len(METRICS), len(x)))
-    for p, scored in zip(models.values(), out, strict=True):
-        residual_scores(p, models["A"], hard, bins.edges, bins.guide.starts, scored)
-    return out.transpose(1, 2, 0, 3)
+    labels = (models["A"], (x >= 0).astype(np.float64))
+    out = np.empty((len(READINGS), len(METRICS), len(models), len(x)))
+    for j, p in enumerate(models.values()):
+        ones = p == 1
+        for metric, y in enumerate(labels):
+            residual = column_residuals(y.T, p.T, bins)
+            out[1, metric, j] = np.abs(residual).sum(axis=1) / x.shape[1]
+            # Bins without 1 leave these predictions out.
+            residual[:, -1] -= np.where(ones, p - y, 0.0).sum(axis=1)
+            out[0, metric, j] = np.abs(residual).sum(axis=1) / x.shape[1]
+    return out
 
 
 STEEPNESSES = (0.5, 1.0, 2.0, 5.0, 10.0, 50.0)

@@ -1,0 +1,69 @@
+// A few doubles side by side: LANES is 1 (any compiler), 2 (SSE2, NEON) or 4 (AVX2 with FMA).
+// Included once per instruction set, inside its namespace. No digit depends on which one it is.
+
+#if LANES == 4
+typedef __m256d vec;
+typedef __m256i ivec;
+#elif LANES == 2
+typedef double vec __attribute__((vector_size(16)));
+typedef int64_t ivec __attribute__((vector_size(16)));
+#else
+typedef double vec;
+typedef int64_t ivec;
+#endif
+
+template <class V> INLINE V load(const double* from) { V v; memcpy(&v, from, sizeof v); return v; }
+INLINE vec all(double x) { return vec{} + x; }
+INLINE void add(double* to, vec v) { v += load<vec>(to); memcpy(to, &v, sizeof v); }
+INLINE ivec bits(vec v) { ivec b; memcpy(&b, &v, sizeof b); return b; }
+INLINE vec only(ivec mask, vec v) { mask &= bits(v); memcpy(&v, &mask, sizeof v); return v; }  // or 0
+
+#if LANES == 1
+INLINE ivec below(vec a, vec b) { return -(ivec)(a < b); }
+INLINE ivec equal(vec a, vec b) { return -(ivec)(a == b); }
+#else
+INLINE ivec below(vec a, vec b) { return (ivec)(a < b); }
+INLINE ivec equal(vec a, vec b) { return (ivec)(a == b); }
+#endif
+
+// The lower (higher) of two; b where a is NaN.
+#if LANES == 4
+INLINE vec least(vec a, vec b) { return _mm256_min_pd(a, b); }
+INLINE vec most(vec a, vec b) { return _mm256_max_pd(a, b); }
+#elif LANES == 2 && defined(__SSE2__)
+INLINE vec least(vec a, vec b) { return _mm_min_pd(a, b); }
+INLINE vec most(vec a, vec b) { return _mm_max_pd(a, b); }
+#else
+INLINE vec least(vec a, vec b) { return a < b ? a : b; }
+INLINE vec most(vec a, vec b) { return a > b ? a : b; }
+#endif
+
+// k / n to the last bit, for whole k <= n <= 2^20, given 1 / n. With FMA that needs no division: the
+// remainder k - q n of the first guess q is exact, so the second is k / n and an error below 2^-51 of
+// its last place, while a k / n that is no double lies 2^-21 of it from where rounding turns.
+INLINE vec quotient(vec k, vec n, vec inverse) {
+#if LANES == 4
+  vec q = k * inverse;
+  return _mm256_fmadd_pd(_mm256_fnmadd_pd(q, n, k), inverse, q);
+#else
+  (void)inverse;
+  return k / n;
+#endif
+}
+
+// Adds lane j of a, b, c and d to the four doubles at to[j].
+INLINE void scatter(vec a, vec b, vec c, vec d, double* const* to) {
+#if LANES == 4
+  vec ab0 = _mm256_unpacklo_pd(a, b), ab1 = _mm256_unpackhi_pd(a, b);
+  vec cd0 = _mm256_unpacklo_pd(c, d), cd1 = _mm256_unpackhi_pd(c, d);
+  add(to[0], _mm256_permute2f128_pd(ab0, cd0, 0x20));
+  add(to[1], _mm256_permute2f128_pd(ab1, cd1, 0x20));
+  add(to[2], _mm256_permute2f128_pd(ab0, cd0, 0x31));
+  add(to[3], _mm256_permute2f128_pd(ab1, cd1, 0x31));
+#elif LANES == 2
+  add(to[0], vec{a[0], b[0]}); add(to[0] + 2, vec{c[0], d[0]});
+  add(to[1], vec{a[1], b[1]}); add(to[1] + 2, vec{c[1], d[1]});
+#else
+  add(to[0], a); add(to[0] + 1, b); add(to[0] + 2, c); add(to[0] + 3, d);
+#endif
+}

@@ -1,0 +1,374 @@
+// softcal._native: the entry points, which check what Python passes, and the threads.
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "kernel.h"
+
+namespace portable { extern const Level level; }
+namespace baseline { extern const Level level; }
+namespace avx2 { extern const Level level; }
+
+namespace {
+
+// What this machine can run, the fastest last.
+const std::vector<const Level*>& levels() {
+  static const std::vector<const Level*> found = [] {
+    std::vector<const Level*> each{&portable::level};
+#ifdef __GNUC__
+    each.push_back(&baseline::level);
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) each.push_back(&avx2::level);
+#endif
+#endif
+    return each;
+  }();
+  return found;
+}
+
+// Doubles that are 0 and begin where a cache line does. The system gives large ones lazily, so bins
+// without rows cost no memory.
+class Zeros {
+ public:
+  explicit Zeros(size_t size) : bytes_(calloc(size + 8, sizeof(double))) {
+    if (!bytes_) throw std::bad_alloc();
+    data_ = (double*)(((uintptr_t)bytes_ + 63) / 64 * 64);
+  }
+  ~Zeros() { free(bytes_); }
+  Zeros(const Zeros&) = delete;
+  Zeros& operator=(const Zeros&) = delete;
+  double* get() { return data_; }
+
+ private:
+  void* bytes_;
+  double* data_;
+};
+
+// How many rows a thread adds up at a time. Digits depend on it, so it is the same on every machine.
+size_t block_rows(size_t places) { return std::max((size_t)1 << 17, (2 * places + CHUNK - 1) / CHUNK * CHUNK); }
+
+// Runs each block of rows in some thread, and joins their results in the order of the rows. A worker
+// has run(start, stop), which says whether all values keep the rules, and join().
+template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Make make) {
+  const size_t blocks = (rows + size - 1) / size;
+  if (blocks <= 1) {
+    auto worker = make();
+    if (!worker->run(0, rows)) return false;
+    worker->join();
+    return true;
+  }
+  std::atomic<size_t> next{0};
+  std::atomic<bool> valid{true}, memory{true};
+  std::mutex lock;
+  std::condition_variable turn;
+  size_t joined = 0;
+  const auto work = [&] {
+    try {
+      auto worker = make();
+      for (size_t k; valid && (k = next++) < blocks;) {
+        const bool good = worker->run(k * size, std::min(rows, (k + 1) * size));
+        std::unique_lock<std::mutex> held(lock);
+        turn.wait(held, [&] { return joined == k || !valid; });
+        if (good && valid) worker->join(); else valid = false;
+        joined++;
+        turn.notify_all();
+      }
+    } catch (const std::bad_alloc&) {
+      std::lock_guard<std::mutex> held(lock);
+      valid = memory = false;
+      turn.notify_all();
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < std::min(threads, blocks); t++) {
+    try { others.emplace_back(work); } catch (const std::exception&) { break; }  // no thread to be had: fewer do
+  }
+  work();
+  for (auto& other : others) other.join();
+  if (!memory) throw std::bad_alloc();
+  return valid;
+}
+
+struct SumsWorker {
+  const Job& job;
+  const Level& level;
+  bool only;  // whether there is but one block
+  double *total, *lost;
+  Zeros table, own;
+  SumsWorker(const Job& j, const Level& l, bool one, double* t, double* c)
+      : job(j), level(l), only(one), total(t), lost(c), table(2 * j.half()), own(one ? 0 : j.places() * SLOTS) {}
+  bool run(size_t start, size_t stop) { return level.sums(job, start, stop, table.get(), only ? total : own.get()); }
+  void join() {
+    if (only) return;
+    // Kahan's sum: what rounding loses of one block is added with the next.
+    for (size_t i = 0; i < job.places() * SLOTS; i++) {
+      const double addend = own.get()[i] - lost[i], longer = total[i] + addend;
+      lost[i] = (longer - total[i]) - addend;
+      total[i] = longer;
+      own.get()[i] = 0;
+    }
+  }
+};
+
+struct LatticeWorker {
+  const Job& job;
+  const Level& level;
+  double* total;
+  Zeros own;
+  LatticeWorker(const Job& j, const Level& l, double* t) : job(j), level(l), total(t), own(j.bins.cells + 3) {}
+  bool run(size_t start, size_t stop) { return level.lattice(job, start, stop, own.get()); }
+  void join() {
+    for (size_t i = 0; i < job.bins.cells + 3; i++) total[i] += own.get()[i], own.get()[i] = 0;
+  }
+};
+
+struct TopWorker {
+  const Job& job;
+  const Level& level;
+  bool run(size_t start, size_t stop) { return level.top(job, start, stop); }
+  void join() {}
+};
+
+// Arguments
+
+struct Wrong : std::invalid_argument { using invalid_argument::invalid_argument; };
+struct Raised {};  // Python has the error already
+void require(bool holds, const char* rule) { if (!holds) throw Wrong(rule); }
+
+struct View {
+  Py_buffer buffer;
+  bool held = false;
+  View() = default;
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+  ~View() { if (held) PyBuffer_Release(&buffer); }
+  void take(PyObject* from, int flags) {
+    if (PyObject_GetBuffer(from, &buffer, flags)) throw Raised();
+    held = true;
+  }
+  char kind() const {  // one letter, whole numbers by their size
+    const char* format = buffer.format ? buffer.format : "B";
+    const uint16_t probe = 1;
+    const char own_order = *(const char*)&probe ? '<' : '>';
+    if (*format == '@' || *format == '=' || *format == '^' || *format == own_order) format++;
+    require(format[0] && !format[1], "columns must be of numbers in the byte order of this machine");
+    const char* known = strchr("?bBhHiIlLqQnNefd", *format);
+    require(known, "columns must be of real numbers");
+    if (strchr("efd", *format)) {
+      require(buffer.itemsize == (*format == 'e' ? 2 : *format == 'f' ? 4 : 8), "columns must have items of the usual size");
+      return *format;
+    }
+    const bool is_signed = strchr("bhilqn", *format);
+    switch (buffer.itemsize) {
+      case 1: return is_signed ? 'b' : 'B';
+      case 2: return is_signed ? 'h' : 'H';
+      case 4: return is_signed ? 'i' : 'I';
+      default: require(buffer.itemsize == 8, "columns must have items of the usual size"); return is_signed ? 'q' : 'Q';
+    }
+  }
+  Column column(PyObject* from, size_t rows, size_t classes, int dimensions) {
+    take(from, PyBUF_FORMAT | PyBUF_STRIDES);
+    require(buffer.ndim == dimensions, "columns must have one dimension, or two for classes");
+    require((size_t)buffer.shape[0] == rows && (dimensions == 1 || (size_t)buffer.shape[1] == classes), "columns must have the same shape");
+    return {(const char*)buffer.buf, buffer.strides[0], dimensions == 1 ? 0 : buffer.strides[1], kind()};
+  }
+  double* doubles(PyObject* to, size_t size, bool written) {
+    take(to, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0));
+    require(kind() == 'd' && (size_t)buffer.len == size * sizeof(double) && (uintptr_t)buffer.buf % sizeof(double) == 0, "arrays of sums must be contiguous float64 of the right size");
+    return (double*)buffer.buf;
+  }
+};
+
+size_t whole(PyObject* from) {
+  const size_t value = PyLong_AsSize_t(from);
+  if (PyErr_Occurred()) throw Raised();
+  return value;
+}
+
+const Level& level_of(PyObject* const* arguments, Py_ssize_t count, Py_ssize_t at) {
+  if (count <= at) return *levels().back();
+  const size_t chosen = whole(arguments[at]);
+  require(chosen < levels().size(), "there is no such level");
+  return *levels()[chosen];
+}
+
+struct Rows {  // p, y and what else there is of each row
+  View p, y, w, m;
+  Job job;
+  void take(PyObject* const* a, bool weights_and_votes) {
+    p.take(a[0], PyBUF_FORMAT | PyBUF_STRIDES);
+    const int dimensions = p.buffer.ndim;
+    require(dimensions == 1 || dimensions == 2, "columns must have one dimension, or two for classes");
+    job.rows = (size_t)p.buffer.shape[0];
+    job.classes = dimensions == 2 ? (size_t)p.buffer.shape[1] : 1;
+    require(job.classes > 0, "there must be a class");
+    job.p = {(const char*)p.buffer.buf, p.buffer.strides[0], dimensions == 2 ? p.buffer.strides[1] : 0, p.kind()};
+    job.y = y.column(a[1], job.rows, job.classes, dimensions);
+    if (weights_and_votes && a[2] != Py_None) job.w = w.column(a[2], job.rows, 1, 1);
+    if (weights_and_votes && a[3] != Py_None) job.m = m.column(a[3], job.rows, 1, 1);
+  }
+};
+
+template <class Run> bool without_gil(size_t values, Run run) {
+  if (values <= 1 << 14) return run();  // sooner done than asked for
+  PyThreadState* state = PyEval_SaveThread();
+  struct Restore { PyThreadState* s; ~Restore() { PyEval_RestoreThread(s); } } restore{state};
+  return run();
+}
+
+template <class Body> PyObject* guarded(Body body) {
+  try {
+    return PyBool_FromLong(body());
+  } catch (const Raised&) {
+  } catch (const Wrong& wrong) {
+    PyErr_SetString(PyExc_ValueError, wrong.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+// The slots of rows.h in the order of `softcal.table.kernel.Sums`; -1 is a sum that is 0.
+void write_sums(const Job& job, const double* totals, double* out) {
+  const bool w = job.w.data, m = job.m.data;
+  const int order[18] = {4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
+                         m ? 12 : -1, m ? 13 : -1, m ? 14 : -1, m ? 15 : -1,
+                         6, 7, w ? 11 : 7, m ? -1 : 12, m ? -1 : 13};
+  for (size_t table = 0; table < job.classes * job.cells; table++, totals += job.bins.count * SLOTS)
+    for (const int slot : order)
+      for (size_t b = 0; b < job.bins.count; b++) *out++ = slot < 0 ? 0 : totals[b * SLOTS + (size_t)slot];
+}
+
+PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
+  return guarded([&] {
+    require(count == 13 || count == 14, "sums takes p, y, w, m, cell, equal, first, starts, upper, tolerance, tables, out, threads and a level");
+    const Level& level = level_of(a, count, 13);
+    Rows rows;
+    View cell, starts, upper, out;
+    rows.take(a, true);
+    Job& job = rows.job;
+    job.tolerance = PyFloat_AsDouble(a[9]);
+    if (PyErr_Occurred()) throw Raised();
+    const size_t tables = whole(a[10]), threads = whole(a[12]);
+    if (a[4] != Py_None) {
+      job.cell = cell.column(a[4], job.rows, 1, 1);
+      require(job.cell.kind == (sizeof(ptrdiff_t) == 8 ? 'q' : 'i') && job.classes == 1, "cells must be of type intp, and there are no classes then");
+      job.cells = tables;
+      for (size_t i = 0; i < job.rows; i++) {
+        ptrdiff_t number;
+        memcpy(&number, job.cell.data + (ptrdiff_t)i * job.cell.row, sizeof number);
+        require((size_t)number < tables, "cells must be numbered from 0");
+      }
+    }
+    require(tables > 0 && tables == job.classes * job.cells, "tables must be the number of classes, or of cells");
+    Bins& bins = job.bins;
+    bins.equal = whole(a[5]);
+    bins.inverse = 1 / (double)std::max<size_t>(bins.equal, 1);
+    bins.first = whole(a[6]);
+    require(bins.equal <= 1 << 20, "there must be at most 2^20 bins");
+    bins.count = bins.equal;
+    if (a[7] != Py_None) {
+      starts.take(a[7], PyBUF_FORMAT | PyBUF_C_CONTIGUOUS);
+      require(starts.kind() == (sizeof(ptrdiff_t) == 8 ? 'q' : 'i') && starts.buffer.ndim == 1 && starts.buffer.shape[0] > 2, "starts must be a column of type intp");
+      upper.take(a[8], PyBUF_FORMAT | PyBUF_C_CONTIGUOUS);
+      require(upper.kind() == 'd' && upper.buffer.ndim == 1, "upper must be a column of float64");
+      bins.cells = (size_t)starts.buffer.shape[0] - 2;
+      bins.starts = (const ptrdiff_t*)starts.buffer.buf;
+      bins.upper = (const double*)upper.buffer.buf;
+      bins.count = (size_t)upper.buffer.shape[0];
+      for (size_t i = 0; i < bins.cells + 2; i++)
+        require(bins.starts[i] >= (i ? bins.starts[i - 1] : 0) && (size_t)bins.starts[i] < bins.count, "starts must rise, and be numbers of bins");
+      require(bins.equal <= bins.count && bins.first <= bins.count - bins.equal, "there must be no more equal bins than bins");
+    }
+    require(bins.count > 0 && job.places() <= (size_t)1 << 27, "there must be bins, and not too many");
+    double* written = out.doubles(a[11], job.places() * 18, true);
+    Zeros totals(job.places() * SLOTS);
+    const bool valid = without_gil(job.rows * job.classes, [&] {
+      const size_t size = block_rows(job.places());
+      const bool one = job.rows <= size;
+      Zeros lost(one ? 0 : job.places() * SLOTS);
+      return in_order(job.rows, size, threads, [&] { return std::make_unique<SumsWorker>(job, level, one, totals.get(), lost.get()); });
+    });
+    if (valid) write_sums(job, totals.get(), written);
+    return valid;
+  });
+}
+
+PyObject* lattice(PyObject*, PyObject* const* a, Py_ssize_t count) {
+  return guarded([&] {
+    require(count == 5 || count == 6, "lattice takes p, y, w, nodes, threads and a level");
+    const Level& level = level_of(a, count, 5);
+    PyObject* const columns[4] = {a[0], a[1], a[2], Py_None};
+    Rows rows;
+    View nodes;
+    rows.take(columns, true);
+    require(rows.p.buffer.ndim == 1, "columns must have one dimension");
+    nodes.take(a[3], PyBUF_FORMAT | PyBUF_C_CONTIGUOUS);
+    require(nodes.buffer.ndim == 1 && nodes.buffer.shape[0] > 3, "nodes must be one column");
+    const size_t size = (size_t)nodes.buffer.shape[0];
+    View written;
+    double* total = written.doubles(a[3], size, true);
+    rows.job.bins.cells = size - 3;
+    const size_t threads = whole(a[4]);
+    return without_gil(rows.job.rows, [&] {
+      return in_order(rows.job.rows, block_rows(0), threads, [&] { return std::make_unique<LatticeWorker>(rows.job, level, total); });
+    });
+  });
+}
+
+PyObject* top(PyObject*, PyObject* const* a, Py_ssize_t count) {
+  return guarded([&] {
+    require(count == 6 || count == 7, "top takes p, y, tolerance, best, mass, threads and a level");
+    const Level& level = level_of(a, count, 6);
+    Rows rows;
+    View best, mass;
+    rows.take(a, false);
+    Job& job = rows.job;
+    job.tolerance = PyFloat_AsDouble(a[2]);
+    if (PyErr_Occurred()) throw Raised();
+    job.best = best.doubles(a[3], job.rows, true);
+    job.mass = mass.doubles(a[4], job.rows, true);
+    const size_t threads = whole(a[5]);
+    return without_gil(job.rows * job.classes, [&] {
+      return in_order(job.rows, 1 << 14, threads, [&] { return std::make_unique<TopWorker>(TopWorker{job, level}); });
+    });
+  });
+}
+
+PyObject* level_names(PyObject*, PyObject*) {
+  PyObject* names = PyList_New(0);
+  for (const Level* level : levels()) {
+    PyObject* name = names ? PyUnicode_FromString(level->name) : nullptr;
+    if (!name || PyList_Append(names, name)) Py_CLEAR(names);
+    Py_XDECREF(name);
+  }
+  return names;
+}
+
+PyMethodDef methods[] = {
+    {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows of each bin; False if a value breaks a rule."},
+    {"lattice", (PyCFunction)(void (*)(void))lattice, METH_FASTCALL, "Add each residual to the two nodes beside its prediction."},
+    {"top", (PyCFunction)(void (*)(void))top, METH_FASTCALL, "Write the highest probability of each row and the label's mass there."},
+    {"levels", level_names, METH_NOARGS, "List the instruction sets this machine can run, the fastest last."},
+    {nullptr, nullptr, 0, nullptr}};
+PyModuleDef_Slot slots[] = {{0, nullptr}};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "softcal._native", nullptr, 0, methods, slots, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,362 @@
+// The loops over rows. Included once per instruction set, after LEVEL and LANES are defined.
+//
+// Rows go by chunks of 64: their values are read as float64, their bins are found, and only then are
+// they added, because the processor can overlap the rows within each of these steps.
+//
+// The order of all additions depends on the number of a row alone, never on the instruction set or the
+// thread, and the compiler may not fuse a product with a sum (-ffp-contract=off): so neither do digits.
+//
+// A long sum drifts: 0.1 added a million times is off in the eleventh digit. So no more than about a
+// thousand rows are added to a sum before it is set aside, which keeps the error below 1e-13.
+
+namespace LEVEL {
+#include "lanes.h"
+
+// The sums of a bin, in four groups of four, each of which one vector instruction adds. Two groups
+// lie in the near half of the table and two in the far half, which data without weights, votes and
+// labels of exactly 0 or 1 among others never touch.
+enum Slot {
+  RESIDUAL, RESIDUAL_SQ, PROB_VAR, LABEL_VAR,
+  COUNT, LABEL, HARD, HARD_SQ,
+  WEIGHT, WEIGHT_SQ, RESIDUAL_VAR, HARD_VAR,
+  LAST,  // what the last group holds differs
+};
+enum class Last { nothing, outcomes, votes };
+
+// Where all labels are 0 or 1, the commonest case, four sums say everything: those of the residuals
+// and of p (1 - p), and that of 2^13 + y, which is a count and a sum of labels in one number.
+constexpr double PACKED = 8192;
+
+// Reading: any kind of number, any distance between rows
+
+struct Half { uint16_t bits; };  // float16, which C++17 does not have
+
+template <class T> INLINE double number(T value) { return (double)value; }
+template <> INLINE double number(Half h) {
+  const int exponent = h.bits >> 10 & 31, mantissa = h.bits & 1023;
+  const uint64_t power = (uint64_t)((exponent ? exponent : 1) + 998) << 52;  // 2^(exponent - 25)
+  double scale;
+  memcpy(&scale, &power, sizeof scale);
+  double value = (double)(mantissa | (exponent ? 1024 : 0)) * scale;
+  if (exponent == 31) value = mantissa ? NAN : INFINITY;
+  return h.bits & 0x8000 ? -value : value;
+}
+
+template <class T> void widen(const char* from, ptrdiff_t step, size_t rows, double* to) {
+  T value;
+  if (step == (ptrdiff_t)sizeof value)  // told apart, so that the compiler can use vectors
+    for (size_t j = 0; j < rows; j++) memcpy(&value, from + j * sizeof value, sizeof value), to[j] = number(value);
+  else
+    for (size_t j = 0; j < rows; j++) memcpy(&value, from + (ptrdiff_t)j * step, sizeof value), to[j] = number(value);
+}
+
+// Gives some rows of a column as float64: where they lie, or in the buffer. A number of rows that is
+// no multiple of four is filled up.
+const double* read(const Column& column, size_t start, size_t c, size_t rows, double* buffer, double filler = 0) {
+  const char* from = column.data + (ptrdiff_t)start * column.row + (ptrdiff_t)c * column.column;
+  if (column.kind == 'd' && column.row == sizeof(double) && rows % 4 == 0 && (uintptr_t)from % sizeof(double) == 0)
+    return (const double*)from;
+  switch (column.kind) {
+    case 'd': widen<double>(from, column.row, rows, buffer); break;
+    case 'f': widen<float>(from, column.row, rows, buffer); break;
+    case 'e': widen<Half>(from, column.row, rows, buffer); break;
+    case 'b': widen<int8_t>(from, column.row, rows, buffer); break;
+    case 'B': widen<uint8_t>(from, column.row, rows, buffer); break;
+    case 'h': widen<int16_t>(from, column.row, rows, buffer); break;
+    case 'H': widen<uint16_t>(from, column.row, rows, buffer); break;
+    case 'i': widen<int32_t>(from, column.row, rows, buffer); break;
+    case 'I': widen<uint32_t>(from, column.row, rows, buffer); break;
+    case 'q': widen<int64_t>(from, column.row, rows, buffer); break;
+    default: widen<uint64_t>(from, column.row, rows, buffer); break;
+  }
+  for (; rows % 4; rows++) buffer[rows] = filler;
+  return buffer;
+}
+
+// Bins: whatever p is, the place found is -1 or that of a bin
+
+INLINE int64_t search(const Bins& bins, double p) {
+  double cell = p * (double)bins.cells;  // exact: the number of cells is a power of two
+  cell = cell < (double)bins.cells ? cell : (double)bins.cells;
+  const ptrdiff_t* start = bins.starts + (size_t)(cell > 0 ? cell : 0);
+  ptrdiff_t low = start[0], high = start[1];
+  while (low < high) {
+    const ptrdiff_t middle = (low + high) / 2;
+    if (p >= bins.upper[middle]) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// Places of equal bins, scaled and moved to where a row's sums begin in the table.
+//
+// The place is the whole number k nearest to p n, less 1 where p is below its edge k / n. Adding
+// 1.5 * 2^52 leaves k in the last bits. No k is n, since p n is kept below n - 3/4; and it is kept at
+// 1/4 or more, where k is 0, so that a p below 0 has place -1.
+INLINE void locate_equal(const Bins& bins, const double* p, size_t rows, int shift, const int64_t* way, int64_t* at) {
+  const double n = (double)bins.equal;
+  const vec magic = all(6755399441055744.0), width = all(n), inverse = all(bins.inverse), top = all(n - 0.75);
+  for (size_t j = 0; j < rows; j += LANES) {
+    const vec x = load<vec>(p + j);
+    const vec t = most(least(x * width, top), all(0.25)) + magic;
+    const ivec place = bits(t) - bits(magic) + below(x, quotient(t - magic, width, inverse));
+    ivec mine;
+    memcpy(&mine, way + j % 4, sizeof mine);
+    mine += place << shift;
+    memcpy(at + j, &mine, sizeof mine);
+  }
+}
+
+void locate(const Job& job, size_t start, const double* p, size_t rows, int shift, const int64_t* way, int64_t* at) {
+  const Bins& bins = job.bins;
+  const int64_t none[4] = {}, last = (int64_t)bins.equal - 1;
+  if (bins.equal) locate_equal(bins, p, rows, 0, none, at);
+  for (size_t j = 0; j < rows; j++) {
+    if (bins.cut()) at[j] = 0 < at[j] && at[j] < last ? at[j] + (int64_t)bins.first : search(bins, p[j]);
+    if (job.cell.data) {
+      ptrdiff_t cell;
+      memcpy(&cell, job.cell.data + (ptrdiff_t)(start + j) * job.cell.row, sizeof cell);
+      at[j] += cell * (ptrdiff_t)bins.count;
+    }
+    at[j] = at[j] * ((int64_t)1 << shift) + way[j % 4];
+  }
+}
+
+// Sums
+
+struct Watch {
+  vec worst;  // the lowest p (1 - p) and y (1 - y) so far: below 0 for a value outside [0, 1]
+  ivec good;  // not 0 while weights and votes keep the rules
+};
+
+struct Chunk {
+  const double *p, *y, *w, *m;
+  int64_t at[CHUNK];  // where each row's sums begin in the table
+  double buffers[4][CHUNK];
+};
+
+INLINE void move(double** to, ptrdiff_t by) {
+  for (int i = 0; i < LANES; i++) to[i] += by;
+}
+
+template <bool WEIGHTS, Last LAST_GROUP>
+void add_chunk(const Chunk& chunk, size_t rows, double* __restrict table, size_t half, Watch& seen) {
+  const double *ps = chunk.p, *ys = chunk.y, *ws = chunk.w, *ms = chunk.m;
+  const vec one = all(1), zero = all(0);
+  Watch watch = seen;
+  for (size_t j = 0; j < rows; j += LANES) {
+    double* to[LANES];
+    for (int i = 0; i < LANES; i++) to[i] = table + chunk.at[j + i];
+    vec p = load<vec>(ps + j), y = load<vec>(ys + j), count = one;
+    vec d = p - y, dd = d * d, p_var = p * (one - p), y_var = y * (one - y);
+    vec e = p - only(below(all(0.5), y), one), ee = e * e;  // of the hardened label
+    watch.worst = least(least(p_var, y_var), watch.worst);
+    const ivec outcome = equal(y_var, zero);  // the label is exactly 0 or 1
+    vec dd_var = dd;
+    if (WEIGHTS) {
+      const vec w = load<vec>(ws + j), ww = w * w;
+      watch.good &= (~below(w, all(1e-100)) & ~below(all(1e100), w) & equal(w, w)) | equal(w, zero);
+      count = only(below(zero, w), one);
+      dd_var = ww * dd;
+      const vec ee_var = ww * ee;
+      p_var = ww * p_var; y_var = w * y_var; y = w * y; d = w * d; dd = w * dd; e = w * e; ee = w * ee;
+      move(to, (ptrdiff_t)half);
+      scatter(w, ww, dd_var, ee_var, to);
+      move(to, -(ptrdiff_t)half);
+    }
+    scatter(d, dd, p_var, y_var, to);
+    move(to, COUNT);
+    scatter(count, y, e, ee, to);
+    if (LAST_GROUP == Last::nothing) continue;
+    move(to, (ptrdiff_t)half);
+    if (LAST_GROUP == Last::outcomes) {
+      scatter(only(outcome, p_var), only(outcome, dd_var), zero, zero, to);
+    } else {
+      const vec m = load<vec>(ms + j), whole = all(4503599627370496.0);  // 2^52: no fractions from here
+      watch.good &= ~below(m, one) & below(m, all(9007199254740992.0)) & (equal((m + whole) - whole, m) | ~below(m, whole));
+      const vec repeated = only(~below(m, all(2)), count);
+      scatter(m * count, repeated, p_var / m, repeated * y_var / most(m - one, one), to);
+    }
+  }
+  seen = watch;
+}
+
+void add_outcomes(const Chunk& chunk, size_t rows, double* __restrict table, Watch& seen) {
+  const double *ps = chunk.p, *ys = chunk.y;
+  vec worst = seen.worst;
+  for (size_t j = 0; j < rows; j += LANES) {
+    double* to[LANES];
+    for (int i = 0; i < LANES; i++) to[i] = table + chunk.at[j + i];
+    const vec p = load<vec>(ps + j), y = load<vec>(ys + j), d = p - y, p_var = p * (all(1) - p);
+    worst = least(p_var, worst);
+    scatter(d, d * d, p_var, y + all(PACKED), to);
+  }
+  seen.worst = worst;
+}
+
+// Turns the sums of `add_outcomes` into those of `add_chunk`.
+INLINE void unpack(double* near, size_t half) {
+  const double count = floor(near[LABEL_VAR] / PACKED);
+  near[COUNT] = count;
+  near[LABEL] = near[LABEL_VAR] - count * PACKED;
+  near[LABEL_VAR] = 0;
+  near[HARD] = near[RESIDUAL];
+  near[HARD_SQ] = near[RESIDUAL_SQ];
+  near[half + LAST - WEIGHT] = near[PROB_VAR];
+  near[half + LAST - WEIGHT + 1] = near[RESIDUAL_SQ];
+}
+
+struct Labels { bool soft, outcome; };  // whether some label is inside (0, 1), or exactly 0 or 1
+
+INLINE Labels labels_of(const double* y, size_t rows) {
+  ivec every = below(all(0), all(1)), some{};
+  for (size_t j = 0; j < rows; j += LANES) {
+    const vec each = load<vec>(y + j);
+    const ivec outcome = equal(each * (all(1) - each), all(0));
+    every &= outcome;
+    some |= outcome;
+  }
+  int64_t lanes[2][LANES];
+  memcpy(lanes[0], &every, sizeof every);
+  memcpy(lanes[1], &some, sizeof some);
+  Labels found{false, false};
+  for (int i = 0; i < LANES; i++) found.soft |= !lanes[0][i], found.outcome |= lanes[1][i] != 0;
+  return found;
+}
+
+// Adds the sums of one place to the totals, and clears them.
+void set_aside(double* __restrict near, size_t half, size_t ways, bool packed, double* __restrict total) {
+  for (size_t way = 0; way < ways; way++, near += SLOTS / 2) {
+    if (packed) unpack(near, half);
+    for (size_t s = 0; s < SLOTS / 2; s++) {
+      total[s] += near[s];
+      total[SLOTS / 2 + s] += near[half + s];
+      near[s] = near[half + s] = 0;
+    }
+  }
+}
+
+template <bool WEIGHTS, bool VOTES>
+bool add_block(const Job& job, size_t start, size_t stop, double* table, double* totals) {
+  const size_t ways = job.ways(), stride = job.stride(), half = job.half(), places = job.places();
+  const int shift = ways == 4 ? 5 : 3;  // of a place: its stride is a power of two
+  const int64_t way[4] = {0, ways == 4 ? 8 : 0, ways == 4 ? 16 : 0, ways == 4 ? 24 : 0};
+  const bool plain = !job.bins.cut() && !job.cell.data;
+  const size_t run = ways > 1 ? FULL * 2 * ways : stop - start;
+  double* const first = table + stride;  // before it lies place -1
+  Watch watch{all(0), below(all(0), all(1))};
+  Chunk chunk;
+  bool sums_to_one = true;
+  for (size_t begin = start; begin < stop; begin += run) {
+    const size_t end = begin + run < stop ? begin + run : stop;
+    bool packed = !WEIGHTS && !VOTES;  // until a soft label comes
+    for (size_t i = begin; i < end; i += CHUNK) {
+      const size_t rows = end - i < CHUNK ? end - i : CHUNK, padded = (rows + 3) / 4 * 4;
+      double p_sum[CHUNK], y_sum[CHUNK];
+      for (size_t j = 0; j < CHUNK && job.classes > 1; j++) p_sum[j] = y_sum[j] = 0;
+      if (WEIGHTS) chunk.w = read(job.w, i, 0, rows, chunk.buffers[2]);
+      if (VOTES) chunk.m = read(job.m, i, 0, rows, chunk.buffers[3], 1);
+      for (size_t c = 0; c < job.classes; c++) {
+        double* const mine = first + c * job.bins.count * stride;
+        chunk.p = read(job.p, i, c, rows, chunk.buffers[0]);
+        chunk.y = read(job.y, i, c, rows, chunk.buffers[1]);
+        if (job.classes > 1)
+          for (size_t j = 0; j < rows; j++) p_sum[j] += chunk.p[j], y_sum[j] += chunk.y[j];
+        if (plain) locate_equal(job.bins, chunk.p, padded, shift, way, chunk.at);
+        else locate(job, i, chunk.p, rows, shift, way, chunk.at);
+        for (size_t j = rows; j < padded; j++) chunk.at[j] = table - mine;  // never read
+        if (VOTES) {
+          add_chunk<WEIGHTS, Last::votes>(chunk, padded, mine, half, watch);
+        } else {
+          const Labels labels = labels_of(chunk.y, padded);
+          if (packed && labels.soft) {
+            packed = false;
+            for (size_t k = 0; k < places * ways && (i > begin || c); k++) unpack(first + k * SLOTS / 2, half);
+          }
+          if (packed) add_outcomes(chunk, padded, mine, watch);
+          else if (labels.outcome) add_chunk<WEIGHTS, Last::outcomes>(chunk, padded, mine, half, watch);
+          else add_chunk<WEIGHTS, Last::nothing>(chunk, padded, mine, half, watch);
+        }
+        const double full = packed ? FULL * PACKED : FULL;
+        if (ways == 1)  // many bins, of which some may fill up
+          for (size_t j = 0; j < rows; j++)
+            if (mine[chunk.at[j] + (packed ? LABEL_VAR : COUNT)] >= full && chunk.at[j] >= 0)
+              set_aside(mine + chunk.at[j], half, 1, packed, totals + (c * job.bins.count + (size_t)chunk.at[j] / stride) * SLOTS);
+      }
+      for (size_t j = 0; j < rows && job.classes > 1; j++)
+        sums_to_one &= fabs(p_sum[j] - 1) <= job.tolerance && fabs(y_sum[j] - 1) <= job.tolerance;
+    }
+    for (size_t place = 0; place < places; place++)
+      set_aside(first + place * stride, half, ways, packed, totals + place * SLOTS);
+  }
+  double worst[LANES], sum = 0;
+  int64_t good[LANES];
+  memcpy(worst, &watch.worst, sizeof worst);
+  memcpy(good, &watch.good, sizeof good);
+  bool valid = sums_to_one;
+  for (int j = 0; j < LANES; j++) valid = valid && worst[j] >= 0 && good[j];
+  for (size_t place = 0; place < places; place++) sum += totals[place * SLOTS + RESIDUAL];
+  return valid && sum == sum;  // a NaN among the values is in the sum of the residuals
+}
+
+bool sums(const Job& job, size_t start, size_t stop, double* table, double* totals) {
+  if (job.w.data) return (job.m.data ? add_block<true, true> : add_block<true, false>)(job, start, stop, table, totals);
+  return (job.m.data ? add_block<false, true> : add_block<false, false>)(job, start, stop, table, totals);
+}
+
+// The lattice of smooth ECE: each residual w (p - y) is split between the two nodes beside p. Nodes
+// lie at 0, 1/cells, ..., 1; one more takes the nothing that p = 1 gives away, and then comes the sum of w.
+bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
+  double buffers[3][CHUNK];
+  const double cells = (double)job.bins.cells;
+  bool valid = true;
+  for (size_t i = start; i < stop; i += CHUNK) {
+    const size_t rows = stop - i < CHUNK ? stop - i : CHUNK;
+    const double* p = read(job.p, i, 0, rows, buffers[0]);
+    const double* y = read(job.y, i, 0, rows, buffers[1]);
+    const double* w = job.w.data ? read(job.w, i, 0, rows, buffers[2]) : nullptr;
+    double weight = 0;
+    for (size_t j = 0; j < rows; j++) {
+      const double w_j = w ? w[j] : 1.0, d = w_j * (p[j] - y[j]);
+      valid &= p[j] >= 0 && p[j] <= 1 && y[j] >= 0 && y[j] <= 1 && ((w_j >= 1e-100 && w_j <= 1e100) || w_j == 0);
+      const double place = p[j] >= 0 && p[j] <= 1 ? p[j] * cells : 0;
+      const size_t node = (size_t)place;
+      const double right = d * (place - (double)node);
+      nodes[node] += d - right;
+      nodes[node + 1] += right;
+      weight += w_j;
+    }
+    nodes[job.bins.cells + 2] += weight;
+  }
+  return valid;
+}
+
+// The highest probability of each row, and the label's mass on that class. Without branches: no
+// processor can foresee which class is the highest.
+bool top(const Job& job, size_t start, size_t stop) {
+  double buffers[2][CHUNK];
+  bool valid = true;
+  for (size_t i = start; i < stop; i += CHUNK) {
+    const size_t rows = stop - i < CHUNK ? stop - i : CHUNK;
+    double p_sum[CHUNK] = {}, y_sum[CHUNK] = {}, best[CHUNK] = {}, mass[CHUNK] = {}, worst[CHUNK] = {};
+    for (size_t c = 0; c < job.classes; c++) {
+      const double* p = read(job.p, i, c, rows, buffers[0]);
+      const double* y = read(job.y, i, c, rows, buffers[1]);
+      for (size_t j = 0; j < rows; j++) {
+        const double p_var = p[j] * (1 - p[j]), y_var = y[j] * (1 - y[j]), lower = p_var < y_var ? p_var : y_var;
+        worst[j] = lower < worst[j] ? lower : worst[j];
+        mass[j] = c == 0 || p[j] > best[j] ? y[j] : mass[j];
+        best[j] = c == 0 || p[j] > best[j] ? p[j] : best[j];
+        p_sum[j] += p[j];  // NaN where some value is: then the row does not sum to 1
+        y_sum[j] += y[j];
+      }
+    }
+    for (size_t j = 0; j < rows; j++)
+      valid &= worst[j] >= 0 && fabs(p_sum[j] - 1) <= job.tolerance && fabs(y_sum[j] - 1) <= job.tolerance;
+    memcpy(job.best + i, best, rows * sizeof(double));
+    memcpy(job.mass + i, mass, rows * sizeof(double));
+  }
+  return valid;
+}
+
+extern const Level level{LEVEL_NAME, sums, lattice, top};
+}  // namespace LEVEL

@@ -1,0 +1,42 @@
+"""The loops in C++, built from `native/`; `softcal.table.numpy_road` has the same ones."""
+
+from softcal._validation.arrays import Column
+from softcal._validation.inputs import FloatArray
+
+def sums(
+    p: Column,
+    y: Column,
+    w: Column | None,
+    m: Column | None,
+    cell: Column | None,
+    equal: int,
+    first: int,
+    starts: Column | None,
+    upper: FloatArray | None,
+    tolerance: float,
+    tables: int,
+    out: FloatArray,
+    threads: int,
+    level: int = ...,
+    /,
+) -> bool: ...
+def lattice(
+    p: Column,
+    y: Column,
+    w: Column | None,
+    nodes: FloatArray,
+    threads: int,
+    level: int = ...,
+    /,
+) -> bool: ...
+def top(
+    p: Column,
+    y: Column,
+    tolerance: float,
+    best: FloatArray,
+    mass: FloatArray,
+    threads: int,
+    level: int = ...,
+    /,
+) -> bool: ...
+def levels() -> list[str]: ...

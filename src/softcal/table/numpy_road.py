@@ -1,0 +1,200 @@
+"""The loops of `softcal._native` in NumPy, for machines on which no C++ compiler was found.
+
+The functions and their arguments are the same, and so are their results, to 1e-13 of what was
+added. They take several times as long and run in one thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softcal._validation.inputs import all_valid, as_float64
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from softcal._validation.arrays import Column
+    from softcal._validation.inputs import FloatArray
+
+_BLOCK = 1 << 16
+
+
+def sums(
+    p: Column,
+    y: Column,
+    w: Column | None,
+    m: Column | None,
+    cell: Column | None,
+    equal: int,
+    first: int,  # noqa: ARG001 - the search needs no help
+    starts: Column | None,  # noqa: ARG001
+    upper: FloatArray | None,
+    tolerance: float,
+    tables: int,
+    out: FloatArray,
+    threads: int,  # noqa: ARG001
+) -> bool:
+    """Add up the rows of each bin into `out`, of shape (tables, 18, bins); False if one is bad.
+
+    Tables are the classes of two-dimensional p and y, or the cells. `upper` are the ends of the
+    bins, or None for `equal` bins of equal width. The classes of a row must sum to 1 within
+    `tolerance`.
+    """
+    n_bins = equal if upper is None else upper.size
+    total = np.zeros((tables, out.size // (tables * n_bins), n_bins))
+    lost = np.zeros_like(total)
+    for start in range(0, p.shape[0], _BLOCK):
+        part = slice(start, start + _BLOCK)
+        ps, ys = _by_class(p[part]), _by_class(y[part])
+        ws, ms = (None if each is None else as_float64(each[part]) for each in (w, m))
+        if not all(all_valid(a, b, ws, ms) for a, b in zip(ps, ys, strict=True)):
+            return False
+        if p.ndim == 2 and not (_sum_to_one(ps, tolerance) and _sum_to_one(ys, tolerance)):
+            return False
+        block = [
+            _block_sums(
+                a, b, ws, ms, _places(a, equal, upper, cell, part), tables * n_bins // len(ps)
+            )
+            for a, b in zip(ps, ys, strict=True)
+        ]
+        sums_of_block = np.array(block) if cell is None else _by_cell(block[0], tables)
+        # Kahan's sum: what rounding loses of one block is added with the next.
+        addend = sums_of_block - lost
+        longer = total + addend
+        lost = (longer - total) - addend
+        total = longer
+    out[...] = total.reshape(out.shape)
+    return True
+
+
+def lattice(p: Column, y: Column, w: Column | None, nodes: FloatArray, threads: int) -> bool:  # noqa: ARG001
+    """Add each residual w (p - y) to the nodes beside p, which lie at 0, 1/m, ..., 1.
+
+    After these nodes come one without meaning and the sum of the weights.
+    """
+    cells = nodes.size - 3
+    for start in range(0, p.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        ps, ys = as_float64(p[part]), as_float64(y[part])
+        ws = np.ones(ps.size) if w is None else as_float64(w[part])
+        if not all_valid(ps, ys, ws):
+            return False
+        scaled = ps * cells
+        node = scaled.astype(np.intp)
+        mass = ws * (ps - ys)
+        right = mass * (scaled - node)
+        nodes[:-2] += np.bincount(node, mass - right, cells + 1)
+        nodes[1:-1] += np.bincount(node, right, cells + 1)
+        nodes[-1] += ws.sum()
+    return True
+
+
+def top(
+    p: Column, y: Column, tolerance: float, best: FloatArray, mass: FloatArray,
+    threads: int,  # noqa: ARG001
+) -> bool:  # fmt: skip
+    """Write the highest probability of each row, and the label's mass on that class."""
+    for start in range(0, best.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        ps, ys = _by_class(p[part]), _by_class(y[part])
+        if not (
+            all_valid(ps, ys, None) and _sum_to_one(ps, tolerance) and _sum_to_one(ys, tolerance)
+        ):
+            return False
+        highest = ps.argmax(axis=0)
+        across = np.arange(highest.size)
+        best[part], mass[part] = ps[highest, across], ys[highest, across]
+    return True
+
+
+def _by_class(block: Column) -> FloatArray:
+    """Return a block of rows as one contiguous float64 row per class."""
+    return np.atleast_2d(as_float64(block.T))
+
+
+def _sum_to_one(block: FloatArray, tolerance: float) -> bool:
+    return bool((np.abs(block.sum(axis=0) - 1) <= tolerance).all())
+
+
+def _by_cell(block: FloatArray, cells: int) -> FloatArray:
+    return np.moveaxis(block.reshape(block.shape[0], cells, -1), 1, 0)
+
+
+def _places(
+    p: FloatArray, equal: int, upper: FloatArray | None, cell: Column | None, part: slice
+) -> npt.NDArray[np.intp]:
+    """Return the number of each row's bin, counted through the cells."""
+    place: npt.NDArray[np.intp]
+    if upper is None:
+        nearest = np.rint(p * equal)
+        place = np.minimum(nearest - (p < nearest / equal), equal - 1).astype(np.intp)
+    else:
+        place = upper.searchsorted(p, side="right")
+    n_bins = equal if upper is None else upper.size
+    if cell is not None:
+        place = place + cell[part] * n_bins
+    return place
+
+
+def _block_sums(
+    p: FloatArray,
+    y: FloatArray,
+    w: FloatArray | None,
+    m: FloatArray | None,
+    place: npt.NDArray[np.intp],
+    n_places: int,
+) -> FloatArray:
+    """Return the sums of `softcal.table.kernel.Sums`, of shape (18, places)."""
+    found: dict[int, FloatArray] = {}  # equal terms are added up once
+    terms = list(_terms(p, y, w, m))
+
+    def added(term: FloatArray) -> FloatArray:
+        if id(term) not in found:
+            found[id(term)] = _exact_bincount(place, term, n_places)
+        return found[id(term)]
+
+    return np.array([added(term) for term in terms])
+
+
+def _exact_bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:
+    """Add up a block's terms by place. A long sum drifts, so each is cut in two.
+
+    The high parts are whole multiples of a number of which a block's sum has less than 2^53, so
+    they add without rounding; the low parts are too small for theirs to matter.
+    """
+    exponent = np.frexp(np.abs(term).max())[1]
+    anchor = 1.5 * 2.0 ** (exponent + _BLOCK.bit_length() - 1)
+    high = (term + anchor) - anchor
+    parts = (np.bincount(place, part, n_places) for part in (high, term - high))
+    return np.add(*parts, dtype=np.float64)
+
+
+def _terms(
+    p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None
+) -> Iterator[FloatArray]:
+    """Return what each row adds to each sum, in the order of `softcal.table.kernel.Sums`."""
+    one, zero = np.ones(p.size), np.zeros(p.size)
+    d, e = p - y, p - (y > 0.5)
+    dd, ee, p_var, y_var = d * d, e * e, p * (1 - p), y * (1 - y)
+    count = one if w is None else (w > 0).astype(np.float64)
+    outcome = (y == 0) | (y == 1)
+    if w is None:
+        yield from (count, count, count, y, d, dd, dd)
+        dd_var, ee_var = dd, ee
+    else:
+        ww = w * w
+        dd_var, ee_var, p_var, y_var = ww * dd, ww * ee, ww * p_var, w * y_var
+        yield from (count, w, ww, w * y, w * d, w * dd, dd_var)
+        e, ee = w * e, w * ee
+    yield from (p_var, y_var)
+    if m is None:
+        yield from (zero, zero, zero, zero, e, ee, ee_var)
+        yield from (np.where(outcome, p_var, 0.0), np.where(outcome, dd_var, 0.0))
+    else:
+        repeated = (m >= 2) * count
+        yield from (m * count, repeated, p_var / m, repeated * y_var / np.maximum(m - 1, 1))
+        yield from (e, ee, ee_var, zero, zero)
