@@ -293,7 +293,8 @@ class Roles(NamedTuple):
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
-            found += [(name, LABEL) for name in labels] + [(name, UNIT) for name in self.y_prob]
+            found += [(name, LABEL) for name in dict.fromkeys(labels)]
+            found += [(name, UNIT) for name in self.y_prob]
         if self.sample_weight is not None:
             found.append((self.sample_weight, WEIGHT))
         if isinstance(self.n_votes, str):
