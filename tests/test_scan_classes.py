@@ -111,7 +111,6 @@ ROWS = {"y_a": [0.5], "y_b": [0.5], "p_a": [0.25], "p_b": [0.75], "t": ["x"]}
         ({"y_true": "y_a", "y_prob": "p_a", "classes": ["a"]}, "classes must go with"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": {"m": "p_*"}}, "must go with one prediction"),
         ({"label_bounds": "y_a", "y_prob": "p_a"}, "label_bounds must be two columns"),
-        ({"label_bounds": ("y_a", "y_a"), "y_prob": "p_a"}, "both are 'y_a'"),
         ({"label_bounds": ("y_a", "p_a"), "y_prob": "p_a"}, "both are 'p_a'"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": "p_a", "n_votes": 3}, "leave n_votes out"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": "p_a", "groups": "t"}, "leave groups out"),
@@ -372,6 +371,10 @@ def test_bounds_take_rows_two_tables_or_a_set_of_one_model() -> None:
     assert sc.smece_bounds(one) == wanted
     assert sc.smece_bounds(sc.reliability_bounds(one)) == wanted
     plain = sc.scan(frame, y_true="low", y_prob="p")
+    known = sc.scan(frame, label_bounds=("low", "low"), y_prob="p")
+    assert sc.smece_bounds(known) == (plain["p"].smece, plain["p"].smece)
+    with pytest.raises(sc.InputError, match="low must have no missing values: 1 of 2"):
+        sc.scan(frame.assign(low=[0.5, None]), label_bounds=("low", "low"), y_prob="p")
     for arguments, options, said in (
         ((tables,), {}, r"must have one model: it has 2.*tables.select\(\['p'\]\)"),
         ((plain,), {}, "its targets are 'label'. Make it with scan"),

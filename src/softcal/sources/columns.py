@@ -338,9 +338,8 @@ class Roles(NamedTuple):
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
-            found += [(name, LABEL) for name in labels] + [
-                (name, LOGIT if self.logits else UNIT) for name in self.y_prob
-            ]
+            found += [(name, LABEL) for name in dict.fromkeys(labels)]
+            found += [(name, LOGIT if self.logits else UNIT) for name in self.y_prob]
         if self.sample_weight is not None:
             found.append((self.sample_weight, WEIGHT))
         if isinstance(self.n_votes, str):
@@ -396,12 +395,6 @@ class Roles(NamedTuple):
 
     def _refuse_columns(self) -> None:
         labels = (self.y_true,) if self.bounds is None else self.bounds
-        if len(set(labels)) < len(labels):
-            message = (
-                f"the lower and the upper ends of the labels must be different columns: both are "
-                f"{labels[0]!r}."
-            )
-            raise InputError(message)
         for pred in self.y_prob:
             if pred in labels:
                 message = f"label and prediction must be different columns: both are {pred!r}."

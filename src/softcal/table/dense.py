@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from softcal._validation.multiclass import refuse
 from softcal.table.build import Entries
-from softcal.table.kernel import SUM_NAMES, class_sums
+from softcal.table.kernel import SUM_NAMES, totals
 from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ def dense_sums(models: Sequence[ClassRows], grid: Bins) -> FloatArray:
     InputError
         If a value breaks a rule.
     """
-    found = np.empty((len(models), len(models[0].classes), len(SUM_NAMES), len(grid)))
-    for of_model, data in zip(found, models, strict=True):
-        for of_class, sums in zip(of_model, class_sums(data, grid), strict=True):
-            of_class[:] = list(sums)
-    return found
+    found = [totals(d.y_prob, d.y_true, d.sample_weight, d.n_votes, grid) for d in models]
+    for sums, data in zip(found, models, strict=True):
+        if sums is None:
+            refuse(data)
+    return np.array(found)
 
 
 class DenseSums:
