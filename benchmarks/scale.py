@@ -1,6 +1,7 @@
 """Data wherever it lives: softcal against each engine's own group-by, in one run.
 
     make scale          (or: python benchmarks/scale.py [--rows 100000000] [--skip-spark])
+    python benchmarks/scale.py --only-groups [--rows 100000000] [--groups 1000000]
 
 The Parquet file (two float64 columns, as PyArrow writes it) is made on the spot in a temporary
 folder, 1.6 GB for 10^8 rows. The rivals are written by hand and give the same sums (count, label,
@@ -56,6 +57,21 @@ def make_file(path: Path, rows: int, group: int = 1 << 20) -> None:
             writer.write_table(pa.table({"y": y, "p": p}))
 
 
+def make_groups_file(path: Path, rows: int, groups: int, row_group: int = 1 << 20) -> None:
+    """Write the same with a column of whole numbers that says which patient a row is of."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("y", pa.float64()), ("p", pa.float64()), ("patient", pa.int64())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, row_group):
+            y = rng.random(min(row_group, rows - start))
+            p = np.clip(y + rng.normal(0, 0.1, y.size), 0, 1)
+            patient = rng.integers(0, groups, y.size)
+            writer.write_table(pa.table({"y": y, "p": p, "patient": patient}))
+
+
 def in_memory(rows: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     y = rng.random(rows)
@@ -66,6 +82,26 @@ def ours(source: Any) -> Call:
     import softcal as sc
 
     return lambda: sc.scan(source, y_true="y", y_prob="p")
+
+
+def of_groups(path: str) -> Call:
+    import softcal as sc
+
+    return lambda: sc.scan(path, y_true="y", y_prob="p", groups="patient")
+
+
+def duckdb_groups(path: str) -> Call:
+    """Add up each patient's residuals per bin, and multiply them: 10 bins, where softcal has 60."""
+    import duckdb
+
+    connection = duckdb.connect()
+    query = f"""
+        WITH sums AS (
+            SELECT patient, LEAST(FLOOR(p * 10), 9)::INT AS bin, SUM(p - y) AS s, COUNT(*) AS n
+            FROM read_parquet('{path}') GROUP BY ALL)
+        SELECT a.bin, b.bin, SUM(a.s * b.s), SUM(a.n * b.n)
+        FROM sums a JOIN sums b USING (patient) GROUP BY ALL"""  # noqa: S608
+    return lambda: connection.sql(query).fetchall()
 
 
 def of_files(path: str, repeat: int = 1) -> Call:
@@ -169,6 +205,8 @@ def peak_mb() -> int:
 CASES: dict[str, Callable[..., Call]] = {
     "files": of_files,
     "duckdb": duckdb,
+    "groups": of_groups,
+    "duckdb groups": duckdb_groups,
     "polars": polars,
     "arrays": arrays,
     "frame": frame_of,
@@ -247,10 +285,22 @@ def growth(folder: Path, largest: int, console: Console) -> None:
     console.print(out)
 
 
+def groups_table(folder: Path, rows: int, groups: int, console: Console) -> None:
+    """Time groups of rows beside a group-by and join by hand; the file is removed at once."""
+    path = folder / "groups.parquet"
+    make_groups_file(path, rows, groups)
+    cases = {"softcal, 60 bins": "groups", "DuckDB by hand, 10 bins": "duckdb groups"}
+    found = by_turns({name: (case, str(path)) for name, case in cases.items()}, runs=1)
+    path.unlink()
+    table(f"{groups:,} groups in {rows:,} rows of Parquet", found, console)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=10**8)
     parser.add_argument("--skip-spark", action="store_true")
+    parser.add_argument("--groups", type=int, default=10**6)
+    parser.add_argument("--only-groups", action="store_true")
     parser.add_argument("--serve", nargs=2, metavar=("CASE", "ARGUMENTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -259,6 +309,9 @@ def main() -> None:
     console = Console(width=100)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        groups_table(folder, options.rows, options.groups, console)
+        if options.only_groups:
+            return
         path = folder / f"{options.rows}.parquet"
         make_file(path, options.rows)
         cases = {

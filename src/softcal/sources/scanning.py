@@ -74,8 +74,10 @@ def scan(
         Columns whose values make segments; rows without a value are a segment of their own. There
         may be 100,000 combinations of values.
     groups : str, optional
-        The column that says which rows belong together, as in `reliability`. Its sums are kept in
-        memory until all rows are read. Dask and Spark shuffle the rows by it.
+        The column that says which rows belong together, as in `reliability`: whole numbers, text,
+        dates or other single values. Memory is bounded: where the groups have more than 2 million
+        sums, these wait in a temporary file of 32 bytes per row and model. Dask
+        and Spark shuffle the rows by it.
     bins : int, Bins or edges, default 10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so that `coarsen` can give
         others.

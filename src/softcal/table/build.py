@@ -124,7 +124,7 @@ def entries(
         if groups is None:
             cross.append(_under(two, _cross_entries(a, b, pairs, at)))
         else:
-            of_groups = terms[: len(GROUP_TERMS)].copy()
+            of_groups = terms[: len(GROUP_TERMS)].copy()  # a view would keep the others, too
             grouped_losses.append(owners.gathered(two, np.zeros_like(at), 1, of_groups))
             # The others are sums over rows, whatever their group.
             terms = np.concatenate((np.zeros_like(of_groups), terms[len(GROUP_TERMS) :]))
@@ -348,10 +348,11 @@ class Builder:
         if self.group is not None:
             self._add_groups(found, np.array(cells, dtype=np.int64))
 
-    def add_all(self, found: Sequence[Entries]) -> None:
-        """Add the entries of several batches."""
-        for each in found:
-            self.add(each)
+    def add_all(self, found: list[Entries]) -> None:
+        """Add the entries of several batches, and forget each once it is added."""
+        found.reverse()
+        while found:
+            self.add(found.pop())
 
     def _add_groups(self, found: Entries, cells: IntArray) -> None:
         names = self._names.numbers(found.groups)

@@ -442,8 +442,17 @@ class TableSet(Mapping[str, Reliability]):
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both, which must have the same columns and grid.
 
-        The models may come in another order. Segments that only one of them has are kept. Where
-        there are groups, no group may have rows in both. A date is kept where both have the same.
+        The models may come in another order. Segments that only one of them has are kept. A date
+        is kept where both have the same. Where there are groups, no group may have rows in both:
+        sets made by `scan` in this process refuse it, while one that was loaded does not know its
+        groups.
+
+        Raises
+        ------
+        InputError
+            If the columns differ, or a group has rows in both.
+        BinMismatchError
+            If the grids differ.
         """
         if not isinstance(other, TableSet):
             return NotImplemented
