@@ -124,7 +124,7 @@ def entries(
         if groups is None:
             cross.append(_under(two, _cross_entries(a, b, pairs, at)))
         else:
-            of_groups = terms[: len(GROUP_TERMS)].copy()
+            of_groups = terms[: len(GROUP_TERMS)]
             grouped_losses.append(owners.gathered(two, np.zeros_like(at), 1, of_groups))
             # The others are sums over rows, whatever their group.
             terms = np.concatenate((np.zeros_like(of_groups), terms[len(GROUP_TERMS) :]))
