@@ -72,6 +72,21 @@ def make_groups_file(path: Path, rows: int, groups: int, row_group: int = 1 << 2
             writer.write_table(pa.table({"y": y, "p": p, "patient": patient}))
 
 
+def make_joint_file(path: Path, rows: int, group: int = 1 << 20) -> None:
+    """Write soft labels, the predictions of two models, and groups of 100 rows on average."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    kinds = {"y": pa.float64(), "p": pa.float64(), "q": pa.float64(), "g": pa.int64()}
+    with pq.ParquetWriter(path, pa.schema(list(kinds.items()))) as writer:
+        for start in range(0, rows, group):
+            y = rng.random(min(group, rows - start))
+            p, q = (np.clip(y + rng.normal(0, sd, y.size), 0, 1) for sd in (0.1, 0.2))
+            g = rng.integers(0, max(rows // 100, 1), y.size)
+            writer.write_table(pa.table({"y": y, "p": p, "q": q, "g": g}))
+
+
 def in_memory(rows: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     y = rng.random(rows)
@@ -123,6 +138,54 @@ def duckdb(path: str) -> Call:
     return lambda: connection.sql(query).fetchall()
 
 
+def joint(path: str, engine: str = "") -> Call:
+    """Scan two models jointly, from the file or from an engine that reads it."""
+    import softcal as sc
+
+    source: Any = path
+    if engine == "duckdb":
+        import duckdb
+
+        connection = duckdb.connect()
+        source = connection.read_parquet(path)
+    if engine == "polars":
+        import polars as pl
+
+        source = pl.scan_parquet(path)
+    return lambda: sc.scan(source, y_true="y", y_prob=["p", "q"])
+
+
+# What two models have in common, in SQL of DuckDB and Spark. An infinite log loss is counted only.
+_LOSS = "CASE WHEN {0} > 0 AND {0} < 1 THEN -(y * LN({0}) + (1 - y) * LN(1 - {0})) ELSE 0 END"
+_JOINT_TERMS = [
+    *(term.replace("p", name) for name in ("p", "q") for term in list(TERMS.values())[1:4]),
+    "y", "y * (1 - y)", "(p - y) * (q - y)", "(p - q) * (p + q - 2 * y)",
+    "POWER((p - q) * (p + q - 2 * y), 2)",
+    *(_LOSS.format(name) for name in ("p", "q")),
+    *(f"CASE WHEN {name} > 0 AND {name} < 1 THEN 0 ELSE 1 END" for name in ("p", "q")),
+    f"POWER({_LOSS.format('p')} - ({_LOSS.format('q')}), 2)",
+]  # fmt: skip
+JOINT = f"""
+    SELECT LEAST(CAST(FLOOR(p * 60) AS INT), 59) AS a, LEAST(CAST(FLOOR(q * 60) AS INT), 59) AS b,
+    COUNT(*) AS count, {", ".join(f"SUM({term})" for term in _JOINT_TERMS)}
+    FROM rows GROUP BY 1, 2"""  # noqa: S608
+GROUPS = """
+    WITH s AS (
+        SELECT g, LEAST(CAST(FLOOR(p * 60) AS INT), 59) AS bin, SUM(p - y) AS d, COUNT(*) AS w
+        FROM rows GROUP BY 1, 2
+    )
+    SELECT i.bin AS a, j.bin AS b, SUM(i.d * j.d), SUM(i.w * j.w)
+    FROM s AS i JOIN s AS j ON i.g = j.g GROUP BY 1, 2"""
+
+
+def joint_duckdb(path: str) -> Call:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.read_parquet(path).create_view("rows")
+    return lambda: connection.sql(JOINT).fetchall()
+
+
 def polars(path: str) -> Call:
     import polars as pl
 
@@ -169,22 +232,47 @@ def spark(path: str) -> Iterator[Any]:
 def spark_times(path: str) -> dict[str, float]:
     """Time our scan and a hand-written SQL aggregate by turns, on the same session."""
     with spark(path) as frame:
-        frame.createOrReplaceTempView("rows")
         query = f"""
             SELECT LEAST(CAST(FLOOR(p * 10) AS INT), 9) AS bin, COUNT(*) AS count, {SUMS}
             FROM rows GROUP BY 1"""  # noqa: S608
-        # A query made anew each time: Spark keeps what an old one has shuffled.
-        calls = {
-            "softcal": ours(frame),
-            "Spark SQL": lambda: frame.sparkSession.sql(query).collect(),
+        return on_spark(frame, ours(frame), query)
+
+
+def spark_joint_times(path: str) -> dict[str, dict[str, float]]:
+    """Time two models jointly, and groups, against SQL that gives the main sums."""
+    import softcal as sc
+
+    with spark(path) as frame:
+        return {
+            "two models jointly": on_spark(
+                frame, lambda: sc.scan(frame, y_true="y", y_prob=["p", "q"]), JOINT
+            ),
+            "groups": on_spark(
+                frame, lambda: sc.scan(frame, y_true="y", y_prob="p", groups="g"), GROUPS
+            ),
         }
-        best = dict.fromkeys(calls, float("inf"))
-        for turn in range(5):
-            for name, call in calls.items():
-                seconds = timed(call)[0]
-                if turn:
-                    best[name] = min(best[name], seconds)
+
+
+def on_spark(frame: Any, call: Call, query: str) -> dict[str, float]:
+    """Time a call and a query by turns; the least of four."""
+    frame.createOrReplaceTempView("rows")
+    # A query made anew each time: Spark keeps what an old one has shuffled.
+    calls = {"softcal": call, "Spark SQL": lambda: frame.sparkSession.sql(query).collect()}
+    best = dict.fromkeys(calls, float("inf"))
+    for turn in range(5):
+        for name, one in calls.items():
+            seconds = timed(one)[0]
+            if turn:
+                best[name] = min(best[name], seconds)
     return best
+
+
+def spark_line(what: str, rows: int, times: dict[str, float]) -> str:
+    ratio = times["softcal"] / times["Spark SQL"]
+    return (
+        f"Spark, {rows:,} rows of Parquet, {what}, two workers: softcal {times['softcal']:.2f} s, "
+        f"Spark SQL by hand {times['Spark SQL']:.2f} s, ratio {ratio:.2f}"
+    )
 
 
 def timed(call: Call) -> tuple[float, float]:
@@ -210,6 +298,8 @@ CASES: dict[str, Callable[..., Call]] = {
     "polars": polars,
     "arrays": arrays,
     "frame": frame_of,
+    "joint": joint,
+    "joint duckdb": joint_duckdb,
 }
 
 
@@ -295,9 +385,25 @@ def groups_table(folder: Path, rows: int, groups: int, console: Console) -> None
     table(f"{groups:,} groups in {rows:,} rows of Parquet", found, console)
 
 
+def two_models(folder: Path, rows: int, console: Console) -> None:
+    """Compare two models jointly: from the file, from engines, and by hand in DuckDB."""
+    path = folder / f"joint{rows}.parquet"
+    make_joint_file(path, rows)
+    cases = {
+        "softcal": ("joint", str(path)),
+        "DuckDB by hand": ("joint duckdb", str(path)),
+        "softcal, of a DuckDB relation": ("joint", str(path), "duckdb"),
+        "softcal, of a lazy Polars frame": ("joint", str(path), "polars"),
+    }
+    table(f"{rows:,} rows of Parquet, two models jointly, 60 bins", by_turns(cases), console)
+    path.unlink()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=10**8)
+    parser.add_argument("--joint-rows", type=int, default=10**8, help="of two models jointly")
+    parser.add_argument("--spark-rows", type=int, default=10**7, help="of joint sums and groups")
     parser.add_argument("--skip-spark", action="store_true")
     parser.add_argument("--groups", type=int, default=10**6)
     parser.add_argument("--only-groups", action="store_true")
@@ -327,14 +433,13 @@ def main() -> None:
         }
         table(f"{IN_MEMORY_ROWS:,} rows in memory, 10 bins", by_turns(memory, runs=9), console)
         growth(folder, options.rows, console)
+        two_models(folder, options.joint_rows, console)
         if not options.skip_spark:
-            times = spark_times(str(path))
-            ratio = times["softcal"] / times["Spark SQL"]
-            console.print(
-                f"Spark, {options.rows:,} rows of Parquet, two workers: softcal "
-                f"{times['softcal']:.2f} s, Spark SQL by hand {times['Spark SQL']:.2f} s, "
-                f"ratio {ratio:.2f}"
-            )
+            console.print(spark_line("10 bins", options.rows, spark_times(str(path))))
+            joint_path = folder / "spark.parquet"
+            make_joint_file(joint_path, options.spark_rows)
+            for what, times in spark_joint_times(str(joint_path)).items():
+                console.print(spark_line(what, options.spark_rows, times))
 
 
 if __name__ == "__main__":

@@ -144,7 +144,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = {
         "spark.driver.host": "127.0.0.1", "spark.driver.memory": "640m",
         "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "3", "spark.log.level": "ERROR",
+        "spark.default.parallelism": "3", "spark.sql.shuffle.partitions": "3",
+        "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         # Several batches per partition.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
@@ -188,7 +189,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pa.Table],
         pa.csv.write_csv(table.drop_columns(held), path)
 
     def in_spark(table: pa.Table) -> Any:
-        return request.getfixturevalue("spark").createDataFrame(table).repartition(3)
+        return request.getfixturevalue("spark").createDataFrame(table)
 
     sources: dict[str, Callable[[pa.Table], Any]] = {
         "pandas": _pandas,
