@@ -279,3 +279,13 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
         message = f"rng must be a numpy.random.Generator or a seed, 0 or more: got {rng!r:.60}."
         raise InputError(message)
     return np.random.default_rng(rng)
+
+
+def or_logits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return rules for probabilities whose remedy names the option that takes logits."""
+    *others, outside = rules
+
+    def remedy(name: str, spread: Spread) -> str:
+        return f"{outside.remedy(name, spread)} With --logits, logits are taken as they are."
+
+    return (*others, outside._replace(remedy=remedy))
