@@ -225,6 +225,8 @@ def shown_results() -> list[Any]:
         sc.calibrators.repair_preview(Y, P, folds=2, methods=["platt"]),
         sc.calibrators.repair_preview(Y, Y, folds=2, methods=["platt"]),
         sc.dawid_skene(votes),
+        sc.calibrators.PlattCalibrator().fit(P, Y).map_,
+        sc.calibrators.IsotonicCalibrator().fit(P, Y).map_,
         sc.reliability(Y, P),
         sc.joint_table(Y, {"a": P, "b": Q}),
         assumed,

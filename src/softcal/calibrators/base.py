@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.arrays import column, to_array
 from softcal._validation.inputs import DEFAULT_NAMES, FloatArray, Names
@@ -139,7 +140,7 @@ SCHEMA = 2
 _LARGEST = 1e100  # a parameter of a saved map beyond this is damage
 
 
-class CalibrationMap(ABC):
+class CalibrationMap(_display.Printed, ABC):
     """A fitted map from predictions to calibrated predictions: a frozen handful of numbers."""
 
     method: ClassVar[str]
@@ -200,6 +201,23 @@ class CalibrationMap(ABC):
     @abstractmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
         """Make the map of saved parameters, trusting nothing."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._numbers())})"
+
+    def _shown(self) -> _display.Shown:
+        return f"{self.method} calibrator: {', '.join(self._numbers())}", [], []
+
+    def _numbers(self) -> list[str]:
+        """Name the parameters: a number as it is, an array by its shape."""
+        out = []
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                out.append(f"{field.name} of shape {value.shape}")
+            elif isinstance(value, float):
+                out.append(f"{field.name}={value:.6g}")
+        return out
 
 
 def _plain(value: Any) -> Any:

@@ -43,7 +43,7 @@ _TILT = 1e-15  # per prediction: more than rounding moves a mean label
 _SHALLOWEST = float(np.exp(-10))  # the least slope, so that T is at most about 22,000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TemperatureMap(LogMap):
     """Divide the logit by T, or the logarithms of all classes; see `TemperatureCalibrator`."""
 
@@ -78,7 +78,7 @@ class TemperatureMap(LogMap):
         return cls(temperature, read_input(parameters))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlattMap(LogMap):
     """Stretch and shift the logit; see `PlattCalibrator`."""
 
@@ -108,7 +108,7 @@ class PlattMap(LogMap):
         return cls(slope, intercept, read_input(parameters))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BetaMap(LogMap):
     """Weigh log p and log(1 - p) apart; see `BetaCalibrator`."""
 
@@ -141,7 +141,7 @@ class BetaMap(LogMap):
         return cls(a, b, c, read_input(parameters))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IsotonicMap(CalibrationMap):
     """Straight lines between points that rise; see `IsotonicCalibrator`."""
 
@@ -199,7 +199,7 @@ class IsotonicMap(CalibrationMap):
         return cls(x, y)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HistogramMap(CalibrationMap):
     """The mean label of the bin a prediction is in; see `HistogramCalibrator`."""
 
@@ -241,7 +241,7 @@ def _in_unit(values: FloatArray) -> bool:
     return bool(((values >= 0) & (values <= 1)).all())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VectorScalingMap(LogMap):
     """Stretch and shift the logarithm of each class; see `VectorScalingCalibrator`."""
 
@@ -286,7 +286,7 @@ class VectorScalingMap(LogMap):
         return cls(slopes, intercepts, read_input(parameters))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DirichletMap(LogMap):
     """A linear map of the logarithms of all classes; see `DirichletCalibrator`."""
 
@@ -381,6 +381,8 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
     ... }
     >>> load_calibrator(saved).predict([-2.0, 0.0, 2.0]).round(3)
     array([0.269, 0.5  , 0.731])
+    >>> print(load_calibrator(saved))
+    temperature calibrator: temperature=2
     """
     if not isinstance(saved, dict):
         message = (

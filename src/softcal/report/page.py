@@ -7,7 +7,6 @@ import re
 import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from importlib.resources import files
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -197,6 +196,7 @@ def _models(tables: TableSet, level: float) -> list[_Model]:
 def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
     """Fill the template with words and numbers, tables for the script, and the script itself."""
     import jinja2
+    import vl_convert
     from markupsafe import Markup
 
     own = files("softcal.report")
@@ -218,18 +218,9 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         data=Markup(_in_script(drawn)),  # noqa: S704
         charts=Markup(_in_script(specs)),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
-        vega=Markup(_vega()),  # noqa: S704
+        vega=Markup(vl_convert.javascript_bundle(_SCRIPT_NEEDS).replace("</script", "<\\/script")),  # noqa: S704
         script=Markup((own / "page.js").read_text(encoding="utf-8")),  # noqa: S704
     )
-
-
-@cache
-def _vega() -> str:
-    """Return the code that draws: the same in every report, and slow to make."""
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle(_SCRIPT_NEEDS)
-    return bundle.replace("</script", "<\\/script")
 
 
 def _said(
