@@ -86,7 +86,7 @@ def test_apply_takes_the_columns_of_classes_at_once(
 def test_one_column_is_not_called_none(capsys: pytest.CaptureFixture[str]) -> None:
     labels = ("--label-columns", "soft_malignant,soft_confidence")
     said = refused(capsys, "score", DATA, *labels, "--pred-columns", "prob_rf_all")
-    assert "it stands for the one column of that name. Give names" in said
+    assert "must hold a list of numbers per row, one per class: it holds single values." in said
     said = refused(capsys, "score", DATA, *labels, "--pred-columns", "nobody_")
     assert "it stands for none. Give names" in said
 

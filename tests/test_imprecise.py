@@ -14,6 +14,7 @@ import pytest
 from command_line import softcal_here as softcal
 from hypothesis import given
 from hypothesis import strategies as st
+from same_tables import assert_same_card
 from strategies import N_BINS, UNIT, WEIGHT
 
 import softcal as sc
@@ -200,6 +201,7 @@ def test_score_gives_the_bounds_as_json(file: Path) -> None:
     )  # fmt: skip
     assert json.loads(result.stdout) == {
         "n": 3,
+        "rows_without_weight": 0,
         "bins": 10,
         "label_low": "lo",
         "label_high": "hi",
@@ -219,6 +221,41 @@ def test_score_gives_the_bounds_as_a_table(file: Path) -> None:
         "score", file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--weight", "w"
     )
     assert "10 bins, weighted by w" in weighted.stdout
+
+
+def test_bounds_are_the_same_from_rows_files_and_saved_tables(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    y, p, q, w = rng.random((4, 90))
+    lines = [f"{a * b},{b},{c},{d},{e},{k % 2}" for k, (a, b, c, d, e) in
+             enumerate(zip(rng.random(90), y, p, q, w, strict=True))]  # fmt: skip
+    paths = [tmp_path / f"{name}.csv" for name in ("whole", "first", "rest")]
+    for path, part in zip(paths, (lines, lines[:40], lines[40:]), strict=True):
+        path.write_text("\n".join(["lo,hi,p,q,w,site", *part]) + "\n")
+    columns = ["--label-low", "lo", "--label-high", "hi", "--pred", "p", "--pred", "q"]
+    options = [*columns, "--weight", "w", "--by", "site"]
+    saved = tmp_path / "saved.softcal"
+    assert softcal("scan", *paths[1:], *options, "-o", saved).returncode == 0
+
+    def found(*arguments: object) -> Any:
+        return json.loads(softcal(*arguments, "--format", "json").stdout)
+
+    card = found("score", paths[0], *options)
+    assert_same_card(found("score", *paths[1:], *options), card)
+    assert_same_card(found("score", saved, "--by", "site"), card)
+    assert_same_card(found("merge", saved), card)
+    odd = tmp_path / "odd.csv"
+    odd.write_text("\n".join(["lo,hi,p,q,w,site", *lines[1::2]]) + "\n")
+    alone = found("score", odd, *columns, "--weight", "w")["models"][1]
+    part = card["models"][1]["slices"][1]
+    for key in ("smece_low", "smece_high"):
+        assert_same_card(part[key], alone[key])
+    shown = softcal("score", saved, "--by", "site").stdout
+    assert "q, by site" in shown
+    assert "cannot go with --level" in softcal("score", saved, "--level", "0.9").stderr
+    for command in (["compare"], ["report"], ["plan", "--half-width", "0.1", "--pilot"]):
+        refused = softcal(*command, saved)
+        assert refused.returncode == 2
+        assert "known only as intervals" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -66,13 +66,6 @@ def test_several_files_on_the_command_line_are_one_source(week: Path) -> None:
     assert "7 sources: 3,010 rows" in shown
 
 
-def test_what_needs_all_rows_takes_one_file(week: Path) -> None:
-    bounds = ("--label-low", "y", "--label-high", "w", "--pred", "p")
-    refused = softcal("score", week / "0.parquet", week / "1.parquet", *bounds)
-    assert refused.returncode == 2
-    assert "give one file: got 2" in refused.stderr
-
-
 def test_the_table_shows_every_slice(week: Path) -> None:
     shown = softcal("score", week / "6.parquet", *NAMES, "--by", "segment").stdout
     rows = shown.partition("p, by segment\n")[2].splitlines()[4:8]

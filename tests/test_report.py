@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from same_tables import assert_same_table
+from same_tables import assert_same_card, assert_same_table
 
 import softcal as sc
 from softcal import cli
@@ -785,16 +785,88 @@ def test_a_report_on_many_classes_is_about_the_predicted_class(
     for kind, label in (("soft", y), ("hard", majority)):
         smece = data["models"][0][kind][at][0]
         assert smece == pytest.approx(sc.top_label_smece(label, p), abs=1e-12)
-    assert data["tables"]["targets"] == ["top"]
+    assert data["tables"]["targets"] == ["top", "0", "1", "2", "3"]
     sc.write_report(tmp_path / "from.html", saved_and_loaded(data["tables"], tmp_path))
     again = (tmp_path / "from.html").read_text(encoding="utf-8")
-    assert data_in(again)["models"] == data["models"]
+    then = data_in(again)
+    for ours, whole in zip(then["models"], data["models"], strict=True):
+        assert_same_card(ours["soft"][then["choices"].index(10)], whole["soft"][at])
+    assert_same_card(then["classes"], data["classes"])
     assert "The probability of the predicted class is compared with" in again
     assert "over-confident" in page
     assert "The probability of the predicted class is compared with" in page
     assert "other is better calibrated than model" in page
     assert "What recalibration would do" not in page
     assert "softcal recalibrate DATA --label-columns … --pred-columns …" in text_of(page)
+
+
+def test_classes_of_a_report_are_listed_worst_first(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.dirichlet(np.full(30, 0.3), 2000)
+    y = p.copy()
+    y[:, 7] *= 0.5
+    y[:, 3] += 0.3 * p[:, 7]
+    y[:, 4] += 0.2 * p[:, 7]
+    path = tmp_path / "report.html"
+    sc.write_report(path, y, {"model": p, "exact": y})
+    page = path.read_text(encoding="utf-8")
+    model, exact = data_in(page)["classes"]
+    assert (model["name"], [row[0] for row in model["rows"][:2]]) == ("model", ["7", "3"])
+    rel = sc.reliability(y[:, 7], p[:, 7])
+    alone = sc.smece_interval(rel, level=1 - 0.05 / 60)
+    expected = [y[:, 7].mean(), rel.smece, alone.debiased, alone.low, alone.high, rel.bias]
+    assert model["rows"][0][1:] == pytest.approx(expected, rel=1e-5)
+    assert [row[2] for row in exact["rows"]] == [0.0] * 30
+    assert "The worst 20 of 30 classes" in page
+    assert "all 60 intervals hold at once" in " ".join(page.split())
+    assert page.count("<figure>") == 12
+    assert "DistCE, the total variation distance" in page
+    grouped = tmp_path / "grouped.html"
+    sc.write_report(grouped, y, {"model": p}, groups=np.arange(2000) // 4)
+    found = data_in(grouped.read_text(encoding="utf-8"))["classes"][0]["rows"][0]
+    tied = sc.reliability(y[:, 7], p[:, 7], groups=np.arange(2000) // 4)
+    interval = sc.smece_interval(tied, level=1 - 0.05 / 30)
+    assert found[4:6] == pytest.approx([interval.low, interval.high], rel=1e-5)
+
+
+def test_report_on_a_thousand_classes_stays_small(tmp_path: Path, rng: np.random.Generator) -> None:
+    p = rng.dirichlet(np.full(1000, 0.01), 300)
+    path = tmp_path / "report.html"
+    sc.write_report(path, p, {"model": p})
+    page = path.read_text(encoding="utf-8")
+    assert len(data_in(page)["classes"][0]["rows"]) == 1000
+    assert "The next 180 of 1,000 classes" in page
+    assert data_in(page)["tables"] is None
+    assert "Download the tables" not in page
+    assert shown_of(page, "classes").startswith("0, 1, 2")
+    assert len(page) < 1_500_000
+
+
+def test_report_from_saved_classes_is_that_of_their_rows(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p, label = rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300)
+    frame = pd.DataFrame(p, columns=["p_a", "p_b", "p_c"])
+    frame = frame.assign(y=np.array(["a", "b", "c"])[label], site=np.arange(300) % 2)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    rows, saved = str(tmp_path / "rows.csv"), str(tmp_path / "rows.softcal")
+    options = ["--label", "y", "--pred-columns", "p_*", "--by", "site"]
+    assert cli.run(["scan", rows, *options, "-o", saved]) == 0
+    pages = []
+    for source, columns in ((rows, options), (saved, [])):
+        assert cli.run(["report", source, *columns, "-o", str(tmp_path / "r.html")]) == 0
+        pages.append((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert_same_card(*map(data_in, pages))
+    assert "softcal recalibrate rows.csv --label y --pred-columns" in text_of(pages[0])
+
+
+def test_class_named_like_the_predicted_class_is_refused(tmp_path: Path) -> None:
+    y = pd.DataFrame([[0.5, 0.5]], columns=["top", "b"])
+    with pytest.raises(sc.InputError, match="no class may be called 'top'"):
+        sc.write_report(tmp_path / "r.html", y, {"m": y})
+    with pytest.raises(sc.InputError, match="sample_weight"):
+        sc.write_report(tmp_path / "r.html", y.to_numpy(), {"m": y.to_numpy()}, sample_weight=[0])
 
 
 def saved_and_loaded(saved: dict[str, Any], folder: Path) -> sc.TableSet:
@@ -866,11 +938,11 @@ def test_the_repair_a_report_on_classes_shows_can_be_run(
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert shown_of(page, "classes") == "a, b, c"
     assert shown_of(page, "votes") == ("l *" if kind == "vote" else "not given")
-    assert '<span class="name">p * (3 classes)</span>' in page
+    assert "<h1>Calibration of p * (3 classes)</h1>" in page
     command = re.search(r"softcal (recalibrate .*?)\n", text_of(page))
     assert command is not None
     assert cli.run(shlex.split(command[1])) == 0
-    assert sc.calibrators.load_calibrator(json.loads((tmp_path / "calibrator_1.json").read_text()))
+    assert sc.calibrators.load_calibrator(json.loads((tmp_path / "calibrator.json").read_text()))
 
 
 def test_segments_of_another_length_are_refused(tmp_path: Path) -> None:

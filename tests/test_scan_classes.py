@@ -109,7 +109,6 @@ ROWS = {"y_a": [0.5], "y_b": [0.5], "p_a": [0.25], "p_b": [0.75], "t": ["x"]}
         ({"y_true": "y_a", "y_prob": "p_a", "classes": ["a"]}, "classes must go with"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": {"m": "p_*"}}, "must go with one prediction"),
         ({"label_bounds": "y_a", "y_prob": "p_a"}, "label_bounds must be two columns"),
-        ({"label_bounds": ("y_a", "y_a"), "y_prob": "p_a"}, "both are 'y_a'"),
         ({"label_bounds": ("y_a", "p_a"), "y_prob": "p_a"}, "both are 'p_a'"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": "p_a", "n_votes": 3}, "leave n_votes out"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": "p_a", "groups": "t"}, "leave groups out"),

@@ -135,13 +135,13 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
         del found["a"], found["b"]  # which `models` has
         return card | {"top_label": found}
     smece = {pred: rel.smece for pred, rel in tables.items()}
-    card["models"].sort(key=lambda model: smece[model["pred"]])
-    ranked = [model["pred"] for model in card["models"]]
-    pairs = [_pair(tables, a, b, level) for a, b in combinations(ranked, 2)]
+    ranked = sorted(card.pop("models"), key=lambda model: smece[model["pred"]])
+    pairs = [_pair(tables, a["pred"], b["pred"], level) for a, b in combinations(ranked, 2)]
     for pair, pvalue in zip(pairs, holm([pair["pvalue"] for pair in pairs]), strict=True):
         pair["pvalue_holm"] = pvalue
     return card | {
         "level": level,
+        "models": ranked,
         "pairs": pairs,
         "indistinguishable": [
             [pair["a"], pair["b"]] for pair in pairs if pair["pvalue_holm"] >= 1 - level
@@ -200,7 +200,7 @@ def _show_part(console: Console, card: dict[str, Any], title: str) -> None:
 
 
 def show_pairs(console: Console, card: dict[str, Any]) -> None:
-    """Show how each two of several models differ."""
+    """Show how each two of several models differ, by their SMECE or that of their top labels."""
     table = terminal.table(
         "lower SMECE",
         "higher SMECE",

@@ -31,8 +31,8 @@ from softcal.report.verdict import (
     signed_limit,
     verdict,
 )
-from softcal.table.files import written
-from softcal.table.tableset import MISSING, TOP
+from softcal.table.files import entries_of, written
+from softcal.table.tableset import BOUNDS, MISSING, TOP, Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,6 +142,12 @@ def write_page(
     judged on the sample of the rows, and left out without one.
     """
     refuse_impossible(path, len(tables.models))
+    if tables.targets == BOUNDS:
+        message = (
+            "a report needs labels, and these are known only as intervals: `softcal score` gives "
+            "the bounds of SMECE."
+        )
+        raise InputError(message)
     columns = tables.by_names if by is None else tuple(by)
     for column in columns:
         _refuse_many_segments(tables, column)
@@ -350,12 +356,16 @@ def _without_segments(tables: TableSet) -> TableSet | None:
     """
     if len(tables.targets) > _MOST_CLASSES_SAVED:
         return None
-    groups, scores, grid = tables.groups, tables.scores, tables.grid
-    if groups is not None or len(tables.targets) > 1:
-        grid = tables.bins
-    place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
-    whole = np.zeros(len(tables.cells), dtype=np.int64)
+    groups, scores = tables.groups, tables.scores
+    grid = tables.grid if groups is None and len(tables.targets) == 1 else tables.bins
+    view = tables.coarsen(grid)
+    parts = [
+        entries_of(view[model, target], (m, t, 0))
+        for m, model in enumerate(tables.models)
+        for t, target in enumerate(tables.targets)
+    ]
     if groups is not None:
+        place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
         mine = np.array([0 if not each else -1 for each in groups.segments])
         squares = groups.squares.where(mine[groups.squares.keys[2]] == 0).renumbered(2, mine)
         counts = groups.counts.where(mine[groups.counts.keys[2]] == 0).renumbered(2, mine)
@@ -364,8 +374,8 @@ def _without_segments(tables: TableSet) -> TableSet | None:
         )
     return replace(
         tables, grid=grid, by_names=(), cells=((),), pairs=None, groups=groups,
-        tables=tables.tables.renumbered(2, whole).renumbered(3, place),
-        scores=None if scores is None else scores.renumbered(1, whole),
+        tables=Sparse.added(parts),
+        scores=None if scores is None else scores.renumbered(1, [0] * len(tables.cells)),
     )  # fmt: skip
 
 

@@ -393,12 +393,6 @@ class Roles(NamedTuple):
 
     def _refuse_columns(self) -> None:
         labels = (self.y_true,) if self.bounds is None else self.bounds
-        if len(set(labels)) < len(labels):
-            message = (
-                f"the lower and the upper ends of the labels must be different columns: both are "
-                f"{labels[0]!r}."
-            )
-            raise InputError(message)
         for pred in self.y_prob:
             if pred in labels:
                 message = f"label and prediction must be different columns: both are {pred!r}."

@@ -475,7 +475,7 @@ def set_of(
         each = {"": rel} if slices is None else slices[model]
         for value, table in each.items():
             cell = cells.setdefault(value, len(cells))
-            parts.append(_entries_of(table, (m, 0, cell)))
+            parts.append(entries_of(table, (m, 0, cell)))
         if rel.clusters is not None:
             groups = rel.clusters
             filled = np.argwhere(groups.weight != 0).T
@@ -493,7 +493,8 @@ def set_of(
     )  # fmt: skip
 
 
-def _entries_of(rel: Reliability, key: tuple[int, int, int]) -> Sparse:
+def entries_of(rel: Reliability, key: tuple[int, int, int]) -> Sparse:
+    """Return the filled bins of a table under the numbers of a model, target and cell."""
     values = np.array(list(rel.sums), dtype=np.float64)
     filled = np.flatnonzero(rel.count)
     above = np.broadcast_to(np.array(key)[:, None], (3, filled.size))
