@@ -6,6 +6,9 @@ import io
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import pytest
 
 from softcal import cli
 
@@ -24,3 +27,19 @@ def softcal_here(*arguments: object) -> subprocess.CompletedProcess[str]:
     with redirect_stdout(out), redirect_stderr(err):
         code = cli.run(list(map(str, arguments)))
     return subprocess.CompletedProcess([*map(str, arguments)], code, out.getvalue(), err.getvalue())
+
+
+def assert_same_card(ours: Any, other: Any) -> None:
+    """Two results of a command as JSON: the same keys and texts, and numbers equal to 1e-12."""
+    if isinstance(other, dict):
+        assert list(ours) == list(other)
+        for key, value in other.items():
+            assert_same_card(ours[key], value)
+    elif isinstance(other, list):
+        assert len(ours) == len(other)
+        for a, b in zip(ours, other, strict=True):
+            assert_same_card(a, b)
+    elif isinstance(other, float):
+        assert ours == pytest.approx(other, rel=1e-12, abs=1e-12)
+    else:
+        assert ours == other

@@ -1,11 +1,10 @@
-"""Tables added up in parts, and those of all rows at once: equal to rounding, and so is JSON."""
+"""A table added up in parts, and that of all rows at once: equal to rounding."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
 from softcal.table.kernel import HARDENED, SUM_NAMES
 
@@ -97,19 +96,3 @@ def _by_name(
         (*key[:part], names[key[part]], *key[part + 1 :]): values
         for key, values in zip(entries.keys.T.tolist(), entries.values.T, strict=True)
     }
-
-
-def assert_same_card(ours: Any, other: Any) -> None:
-    """Two results of a command as JSON: the same keys and texts, and numbers equal to 1e-12."""
-    if isinstance(other, dict):
-        assert list(ours) == list(other)
-        for key, value in other.items():
-            assert_same_card(ours[key], value)
-    elif isinstance(other, list):
-        assert len(ours) == len(other)
-        for a, b in zip(ours, other, strict=True):
-            assert_same_card(a, b)
-    elif isinstance(other, float):
-        assert ours == pytest.approx(other, rel=1e-12, abs=1e-12)
-    else:
-        assert ours == other

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import assert_same_card
 from command_line import softcal_here as softcal
 from pyarrow import csv
-from same_tables import assert_same_card
 
 import softcal as sc
 from softcal import cli

@@ -11,10 +11,10 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from command_line import assert_same_card
 from command_line import softcal_here as softcal
 from hypothesis import given
 from hypothesis import strategies as st
-from same_tables import assert_same_card
 from strategies import N_BINS, UNIT, WEIGHT
 
 import softcal as sc

@@ -419,6 +419,15 @@ def test_bad_logits_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert "z must be finite logits" in said
     assert "1 of 2 values" in said
     assert "without logits=True (--logits)." in said
+    data.write_text("y,z\n0.5,0.1\n0.5,-3\n")
+    shares = tmp_path / "shares.csv"
+    shares.write_text("y_0,y_1,z_0,z_1\n0.5,0.5,1.5,1\n")
+    hint = "With --logits, logits are taken as they are.\n"
+    said = refused(capsys, "recalibrate", data, *names[:4], *names[5:])
+    assert said.endswith(f"use 1 / (1 + exp(-z)). {hint}")
+    classes = ("--label-columns", "y_*", "--pred-columns", "z_*", *names[5:])
+    assert refused(capsys, "recalibrate", shares, *classes).endswith(f"--vote-columns). {hint}")
+    assert hint not in refused(capsys, "score", data, *names[:4])
     said = refused(capsys, "recalibrate", DATA, *NODULES, "--logits", "--method", "isotonic",
                    "-o", tmp_path / "cal.json")  # fmt: skip
     assert "methods (--method) must be some of temperature, platt, beta: got 'isotonic'" in said

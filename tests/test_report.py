@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import vl_convert
-from same_tables import assert_same_card, assert_same_table
+from command_line import assert_same_card
+from same_tables import assert_same_table
 
 import softcal as sc
 from softcal import cli

@@ -446,6 +446,7 @@ def test_groups_without_the_segment_of_all_rows_are_refused(
         ({"models": 3}, "lack a part"),
         ({"label": None}, "lack a part"),
         ({"by": 3}, "lack a part"),
+        ({"by": "site"}, "must have segments of every model"),
     ],
 )
 def test_damaged_scores_of_0_1_are_refused(

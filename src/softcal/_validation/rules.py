@@ -291,3 +291,13 @@ def refuse_bad_level(level: float) -> None:
     if not 0 < level < 1:
         message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
         raise InputError(message)
+
+
+def or_logits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return rules for probabilities whose remedy names the option that takes logits."""
+    *others, outside = rules
+
+    def remedy(name: str, spread: Spread) -> str:
+        return f"{outside.remedy(name, spread)} With --logits, logits are taken as they are."
+
+    return (*others, outside._replace(remedy=remedy))

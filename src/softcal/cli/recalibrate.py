@@ -139,10 +139,11 @@ def _fitted(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
         (rows,), (names,) = found_rows, roles.classes.models
     methods = None if method is Method.AUTO else (method.value,)
     groups = columns.get(Named(str(roles.group)))
-    found = preview_of(rows, groups=groups, methods=methods, logits=roles.logits, **how)
+    logits = bool(roles.logits)
+    found = preview_of(rows, groups=groups, methods=methods, logits=logits, **how)
     map_ = fit_map(
         found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names,
-        logits=roles.logits,
+        logits=logits,
     )  # fmt: skip
     return _Fitted(found, map_, roles.y_true, pred, names, roles.classes is not None)
 

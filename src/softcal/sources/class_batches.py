@@ -12,7 +12,6 @@ from softcal._validation.multiclass import ClassRows
 from softcal._validation.rules import (
     CLASS_COUNT,
     CLASS_SHARE,
-    LOGIT,
     MISSING,
     NO_VOTE,
     ROW_SUM,
@@ -114,9 +113,9 @@ def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
         checks += _matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
     else:
         checks += _matrix_checks(roles.y_true, found.label, size, CLASS_SHARE, ROW_SUM)
-    rules = (LOGIT, None) if roles.logits else (CLASS_SHARE, ROW_SUM)
+    rules, of_sums = roles.rules_of_predictions(CLASS_SHARE), None if roles.logits else ROW_SUM
     for model, columns in zip(roles.y_prob, found.models, strict=True):
-        checks += _matrix_checks(model, columns, size, *rules)
+        checks += _matrix_checks(model, columns, size, rules, of_sums)
     return checks
 
 

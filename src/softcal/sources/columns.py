@@ -17,6 +17,7 @@ from softcal._validation.rules import (
     VOTES,
     WEIGHT,
     Rule,
+    or_logits,
 )
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
@@ -301,7 +302,7 @@ class Roles(NamedTuple):
     group: str | None = None
     classes: ClassRoles | None = None
     bounds: tuple[str, str] | None = None
-    logits: bool = False  # whether that is what the predictions are, as only calibrators take them
+    logits: bool | None = None  # whether predictions are logits; None where these are not taken
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -339,12 +340,18 @@ class Roles(NamedTuple):
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
             found += [(name, LABEL) for name in dict.fromkeys(labels)]
-            found += [(name, LOGIT if self.logits else UNIT) for name in self.y_prob]
+            found += [(name, self.rules_of_predictions(UNIT)) for name in self.y_prob]
         if self.sample_weight is not None:
             found.append((self.sample_weight, WEIGHT))
         if isinstance(self.n_votes, str):
             found.append((self.n_votes, VOTES))
         return found if self.group is None else [*found, (Named(self.group), (MISSING,))]
+
+    def rules_of_predictions(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        """Return what predictions must be, given the rules for probabilities."""
+        if self.logits is None:
+            return rules
+        return LOGIT if self.logits else or_logits(rules)
 
     def rows(self, columns: Mapping[Any, Any], pred: str, label: str | None = None) -> Rows:
         """Return the columns of one prediction, by the names they have in the source."""

@@ -527,6 +527,11 @@ def _of_scores(saved: dict[str, Any]) -> TableSet:
     if not whole:
         message = "saved scores must have at least one model: the file is damaged."
         raise InputError(message)
+    if slices is not None and not all(slices.values()):
+        message = (
+            f"saved scores by {by!r:.60} must have segments of every model: the file is damaged."
+        )
+        raise InputError(message)
     return set_of(whole, label, by, slices, **about)
 
 
