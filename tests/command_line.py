@@ -6,6 +6,9 @@ import io
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import pytest
 
 from softcal import cli
 
@@ -24,3 +27,17 @@ def softcal_here(*arguments: object) -> subprocess.CompletedProcess[str]:
     with redirect_stdout(out), redirect_stderr(err):
         code = cli.run(list(map(str, arguments)))
     return subprocess.CompletedProcess([*map(str, arguments)], code, out.getvalue(), err.getvalue())
+
+
+def assert_close(left: Any, right: Any) -> None:
+    """Compare the JSON of two commands: equal names and counts, numbers equal to 1e-12."""
+    if isinstance(left, dict):
+        assert list(left) == list(right)
+        for key in left:
+            assert_close(left[key], right[key])
+    elif isinstance(left, list):
+        assert len(left) == len(right)
+        for one, other in zip(left, right, strict=True):
+            assert_close(one, other)
+    else:
+        assert left == (pytest.approx(right, abs=1e-12) if isinstance(right, float) else right)

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from same_tables import assert_close
+from command_line import assert_close
 
 import softcal as sc
 from softcal import cli

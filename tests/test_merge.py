@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import assert_close
 from command_line import softcal_here as softcal
-from same_tables import assert_close
 
 import softcal as sc
 
