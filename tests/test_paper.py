@@ -22,7 +22,7 @@ from scipy.stats import norm
 import softcal as sc
 from softcal import paper
 from softcal.paper import experiments, figures, reproduction
-from softcal.paper.reproduction import TOTAL_ROWS, Report, printed_tables, reproduce
+from softcal.paper.reproduction import TOTAL_ROWS, printed_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +32,8 @@ K = st.floats(0.2, 60)
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
-    return reproduce()
+def report() -> reproduction.Report:
+    return reproduction.reproduce()
 
 
 # Appendix A and the propositions
@@ -169,14 +169,14 @@ def test_an_unknown_model_is_refused() -> None:
 # The printed figures
 
 
-def test_all_printed_figures_but_one_are_reproduced(report: Report) -> None:
+def test_all_printed_figures_but_one_are_reproduced(report: reproduction.Report) -> None:
     missed = {(c.table, c.name): (c.printed, round(c.open, 3)) for c in report.cells
               if not c.reproduced}  # fmt: skip
     assert missed == {("experiment_3_pairs", "C-E, ECE"): (0.961, 0.468)}
     assert len(report.cells) == 212
 
 
-def test_every_number_of_the_papers_tables_is_compared(report: Report) -> None:
+def test_every_number_of_the_papers_tables_is_compared(report: reproduction.Report) -> None:
     def numbers(node: Any) -> int:
         if isinstance(node, dict):
             return sum(numbers(value) for value in node.values())
@@ -193,7 +193,7 @@ def test_every_number_of_the_papers_tables_is_compared(report: Report) -> None:
     assert found == len(report.cells)
 
 
-def test_closing_the_last_bin_changes_seventeen_figures(report: Report) -> None:
+def test_closing_the_last_bin_changes_seventeen_figures(report: reproduction.Report) -> None:
     changed = [cell for cell in report.cells if cell.changed_by_closing]
     assert len(changed) == 17
     ranking = [cell for cell in changed if cell.table == "experiment_3"]
@@ -220,7 +220,7 @@ def test_scores_are_the_librarys_own() -> None:
 # The errata
 
 
-def test_the_errata_are_what_they_say(report: Report) -> None:
+def test_the_errata_are_what_they_say(report: reproduction.Report) -> None:
     ones, c_e, ratio, share, c_d, floor = (item["numbers"] for item in report.errata)
     x = np.random.default_rng(42).uniform(-3, 3, 5000)
     assert ones["dropped"] == int((expit(2 * x) + 0.15 >= 1).sum())
@@ -239,7 +239,7 @@ def test_the_errata_are_what_they_say(report: Report) -> None:
 # Beyond the paper
 
 
-def test_real_outcomes_have_no_floor(report: Report) -> None:
+def test_real_outcomes_have_no_floor(report: reproduction.Report) -> None:
     outcomes = report.outcomes
     assert outcomes.slope == pytest.approx(-0.5, abs=0.05)
     assert outcomes.drawn[-1] < outcomes.drawn[0] / 3
@@ -254,7 +254,7 @@ def test_the_worth_of_a_soft_label_is_a_ratio_of_variances() -> None:
     assert simulated == pytest.approx(worth, rel=0.12)
 
 
-def test_majority_votes_punish_the_perfect_model(report: Report) -> None:
+def test_majority_votes_punish_the_perfect_model(report: reproduction.Report) -> None:
     votes = report.votes
     at = dict(zip(votes.votes, votes.ece_majority, strict=True))
     assert at[1] == pytest.approx(0.03, abs=0.005)
@@ -265,7 +265,9 @@ def test_majority_votes_punish_the_perfect_model(report: Report) -> None:
     assert votes.smece_share[-1] < 0.005
 
 
-def test_the_true_posterior_scores_exactly_zero_in_any_dimension(report: Report) -> None:
+def test_the_true_posterior_scores_exactly_zero_in_any_dimension(
+    report: reproduction.Report,
+) -> None:
     assert report.dimensions.smece_true.tolist() == [0.0, 0.0, 0.0, 0.0]
     assert (report.dimensions.ece_true > 0.05).all()
     assert (report.dimensions.smece_linear > 0).all()
@@ -304,7 +306,7 @@ def test_equal_covariances_make_the_log_odds_linear(rng: np.random.Generator) ->
 
 
 @pytest.fixture
-def reproduced_once(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+def reproduced_once(report: reproduction.Report, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command use the experiments that the other tests ran."""
     monkeypatch.setattr(reproduction, "reproduce", lambda _step: report)
 
@@ -364,7 +366,7 @@ def test_progress_counts_every_row() -> None:
 # The pictures
 
 
-def test_figures_show_the_results_and_touch_nothing_global(report: Report) -> None:
+def test_figures_show_the_results_and_touch_nothing_global(report: reproduction.Report) -> None:
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)

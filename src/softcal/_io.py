@@ -65,7 +65,7 @@ def refuse_elsewhere(path: Path) -> None:
 
 
 def _troubles() -> tuple[type[Exception], ...]:
-    """Give what reading may raise; Arrow's errors only where somebody has loaded Arrow."""
+    """Return what reading may raise; Arrow's errors only where somebody has loaded Arrow."""
     arrow = sys.modules.get("pyarrow")
     return (OSError, UnicodeError, *(() if arrow is None else (arrow.ArrowException,)))
 
@@ -103,7 +103,7 @@ _unfinished: set[Path] = set()
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Give a place beside the path to write to; rename it there when all went well.
+    """Yield a place beside the path to write to; rename it there when all went well.
 
     Nobody ever sees half a file: an interruption or a full disk leaves what was there before. A
     link stays a link, and what it leads to is written. A file that is there keeps its permissions.

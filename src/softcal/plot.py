@@ -67,7 +67,7 @@ class Options(Drawing, total=False):
 
 
 def style_of(k: int) -> dict[str, Any]:
-    """Give the style of model number k: colour, marker and line, all unlike those of k - 1."""
+    """Return the style of model number k: colour, marker and line, all unlike those of k - 1."""
     return {
         "color": COLORS[k % len(COLORS)],
         "marker": _MARKERS[k % len(_MARKERS)],
@@ -376,7 +376,7 @@ def _histogram_axes(ax: Axes) -> Axes | None:
 
 
 def _next_style(ax: Axes) -> dict[str, Any]:
-    """Give the first style whose colour and marker no line of the axes has."""
+    """Return the first style whose colour and marker no line of the axes has."""
     used = {(line.get_color(), line.get_marker()) for line in ax.lines}
     unlike = map(style_of, range(len(COLORS) * len(_MARKERS)))
     free = (style for style in unlike if (style["color"], style["marker"]) not in used)

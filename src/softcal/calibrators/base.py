@@ -186,7 +186,7 @@ class CalibrationMap(_display.Printed, ABC):
             raise InputError(message)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the map as plain data, ready for JSON; `softcal.load_calibrator` reads it."""
+        """Return the map as plain data, ready for JSON; `softcal.load_calibrator` reads it."""
         return {
             "format": FORMAT,
             "schema": SCHEMA,

@@ -101,12 +101,12 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         return self
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Give the probability of class 0 and of class 1, one column each."""
+        """Return the probability of class 0 and of class 1, one column each."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Give the class the classifier holds more probable, 0 or 1."""
+        """Return the more probable class, 0 or 1."""
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
@@ -255,13 +255,13 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Give calibrated class probabilities, of shape (n, n_classes)."""
+        """Return calibrated class probabilities, of shape (n, n_classes)."""
         check_is_fitted(self)
         q = self.calibrator_.predict(self._uncalibrated(self.estimator_, X))
         return q if q.ndim == 2 else np.column_stack([1 - q, q])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
-        """Give the most likely class."""
+        """Return the most likely class."""
         check_is_fitted(self)
         classes: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return classes
@@ -287,7 +287,7 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return found
 
     def _uncalibrated(self, model: Any, X: Any) -> FloatArray:  # noqa: N803
-        """Give what a classifier says, 0 for a class it has not seen; one column for one label."""
+        """Return what a classifier predicts, 0 for a class it has not seen."""
         said = model.predict_proba(X)
         p = np.zeros((said.shape[0], self.classes_.size))
         p[:, np.searchsorted(self.classes_, model.classes_)] = said

@@ -77,7 +77,7 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         return self.map_.predict(y_prob)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what was fitted as plain data, ready for JSON."""
+        """Return what was fitted as plain data, ready for JSON."""
         check_is_fitted(self)
         return self.map_.to_dict()
 

@@ -142,7 +142,7 @@ def _text(
 
 
 def _records(source: Path, separator: str) -> Iterator[tuple[str, list[str]]]:
-    """Give each record as it stands in the file, quotes and line ends and all, and its cells."""
+    """Yield each record as it stands in the file, quotes and line ends and all, and its cells."""
     taken: list[str] = []
 
     def remembered() -> Iterator[str]:
@@ -264,7 +264,7 @@ def _matrix(lists: Any, name: str, first_row: int) -> FloatArray:
 
 
 def _opened(source: Path, form: Format) -> tuple[Any, Iterator[Any]]:
-    """Give the schema and the batches of a file."""
+    """Return the schema and the batches of a file."""
     if form.kind == "text":
         from pyarrow import csv as arrow_csv
 

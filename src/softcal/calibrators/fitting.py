@@ -200,7 +200,7 @@ def least_softmax(loss: SoftmaxLoss, start: FloatArray) -> FloatArray:
 
 
 def log_softmax(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give log softmax of each row, and softmax."""
+    """Return log softmax of each row, and softmax."""
     eta = eta - eta.max(axis=1, keepdims=True)
     q = np.exp(eta)
     total = q.sum(axis=1, keepdims=True)

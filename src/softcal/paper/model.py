@@ -34,7 +34,7 @@ UNDERCONFIDENCE = 0.4
 
 
 def predictions(k: float, x: FloatArray, e: FloatArray) -> dict[str, FloatArray]:
-    r"""Give what each of the five models predicts at the inputs x.
+    r"""Return what each of the five models predicts at the inputs x.
 
     A \(\sigma(kx)\), the posterior itself; B \(\sigma(3kx)\); C \(\sigma(0.4kx)\);
     D \(\min(\sigma(kx) + 0.15, 1)\); E the numbers e, drawn without looking at x.
@@ -85,7 +85,7 @@ class Gaussians:
         return 2 * self.mu / self.sigma**2
 
     def posterior(self, x: FloatArray) -> FloatArray:
-        """Give the probability of the second class at x."""
+        """Return the probability of the second class at x."""
         out: FloatArray = expit(self.k * x)
         return out
 
@@ -128,7 +128,7 @@ class Mixture:
         return np.where(second[:, None], both[1], both[0])
 
     def posterior(self, x: FloatArray) -> FloatArray:
-        """Give the probability of the second class at each row of x, by Bayes' theorem."""
+        """Return the probability of the second class at each row of x, by Bayes' theorem."""
         from scipy.stats import multivariate_normal
 
         first, second = (
@@ -140,7 +140,7 @@ class Mixture:
         return out
 
     def pooled(self) -> Mixture:
-        """Give the same classes with one covariance for both: what a linear model assumes."""
+        """Return the same classes with one covariance for both: what a linear model assumes."""
         first, second = self.covariances
         pooled = (1 - self.prior) * first + self.prior * second
         return Mixture(self.prior, self.means, (pooled, pooled))
@@ -150,7 +150,7 @@ _STEEPNESS = {"A": 1.0, "B": OVERCONFIDENCE, "C": UNDERCONFIDENCE, "D": 1.0}
 
 
 def limit_smece(model: str, k: float, bins: int = 10, *, last_bin_closed: bool = True) -> float:
-    """Give the limit of SMECE of one of the paper's models, against the posterior.
+    """Return the limit of SMECE of one of the paper's models, against the posterior.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def limit_smece(model: str, k: float, bins: int = 10, *, last_bin_closed: bool =
 
 
 def limit_ece(model: str, k: float, bins: int = 10, *, last_bin_closed: bool = True) -> float:
-    """Give the limit of ECE of one of the paper's models, against the thresholded label.
+    """Return the limit of ECE of one of the paper's models, against the thresholded label.
 
     Parameters are those of `limit_smece`. The label is 1 where x is at least 0.
 
@@ -209,7 +209,7 @@ def _limit(model: str, k: float, bins: int, label: Integral, last_bin_closed: bo
 
 
 def _softplus_over(a: float) -> Integral:
-    """Give the integral of sigmoid(ax)."""
+    """Return the integral of sigmoid(ax)."""
 
     def integral(x: FloatArray) -> FloatArray:
         out: FloatArray = np.logaddexp(0.0, a * x) / a

@@ -130,7 +130,7 @@ def compare(results: Experiments) -> list[Cell]:
 
 
 def limits(k: float, *, last_bin_closed: bool = True) -> FloatArray:
-    """Give the limits of both metrics for the five models, shape (2, 5)."""
+    """Return the limits of both metrics for the five models, shape (2, 5)."""
     return np.array(
         [
             [limit(model, k, last_bin_closed=last_bin_closed) for model in MODELS]
@@ -140,7 +140,7 @@ def limits(k: float, *, last_bin_closed: bool = True) -> FloatArray:
 
 
 def limit_accuracy(k: float) -> FloatArray:
-    """Give, for both metrics, whether each pair is ranked as claimed when n is without bound."""
+    """Return, for both metrics, whether each pair is ranked as claimed when n is without bound."""
     value = limits(k)[None, :, :, None]
     accuracy: FloatArray = ranked_right(value)[0]
     return accuracy

@@ -33,7 +33,7 @@ FEWEST_ITEMS = 50
 
 
 def _shrinkage(s: Sums) -> float:
-    """Give the factor that takes off the gaps what noise has added to their squares."""
+    """Return the factor that removes from the gaps what noise adds to their squares."""
     variance = np.maximum(s.residual_var, noise_floor(s))
     squares = _ratio(s.residual**2, variance)
     seen, by_noise = float(squares.sum()), int((s.count > 0).sum())
@@ -240,7 +240,7 @@ class Assumptions:
         )
 
     def half_width(self, items: int, *, votes: int, level: float = 0.95) -> float:
-        r"""Give half the mean width of the interval that `smece_interval` will find.
+        r"""Return half the mean width of the interval that `smece_interval` will find.
 
         Parameters
         ----------
@@ -268,14 +268,14 @@ class Assumptions:
 
 @lru_cache(maxsize=16)
 def fixed_draws(n_bins: int) -> FloatArray:
-    """Give normal numbers of shape (draws, bins), the same always; each bin's are stratified."""
+    """Return normal numbers of shape (draws, bins), the same always; each bin's are stratified."""
     rng = np.random.default_rng(0)
     strata = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)
     return rng.permuted(np.tile(strata, (n_bins, 1)), axis=1).T
 
 
 def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) -> Sums:
-    """Give the sums of tables of n items: their residuals as given, all else at its mean."""
+    """Return the sums of tables of n items: their residuals as given, all else at its mean."""
     square = residual_var(a, votes)
 
     def each(per_item: FloatArray) -> FloatArray:
@@ -302,12 +302,12 @@ def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) ->
 
 
 def residual_var(a: Assumptions, votes: int) -> FloatArray:
-    """Give the mean square of an item's residual in each bin; 0 votes where labels are none."""
+    """Return the mean square of an item's residual in each bin; 0 votes where labels are none."""
     return a.item_var + a.vote_var / votes if votes else a.item_var
 
 
 def correlated(draws: FloatArray, u: FloatArray) -> FloatArray:
-    r"""Give normal numbers the covariance \(I - u u^T\), that of sums over random counts."""
+    r"""Return normal numbers with the covariance \(I - u u^T\), that of sums over random counts."""
     length = float(u @ u)  # at most 1, but for rounding
     shrink = (1 - math.sqrt(max(0.0, 1 - length))) / length if length > 0 else 0.0
     return draws - shrink * (draws @ u)[:, None] * u
@@ -327,7 +327,7 @@ def mean_half_width(a: Assumptions, items: int, votes: int, level: float) -> flo
 
 
 def allowed_votes(a: Assumptions, votes: int) -> int:
-    """Give the number of votes back if the assumptions can speak of it; refuse others."""
+    """Validate `votes` against the assumptions and return it."""
     _refuse_no_integer("votes", votes)
     if a.fixed_votes is None:
         if not 1 <= votes <= MOST_VOTES:
@@ -415,7 +415,7 @@ def pilot_correlation(
 
 
 def correlation_of(joint: JointTable) -> float:
-    """Give the correlation of `pilot_correlation` from the joint table of rows without weights."""
+    """Return the correlation of `pilot_correlation` from a joint table without weights."""
     (sign_a, mean_a, var_a), (sign_b, mean_b, var_b) = (_signed(x) for x in (joint.a, joint.b))
     together = float(sign_a @ joint.cross @ sign_b) / joint.n - mean_a * mean_b
     # What is left of equal numbers after rounding is no spread.
@@ -425,7 +425,7 @@ def correlation_of(joint: JointTable) -> float:
 
 
 def _signed(rel: Reliability) -> tuple[FloatArray, float, float]:
-    """Give the signs of the bins' gaps, and mean and variance of the residuals times these."""
+    """Return the signs of the bins' gaps, and mean and variance of the residuals times these."""
     t, _ = Gaps.of(rel.sums).in_errors()
     sign: FloatArray = soft_sign(t, SHARPNESS)
     mean = float(sign @ rel.sums.residual) / rel.n
@@ -440,7 +440,7 @@ def power_of_difference(
     votes: int,
     level: float,
 ) -> float:
-    r"""Give the share of joint tables whose interval of the difference lies above 0.
+    r"""Return the share of joint tables whose interval of the difference lies above 0.
 
     Some items are supposed to be in the bin next to that of the other model, and residuals to be
     correlated alike in all bins, by as much as gives the signed residuals this correlation. The
@@ -471,7 +471,7 @@ def power_of_difference(
 def _shared(
     a: Assumptions, b: Assumptions, correlation: float, scale_a: FloatArray, scale_b: FloatArray
 ) -> FloatArray:
-    """Give the uncentred correlation of the residuals in a bin of A (line) and one of B."""
+    """Return the uncentred correlation of the residuals in a bin of A (line) and one of B."""
     spread_a, spread_b = (
         max(float(scale @ scale) - x.smece**2, 0.0) for x, scale in ((a, scale_a), (b, scale_b))
     )

@@ -299,7 +299,7 @@ class _Costs:
         return items * (self.item + votes * self.vote)
 
     def items(self, budget: float, votes: int) -> int:
-        """Give how many items a budget buys; never one too many by rounding."""
+        """Return how many items a budget buys; never one too many by rounding."""
         each = self.item + votes * self.vote
         if each <= 0:
             message = "a budget needs a price: let an item or a vote cost more than 0."

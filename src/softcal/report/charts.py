@@ -19,7 +19,7 @@ SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down"
 
 
 def charts(models: list[str]) -> dict[str, dict[str, Any]]:
-    """Give the specification of each picture, by the name of its place on the page."""
+    """Return the specification of each picture, by the name of its place on the page."""
     return {
         "diagram": _diagram(models),
         "histogram": _histogram(models),
