@@ -60,19 +60,16 @@ def reading() -> Iterator[Callable[[int, int, int], None]]:
 
     Nothing is shown when stderr is not a terminal.
     """
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        yield lambda _rows, _done, _total: None
-        return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+    errors = Console(stderr=True)
     columns = (
         TextColumn("{task.fields[rows]:,} rows"),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=errors, transient=True) as bar:
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("", visible=False, rows=0)  # until the size of the files is known
 
         def move(rows: int, done: int, total: int) -> None:
