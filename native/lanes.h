@@ -21,9 +21,15 @@ INLINE vec only(ivec mask, vec v) { mask &= bits(v); memcpy(&v, &mask, sizeof v)
 #if LANES == 1
 INLINE ivec below(vec a, vec b) { return -(ivec)(a < b); }
 INLINE ivec equal(vec a, vec b) { return -(ivec)(a == b); }
+INLINE bool any(ivec mask) { return mask; }
 #else
 INLINE ivec below(vec a, vec b) { return (ivec)(a < b); }
 INLINE ivec equal(vec a, vec b) { return (ivec)(a == b); }
+#if LANES == 4
+INLINE bool any(ivec mask) { return _mm256_movemask_pd((vec)mask); }
+#else
+INLINE bool any(ivec mask) { return mask[0] | mask[1]; }
+#endif
 #endif
 
 // The lower (higher) of two; b where a is NaN.

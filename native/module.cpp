@@ -291,8 +291,6 @@ PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
       bins.starts = (const ptrdiff_t*)starts.buffer.buf;
       bins.upper = (const double*)upper.buffer.buf;
       bins.count = (size_t)upper.buffer.shape[0];
-      for (size_t i = 0; i < bins.cells + 2; i++)
-        require(bins.starts[i] >= (i ? bins.starts[i - 1] : 0) && (size_t)bins.starts[i] < bins.count, "starts must rise, and be numbers of bins");
       require(bins.equal <= bins.count && bins.first <= bins.count - bins.equal, "there must be no more equal bins than bins");
     }
     require(bins.count > 0 && job.places() <= (size_t)1 << 27, "there must be bins, and not too many");

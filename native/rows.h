@@ -76,48 +76,47 @@ const double* read(const Column& column, size_t start, size_t c, size_t rows, do
 // Bins: whatever p is, the place found is -1 or that of a bin
 
 INLINE int64_t search(const Bins& bins, double p) {
-  double cell = p * (double)bins.cells;  // exact: the number of cells is a power of two
-  cell = cell < (double)bins.cells ? cell : (double)bins.cells;
+  p = p < 1 ? p : 1;  // also where p is NaN
+  const double cell = p * (double)bins.cells;  // exact: the number of cells is a power of two
   const ptrdiff_t* start = bins.starts + (size_t)(cell > 0 ? cell : 0);
-  ptrdiff_t low = start[0], high = start[1];
-  while (low < high) {
-    const ptrdiff_t middle = (low + high) / 2;
-    if (p >= bins.upper[middle]) low = middle + 1; else high = middle;
-  }
-  return low;
+  ptrdiff_t low = start[0], edges = start[1] - low;  // inside the cell
+  // Without branches: no processor can foresee on which side of an edge p lies.
+  for (; edges > 1; edges -= edges / 2) low += (edges / 2) & -(ptrdiff_t)(p >= bins.upper[low + edges / 2 - 1]);
+  return low + (p >= bins.upper[low]);
 }
 
-// Places of equal bins, scaled and moved to where a row's sums begin in the table.
+// Where the sums of each row's bin begin in the table: its place, scaled, and moved to the row's way.
 //
-// The place is the whole number k nearest to p n, less 1 where p is below its edge k / n. Adding
-// 1.5 * 2^52 leaves k in the last bits. No k is n, since p n is kept below n - 3/4; and it is kept at
-// 1/4 or more, where k is 0, so that a p below 0 has place -1.
-INLINE void locate_equal(const Bins& bins, const double* p, size_t rows, int shift, const int64_t* way, int64_t* at) {
+// Of equal bins the place is the whole number k nearest to p n, less 1 where p is below its edge k / n.
+// Adding 1.5 * 2^52 leaves k in the last bits. No k is n, since p n is kept below n - 3/4; and it is kept
+// at 1/4 or more, where k is 0, so that a p below 0 has place -1.
+void locate_equal(const Bins& bins, const double* p, size_t rows, int shift, const int64_t* way, int64_t* at) {
   const double n = (double)bins.equal;
   const vec magic = all(6755399441055744.0), width = all(n), inverse = all(bins.inverse), top = all(n - 0.75);
+  const vec low = all(1 / n), high = all((n - 1) / n);
+  const ivec before = bits(magic) - (int64_t)bins.first;
   for (size_t j = 0; j < rows; j += LANES) {
     const vec x = load<vec>(p + j);
     const vec t = most(least(x * width, top), all(0.25)) + magic;
-    const ivec place = bits(t) - bits(magic) + below(x, quotient(t - magic, width, inverse));
+    const ivec place = bits(t) - before + below(x, quotient(t - magic, width, inverse));
     ivec mine;
     memcpy(&mine, way + j % 4, sizeof mine);
     mine += place << shift;
     memcpy(at + j, &mine, sizeof mine);
+    if (bins.cut() && any(below(x, low) | ~below(x, high)))  // in the first or the last bin
+      for (size_t i = j; i < j + LANES; i++) at[i] = search(bins, p[i]) * ((int64_t)1 << shift) + way[i % 4];
   }
 }
 
-void locate(const Job& job, size_t start, const double* p, size_t rows, int shift, const int64_t* way, int64_t* at) {
+void locate(const Job& job, size_t start, const double* p, size_t padded, size_t rows, int shift, const int64_t* way, int64_t* at) {
   const Bins& bins = job.bins;
-  const int64_t none[4] = {}, last = (int64_t)bins.equal - 1;
-  if (bins.equal) locate_equal(bins, p, rows, 0, none, at);
-  for (size_t j = 0; j < rows; j++) {
-    if (bins.cut()) at[j] = 0 < at[j] && at[j] < last ? at[j] + (int64_t)bins.first : search(bins, p[j]);
-    if (job.cell.data) {
-      ptrdiff_t cell;
-      memcpy(&cell, job.cell.data + (ptrdiff_t)(start + j) * job.cell.row, sizeof cell);
-      at[j] += cell * (ptrdiff_t)bins.count;
-    }
-    at[j] = at[j] * ((int64_t)1 << shift) + way[j % 4];
+  if (bins.equal) locate_equal(bins, p, padded, shift, way, at);
+  else
+    for (size_t j = 0; j < rows; j++) at[j] = search(bins, p[j]) * ((int64_t)1 << shift) + way[j % 4];
+  for (size_t j = 0; j < rows && job.cell.data; j++) {
+    ptrdiff_t cell;
+    memcpy(&cell, job.cell.data + (ptrdiff_t)(start + j) * job.cell.row, sizeof cell);
+    at[j] += cell * (ptrdiff_t)bins.count * ((int64_t)1 << shift);
   }
 }
 
@@ -194,15 +193,12 @@ void add_outcomes(const Chunk& chunk, size_t rows, double* __restrict table, Wat
 }
 
 // Turns the sums of `add_outcomes` into those of `add_chunk`.
-INLINE void unpack(double* near, size_t half) {
-  const double count = floor(near[LABEL_VAR] / PACKED);
-  near[COUNT] = count;
-  near[LABEL] = near[LABEL_VAR] - count * PACKED;
-  near[LABEL_VAR] = 0;
-  near[HARD] = near[RESIDUAL];
-  near[HARD_SQ] = near[RESIDUAL_SQ];
-  near[half + LAST - WEIGHT] = near[PROB_VAR];
-  near[half + LAST - WEIGHT + 1] = near[RESIDUAL_SQ];
+INLINE void unpack(const double* packed, double* near, double* far) {
+  const double residual = packed[RESIDUAL], residual_sq = packed[RESIDUAL_SQ], p_var = packed[PROB_VAR];
+  const double count = (double)(int64_t)(packed[LABEL_VAR] / PACKED), label = packed[LABEL_VAR] - count * PACKED;
+  const double sums[SLOTS] = {residual, residual_sq, p_var, 0, count, label, residual, residual_sq, 0, 0, 0, 0, p_var, residual_sq, 0, 0};
+  memcpy(near, sums, sizeof sums / 2);
+  memcpy(far, sums + SLOTS / 2, sizeof sums / 2);
 }
 
 struct Labels { bool soft, outcome; };  // whether some label is inside (0, 1), or exactly 0 or 1
@@ -224,15 +220,15 @@ INLINE Labels labels_of(const double* y, size_t rows) {
 }
 
 // Adds the sums of one place to the totals, and clears them.
-void set_aside(double* __restrict near, size_t half, size_t ways, bool packed, double* __restrict total) {
+INLINE void set_aside(double* __restrict near, size_t half, size_t ways, bool packed, double* __restrict total) {
+  double sums[SLOTS] = {};
   for (size_t way = 0; way < ways; way++, near += SLOTS / 2) {
-    if (packed) unpack(near, half);
-    for (size_t s = 0; s < SLOTS / 2; s++) {
-      total[s] += near[s];
-      total[SLOTS / 2 + s] += near[half + s];
-      near[s] = near[half + s] = 0;
-    }
+    for (size_t s = 0; s < SLOTS / 2; s++) sums[s] += near[s], near[s] = 0;
+    if (packed) continue;
+    for (size_t s = 0; s < SLOTS / 2; s++) sums[SLOTS / 2 + s] += near[half + s], near[half + s] = 0;
   }
+  if (packed) unpack(sums, sums, sums + SLOTS / 2);
+  for (size_t s = 0; s < SLOTS; s++) total[s] += sums[s];
 }
 
 template <bool WEIGHTS, bool VOTES>
@@ -240,7 +236,7 @@ bool add_block(const Job& job, size_t start, size_t stop, double* table, double*
   const size_t ways = job.ways(), stride = job.stride(), half = job.half(), places = job.places();
   const int shift = ways == 4 ? 5 : 3;  // of a place: its stride is a power of two
   const int64_t way[4] = {0, ways == 4 ? 8 : 0, ways == 4 ? 16 : 0, ways == 4 ? 24 : 0};
-  const bool plain = !job.bins.cut() && !job.cell.data;
+  const size_t step = job.classes > 1 ? CHUNK / 4 : CHUNK;  // rows of all classes fit the first cache
   const size_t run = ways > 1 ? FULL * 2 * ways : stop - start;
   double* const first = table + stride;  // before it lies place -1
   Watch watch{all(0), below(all(0), all(1))};
@@ -249,8 +245,8 @@ bool add_block(const Job& job, size_t start, size_t stop, double* table, double*
   for (size_t begin = start; begin < stop; begin += run) {
     const size_t end = begin + run < stop ? begin + run : stop;
     bool packed = !WEIGHTS && !VOTES;  // until a soft label comes
-    for (size_t i = begin; i < end; i += CHUNK) {
-      const size_t rows = end - i < CHUNK ? end - i : CHUNK, padded = (rows + 3) / 4 * 4;
+    for (size_t i = begin; i < end; i += step) {
+      const size_t rows = end - i < step ? end - i : step, padded = (rows + 3) / 4 * 4;
       double p_sum[CHUNK], y_sum[CHUNK];
       for (size_t j = 0; j < CHUNK && job.classes > 1; j++) p_sum[j] = y_sum[j] = 0;
       if (WEIGHTS) chunk.w = read(job.w, i, 0, rows, chunk.buffers[2]);
@@ -261,8 +257,7 @@ bool add_block(const Job& job, size_t start, size_t stop, double* table, double*
         chunk.y = read(job.y, i, c, rows, chunk.buffers[1]);
         if (job.classes > 1)
           for (size_t j = 0; j < rows; j++) p_sum[j] += chunk.p[j], y_sum[j] += chunk.y[j];
-        if (plain) locate_equal(job.bins, chunk.p, padded, shift, way, chunk.at);
-        else locate(job, i, chunk.p, rows, shift, way, chunk.at);
+        locate(job, i, chunk.p, padded, rows, shift, way, chunk.at);
         for (size_t j = rows; j < padded; j++) chunk.at[j] = table - mine;  // never read
         if (VOTES) {
           add_chunk<WEIGHTS, Last::votes>(chunk, padded, mine, half, watch);
@@ -270,15 +265,17 @@ bool add_block(const Job& job, size_t start, size_t stop, double* table, double*
           const Labels labels = labels_of(chunk.y, padded);
           if (packed && labels.soft) {
             packed = false;
-            for (size_t k = 0; k < places * ways && (i > begin || c); k++) unpack(first + k * SLOTS / 2, half);
+            for (size_t k = 0; k < places * ways && (i > begin || c); k++) unpack(first + k * SLOTS / 2, first + k * SLOTS / 2, first + k * SLOTS / 2 + half);
           }
           if (packed) add_outcomes(chunk, padded, mine, watch);
           else if (labels.outcome) add_chunk<WEIGHTS, Last::outcomes>(chunk, padded, mine, half, watch);
           else add_chunk<WEIGHTS, Last::nothing>(chunk, padded, mine, half, watch);
         }
+        // Many bins, of which some may fill up: look at those of one row in eight. Which one differs from
+        // chunk to chunk, so that no order of the rows can hide a bin for long.
         const double full = packed ? FULL * PACKED : FULL;
-        if (ways == 1)  // many bins, of which some may fill up
-          for (size_t j = 0; j < rows; j++)
+        if (ways == 1)
+          for (size_t j = i / CHUNK * 5 % 8; j < rows; j += 5 + j % 7)
             if (mine[chunk.at[j] + (packed ? LABEL_VAR : COUNT)] >= full && chunk.at[j] >= 0)
               set_aside(mine + chunk.at[j], half, 1, packed, totals + (c * job.bins.count + (size_t)chunk.at[j] / stride) * SLOTS);
       }
