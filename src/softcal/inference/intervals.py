@@ -96,9 +96,7 @@ _SPREADS: list[float] = _GRID_SPREAD.tolist()
 
 
 def _inverse_mean_abs(mean: float) -> float:
-    """Return what `inverse_mean_abs` does for one number."""
-    if mean > _MEANS[-1]:
-        return mean
+    """Return what `inverse_mean_abs` does for one number, of bins near 0."""
     above = bisect_left(_MEANS, mean)
     if not above:
         return 0.0
