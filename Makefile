@@ -62,7 +62,7 @@ system:
 	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(SYSTEM); } || \
 	  { echo "make: the tests need Java and Chromium: install $(SYSTEM)" >&2; exit 1; }
 
-# The loops over rows are C++. Where there is no compiler, NumPy does it, several times slower.
+# The loops over rows are C++. Where there is no compiler, NumPy does it, much slower.
 compiler: | $(BIN)/python
 	@{ command -v c++ && $(BIN)/python -c "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"; } > /dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(COMPILER); } || \

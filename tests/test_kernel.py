@@ -380,7 +380,7 @@ def test_a_bad_value_of_many_rows_is_named(at: int, rng: np.random.Generator) ->
         {0: np.zeros(5, complex)}, {0: np.zeros(5, "f8,f8")}, {0: [0.0] * 5}, {0: np.zeros(5, "g")},
         {2: np.zeros(4)}, {2: np.zeros((5, 1))}, {3: np.zeros(6)}, {4: np.zeros(5, np.int32)},
         {4: np.zeros(4, np.intp)}, {4: np.full(5, 1)}, {4: np.full(5, -1)}, {5: 0}, {5: 9}, {5: -1},
-        {5: 1 << 40}, {5: "a"}, {6: -1}, {7: np.zeros(3, np.intp)}, {9: "a"}, {10: 0}, {10: 2},
+        {5: 1 << 40}, {5: "a"}, {6: -1}, {6: 1}, {7: np.zeros(3, np.intp)}, {9: "a"}, {10: 0}, {10: 2},
         {11: np.zeros(179)}, {11: np.zeros(180, np.float32)}, {11: np.zeros((2, 180))[:, ::2]},
         {11: b"0" * 1440}, {12: -1}, {12: None}, {13: 99}, {13: -1},
     ],

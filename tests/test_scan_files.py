@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import csv
 from same_tables import assert_same_table
 
 import softcal as sc
@@ -332,6 +333,21 @@ def test_a_stray_quote_does_not_hold_the_rest_of_the_file(monkeypatch: pytest.Mo
     blocks = list(files.whole_lines(io.BytesIO(text).readinto, 20))
     assert b"".join(blocks) == text
     assert max(map(len, blocks)) < 100
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_reading_numbers_does_not_import_pandas(name: str, tmp_path: Path) -> None:
+    rows = pa.table({"y": [0.0, 1.0], "p": [0.25, 0.75]})
+    (csv.write_csv if name.endswith("csv") else pq.write_table)(rows, tmp_path / name)
+    code = (
+        "import sys, softcal; tables = softcal.scan(sys.argv[1], y_true='y', y_prob='p'); "
+        "print(tables.n, 'pandas' in sys.modules)"
+    )
+    found = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, str(tmp_path / name)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout == "2 False\n"
 
 
 PEAK = """

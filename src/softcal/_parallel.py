@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -70,11 +69,3 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def import_meanwhile(name: str) -> None:
-    """Import a module in a thread, where this one is about to wait for rows to be read.
-
-    SciPy takes a quarter of a second to import.
-    """
-    threading.Thread(target=import_module, args=(name,)).start()

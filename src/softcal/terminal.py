@@ -69,10 +69,6 @@ def reading() -> Iterator[Reading]:
 
     Nothing is shown when stderr is not a terminal.
     """
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        yield Reading(lambda _rows, _done, _total: None, lambda _share: None)
-        return
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -82,13 +78,14 @@ def reading() -> Iterator[Reading]:
         TimeRemainingColumn,
     )
 
+    errors = Console(stderr=True)
     columns = (
         TextColumn("{task.fields[rows]:,} rows"),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=errors, transient=True) as bar:
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("", visible=False, rows=0)  # until the size of the files is known
 
         def move(rows: int, done: int, total: int) -> None:

@@ -61,10 +61,8 @@ def score(
     format_: Output = Format.TABLE,
 ) -> None:
     """Compute SMECE, its interval, a calibration test, and the Brier score."""
-    from softcal._parallel import import_meanwhile
     from softcal._validation.rules import refuse_bad_level
 
-    import_meanwhile("softcal.inference.tests")
     if save is not None:
         refuse_overwriting(save, data)
     columns = Columns(

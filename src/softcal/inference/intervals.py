@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import erf, exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -95,9 +96,7 @@ _SPREADS: list[float] = _GRID_SPREAD.tolist()
 
 
 def _inverse_mean_abs(mean: float) -> float:
-    """Return what `inverse_mean_abs` does for one number."""
-    if mean > _MEANS[-1]:
-        return mean
+    """Return what `inverse_mean_abs` does for one number, of bins near 0."""
     above = bisect_left(_MEANS, mean)
     if not above:
         return 0.0
@@ -617,9 +616,13 @@ class _Bins(NamedTuple):
     def upper(self, z: float) -> float:
         """Return the upper limit by `Gaps.generous`."""
         near_error = near_gap = near_square = far_gap = far_square = 0.0
+        close, many = _FAR[0], _ENOUGH_ROWS[1]
         for residual, error, size in self.each:
             gap = abs(residual)
-            near = (1 - _step(gap / error, _FAR)) * _step(size, _ENOUGH_ROWS)
+            t = gap / error
+            near = 1.0 if size >= many else _step(size, _ENOUGH_ROWS)
+            if t > close:
+                near *= 1 - _step(t, _FAR)
             near_error += near * error
             near_gap += near * gap
             near_square += near * error * error
@@ -639,32 +642,29 @@ def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float]:
     alpha = 1 - level
     hard = not any(s.label_var.tolist())
     surprises, expected = s.residual_var.tolist(), s.prob_var.tolist()
+    residual, weight, weight_sq = s.residual.tolist(), s.weight.tolist(), s.weight_sq.tolist()
     floor = expected if hard else s.vote_floor.tolist()
-    columns = (
-        s.residual.tolist(),
-        list(map(max, surprises, floor)),
-        s.weight.tolist(),
-        s.weight_sq.tolist(),
-    )
-    variance, total, weight_sq = map(sum, columns[1:])
-    rows = total * total / weight_sq
+    variance = [max(b, a) for a, b in zip(surprises, floor, strict=True)]
+    total = sum(weight)
+    rows = total * total / sum(weight_sq)
     counted = 1.0
     if not hard:
-        n, votes = float(s.count.sum()), float(s.votes.sum())
+        n, votes = sum(s.count.tolist()), sum(s.votes.tolist())
         counted = n / max(votes, n) if votes > 0 else 0.0
 
-    def of(bins: Iterable[tuple[float, ...]]) -> _Bins:
+    def of(bins: Iterable[tuple[float, float, float, float]]) -> _Bins:
         each = [(r, sqrt(v), w * w / q) for r, v, w, q in bins if v > 0]
-        return _Bins(each, variance, total, rows, counted)
+        return _Bins(each, sum(variance), total, rows, counted)
 
-    own = of(zip(*columns, strict=True))
+    own = of(zip(residual, variance, weight, weight_sq, strict=True))
     low = 0.0
-    for starts, z in _coarsenings(len(s.count), alpha):
+    for starts, z in _coarsenings(len(weight), alpha):
         part = own
-        if len(starts) < len(s.count):
-            ends = (*starts[1:], len(s.count))
-            joined = ([sum(x[a:b]) for a, b in zip(starts, ends, strict=True)] for x in columns)
-            part = of(zip(*joined, strict=True))
+        if len(starts) < len(weight):
+            part = of(
+                (sum(residual[a:b]), sum(variance[a:b]), sum(weight[a:b]), sum(weight_sq[a:b]))
+                for a, b in pairwise((*starts, len(weight)))
+            )
         low = max(low, part.lower(z))
     high = max(own.upper(normal_reach(alpha / 2)), min(-log(alpha / 2) / rows, 1.0))
     if hard:  # as in `_most_of_few_events`

@@ -1,7 +1,7 @@
 """The loops of `softcal._native` in NumPy, for machines on which no C++ compiler was found.
 
 The functions and their arguments are the same, and so are their results, to 1e-13 of what was
-added. They take several times as long and run in one thread.
+added. They take much longer, and run in one thread.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
 _BLOCK = 1 << 16
+_SHORT = 1024  # rows whose sums do not drift
 
 
 def sums(
@@ -149,24 +150,23 @@ def _block_sums(
     n_places: int,
 ) -> FloatArray:
     """Return the sums of `softcal.table.kernel.Sums`, of shape (18, places)."""
-    found: dict[int, FloatArray] = {}  # equal terms are added up once
+    found: dict[int, FloatArray] = {id(None): np.zeros(n_places)}
     terms = list(_terms(p, y, w, m))
-
-    def added(term: FloatArray) -> FloatArray:
-        if id(term) not in found:
-            found[id(term)] = _exact_bincount(place, term, n_places)
-        return found[id(term)]
-
-    return np.array([added(term) for term in terms])
+    for term in terms:
+        if term is not None and id(term) not in found:  # a term of several sums is added up once
+            found[id(term)] = _bincount(place, term, n_places)
+    return np.array([found[id(term)] for term in terms])
 
 
-def _exact_bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:
-    """Add up a block's terms by place. A long sum drifts, so each is cut in two.
+def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:
+    """Add up a block's terms by place. A long sum drifts, so the terms of one are cut in two.
 
     The high parts are whole multiples of a number of which a block's sum has less than 2^53, so
     they add without rounding; the low parts are too small for theirs to matter.
     """
-    exponent = np.frexp(np.abs(term).max())[1]
+    if term.size <= _SHORT:
+        return np.bincount(place, term, n_places).astype(np.float64, copy=False)
+    exponent = np.frexp(max(term.max(), -term.min()))[1]
     anchor = 1.5 * 2.0 ** (exponent + _BLOCK.bit_length() - 1)
     high = (term + anchor) - anchor
     parts = (np.bincount(place, part, n_places) for part in (high, term - high))
@@ -175,13 +175,14 @@ def _exact_bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int
 
 def _terms(
     p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None
-) -> Iterator[FloatArray]:
-    """Return what each row adds to each sum, in the order of `softcal.table.kernel.Sums`."""
-    one, zero = np.ones(p.size), np.zeros(p.size)
-    d, e = p - y, p - (y > 0.5)
-    dd, ee, p_var, y_var = d * d, e * e, p * (1 - p), y * (1 - y)
-    count = one if w is None else (w > 0).astype(np.float64)
-    outcome = (y == 0) | (y == 1)
+) -> Iterator[FloatArray | None]:
+    """Return what each row adds to each sum of `softcal.table.kernel.Sums`; None adds nothing."""
+    d, p_var, y_var = p - y, p * (1 - p), y * (1 - y)
+    outcome = y_var == 0  # the label is exactly 0 or 1
+    e = d if outcome.all() else p - (y > 0.5)
+    dd = d * d
+    ee = dd if e is d else e * e
+    count = np.ones(p.size) if w is None else (w > 0).astype(np.float64)
     if w is None:
         yield from (count, count, count, y, d, dd, dd)
         dd_var, ee_var = dd, ee
@@ -191,10 +192,12 @@ def _terms(
         yield from (count, w, ww, w * y, w * d, w * dd, dd_var)
         e, ee = w * e, w * ee
     yield from (p_var, y_var)
-    if m is None:
-        yield from (zero, zero, zero, zero, e, ee, ee_var)
-        yield from (np.where(outcome, p_var, 0.0), np.where(outcome, dd_var, 0.0))
-    else:
+    if m is not None:
         repeated = (m >= 2) * count
         yield from (m * count, repeated, p_var / m, repeated * y_var / np.maximum(m - 1, 1))
-        yield from (e, ee, ee_var, zero, zero)
+        yield from (e, ee, ee_var, None, None)
+    else:
+        yield from (None, None, None, None, e, ee, ee_var)
+        every = outcome.all()
+        yield p_var if every else np.where(outcome, p_var, 0.0)
+        yield dd_var if every else np.where(outcome, dd_var, 0.0)
