@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import re
+import shlex
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import softcal_here as softcal
+from pyarrow import csv
 from same_tables import assert_same_card
 
 import softcal as sc
 from softcal import cli
 from softcal.sources.class_columns import class_columns, names_of_columns
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLASSES = ["cat", "dog", "fox"]
 VOTES = ("--vote-columns", "votes_*")
@@ -513,3 +514,35 @@ def test_tables_without_scores_of_items_are_shown_without_them(
     text = softcal("score", saved, "--by", "site").stdout
     assert "log loss" not in text
     assert "DistCE  " not in text
+
+
+def test_plan_takes_saved_classes_as_a_pilot(several: tuple[Path, ...], tmp_path: Path) -> None:
+    saved = tmp_path / "saved.softcal"
+    softcal("scan", several[0], *LABELS["votes"], *MODELS, "-o", saved)
+    aim = ("--pilot", saved, "--half-width", "0.02", "--format", "json")
+    assert softcal("plan", *aim, "--pred", "prob_*_b").returncode == 0
+    assert "say with --pred which model" in softcal("plan", *aim).stderr
+
+
+def test_commands_of_the_page_on_classes_run(
+    several: tuple[Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pq.read_table(several[0]).drop(["shares", "votes", "probs_a"])
+    names = {"a": "lr", "b": "nb", "c": "rf"}
+    csv.write_csv(
+        table.rename_columns(
+            [
+                f"{name[:-1]}{names[name[-1]]}" if name.startswith("prob_") else name
+                for name in table.column_names
+            ]
+        ).append_column("label", table["name"]),
+        "items.csv",
+    )
+    page = (Path(__file__).parent.parent / "docs" / "multiclass.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^    softcal (.*)$", page.replace("\\\n", ""), re.MULTILINE)
+    assert len(commands) == 8
+    for command in commands:
+        result = softcal(*shlex.split(command))
+        assert result.returncode == 0, result.stderr
+    assert (tmp_path / "classes.html").exists()

@@ -137,14 +137,14 @@ def test_patterns_of_classes_are_no_more_than_a_star(tmp_path: Path, run: Run) -
     odd = ("[ab]?", "(.*)+", "\x1b[31m")
     with path.open("w", encoding="utf-8", newline="") as out:
         lines = csv.writer(out)
-        lines.writerow([*(f"y_{name}" for name in odd), *(f"p_{name}" for name in odd)])
-        lines.writerows([[0.5, 0.25, 0.25, 0.125, 0.375, 0.5]] * 9)
+        lines.writerow([f"{kind}_{name}" for kind in "ypq" for name in odd])
+        lines.writerows([[0.5, 0.25, 0.25, 0.125, 0.375, 0.5, 0.5, 0.375, 0.125]] * 9)
     columns = ("--label-columns=y_", "--pred-columns=p_*")
     assert json.loads(run("score", path, *columns, "--format=json"))["classes"] == list(odd)
     run("score", path, *columns)
-    hostile = ("--label-columns=y_", f"--pred-columns={','.join(f'p_{name}' for name in odd)}")
-    assert "p_\\x1b[31m" in run("score", path, *hostile)
-    assert "p_\\x1b[31m" in run("compare", path, *columns, hostile[1])
+    hostile = ("--label-columns=y_", f"--pred-columns={','.join(f'q_{name}' for name in odd)}")
+    assert "q_\\x1b[31m" in run("score", path, *hostile)
+    assert "q_\\x1b[31m" in run("compare", path, *columns, hostile[1])
 
 
 def test_refusals_say_them_on_one_line(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -252,8 +252,8 @@ def test_bounds_are_the_same_from_rows_files_and_saved_tables(tmp_path: Path) ->
     shown = softcal("score", saved, "--by", "site").stdout
     assert "q, by site" in shown
     assert "cannot go with --level" in softcal("score", saved, "--level", "0.9").stderr
-    for command in ("compare", "report"):
-        refused = softcal(command, saved)
+    for command in (["compare"], ["report"], ["plan", "--half-width", "0.1", "--pilot"]):
+        refused = softcal(*command, saved)
         assert refused.returncode == 2
         assert "known only as intervals" in refused.stderr
 

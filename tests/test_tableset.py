@@ -616,3 +616,108 @@ def test_ties_are_kept_on_fewer_bins(rows: pd.DataFrame) -> None:
     assert len(scanned(rows, groups="patient").grid) == 60
     with pytest.raises(sc.BinMismatchError, match="different grids: left has 60 bins"):
         tables + scanned(rows, bins=25)
+
+
+# Scores of single items of many classes
+
+
+@pytest.fixture
+def items() -> pd.DataFrame:
+    rng = np.random.default_rng(11)
+    p, q = rng.dirichlet([0.5, 0.5, 0.5], (2, 90))
+    counts = rng.multinomial(4, [0.5, 0.3, 0.2], 90)
+    p[0], counts[0] = [1, 0, 0], [3, 1, 0]  # an infinite log loss, and one of weight 0
+    p[1], counts[1] = [1, 0, 0], [0, 4, 0]
+    columns = {f"{kind}_{k}": values[:, k] for kind, values in (("p", p), ("q", q), ("v", counts))
+               for k in range(3)}  # fmt: skip
+    weight = rng.integers(0, 3, 90)
+    weight[:2] = 1, 0
+    return pd.DataFrame(columns).assign(w=weight, site=rng.integers(0, 3, 90))
+
+
+MODELS_OF_CLASSES = {"a": ["p_0", "p_1", "p_2"], "b": ["q_0", "q_1", "q_2"]}
+VOTES_OF_CLASSES = ["v_0", "v_1", "v_2"]
+
+
+def scanned_classes(items: pd.DataFrame, **options: Any) -> sc.TableSet:
+    return sc.scan(items, vote_counts=VOTES_OF_CLASSES, y_prob=MODELS_OF_CLASSES, **options)
+
+
+def assert_scores_of(tables: sc.TableSet, items: pd.DataFrame, weight: str | None = None) -> None:
+    """Each score is what its function gives for these rows."""
+    votes = sc.Votes(items[VOTES_OF_CLASSES].to_numpy())
+    w = None if weight is None else items[weight].to_numpy()
+    for model in tables:
+        p = items[MODELS_OF_CLASSES[model]].to_numpy()
+        found = tables.item_scores(model)
+        for metric in (
+            sc.brier, sc.log_loss, sc.kl_divergence, sc.dist_ce, sc.ent_ce, sc.ent_ce_signed,
+            sc.rank_cs, sc.brier_without_vote_noise,
+        ):  # fmt: skip
+            expected = metric(votes, p, sample_weight=w)
+            assert getattr(found, metric.__name__) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        if w is None:
+            floor = sc.vote_noise_floor(votes, p, metric="dist_ce")
+            assert found.dist_ce_floor == pytest.approx(floor, rel=1e-12)
+        ruled_out = ((p == 0) & (votes.shares > 0)).any(axis=1)
+        assert found.infinite == int(
+            np.count_nonzero(ruled_out if w is None else ruled_out & (w > 0))
+        )
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_scores_of_items_are_those_of_the_rows(
+    items: pd.DataFrame, weight: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = scanned_classes(items, by="site", sample_weight=weight)
+    assert_scores_of(tables, items, weight)
+    parts = [
+        scanned_classes(part, by="site", sample_weight=weight) for part in (items[:35], items[35:])
+    ]
+    assert_scores_of(sum(parts[1:], start=parts[0]), items, weight)
+    for value, part in tables.by("site").items():
+        assert_scores_of(part, items[items.site == int(str(value))], weight)
+    assert_scores_of(tables.select(["b", "a"]), items, weight)
+    assert_scores_of(tables.coarsen(5), items, weight)
+    for many in (files.MANY, 1):  # JSON, Parquet
+        monkeypatch.setattr(files, "MANY", many)
+        tables.save(tmp_path / "set.softcal")
+        assert_scores_of(sc.load(tmp_path / "set.softcal"), items, weight)
+
+
+def test_scores_that_rows_do_not_give_are_unknown(items: pd.DataFrame, tmp_path: Path) -> None:
+    shares = items.assign(**{name: items[name] / 4 for name in VOTES_OF_CLASSES})
+    tables = sc.scan(shares, y_true=VOTES_OF_CLASSES, y_prob=MODELS_OF_CLASSES)
+    tables.save(tmp_path / "set.softcal")
+    for each in (tables, sc.load(tmp_path / "set.softcal")):
+        found = each.item_scores("b")
+        assert (found.dist_ce_floor, found.brier_without_vote_noise) == (None, None)
+    one = items.assign(v_0=1, v_1=0, v_2=0)[:1]
+    found = scanned_classes(pd.concat([one, items])).item_scores("b")
+    assert found.brier_without_vote_noise is None  # one vote does not show how much votes differ
+    assert found.dist_ce_floor is not None
+
+
+def test_set_without_scores_of_items_says_so(items: pd.DataFrame) -> None:
+    tables = scanned_classes(items)
+    assert (replace(tables, scores=None) + tables).scores is None
+    with pytest.raises(sc.InputError, match="the set has no scores of items"):
+        replace(tables, scores=None).item_scores("a")
+    with pytest.raises(KeyError, match="the set has no model 'c'"):
+        tables.item_scores("c")
+    with pytest.raises(sc.InputError, match="compared by the class they predict, 'top', not by"):
+        tables.pair("a", "b", tables.targets[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("weight", None), ("brier", -1.0), ("infinite", -1), ("model", 7)]
+)
+def test_damaged_scores_of_items_are_refused(
+    items: pd.DataFrame, name: str, value: Any, tmp_path: Path
+) -> None:
+    saved = files.written(scanned_classes(items))
+    key = name if name == "model" else f"sum_{name}"
+    saved["scores"][key] = [value] * len(saved["scores"]["model"])
+    (tmp_path / "set.softcal").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="The file is damaged"):
+        sc.load(tmp_path / "set.softcal")

@@ -152,10 +152,18 @@ def _assumptions(
 
 
 def _pilot_table(pilot: str, columns: _Columns, bins: int | None) -> Reliability:
-    """Return the table of one model of a pilot."""
+    """Return the table of one model of a pilot; of many classes, that of the predicted class."""
+    from softcal.table.tableset import BOUNDS
+
     label, pred, votes = columns
     preds = None if pred is None else [pred]
     tables = load_tables([pilot], Columns(label, preds, votes=votes), bins=bins)
+    if tables.targets == BOUNDS:
+        message = (
+            f"a plan needs labels, and those of {Path(pilot).name} are known only as intervals: "
+            "more rows do not narrow the bounds of SMECE, more precise labels do."
+        )
+        raise InputError(message)
     if len(tables) > 1:
         message = (
             f"say with --pred which model of {Path(pilot).name} to plan for: it has "

@@ -204,13 +204,37 @@ class TableSet(Mapping[str, Reliability]):
         return int(self.tables.values[0, first].sum())
 
     def item_scores(self, model: str) -> ItemScores:
-        """Return the scores of single items of many classes: Brier, log loss, DistCE and others.
+        r"""Return the scores of single items of many classes: Brier, log loss, DistCE and others.
+
+        Each is a weighted mean over rows, \(\sum_i w_i s_i / \sum_i w_i\), of which the set keeps
+        both sums.
+
+        Parameters
+        ----------
+        model : str
+            One of `models`.
+
+        Returns
+        -------
+        ItemScores
+            With the fields `brier`, `log_loss`, `kl_divergence`, `dist_ce`, `ent_ce`,
+            `ent_ce_signed`, `rank_cs`, `dist_ce_floor`, `brier_without_vote_noise`; None where the
+            rows do not say. `infinite` counts the rows whose log loss is infinite.
 
         Raises
         ------
         InputError
             If the set does not keep them: one of a single probability per row, whose tables have
             the Brier score, or one of an older file.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcal import scan
+        >>> rows = pd.DataFrame({"p_cat": [0.75, 0.5], "p_dog": [0.25, 0.5], "y": ["cat", "dog"]})
+        >>> tables = scan(rows, y_true="y", y_prob={"model": "p_*"})
+        >>> tables.item_scores("model").brier
+        0.3125
         """
         self[model]  # refuses one it does not have
         if self.scores is None:
