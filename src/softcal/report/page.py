@@ -7,6 +7,7 @@ import re
 import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -387,7 +388,8 @@ def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
     for name, key in _ITEM_SCORES.items():
         values = [getattr(each, key) for each in found]
         if any(value is not None for value in values):
-            rows.append((name, ["not known" if v is None else _score(v) for v in values]))
+            shown = partial(signed, digits=4) if key == "ent_ce_signed" else _score
+            rows.append((name, ["not known" if v is None else shown(v) for v in values]))
     return rows
 
 
