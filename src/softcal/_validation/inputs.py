@@ -62,7 +62,7 @@ class Rows(NamedTuple):
     n_votes: Column | None
     names: Names
 
-    def taken(self, at: npt.NDArray[np.intp]) -> Rows:
+    def taken(self, at: npt.NDArray[np.intp] | slice) -> Rows:
         """Return some of the rows."""
         w, m = self.sample_weight, self.n_votes
         return self._replace(

@@ -54,7 +54,9 @@ def engine_tables(
         return _of_dask(chosen, job).finished(roles)
     if _is_spark(frame):
         return _of_spark(chosen, job).finished(roles)
-    rows = max(BATCH_VALUES // wanted.values_per_row, 1)
+    # Up to eight batches per core wait for their turn; of many classes, whose sums are large, one.
+    values = BATCH_VALUES if wanted.classes > 1 else BATCH_VALUES // 8
+    rows = max(values // wanted.values_per_row, 1)
     stream = Stream(_polars_batches(chosen, rows) if kind.is_polars() else _batches(chosen, rows))
     return collect(stream.pieces(wanted), roles, bins, pairs=pairs, date=date)
 
