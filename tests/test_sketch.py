@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import softcal_here
 from rich.console import Console
 
 import softcal as sc
@@ -152,16 +150,13 @@ def test_the_page_on_diagrams_shows_what_is_printed() -> None:
 def test_score_shows_a_picture_per_model_unless_json_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("y,p,q,w,v,g\x1b[2J\n" + "0.5,0.75,0.2,1,3,a\n" * 3 + "1,0.1,0.2,2,3,b\n")
-    command: list[str | Path] = [sys.executable, "-m", "softcal", "score", path, "--label", "y", "--pred", "p",
-               "--pred", "q", "--weight", "w", "--votes", "v", "--group", "g\x1b[2J"]  # fmt: skip
-    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
-    table = subprocess.run(  # noqa: S603
-        command, capture_output=True, check=True, env=environment
-    ).stdout.decode()
-    assert "\x1b" not in table
-    assert table.count("too low too high") == 2
-    assert len(rows_of(table.splitlines())) == 20
-    as_json = subprocess.run(  # noqa: S603
-        [*command, "--format", "json"], capture_output=True, check=True, env=environment
-    ).stdout.decode()
-    assert "too low" not in as_json
+    command = ("score", path, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w",
+               "--votes", "v", "--group", "g\x1b[2J")  # fmt: skip
+    table = softcal_here(*command)
+    assert table.returncode == 0, table.stderr
+    assert "\x1b" not in table.stdout
+    assert table.stdout.count("too low too high") == 2
+    assert len(rows_of(table.stdout.splitlines())) == 20
+    as_json = softcal_here(*command, "--format", "json")
+    assert as_json.returncode == 0, as_json.stderr
+    assert "too low" not in as_json.stdout
