@@ -617,3 +617,18 @@ def test_ties_are_kept_on_fewer_bins(rows: pd.DataFrame) -> None:
     assert len(scanned(rows, groups="patient").grid) == 60
     with pytest.raises(sc.BinMismatchError, match="different grids: left has 60 bins"):
         tables + scanned(rows, bins=25)
+
+
+@pytest.mark.parametrize("far", [1, 2**40])
+def test_entries_of_one_key_are_added_however_large_its_numbers(far: int) -> None:
+    keys = np.array([[far, 0, far, 0], [far, 1, far, 0]])
+    found = tableset.Sparse.of(keys, np.array([[1.0, 2.0, 4.0, 8.0]]))
+    assert found.keys.T.tolist() == [[0, 0], [0, 1], [far, far]]
+    assert found.values.tolist() == [[8.0, 2.0, 5.0]]
+
+
+@pytest.mark.parametrize("count", [3, 2**15])
+def test_entries_are_sorted_by_any_number_of_segments(count: int) -> None:
+    entries = tableset.Sparse(np.arange(4)[None], np.arange(4.0)[None])
+    found = tableset._BySegment(entries, np.array([2, -1, 0, 2]), count)
+    assert [found.of(k).values[0].tolist() for k in range(3)] == [[2.0], [], [0.0, 3.0]]
