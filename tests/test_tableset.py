@@ -426,6 +426,17 @@ def test_entries_of_different_lengths_are_refused(rows: pd.DataFrame, tmp_path: 
             sc.load(tmp_path / "set.json")
 
 
+@pytest.mark.parametrize("value", [None, "elsewhere"])
+def test_groups_without_a_segment_that_has_rows_are_refused(
+    rows: pd.DataFrame, value: str | None, tmp_path: Path
+) -> None:
+    saved = files.written(scanned(rows[:100], groups="patient", by="device"))
+    saved["segments"][1] = {"device": value}
+    (tmp_path / "bad.softcal").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="'segments' is not as it should be"):
+        sc.load(tmp_path / "bad.softcal")
+
+
 def test_groups_without_the_segment_of_all_rows_are_refused(
     rows: pd.DataFrame, tmp_path: Path
 ) -> None:
