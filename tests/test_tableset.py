@@ -426,6 +426,17 @@ def test_entries_of_different_lengths_are_refused(rows: pd.DataFrame, tmp_path: 
             sc.load(tmp_path / "set.json")
 
 
+@pytest.mark.parametrize("value", [None, "elsewhere"])
+def test_groups_without_a_segment_that_has_rows_are_refused(
+    rows: pd.DataFrame, value: str | None, tmp_path: Path
+) -> None:
+    saved = files.written(scanned(rows[:100], groups="patient", by="device"))
+    saved["segments"][1] = {"device": value}
+    (tmp_path / "bad.softcal").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="'segments' is not as it should be"):
+        sc.load(tmp_path / "bad.softcal")
+
+
 def test_groups_without_the_segment_of_all_rows_are_refused(
     rows: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -723,3 +734,18 @@ def test_damaged_scores_of_items_are_refused(
     (tmp_path / "set.softcal").write_text(json.dumps(saved))
     with pytest.raises(sc.InputError, match="The file is damaged"):
         sc.load(tmp_path / "set.softcal")
+
+
+@pytest.mark.parametrize("far", [1, 2**40])
+def test_entries_of_one_key_are_added_however_large_its_numbers(far: int) -> None:
+    keys = np.array([[far, 0, far, 0], [far, 1, far, 0]])
+    found = tableset.Sparse.of(keys, np.array([[1.0, 2.0, 4.0, 8.0]]))
+    assert found.keys.T.tolist() == [[0, 0], [0, 1], [far, far]]
+    assert found.values.tolist() == [[8.0, 2.0, 5.0]]
+
+
+@pytest.mark.parametrize("count", [3, 2**15])
+def test_entries_are_sorted_by_any_number_of_segments(count: int) -> None:
+    entries = tableset.Sparse(np.arange(4)[None], np.arange(4.0)[None])
+    found = tableset._BySegment(entries, np.array([2, -1, 0, 2]), count)
+    assert [found.of(k).values[0].tolist() for k in range(3)] == [[2.0], [], [0.0, 3.0]]

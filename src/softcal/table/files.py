@@ -311,6 +311,7 @@ def _refuse_groups(tables: TableSet) -> None:
         return
     parts = [tables, *(part for name in tables.by_names for part in tables.by(name).values())]
     for part in parts:
+        _require(part.groups is not None and {} in part.groups.segments, "segments")
         for model, target in product(part.models, part.targets):
             rel = part[model, target]
             assert rel.clusters is not None  # noqa: S101 - the set has groups

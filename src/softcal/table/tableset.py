@@ -632,7 +632,7 @@ class Segments(Mapping["str | None", TableSet]):
         if groups is not None:
             of_place = np.full(len(groups.segments), -1)
             for k, segment in enumerate(groups.segments):
-                if column in segment:
+                if column in segment and segment[column] in self._values:
                     of_place[k] = self._values[segment[column]]
                     self._segments[of_place[k]].append(k)
             self._groups = [self._by_place(each, 2, of_place) for each in groups[2:4]]

@@ -123,9 +123,9 @@ def tied(
             lines, line = numbered(cut.of_cell[cell] * names.size + group)
             segment, member = np.divmod(lines, names.size)
             layout = _Layout.of(segment, cut.segments, line, tables.size, bins)
-            residuals = {}
+            of_models = {}
             for chosen, key in zip(mine, tables.tolist(), strict=True):
-                above = divmod(key, MAX_TARGETS)
+                above = model, target = divmod(key, MAX_TARGETS)
                 here = np.zeros(lines.size, dtype=np.bool_)
                 here[line[chosen]] = True
                 counts.add(under(above, _number_of(segment[here], cut)))
@@ -134,11 +134,11 @@ def tied(
                 )
                 found_here = _entries(layout, residual.times(residual), weight.times(weight))
                 squares.add(under(above, _shifted(found_here, cut)))
-                residuals[above] = residual
-            for (i, t), (j, other) in combinations(residuals if pairs else (), 2):
-                if t == other == 0:  # as of rows without groups
-                    product = _entries(layout, residuals[i, t].times(residuals[j, t]))
-                    cross.add(under((i, j, t), _shifted(product, cut)))
+                if pairs and target == 0:  # as `entries` makes pairs
+                    of_models[model] = residual
+            for i, j in combinations(of_models, 2):
+                product = _entries(layout, of_models[i].times(of_models[j]))
+                cross.add(under((i, j, 0), _shifted(product, cut)))
         _refuse_many(squares.size)
         groups.append(names[member])
         cells.append(segment)  # those of the last cut are the cells
