@@ -39,7 +39,7 @@ REFUSED = [
     (("report", *ONE, "logit"), "1 / (1 + exp(-logit))"),
     (("recalibrate", *ONE, "logit", "-o", "out.json"), "1 / (1 + exp(-logit))"),
     (("score", "--label-low", "y", "--label-high", "percent", "--pred", "p"), "percent / 100"),
-    (("score", "--label-columns", "a,b", "--pred-columns", "a,b"), "divide each row by its sum"),
+    (("score", "--label-columns", "a,b", "--pred-columns", "p,q"), "divide each row by its sum"),
     (("score", "--label-columns", "va,vb", "--pred-columns", "a,b"), "--vote-columns"),
     (("score", "--vote-columns", "va,half", "--pred-columns", "a,b"), "--label-columns"),
 ]  # fmt: skip

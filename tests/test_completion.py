@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import softcal as sc
+from softcal import scan
 from softcal.datasets import lidc_malignancy
 
 DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
@@ -51,6 +53,19 @@ def test_columns_are_those_of_the_file(option: str) -> None:
 def test_columns_of_a_folder_and_after_another_argument() -> None:
     assert offered("report", str(DATA.parent), "--label", "soft_m") == ["soft_malignant"]
     assert offered("apply", "cal.json", str(DATA), "--pred", "soft_m") == ["soft_malignant"]
+
+
+def test_columns_of_saved_tables_are_those_they_were_made_from(tmp_path: Path) -> None:
+    saved = tmp_path / "saved.softcal"
+    columns: dict[str, Any] = {
+        "y_true": "soft_malignant",
+        "y_prob": ["prob_rf_all", "prob_lr_geometry"],
+    }
+    scan(DATA, **columns, by="fold", n_votes="n_readers").save(saved)
+    assert offered("score", str(saved), "--pred", "prob_") == columns["y_prob"]
+    assert offered("score", str(saved), "--by", "f") == ["fold"]
+    scan(DATA, **columns, groups="patient").save(saved)
+    assert offered("report", str(saved), "--group", "p") == [*columns["y_prob"], "patient"]
 
 
 def test_what_cannot_be_read_is_passed_over_in_silence(tmp_path: Path) -> None:

@@ -64,12 +64,10 @@ def _row(name: str, rel: Reliability, debiased: float, low: float, high: float) 
 
 def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, Any]:
     """Return the points of a small reliability diagram, and the end of both its axes."""
-    for end in _ENDS:
-        rel = _up_to(fine, end)
-        filled = np.flatnonzero(rel.count)
-        x, y = rel.mean_prob[filled], rel.mean_label[filled]
-        if max(x.max(), y.max()) <= end:
-            break
+    joined = ((end, _up_to(fine, end)) for end in _ENDS)
+    end, rel = next((end, rel) for end, rel in joined if end == _ENDS[-1] or _highest(rel) <= end)
+    filled = np.flatnonzero(rel.count)
+    x, y = rel.mean_prob[filled], rel.mean_label[filled]
     low, high = (limits[filled] for limits in gap_intervals(rel, level=level))
     share = (rel.sums.weight / rel.sums.weight.sum())[filled]
     scale = _SIDE / end
@@ -84,6 +82,11 @@ def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, 
             for at, up, top, bottom, share in points
         ],
     }
+
+
+def _highest(rel: Reliability) -> float:
+    """Return the highest mean prediction or label of a bin."""
+    return float(np.nanmax([rel.mean_prob, rel.mean_label]))
 
 
 def _up_to(fine: Reliability, end: float) -> Reliability:
