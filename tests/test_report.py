@@ -23,10 +23,9 @@ import softcal as sc
 from softcal import cli
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
-from softcal.report.charts import charts
+from softcal.report.charts import charts, vega_script
 from softcal.report.page import MAX_SEGMENTS
 from softcal.report.sample import Sample
-from softcal.report.vega import vega_script
 from softcal.report.verdict import verdict
 from softcal.sources.columns import Roles
 from softcal.table.build import Coded
@@ -991,7 +990,7 @@ def test_vega_script_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert [vega_script(), vega_script()] == ["the script"] * 2
     assert len(made) == 1
-    monkeypatch.setattr("softcal.report.vega.version", lambda _: "another")
+    monkeypatch.setattr("softcal.report.charts.version", lambda _: "another")
     assert vega_script() == "the script"
     assert len(made) == 2
 

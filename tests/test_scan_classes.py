@@ -18,8 +18,7 @@ import pytest
 
 import softcal as sc
 from softcal.sources import columns, files
-from softcal.sources.class_batches import classes_of_batch
-from softcal.sources.class_columns import Present, class_columns, class_roles
+from softcal.sources.class_columns import Present, class_columns, class_roles, classes_of_batch
 from softcal.sources.collect import read_rows
 from softcal.sources.columns import ClassRoles, Roles
 

@@ -124,7 +124,7 @@ class _How(TypedDict):
 def _fitted(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
     """Fit a map of one probability per row, or of the probabilities of all classes together."""
     from softcal.calibrators.preview import fit_map, preview_of
-    from softcal.sources.class_batches import classes_of_batch
+    from softcal.sources.class_columns import classes_of_batch
     from softcal.sources.collect import read_rows
     from softcal.sources.columns import Named
 

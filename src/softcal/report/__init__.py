@@ -18,8 +18,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.collect import class_entries
 from softcal.sources.columns import MANY_TARGETS, text_of
-from softcal.table.build import Builder, Coded, valid_entries
-from softcal.table.dense import DenseSums
+from softcal.table.build import Builder, Coded, DenseSums, valid_entries
 from softcal.table.tableset import LABEL, TOP, TableSet
 
 if TYPE_CHECKING:

@@ -6,10 +6,17 @@ script replaces "SMECE" and "label" in titles once its reader has the labels har
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 
+from softcal._io import written_whole
+from softcal.exceptions import InputError
 from softcal.plot import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, "#7F6000", "#882255")
@@ -167,3 +174,29 @@ def _sweep(models: list[str]) -> dict[str, Any]:
         alt.Chart(alt.NamedData("chosen")).mark_rule(strokeDash=[3, 3], color="#888").encode(x=x)
     )
     return _finished(alt.layer(chosen, band, line, points), 240)
+
+
+_NEEDED = "window.vegaEmbed = vegaEmbed;"
+_USUAL = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
+
+
+def vega_script() -> str:
+    """Return the script that draws the charts, for a page that needs no network.
+
+    vl-convert takes three seconds to make it, far more than the rest of a report.
+    """
+    import vl_convert
+
+    with suppress(OSError, UnicodeError, RuntimeError):  # RuntimeError where there is no home
+        return _cached().read_text(encoding="utf-8")
+    script: str = vl_convert.javascript_bundle(_NEEDED)
+    # Where it cannot be kept, it is made again for the next report.
+    with suppress(InputError, RuntimeError), written_whole(_cached()) as path:
+        path.write_text(script, encoding="utf-8")
+    return script
+
+
+def _cached() -> Path:
+    """Name the file, where programs of this user keep what they can make again."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / _USUAL
+    return Path(cache) / "softcal" / f"vega-embed-{version('vl-convert-python')}.js"

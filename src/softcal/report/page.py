@@ -20,10 +20,9 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
-from softcal.report.charts import COLOURS, SHAPES, charts
+from softcal.report.charts import COLOURS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.sample import recalibration_panel
-from softcal.report.vega import vega_script
 from softcal.report.verdict import (
     chance,
     criterion,

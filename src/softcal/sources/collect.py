@@ -11,25 +11,32 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from softcal import _parallel
-from softcal._validation.inputs import refuse_zeros
+from softcal._validation.inputs import as_float64, refuse_changed, refuse_zeros
+from softcal._validation.rules import AT_MOST, Rule, Spread
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.metrics.item_scores import score_entries
-from softcal.sources.census import Census, checks_of, refuse_broken
-from softcal.sources.class_batches import classes_of_batch
-from softcal.sources.columns import Named, Piece, coded, coded_groups, missing_values, rows_of
+from softcal.metrics.multiclass import score_entries
+from softcal.sources.class_columns import class_checks, classes_of_batch
+from softcal.sources.columns import (
+    Check,
+    Named,
+    Piece,
+    coded,
+    coded_groups,
+    missing_values,
+    rows_of,
+)
 from softcal.sources.files import all_pieces, batches_of, files_of, joined
-from softcal.table.build import Builder, Coded, Entries, entries, hardened_by
-from softcal.table.dense import DenseSums, dense_sums
+from softcal.table.build import Builder, Coded, DenseSums, Entries, dense_sums, entries, hardened_by
 from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from softcal._validation.arrays import Column
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
-    from softcal.sources.census import Counted
     from softcal.sources.columns import Batch, ClassRoles, Roles
     from softcal.sources.files import Paths
     from softcal.table.tableset import TableSet
@@ -357,3 +364,116 @@ def coded_cells(columns: Mapping[str, Any]) -> Coded:
             cell.insert(0, one.names[k])
         cells.append(tuple(cell))
     return Coded(numbers.astype(np.int64), cells)
+
+
+def checks_of(roles: Roles) -> list[Check]:
+    """List what the values of a source must be, in the order in which they are looked at."""
+    found = [] if roles.classes is None else class_checks(roles, roles.classes)
+    found += [_of_column(column, rules) for column, rules in roles.rules]
+    if roles.bounds is not None:
+        found.append(_in_order(*roles.bounds))
+    return found
+
+
+def _of_column(column: str | Named, rules: tuple[Rule, ...]) -> Check:
+    name = column.column if isinstance(column, Named) else column
+    return Check(name, rules, lambda batch: _to_check(batch, column))
+
+
+def _to_check(batch: Batch, column: str | Named) -> Column:
+    """Return the values of a column as rules look at them; names are only missing or not."""
+    values = batch[column]
+    if isinstance(column, Named):
+        values = np.where(missing_values(values), np.nan, 0.0)
+    return as_float64(values)
+
+
+def _in_order(low: str, high: str) -> Check:
+    """Check that no lower end of a label is above the upper one."""
+
+    def above(batch: Batch) -> Column:
+        return as_float64(batch[low]) - as_float64(batch[high])
+
+    def shown(batch: Batch, row: int, _above: float) -> str:
+        return f"is {float(batch[low][row])!r} with {high} = {float(batch[high][row])!r}"
+
+    rule = AT_MOST._replace(must=AT_MOST.must.format(high))
+    return Check(low, (rule,), above, shown)
+
+
+class _Broken(NamedTuple):
+    """How many values break a rule, and the first that does."""
+
+    number: int = 0
+    first: str = ""
+
+
+class Counted(NamedTuple):
+    """What a census found, by the names of checks and by rules."""
+
+    broken: dict[tuple[str, str], _Broken]
+    spread: dict[str, Spread]
+
+    def with_(self, other: Counted) -> Counted:
+        """Add what another part of the rows has, which comes later."""
+        broken, spread = dict(self.broken), dict(self.spread)
+        for key, (number, first) in other.broken.items():
+            before = broken[key]
+            broken[key] = _Broken(before.number + number, before.first or first)
+        for name, each in other.spread.items():
+            spread[name] = spread[name].with_(each)
+        return Counted(broken, spread)
+
+
+class Census:
+    """How many values break each rule, over all pieces that are added."""
+
+    def __init__(self, checks: Sequence[Check]) -> None:
+        self._checks = checks
+        self.found = Counted({}, {})
+
+    @property
+    def started(self) -> bool:
+        """Whether anything was added."""
+        return bool(self.found.spread)
+
+    def add(self, piece: Piece, rows_before: int) -> None:
+        """Count what breaks a rule in one more piece of a file, after that many of its rows."""
+        rows = rows_before
+        for batch in piece.batches():
+            for check in self._checks:
+                self._add_values(check, batch, rows, piece.place)
+            rows += rows_of(batch)
+
+    def _add_values(self, check: Check, batch: Batch, rows: int, place: str | None) -> None:
+        values, name = check.values(batch), check.name
+        broken, spreads = self.found
+        spread = Spread.of(values)
+        spreads[name] = spreads.get(name, spread).with_(spread)
+        for rule in check.rules:
+            marks = rule.broken(values)
+            count, first = broken.get((name, rule.must), _Broken())
+            if not count and marks.any():
+                at = int(marks.argmax())
+                row = at // check.per_row
+                value = float(values[at])
+                shown = [] if np.isnan(value) else [check.shown(batch, row, value)]
+                if place is not None:
+                    shown.append(_where(rows + row, place))
+                first = f", the first {' '.join(shown)}" if shown else ""
+            broken[name, rule.must] = _Broken(count + int(marks.sum()), first)
+
+
+def refuse_broken(found: Counted, checks: Sequence[Check], rows: int) -> NoReturn:
+    """Raise for the first rule that is broken, given what a census found in so many rows."""
+    for check in checks:
+        for rule in check.rules:
+            count, first = found.broken[check.name, rule.must]
+            if count:
+                total, spread = rows * check.per_row, found.spread[check.name]
+                raise InputError(rule.message(check.name, count, total, first, spread))
+    refuse_changed()
+
+
+def _where(row: int, place: str) -> str:
+    return f"in {place}, row {row + 1}" if place else f"at position {row}"

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from softcal._validation import inputs
 from softcal._validation.inputs import Names, as_float64
-from softcal._validation.multiclass import class_rows, is_by_class
+from softcal._validation.multiclass import class_rows, is_by_class, refuse
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table import kernel
 from softcal.table.groups import MAX_KNOWN, GroupIds, GroupNames, refuse_many_group_bins
 from softcal.table.joint import refuse_many_bins
-from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy
+from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy, totals
 from softcal.table.spill import Gathered, Spill
 from softcal.table.tableset import (
     LABEL,
@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
+    from softcal._validation.multiclass import ClassRows
     from softcal.bins import BinsLike
     from softcal.table.joint import JointTable
+
 
 MAX_CELLS = 100_000
 """How many combinations of values the `by` columns may have: each has tables of its own."""
@@ -517,3 +519,42 @@ def joined_rows(
     builder = Builder(tuple(models), bins=bins, grid=bins, pairs=bins, group=column)
     builder.add(found)
     return builder.finish("label").pair(*models)
+
+
+def dense_sums(models: Sequence[ClassRows], grid: Bins) -> FloatArray:
+    """Add up the rows of each model, class and bin: shape (models, classes, sums, bins).
+
+    Raises
+    ------
+    InputError
+        If a value breaks a rule.
+    """
+    found = [totals(d.y_prob, d.y_true, d.sample_weight, d.n_votes, grid) for d in models]
+    for sums, data in zip(found, models, strict=True):
+        if sums is None:
+            refuse(data)
+    return np.array(found)
+
+
+class DenseSums:
+    """Adds up what `dense_sums` gives."""
+
+    def __init__(self) -> None:
+        self.sums: FloatArray | None = None
+
+    def add(self, sums: FloatArray | None) -> None:
+        """Add the sums of more rows, all of which have some or none; the first are changed."""
+        if self.sums is None or sums is None:
+            self.sums = sums
+        else:
+            self.sums += sums
+
+    def entries(self) -> list[Entries]:
+        """Return the sums of filled bins, as entries of no further rows; none without sums."""
+        if self.sums is None:
+            return []
+        model, class_, place = np.nonzero(self.sums[:, :, SUM_NAMES.index("count")])
+        # The predicted class, target 0, is not among them.
+        keys = np.array([model, class_ + 1, np.zeros_like(model), place], dtype=np.int64)
+        values = np.ascontiguousarray(self.sums[model, class_, :, place].T)
+        return [Entries.of_tables(0, ((),), Sparse(keys, values))]
