@@ -223,6 +223,16 @@ def test_score_gives_the_bounds_as_a_table(file: Path) -> None:
     assert "10 bins, weighted by w" in weighted.stdout
 
 
+def test_columns_of_intervals_keep_their_names_in_saved_tables(tmp_path: Path) -> None:
+    rows, saved = tmp_path / "rows.csv", tmp_path / "day.softcal"
+    rows.write_text("a to b,b to c,p\n0.2,0.4,0.5\n")
+    softcal(
+        "scan", rows, "--label-low", "a to b", "--label-high", "b to c", "--pred", "p", "-o", saved
+    )
+    card = json.loads(softcal("score", saved, "--format", "json").stdout)
+    assert (card["label_low"], card["label_high"]) == ("a to b", "b to c")
+
+
 def test_bounds_are_the_same_from_rows_files_and_saved_tables(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     y, p, q, w = rng.random((4, 90))

@@ -64,8 +64,8 @@ def bounds_card(tables: TableSet, by: Sequence[str] = ()) -> dict[str, Any]:
     """Bound the SMECE of each model, as plain numbers ready for JSON."""
     from softcal.cli.display import about, models_of
 
-    low, _, high = tables.label.partition(" to ")
-    ends = {"label_low": low, "label_high": high}
+    high = str(tables.label_high)
+    ends = {"label_low": tables.label.removesuffix(f" to {high}"), "label_high": high}
     return {**about(tables), **ends, **models_of(tables, by, _numbers)}
 
 

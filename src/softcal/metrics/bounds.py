@@ -14,7 +14,7 @@ from softcal._validation.arrays import listed
 from softcal._validation.inputs import Names
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
-from softcal.table.reliability import Reliability, from_rows, refuse_given, refuse_no_rows
+from softcal.table.reliability import Reliability, from_rows, refuse_given, refuse_no_rows, smece_of
 from softcal.table.tableset import BOUNDS, TableSet
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class ReliabilityBounds(_display.Printed):
         least, most = self.high.sums.residual, self.low.sums.residual
         nearest = np.maximum(np.maximum(least, -most), 0.0)
         furthest = np.maximum(np.abs(least), np.abs(most))
-        weight = float(self.low.sums.weight.sum())
-        return SmeceBounds(float(nearest.sum()) / weight, float(furthest.sum()) / weight)
+        weight = self.low.sums.weight
+        return SmeceBounds(smece_of(nearest, weight), smece_of(furthest, weight))
 
     def __add__(self, other: ReliabilityBounds) -> ReliabilityBounds:
         """Merge two of them built with the same bins. `sum(parts)` works.

@@ -15,7 +15,7 @@ from softcal._validation.inputs import as_float64, refuse_changed, refuse_zeros
 from softcal._validation.rules import AT_MOST, Rule, Spread
 from softcal.bins import Bins
 from softcal.exceptions import InputError
-from softcal.metrics.multiclass import score_entries
+from softcal.metrics.item_scores import score_entries
 from softcal.sources.class_columns import class_checks, classes_of_batch
 from softcal.sources.columns import (
     Check,
@@ -225,6 +225,7 @@ def _finished(
         weight=roles.sample_weight,
         votes=votes,
         date=date,
+        label_high=None if roles.bounds is None else roles.bounds[1],
     )
 
 

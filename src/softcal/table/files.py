@@ -160,6 +160,7 @@ def _about(tables: TableSet) -> dict[str, Any]:
         "format": FORMAT,
         "schema": SCHEMA,
         "label": tables.label,
+        "label_high": tables.label_high,
         "models": list(tables.models),
         "targets": list(tables.targets),
         "by": list(tables.by_names),
@@ -258,6 +259,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         names = {key: _texts(saved[key]) for key in ("models", "targets", "by")}
         about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
         label = _text(saved["label"])
+        label_high = _maybe_text(saved.get("label_high"))  # which earlier files lack
         bins = Bins.of(saved["bins"])
         grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
         cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
@@ -298,7 +300,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         )  # fmt: skip
     found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
-        about["weight"], about["votes"], about["date"], weightless, pairs, groups,
+        about["weight"], about["votes"], about["date"], weightless, label_high, pairs, groups,
         entries.get("scores"),
     )  # fmt: skip
     _refuse_groups(found)

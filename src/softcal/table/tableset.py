@@ -173,7 +173,9 @@ class TableSet(Mapping[str, Reliability]):
     Attributes
     ----------
     label : str
-        The column of labels.
+        The column of labels; of labels known as intervals, the two columns with " to " between.
+    label_high : str or None
+        The column of upper ends of such labels.
     models : tuple of str
         The columns of predictions.
     targets : tuple of str
@@ -216,6 +218,7 @@ class TableSet(Mapping[str, Reliability]):
     votes: str | None = None
     date: str | None = None
     rows_without_weight: int | None = None
+    label_high: str | None = None
     pairs: Pairs | None = None
     groups: Groups | None = None
     scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), sums of `SCORES`
@@ -519,6 +522,7 @@ class TableSet(Mapping[str, Reliability]):
     def _refuse_other(self, other: TableSet) -> None:
         for what, mine, theirs in (
             ("labels", self.label, other.label),
+            ("upper ends of labels", self.label_high, other.label_high),
             ("models", self.models, other.models),
             ("targets", self.targets, other.targets),
             ("weights", self.weight, other.weight),

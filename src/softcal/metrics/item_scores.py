@@ -1,0 +1,78 @@
+"""What each row of many classes adds to the scores of single items that a set of tables keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softcal._validation.inputs import as_float64
+from softcal.metrics import multiclass, proper
+from softcal.metrics.vote_noise import distance_by_chance
+from softcal.table.scores import SCORES
+from softcal.table.tableset import Sparse, empty_sparse
+
+if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
+    from softcal._validation.multiclass import ClassRows
+    from softcal.table.build import Coded
+
+
+def score_entries(data: ClassRows, cells: Coded | None = None) -> Sparse:
+    """Add up the scores of rows of many classes, for each cell: keys (cell,), sums of `SCORES`.
+
+    Raises
+    ------
+    InputError
+        If a value breaks a rule.
+    """
+    found = [empty_sparse(1, len(SCORES))]
+    for part, (p, y) in data.map_blocks(lambda p, y: (p, y)):
+        weight = None if data.sample_weight is None else as_float64(data.sample_weight[part])
+        votes = None if data.n_votes is None else as_float64(data.n_votes[part])
+        terms = _terms(p, y, weight, votes)
+        if cells is None:
+            keys = np.zeros((1, 1), dtype=np.int64)
+            found.append(Sparse(keys, terms.sum(axis=1, keepdims=True)))
+        else:
+            found.append(Sparse.of(cells.numbers[None, part], terms))
+    added = Sparse.added(found)
+    return added.where(added.values[SCORES.index("weight")] > 0)
+
+
+def _terms(
+    p: FloatArray, y: FloatArray, weight: FloatArray | None, votes: FloatArray | None
+) -> FloatArray:
+    """Return what each row adds to each sum; p and y have shape (classes, rows)."""
+    rows = p.shape[1]
+    log_loss, entropy = proper.class_cross_entropy(p, y), multiclass.entropy(y)
+    infinite = np.isinf(log_loss)
+    log_loss[infinite] = 0.0
+    gap = multiclass.entropy(p) - entropy
+    scores = {
+        "weight": np.ones(rows),
+        "brier": proper.squared_distance(p, y),
+        "log_loss": log_loss,
+        # Never negative, except for rounding.
+        "kl_divergence": np.where(infinite, 0.0, np.maximum(log_loss - entropy, 0.0)),
+        "infinite": infinite.astype(np.float64),
+        "dist_ce": multiclass.total_variation(p, y),
+        "ent_ce": np.abs(gap),
+        "ent_ce_signed": gap,
+        "rank_cs": multiclass.same_order(p, y),
+        "dist_ce_floor": np.full(rows, np.nan),
+        "vote_noise": np.full(rows, np.nan),
+    }
+    if votes is not None:
+        scores["dist_ce_floor"] = distance_by_chance(p, votes)
+        single = votes < 2
+        spread = (y * (1 - y)).sum(axis=0)
+        scores["vote_noise"] = np.where(single, np.nan, spread / np.where(single, 1, votes - 1))
+    terms = np.array([scores[name] for name in SCORES])
+    if weight is None:
+        return terms
+    here = weight > 0
+    terms[:, ~here] = 0.0  # a row of weight 0 is absent, whatever its scores
+    count = SCORES.index("infinite")
+    terms[np.arange(len(SCORES)) != count] *= weight
+    return terms
