@@ -57,7 +57,6 @@ MAX_CELLS = 100_000
 """How many combinations of values the `by` columns may have: each has tables of its own."""
 
 _PAIRED_AT_ONCE = 1 << 13
-_ROWS_PER_CELL = 4096  # from which on it pays to add up cells one by one
 
 
 class Coded(NamedTuple):
@@ -198,27 +197,17 @@ def _table_entries(rows: Rows, grid: Bins, cells: Coded | None) -> Sparse | None
     """Add up the rows of each cell and bin: keys (cell, bin)."""
     if cells is None or len(cells.names) == 1:
         sums = kernel.bin_sums(rows, grid)
-        return None if sums is None else _filled(sums, 0)
-    if rows.y_prob.size < _ROWS_PER_CELL * len(cells.names):
-        found = kernel.sparse_sums(rows, grid, cells.numbers)
-        if found is None:
-            return None
-        keys = np.array(np.divmod(found[0], len(grid)), dtype=np.int64)
-        return _with_rows(Sparse(keys, np.array(list(found[1]), dtype=np.float64)))
-    order = cells.numbers.argsort(kind="stable")
-    starts = cells.numbers[order].searchsorted(np.arange(len(cells.names) + 1))
-    parts = []
-    for k in range(len(cells.names)):
-        sums = kernel.bin_sums(rows.taken(order[starts[k] : starts[k + 1]]), grid)
-        if sums is None:
-            return None
-        parts.append(_filled(sums, k))
-    return Sparse.added(parts)
+        return None if sums is None else _filled(sums)
+    found = kernel.sparse_sums(rows, grid, cells.numbers)
+    if found is None:
+        return None
+    keys = np.array(np.divmod(found[0], len(grid)), dtype=np.int64)
+    return _with_rows(Sparse(keys, np.array(list(found[1]), dtype=np.float64)))
 
 
-def _filled(sums: Sums, cell: int) -> Sparse:
+def _filled(sums: Sums) -> Sparse:
     values = np.array(list(sums), dtype=np.float64)
-    keys = np.array([np.full(values.shape[1], cell), np.arange(values.shape[1])])
+    keys = np.array([np.zeros(values.shape[1], dtype=np.int64), np.arange(values.shape[1])])
     return _with_rows(Sparse(keys, values))
 
 
