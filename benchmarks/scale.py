@@ -1,7 +1,7 @@
 """Data wherever it lives: softcal against each engine's own group-by, in one run.
 
     make scale          (or: python benchmarks/scale.py [--rows 100000000] [--skip-spark])
-    python benchmarks/scale.py --only-groups [--rows 100000000] [--groups 1000000]
+    python benchmarks/scale.py --only groups [--rows 100000000] [--groups 1000000]
 
 The Parquet file (two float64 columns, as PyArrow writes it) is made on the spot in a temporary
 folder, 1.6 GB for 10^8 rows. The rivals are written by hand and give the same sums (count, label,
@@ -87,6 +87,24 @@ def make_joint_file(path: Path, rows: int, group: int = 1 << 20) -> None:
             writer.write_table(pa.table({"y": y, "p": p, "q": q, "g": g}))
 
 
+def make_classes_file(path: Path, rows: int, classes: int, group: int = 1 << 18) -> None:
+    """Write a column of class numbers and one column of predictions per class."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    names = [f"prob_{c}" for c in range(classes)]
+    schema = pa.schema([("class", pa.int64()), *((name, pa.float64()) for name in names)])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, group):
+            here = min(group, rows - start)
+            p = rng.standard_exponential((here, classes)) ** 2
+            p /= p.sum(axis=1, keepdims=True)
+            label = (p.cumsum(axis=1) < rng.random((here, 1))).sum(axis=1).clip(max=classes - 1)
+            columns = dict(zip(names, p.T, strict=True))
+            writer.write_table(pa.table({"class": label, **columns}, schema=schema))
+
+
 def in_memory(rows: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     y = rng.random(rows)
@@ -116,6 +134,32 @@ def duckdb_groups(path: str) -> Call:
             FROM read_parquet('{path}') GROUP BY ALL)
         SELECT a.bin, b.bin, SUM(a.s * b.s), SUM(a.n * b.n)
         FROM sums a JOIN sums b USING (patient) GROUP BY ALL"""  # noqa: S608
+    return lambda: connection.sql(query).fetchall()
+
+
+def of_classes(path: str) -> Call:
+    import softcal as sc
+
+    return lambda: sc.scan(path, y_true="class", y_prob={"model": "prob_*"})
+
+
+def duckdb_classes(path: str, classes: int) -> Call:
+    """Add up each class and the predicted one per bin: 10 bins, where softcal has 648."""
+    import duckdb
+
+    connection = duckdb.connect()
+    names = [f"prob_{c}" for c in range(classes)]
+    top = " ".join(f"WHEN p = {name} THEN CAST(class = {c} AS INT)" for c, name in enumerate(names))
+    each = [
+        f"SELECT {c} AS target, {name} AS p, CAST(class = {c} AS DOUBLE) AS y FROM wide"  # noqa: S608
+        for c, name in enumerate(names)
+    ]
+    query = f"""
+        WITH wide AS (SELECT *, GREATEST({", ".join(names)}) AS p FROM read_parquet('{path}')),
+        long AS (SELECT -1 AS target, p, CAST(CASE {top} END AS DOUBLE) AS y FROM wide
+                 UNION ALL {" UNION ALL ".join(each)})
+        SELECT target, LEAST(FLOOR(p * 10), 9)::INT AS bin, COUNT(*) AS count, {SUMS}
+        FROM long GROUP BY 1, 2"""  # noqa: S608
     return lambda: connection.sql(query).fetchall()
 
 
@@ -295,6 +339,8 @@ CASES: dict[str, Callable[..., Call]] = {
     "duckdb": duckdb,
     "groups": of_groups,
     "duckdb groups": duckdb_groups,
+    "classes": of_classes,
+    "duckdb classes": duckdb_classes,
     "polars": polars,
     "arrays": arrays,
     "frame": frame_of,
@@ -385,6 +431,19 @@ def groups_table(folder: Path, rows: int, groups: int, console: Console) -> None
     table(f"{groups:,} groups in {rows:,} rows of Parquet", found, console)
 
 
+def classes_table(folder: Path, rows: int, classes: int, console: Console) -> None:
+    """Time the predicted class and each class beside a group-by by hand."""
+    path = folder / "classes.parquet"
+    make_classes_file(path, rows, classes)
+    cases: dict[str, tuple[Any, ...]] = {
+        "softcal, 648 bins": ("classes", str(path)),
+        "DuckDB by hand, 10 bins": ("duckdb classes", str(path), classes),
+    }
+    found = by_turns(cases)
+    path.unlink()
+    table(f"{classes} classes in {rows:,} rows of Parquet", found, console)
+
+
 def two_models(folder: Path, rows: int, console: Console) -> None:
     """Compare two models jointly: from the file, from engines, and by hand in DuckDB."""
     path = folder / f"joint{rows}.parquet"
@@ -399,14 +458,29 @@ def two_models(folder: Path, rows: int, console: Console) -> None:
     path.unlink()
 
 
-def main() -> None:
+def plain_tables(folder: Path, path: Path, rows: int, console: Console) -> None:
+    """Time one table: of a file, of frames in memory, and as the file grows."""
+    cases = {"softcal": "files", "DuckDB by hand": "duckdb", "Polars streaming by hand": "polars"}
+    found = by_turns({name: (case, str(path)) for name, case in cases.items()})
+    table(f"{rows:,} rows of Parquet, 10 bins", found, console)
+    memory: dict[str, tuple[Any, ...]] = {"arrays": ("arrays", IN_MEMORY_ROWS)}
+    memory |= {
+        engine: ("frame", engine, IN_MEMORY_ROWS) for engine in ("pandas", "polars", "arrow")
+    }
+    table(f"{IN_MEMORY_ROWS:,} rows in memory, 10 bins", by_turns(memory, runs=9), console)
+    growth(folder, rows, console)
+
+
+def main() -> None:  # noqa: C901
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=10**8)
     parser.add_argument("--joint-rows", type=int, default=10**8, help="of two models jointly")
     parser.add_argument("--spark-rows", type=int, default=10**7, help="of joint sums and groups")
     parser.add_argument("--skip-spark", action="store_true")
     parser.add_argument("--groups", type=int, default=10**6)
-    parser.add_argument("--only-groups", action="store_true")
+    parser.add_argument("--class-rows", type=int, default=10**7, help="of many classes")
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--only", choices=["groups", "classes", "joint", "spark", "plain"])
     parser.add_argument("--serve", nargs=2, metavar=("CASE", "ARGUMENTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -415,26 +489,19 @@ def main() -> None:
     console = Console(width=100)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        groups_table(folder, options.rows, options.groups, console)
-        if options.only_groups:
-            return
+        parts = [options.only] if options.only else ["plain", "classes", "groups", "joint", "spark"]
         path = folder / f"{options.rows}.parquet"
-        make_file(path, options.rows)
-        cases = {
-            "softcal": "files",
-            "DuckDB by hand": "duckdb",
-            "Polars streaming by hand": "polars",
-        }
-        found = by_turns({name: (case, str(path)) for name, case in cases.items()})
-        table(f"{options.rows:,} rows of Parquet, 10 bins", found, console)
-        memory: dict[str, tuple[Any, ...]] = {"arrays": ("arrays", IN_MEMORY_ROWS)}
-        memory |= {
-            engine: ("frame", engine, IN_MEMORY_ROWS) for engine in ("pandas", "polars", "arrow")
-        }
-        table(f"{IN_MEMORY_ROWS:,} rows in memory, 10 bins", by_turns(memory, runs=9), console)
-        growth(folder, options.rows, console)
-        two_models(folder, options.joint_rows, console)
-        if not options.skip_spark:
+        if "plain" in parts or "spark" in parts:
+            make_file(path, options.rows)
+        if "plain" in parts:
+            plain_tables(folder, path, options.rows, console)
+        if "classes" in parts:
+            classes_table(folder, options.class_rows, options.classes, console)
+        if "groups" in parts:
+            groups_table(folder, options.rows, options.groups, console)
+        if "joint" in parts:
+            two_models(folder, options.joint_rows, console)
+        if "spark" in parts and not options.skip_spark:
             console.print(spark_line("10 bins", options.rows, spark_times(str(path))))
             joint_path = folder / "spark.parquet"
             make_joint_file(joint_path, options.spark_rows)
