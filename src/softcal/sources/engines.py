@@ -183,12 +183,13 @@ def _joined(batches: Iterator[Any], first: Any) -> Iterator[Any]:
     """Join small Arrow batches."""
     import pyarrow as pa
 
-    held = [first]
+    held, size = [first], first.nbytes
     for batch in batches:
-        if sum(each.nbytes for each in held) >= _BATCH_BYTES:
+        if size >= _BATCH_BYTES:
             yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held = []
+            held, size = [], 0
         held.append(batch)
+        size += batch.nbytes
     yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
