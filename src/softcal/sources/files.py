@@ -263,10 +263,9 @@ def _batches(
         try:
             for table in part.decode():
                 unchanged()
-                if table.num_rows:
-                    if not part.checked:
-                        table.validate(full=True)  # else a damaged file leads Arrow out of bounds
-                    yield columns_of(table, wanted)
+                if not part.checked:
+                    table.validate(full=True)  # else a damaged file leads Arrow out of bounds
+                yield columns_of(table, wanted)
         except _NotANumber as found:
             # Only now does the row's number in the file matter: count the rows before the piece.
             before = islice(parts(), number)
