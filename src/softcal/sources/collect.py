@@ -327,7 +327,7 @@ def class_entries(
     added = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
     majority = entries(
         {
-            (k, 0): top._replace(y_true=is_majority(data))
+            (k, 0): top._replace(y_true=is_majority(data, top.y_true))
             for k, (top, data) in enumerate(zip(tops, models, strict=True))
         },
         builder.grid,

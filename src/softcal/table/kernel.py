@@ -196,10 +196,12 @@ def top_label_rows(data: ClassRows) -> Rows:
     return data.column(0)._replace(y_prob=best, y_true=mass)
 
 
-def is_majority(data: ClassRows) -> FloatArray:
-    """Return 1 where the predicted class is the one with the largest share of the label."""
-    agree = data.y_true.argmax(axis=1) == data.y_prob.argmax(axis=1)
-    marks: FloatArray = agree.astype(np.float64)
+def is_majority(data: ClassRows, mass: Column) -> FloatArray:
+    """Return 1 where the predicted class, of this share of the label, has the largest share."""
+    marks: FloatArray = (mass > 0.5).astype(np.float64)
+    # All classes are looked at only where the share leaves it open; 0.51 allows for rounding.
+    rows = np.flatnonzero((mass > 0) & (mass <= 0.51))
+    marks[rows] = data.y_true[rows].argmax(axis=1) == data.y_prob[rows].argmax(axis=1)
     return marks
 
 
