@@ -1,6 +1,6 @@
 // The loops over rows. Included once per instruction set, after LEVEL and LANES are defined.
 //
-// Rows go by chunks of 64: their values are read as float64, their bins are found, and only then are
+// Rows go by chunks (CHUNK in kernel.h): their values are read as float64, their bins are found, and only then are
 // they added, because the processor can overlap the rows within each of these steps.
 //
 // The order of all additions depends on the number of a row alone, never on the instruction set or the

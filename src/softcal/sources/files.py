@@ -176,7 +176,7 @@ _LONGEST_CELL = 1 << 24
 
 
 def whole_lines(read_into: Callable[[memoryview], int], size: int) -> Iterator[bytearray]:
-    """Give blocks that end where a line ends; `read_into` fills a part of a block, 0 at the end.
+    """Yield blocks that end where a line ends; `read_into` fills a part of a block, 0 at the end.
 
     Each block is read in its place: copies would take as long as half of the parsing.
     """
@@ -504,7 +504,7 @@ def _with_gaps(table: Any, name: str) -> Any:
 
 
 def _refuse_text(table: Any, wanted: Wanted) -> None:
-    """Find the first cell that is no number, in the order of the columns."""
+    """Find the first cell that is not a number, in the order of the columns."""
     for name in wanted.numbers:
         for row, cell in enumerate(table.column(name).to_pylist()):
             if cell and not _is_number(cell):

@@ -118,7 +118,7 @@ class Stream:
         return self._first[0].column(name) if self._first else self._schema.empty_table()[name]
 
     def pieces(self, wanted: Wanted) -> Iterator[Piece]:
-        """Give each batch of rows as a piece."""
+        """Yield each batch of rows as a piece."""
         refuse_unknown(wanted, self._schema.names, _PLACE)
         if self._dataset is not None:
             self._reader = self._dataset.scanner(columns=wanted.names).to_reader()

@@ -192,7 +192,7 @@ class _Asked(NamedTuple):
             raise InputError(message)
 
     def roles(self, others: Roles, present: Callable[[], Present]) -> Roles:
-        """Give each column its part; of many classes the source says which columns there are."""
+        """Assign each column its role; of many classes the source says which columns there are."""
         if not isinstance(self.models, Mapping):
             bounds = tuple(self.label) if self.bounds else None
             label = " to ".join(bounds) if bounds else self.label

@@ -162,7 +162,7 @@ def _number_of(segment: IntArray, cut: Cut) -> Sparse:
 
 
 def _shifted(entries: Sparse, cut: Cut) -> Sparse:
-    """Give the segments of a cut the numbers they have in the set."""
+    """Renumber the segments of a cut as in the set."""
     entries.keys[0] += cut.first
     return entries
 
