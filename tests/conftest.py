@@ -9,7 +9,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
-# Shared, noisy machines: a slow example is no failure.
+# Test machines are shared, so a slow example is not a failure.
 settings.register_profile("softcal", deadline=None, max_examples=100)
 settings.load_profile("softcal")
 
@@ -21,6 +21,6 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="session")
 def peers_data() -> tuple[FloatArray, FloatArray]:
-    """(y, p): the data of PEERS.md, where every right and wrong number is known."""
+    """Return (y, p) for which the results of softcal and of its peers are known."""
     x = np.random.default_rng(0).uniform(-3, 3, 5000)
     return 1 / (1 + np.exp(-2 * x)), 1 / (1 + np.exp(-6 * x))

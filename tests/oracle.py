@@ -1,4 +1,4 @@
-"""SMECE and its sums in exact arithmetic, written from the formula. Imports nothing of ours."""
+"""SMECE and its sums in exact arithmetic, written from the formula, without importing softcal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Row = tuple[Fraction, Fraction, Fraction]
 
 
 def exact_bins(n: int) -> list[Fraction]:
-    """Edges k/n as the doubles nearest to them, as anyone comparing doubles must use."""
+    """Return the edges k/n, each as the nearest double, because doubles are compared."""
     return [Fraction(k / n) for k in range(n + 1)]
 
 
 def place(p: Fraction, edges: list[Fraction]) -> int:
-    """Bin b is [e_b, e_{b+1}), the last one closed."""
+    """Return the index of the bin of p: bin b is [e_b, e_{b+1}), and the last one is closed."""
     return max(b for b in range(len(edges) - 1) if p >= edges[b])
 
 
@@ -24,7 +24,7 @@ def rows(y: list[float], p: list[float], w: list[float] | None = None) -> list[R
 
 
 def sums(data: list[Row], edges: list[Fraction]) -> dict[str, list[Fraction]]:
-    """The table, sum by sum, as METHODS defines them, with weights."""
+    """Return every sum of the table per bin, with weights."""
     zero = [Fraction(0)] * (len(edges) - 1)
     out: dict[str, list[Fraction]] = defaultdict(lambda: list(zero))
     for y, p, w in data:

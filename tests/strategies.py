@@ -1,4 +1,4 @@
-"""Hypothesis strategies: rows that like to sit on edges, at 0 and at 1."""
+"""Hypothesis strategies: rows that often lie on bin edges, at 0, and at 1."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ WEIGHT = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
 
 
 def rows(min_size: int = 1, max_size: int = 60) -> st.SearchStrategy[list[tuple[float, float]]]:
-    """Lists of (label, prediction)."""
+    """Return lists of (label, prediction)."""
     return st.lists(st.tuples(UNIT, UNIT), min_size=min_size, max_size=max_size)
 
 
 def weighted_rows() -> st.SearchStrategy[list[tuple[float, float, float]]]:
-    """Lists of (label, prediction, weight), at least one weight positive."""
+    """Return lists of (label, prediction, weight) with at least one positive weight."""
     return st.lists(st.tuples(UNIT, UNIT, WEIGHT), min_size=1, max_size=60).filter(
         lambda found: any(w > 0 for _, _, w in found)
     )
 
 
-# What a door may be given: good arguments, by the name of the parameter, and bad ones
+# Arguments of entry points: valid ones, by the name of the parameter, and invalid ones
 
 
 def units(size: int) -> st.SearchStrategy[list[float]]:
-    """Columns of probabilities."""
+    """Return columns of probabilities."""
     return st.lists(UNIT, min_size=size, max_size=size)
 
 
 def class_rows(size: int) -> st.SearchStrategy[list[list[float]]]:
-    """Rows of three class probabilities that sum to 1, exactly or up to rounding."""
+    """Return rows of three class probabilities that sum to 1, exactly or up to rounding."""
     return st.lists(
         st.one_of(
             st.permutations([0.0, 0.0, 1.0]),
@@ -64,7 +64,7 @@ BINS = st.one_of(N_BINS, st.just([0, 0.3, 0.30000000000000004, 1]), st.just([0, 
 
 
 def good_arguments(size: int, *, of_classes: bool) -> dict[str, st.SearchStrategy[Any]]:
-    """Give what each parameter of our functions takes, for that many rows."""
+    """Return valid values for each parameter of our functions, for that many rows."""
     probabilities = class_rows(size) if of_classes else units(size)
     named = ("y_true", "y_prob", "y_low", "y_high")
     good: dict[str, st.SearchStrategy[Any]] = dict.fromkeys(named, probabilities)
@@ -97,7 +97,7 @@ BAD_VALUES: tuple[Any, ...] = (
 
 
 def spoiled_column(good: Any) -> st.SearchStrategy[Any]:
-    """Give a good column in another container or kind, with a bad value, or something else."""
+    """Return a valid column in another container or dtype, with a bad value, or another object."""
     if not isinstance(good, list) or isinstance(good[0], str):
         return st.sampled_from(BAD_VALUES)
     array = np.array(good, dtype=np.float64)
@@ -117,14 +117,14 @@ def spoiled_column(good: Any) -> st.SearchStrategy[Any]:
             pa.array([[1]] * array.size), pa.table({"a": array}),
         ]  # fmt: skip
     return st.one_of(
-        st.integers(0, len(others) - 1).map(others.__getitem__),  # not all can be hashed
+        st.integers(0, len(others) - 1).map(others.__getitem__),  # not all are hashable
         st.sampled_from(BAD_VALUES),
         st.builds(_with, st.just(good), st.sampled_from(BAD_VALUES), st.integers(0, 9)),
     )
 
 
 def _with(good: Any, bad: Any, place: int) -> Any:
-    """Put a bad value among good ones."""
+    """Replace one valid value with a bad one."""
     changed = list(good) if isinstance(good, list | tuple) and good else [0.5]
     changed[place % len(changed)] = bad
     return changed
@@ -132,7 +132,7 @@ def _with(good: Any, bad: Any, place: int) -> Any:
 
 @st.composite
 def arguments(draw: st.DrawFn, function: Callable[..., Any], *, of_classes: bool) -> dict[str, Any]:
-    """Arguments of a function by the names of its parameters, none or a few of them bad."""
+    """Draw arguments of a function by parameter name, of which at most two are invalid."""
     names = inspect.signature(function).parameters
     good = good_arguments(draw(st.integers(1, 6)), of_classes=of_classes)
     given = {name: draw(good[name]) for name in names if name in good}

@@ -19,7 +19,7 @@ def test_uniform_edges_are_quotients(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 15, 50, 100, 1000, 3600, 5000])
-def test_edges_and_their_neighbours_land_where_exact_arithmetic_says(n: int) -> None:
+def test_edges_and_adjacent_doubles_are_located_exactly(n: int) -> None:
     edges = np.arange(n + 1) / n
     points = np.concatenate((edges, np.nextafter(edges, 2), np.nextafter(edges, -1)))
     points = points[(points >= 0) & (points <= 1)]
@@ -28,7 +28,7 @@ def test_edges_and_their_neighbours_land_where_exact_arithmetic_says(n: int) -> 
     np.testing.assert_array_equal(bins.locate(points), expected)
 
 
-def test_literal_decimals_land_where_a_person_expects() -> None:
+def test_decimal_literals_fall_into_the_bin_they_start() -> None:
     ten = sc.Bins.uniform(10)
     assert ten.locate([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]).tolist() == [
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9,
@@ -57,15 +57,15 @@ def test_locate_agrees_with_exact_arithmetic_on_any_edges(
     assert sc.Bins(edges).locate(p).tolist() == expected
 
 
-def test_crowded_edges_are_told_apart() -> None:
-    """Many edges inside one cell of the guide: the search must go on inside it."""
+def test_many_edges_inside_one_cell_are_located() -> None:
+    """The lookup table ends at the cell, so a search inside the cell must follow."""
     edges = [0.0, *(np.arange(1, 50) * 1e-9).tolist(), 1.0]
     bins = sc.Bins(edges)
     assert bins.locate(edges).tolist() == [*range(50), 49]
 
 
 @given(p=st.lists(UNIT, min_size=1, max_size=200), n=st.integers(1, 30))
-def test_quantile_bins_are_never_empty_nor_more_than_asked(p: list[float], n: int) -> None:
+def test_quantile_bins_are_not_empty_and_at_most_n(p: list[float], n: int) -> None:
     bins = sc.Bins.quantile(p, n)
     assert len(bins) <= n
     assert (np.diff(bins.edges) > 0).all()
@@ -73,7 +73,7 @@ def test_quantile_bins_are_never_empty_nor_more_than_asked(p: list[float], n: in
     assert (counts > 0).all()
 
 
-def test_quantile_bins_share_the_rows_evenly(rng: np.random.Generator) -> None:
+def test_quantile_bins_hold_equal_numbers_of_rows(rng: np.random.Generator) -> None:
     p = rng.random(1003)
     counts = np.bincount(sc.Bins.quantile(p, 7).locate(p))
     assert counts.min() >= 1003 // 7
@@ -81,7 +81,7 @@ def test_quantile_bins_share_the_rows_evenly(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.4, 1.0])
-def test_a_constant_prediction_makes_one_quantile_bin(value: float) -> None:
+def test_constant_predictions_give_one_quantile_bin(value: float) -> None:
     assert sc.Bins.quantile([value] * 100, 10).edges.tolist() == [0, 1]
 
 
@@ -94,13 +94,13 @@ def test_a_constant_prediction_makes_one_quantile_bin(value: float) -> None:
         ([1.0, 1.0, 1.0, 0.5], [0, 0.75, 1]),
     ],
 )
-def test_ties_at_the_ends_do_not_join_everything(p: list[float], edges: list[float]) -> None:
+def test_ties_at_the_ends_still_give_two_quantile_bins(p: list[float], edges: list[float]) -> None:
     assert sc.Bins.quantile(p, 2).edges.tolist() == edges
 
 
 @given(p=st.lists(UNIT, min_size=2, max_size=60), n=st.integers(2, 12))
 def test_two_different_predictions_are_enough_for_two_quantile_bins(p: list[float], n: int) -> None:
-    apart = len(set(p) - {1 - 2**-53}) > 1  # of 1 and its neighbour nothing lies between
+    apart = len(set(p) - {1 - 2**-53}) > 1  # no double lies between 1 and the one before it
     assert not apart or len(sc.Bins.quantile(p, n)) >= 2
 
 
@@ -139,19 +139,19 @@ def test_too_many_edges_are_refused() -> None:
 
 
 @pytest.mark.parametrize("n", [True, 10.0, "10", None, np.float32(3)])
-def test_what_is_no_number_of_bins_is_refused(n: object) -> None:
-    with pytest.raises(sc.InputTypeError, match="bins must be a whole number, Bins or edges"):
+def test_bins_of_the_wrong_type_are_refused(n: object) -> None:
+    with pytest.raises(sc.InputTypeError, match="bins must be an integer, Bins, or edges"):
         sc.reliability([1], [0.5], bins=n)  # type: ignore[arg-type]
 
 
-def test_bins_may_be_given_as_numpy_ints_edges_or_bins() -> None:
+def test_bins_accept_numpy_integers_edges_and_bins() -> None:
     y, p = [0.0, 1.0], [0.2, 0.9]
     expected = sc.reliability(y, p, bins=4)
     for bins in (np.int64(4), [0, 0.25, 0.5, 0.75, 1], sc.Bins.uniform(4)):
         assert sc.reliability(y, p, bins=bins) == expected
 
 
-def test_bins_are_frozen_and_equal_by_edges() -> None:
+def test_bins_are_immutable_and_compare_by_edges() -> None:
     bins = sc.Bins([0, 0.5, 1])
     assert bins == sc.Bins.uniform(2)
     assert hash(bins) == hash(sc.Bins.uniform(2))
@@ -180,14 +180,14 @@ def test_bins_keep_a_copy_of_the_callers_edges() -> None:
     assert bins.edges[1] == 0.5
 
 
-def test_bins_travel_between_processes() -> None:
+def test_bins_survive_pickling() -> None:
     bins = sc.Bins([0, 0.2, 1])
     again = pickle.loads(pickle.dumps(bins))  # noqa: S301
     assert again == bins
     assert not again.edges.flags.writeable
 
 
-def test_repr_names_what_makes_them() -> None:
+def test_repr_shows_the_constructor() -> None:
     assert repr(sc.Bins.uniform(10)) == "Bins.uniform(10)"
     assert repr(sc.Bins([0, 0.3, 1])) == "Bins([0, 0.3, 1])"
     many = repr(sc.Bins.quantile(np.linspace(0.1, 0.9, 50), 40))
@@ -201,7 +201,7 @@ def test_ragged_bins_are_refused() -> None:
 
 
 @given(weighted_rows(), st.integers(1, 12))
-def test_weighted_quantile_bins_are_those_of_repeated_rows(
+def test_weighted_quantile_bins_equal_those_of_repeated_rows(
     rows: list[tuple[float, float, float]], n: int
 ) -> None:
     p = np.array([p for _, p, _ in rows])

@@ -1,4 +1,4 @@
-"""With the core alone, whatever needs more says which extra brings it."""
+"""With the core alone, a feature that needs an extra raises an error that names it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SKLEARN = {
 
 
 def with_the_core_alone(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run in a real interpreter whose first finder says that no extra is installed."""
+    """Run code in a new interpreter in which no extra can be imported."""
     setting = """
 import sys
 from softcal._optional import EXTRAS
@@ -68,18 +68,27 @@ sys.meta_path.insert(0, NotInstalled())
     )
 
 
-def test_an_extra_brings_the_module_it_is_named_for() -> None:
+def declared_extras() -> dict[str, list[str]]:
     pyproject = Path(__file__).parents[1] / "pyproject.toml"
-    extras = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"][
-        "optional-dependencies"
-    ]
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    return extras
+
+
+def test_each_extra_installs_the_modules_it_is_named_for() -> None:
+    extras = declared_extras()
     distributions = packages_distributions()
     for module, extra in EXTRAS.items():
         (name,) = set(distributions[module])
         assert any(line.lower().startswith(name.lower()) for line in extras[extra]), module
 
 
-def test_every_command_says_in_one_line_what_it_needs() -> None:
+def test_extra_all_installs_every_extra_a_feature_needs() -> None:
+    wanted = ",".join(name for name in declared_extras() if name in set(EXTRAS.values()))
+    assert declared_extras()["all"] == [f"softcal[{wanted}]"]
+
+
+def test_every_command_names_its_missing_extra_in_one_line() -> None:
     code = """
 from softcal.__main__ import main
 for command in sys.argv[1:]:
@@ -96,7 +105,7 @@ for command in sys.argv[1:]:
     assert result.stderr.splitlines() == [message] * len(commands)
 
 
-def test_every_call_says_what_it_needs() -> None:
+def test_every_call_names_its_missing_extra() -> None:
     code = """
 import json
 from importlib.resources import files
@@ -117,12 +126,12 @@ print(json.dumps(found))
     }
 
 
-def test_missing_module_of_no_extra_is_named_as_it_is() -> None:
+def test_missing_module_of_no_extra_raises_the_usual_error() -> None:
     with pytest.raises(ModuleNotFoundError, match="No module named 'absent'"), naming_the_extra():
         import_module("absent")
 
 
-def test_every_other_public_name_is_there() -> None:
+def test_every_other_public_name_loads_with_the_core_alone() -> None:
     code = """
 import softcal as sc
 from softcal import calibrators, inference, metrics, planning

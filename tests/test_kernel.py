@@ -19,7 +19,7 @@ import softcal as sc
 from softcal import _native as native
 from softcal import _parallel
 from softcal._validation import inputs
-from softcal.table import kernel, numpy_road
+from softcal.table import kernel, numpy_kernel
 from softcal.table.kernel import SUM_NAMES
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def totals(
         p, y, w, m, None, guide.equal, guide.first, guide.starts if cut else None,
         guide.upper if cut else None, 1e-3, out.size // 18 // len(bins), out, threads,
     )  # fmt: skip
-    road = numpy_road.sums(*arguments) if level is None else _native.sums(*arguments, level)
+    road = numpy_kernel.sums(*arguments) if level is None else _native.sums(*arguments, level)
     return out if road else None
 
 
@@ -472,7 +472,7 @@ def test_the_highest_class_is_the_first_of_those(n: int, rng: np.random.Generato
             best, mass = np.empty(n), np.empty(n)
             arguments = (p, y, 1e-3, best, mass, threads)
             more = () if level is None else (level,)
-            assert (numpy_road if level is None else _native).top(*arguments, *more)
+            assert (numpy_kernel if level is None else _native).top(*arguments, *more)
             np.testing.assert_array_equal(best, p[np.arange(n), at])
             np.testing.assert_array_equal(mass, y[np.arange(n), at])
 
@@ -489,7 +489,7 @@ def test_a_bad_value_among_classes_is_seen(n: int, change: float, rng: np.random
                 both[which][at] = (-0.5, 1.0, 0.5)
             assert all(found is None for found in every_road(*both))
             out = np.empty(n), np.empty(n)
-            assert not numpy_road.top(both[0], both[1], 1e-3, out[0], out[1], 1)
+            assert not numpy_kernel.top(both[0], both[1], 1e-3, out[0], out[1], 1)
             for level in LEVELS:
                 assert not _native.top(*both, 1e-3, *out, 1, level)
 
@@ -508,7 +508,7 @@ def test_cells_are_added_up_one_by_one(
         assert sums is not None
         for b in np.flatnonzero(sums.count):
             expected[k * len(bins) + int(b)] = np.array([each[b] for each in sums])
-    for road in (_native, numpy_road):
+    for road in (_native, numpy_kernel):
         monkeypatch.setattr(kernel, "road", road)
         found = kernel.sparse_sums(data, bins, cell)
         assert found is not None
@@ -533,7 +533,7 @@ def test_every_road_fills_the_same_lattice(
     p, y = rng.choice([0.0, 0.3, 1.0, 0.123456, 0.999], n), rng.random(n)
     w = rng.random(n) if weighted else None
     slow, first = np.zeros(67), np.zeros(67)
-    assert numpy_road.lattice(p, y, w, slow, 1)
+    assert numpy_kernel.lattice(p, y, w, slow, 1)
     assert _native.lattice(p, y, w, first, 1, 0)
     assert slow[-1] == pytest.approx(n if w is None else w.sum(), rel=1e-13)
     np.testing.assert_allclose(first, slow, rtol=0, atol=1e-12 * n)
@@ -543,7 +543,7 @@ def test_every_road_fills_the_same_lattice(
             assert _native.lattice(p, y, w, nodes, threads, level)
             np.testing.assert_array_equal(nodes, first)
     p[n // 2] = np.nan
-    assert not numpy_road.lattice(p, y, w, slow, 1)
+    assert not numpy_kernel.lattice(p, y, w, slow, 1)
     assert not any(_native.lattice(p, y, w, first, 1, level) for level in LEVELS)
     assert not _native.lattice(y, y, np.full(n, -1.0), first, 1)
 

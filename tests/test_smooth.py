@@ -15,7 +15,7 @@ from strategies import UNIT, rows, weighted_rows
 
 import softcal as sc
 from softcal.metrics import smooth
-from softcal.table import kernel, numpy_road
+from softcal.table import kernel, numpy_kernel
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -132,7 +132,7 @@ def test_weight_k_is_the_row_k_times_and_weight_0_its_absence(
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_numpy_road_gives_the_same(
+def test_the_numpy_kernel_gives_the_same(
     weighted: bool,  # noqa: FBT001
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
@@ -141,7 +141,7 @@ def test_the_numpy_road_gives_the_same(
     p, y = rng.choice([0.0, 0.3, 1.0, 0.123456], n), rng.random(n)
     w = rng.random(n) if weighted else None
     fast = sc.smooth_ece(y, p, sample_weight=w)
-    monkeypatch.setattr(kernel, "road", numpy_road)
+    monkeypatch.setattr(kernel, "road", numpy_kernel)
     assert sc.smooth_ece(y, p, sample_weight=w) == pytest.approx(fast, abs=2e-9)
 
 

@@ -4,6 +4,6 @@ from softcal._optional import attach_stub
 
 __version__ = "0.2.0.dev0"
 
-# The public names are listed once, in the stub. Each is loaded when it is first used, so that
-# `import softcal`, which `softcal --help` does too, costs next to nothing.
+# The public names are listed once, in the stub. Each is loaded at its first use, so that
+# `import softcal`, which `softcal --help` does too, stays fast.
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Public names: `import softcal` loads each when it is first used."""
+"""Public names. `import softcal` loads each one at its first use."""
 
 from . import (
     calibrators as calibrators,

@@ -1,4 +1,4 @@
-"""Text and HTML of results, and names from data made printable."""
+"""Render results as text and HTML, and escape names that come from data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 
 def printable(name: str) -> str:
-    r"""Escape line ends, control characters and bidirectional characters of a name.
+    r"""Escape the line ends, control characters, and bidirectional characters of a name.
 
     >>> print(printable("a\nb\x1b[31m"))
     a\nb\x1b[31m
@@ -22,11 +22,11 @@ T = TypeVar("T")
 _WIDTH = 80
 
 Shown = tuple[str, Sequence[str], Sequence[Sequence[str]]]
-"""Title, header and rows; a result of one line has a title only."""
+"""Title, header, and rows. A result of one line has a title only."""
 
 
 class Printed:
-    """Print a result as a line or a small table, as HTML in notebooks; `_shown` says which."""
+    """Mixin: print what `_shown` returns as text, and as HTML in notebooks."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Printed:
         def _shown(self) -> Shown: ...
 
     def _note(self) -> str:
-        """Return what is to be said below the table."""
+        """Return the note below the table."""
         return ""
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Printed:
 
 
 def percent(level: float) -> str:
-    """Write a level in percent.
+    """Format a level as a percentage.
 
     >>> percent(0.95)
     '95%'
@@ -57,7 +57,7 @@ def percent(level: float) -> str:
 def as_text(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], note: str = ""
 ) -> str:
-    """Lay out right-aligned columns under a title and over a note, which are wrapped."""
+    """Return right-aligned columns under a title and above a note; both are wrapped."""
     lines = [header, *rows] if header else []
     widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
     table = (
@@ -68,8 +68,8 @@ def as_text(
 
 
 def _wrapped(text: str) -> list[str]:
-    """Split a text into lines of at most 80 characters, unless a name is longer."""
-    from textwrap import wrap  # here, since `import softcal` should cost little
+    """Split text into lines of at most 80 characters, unless a name is longer."""
+    from textwrap import wrap  # here, to keep `import softcal` fast
 
     return [
         part
@@ -85,7 +85,7 @@ _LEFT = "text-align: left; white-space: pre"
 def as_html(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], note: str = ""
 ) -> str:
-    """Lay out the same as an HTML table, every string escaped."""
+    """Return an HTML table of the same content, with every string escaped."""
     from html import escape
 
     paragraphs = ["<br>".join(escape(line) for line in text.splitlines()) for text in (title, note)]
@@ -106,7 +106,7 @@ def as_html(
 
 
 def signed(value: float) -> str:
-    """Write a difference with its sign, to four decimals; two digits where these would be 0.
+    """Format a signed difference to four decimals, or to two digits if those would be 0.
 
     >>> signed(-0.01234), signed(0.0000123)
     ('-0.0123', '+1.2e-05')
@@ -116,7 +116,7 @@ def signed(value: float) -> str:
 
 
 def ends(rows: list[T]) -> tuple[list[T], int, list[T]]:
-    """Split a long list into its first rows, how many are left out, and its last rows."""
+    """Return the first rows of a long list, the number left out, and the last rows."""
     left_out = len(rows) - 2 * _ENDS
     if left_out <= 1:
         return rows, 0, []

@@ -1,7 +1,7 @@
-"""Means and quantiles by weight without any rounding but the last.
+"""Weighted means and quantiles that are rounded only once, at the end.
 
-Numbers are split into digits of a few bits, whose sums a float64 holds exactly; Python's integers
-put the digits together. So the order of rows cannot matter, and a weight of 3 is the row 3 times.
+Each number is split into digits of a few bits, whose sums a float64 holds exactly. Python integers
+combine the digits. The order of rows therefore cannot matter, and a weight of 3 equals 3 rows.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
     Indices = npt.NDArray[np.intp]
 
-_EXACT_BITS = 53  # up to 2^53 a float64 holds every whole number
+_EXACT_BITS = 53  # a float64 holds every integer up to 2^53
 
 
 def means(group: Indices, y: FloatArray, w: FloatArray, size: int) -> FloatArray:
     """Return the weighted mean of each group, exactly rounded; NaN for a group without rows.
 
-    Groups are numbered from 0 to below `size`, y is in [0, 1], and every weight is above 0.
+    Groups are numbered from 0 to `size` - 1, y is in [0, 1], and every weight is positive.
     """
     rows = np.bincount(group, minlength=size)
     found = np.full(size, np.nan)
@@ -36,8 +36,8 @@ def means(group: Indices, y: FloatArray, w: FloatArray, size: int) -> FloatArray
 
 
 def _quotients(group: Indices, y: FloatArray, w: FloatArray, wanted: Indices) -> FloatArray:
-    """Return sum(w y) / sum(w) of the groups wanted."""
-    room = _EXACT_BITS - y.size.bit_length()  # of the digits of w and y together
+    """Return sum(w y) / sum(w) of the wanted groups."""
+    room = _EXACT_BITS - y.size.bit_length()  # bits for the digits of w and y together
     if (w == w[0]).all():
         w = np.ones(1)
     if w.max() < 2 ** (room // 2) and (w == np.floor(w)).all():
@@ -56,13 +56,13 @@ def _quotients(group: Indices, y: FloatArray, w: FloatArray, wanted: Indices) ->
     for digit in _digits(y, y_bits):
         label = label * 2**y_bits + _whole([sums(digit * other) for other in w_digits], w_bits)
         weight = weight * 2**y_bits
-    # The quotient of two of Python's integers is exactly rounded.
+    # The quotient of two Python integers is exactly rounded.
     quotients: FloatArray = (label / weight).astype(np.float64)
     return quotients
 
 
 def weighted_starts(w: FloatArray, n: int) -> list[int]:
-    """Return, for k = 1 to n - 1, the first row before and with which more than k/n of w lies."""
+    """Return, for k = 1 to n - 1, the first row whose cumulative weight exceeds k/n of all."""
     bits = _EXACT_BITS - w.size.bit_length()
     sums = [np.cumsum(digit) for digit in _digits(_scaled(w), bits)]
 
@@ -74,7 +74,7 @@ def weighted_starts(w: FloatArray, n: int) -> list[int]:
 
 
 def _digits(x: FloatArray, bits: int) -> Iterator[FloatArray]:
-    """Split numbers in [0, 1] into digits of so many bits, the first of which may be 2^bits."""
+    """Split numbers in [0, 1] into digits of `bits` bits; the first digit may be 2^bits."""
     while x.any():
         x = x * 2.0**bits
         digit = np.floor(x)
@@ -90,6 +90,6 @@ def _whole(digits: list[Any], bits: int) -> Any:
 
 
 def _scaled(w: FloatArray) -> FloatArray:
-    """Divide by a power of 2, which is exact, so that all are at most 1."""
+    """Divide by a power of 2, which is exact, so that every weight is at most 1."""
     scaled: FloatArray = np.ldexp(w, -np.frexp(w.max())[1])
     return scaled

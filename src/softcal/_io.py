@@ -1,4 +1,4 @@
-"""Read and write files safely: readable paths, atomic writes, saved formats."""
+"""Read and write files safely: readable paths, atomic writes, and saved formats."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _STARTS_OF_ARROW = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff")
 
 @contextmanager
 def readable(path: Path) -> Iterator[Callable[[], None]]:
-    """Refuse what cannot be read, with the name of the file and the reason.
+    """Raise an error with the name of the file and the reason where a file cannot be read.
 
-    What it gives is to be called after rows were read: it refuses those of a file that something
-    else has written to meanwhile, for they may be neither of the old file nor of the new.
+    Call the yielded function after reading. It raises if another process has written to the file
+    in the meantime, because the rows may then be a mixture of the old file and the new one.
     """
 
     def unchanged() -> None:
@@ -38,7 +38,7 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
     try:
         refuse_elsewhere(path)
         if path.exists() and not path.is_file():
-            message = f"cannot read {path}: it is not a file. Save what it gives as a file first."
+            message = f"cannot read {path}: it is not a file. Save its content as a file first."
             raise InputError(message)
         before = _stamp(path)
         yield unchanged
@@ -65,7 +65,7 @@ def refuse_elsewhere(path: Path) -> None:
 
 
 def _troubles() -> tuple[type[Exception], ...]:
-    """Return what reading may raise; Arrow's errors only where somebody has loaded Arrow."""
+    """Return the errors reading may raise, with those of Arrow only if Arrow is loaded."""
     arrow = sys.modules.get("pyarrow")
     return (OSError, UnicodeError, *(() if arrow is None else (arrow.ArrowException,)))
 
@@ -76,9 +76,9 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def _reason(error: Exception, path: Path) -> str:
-    if isinstance(error, UnicodeEncodeError):  # of the name, when it is handed to Arrow
+    if isinstance(error, UnicodeEncodeError):  # of the file name, when passed to Arrow
         return "its name is not UTF-8. Rename it first."
-    # Arrow has no error of its own for it. Text in its own formats is UTF-8, or damaged.
+    # Arrow has no separate error for this. Text in its own formats is UTF-8, or damaged.
     other_text = "UTF8" in str(error) and not _is_of_arrow(path)
     if other_text or isinstance(error, UnicodeDecodeError):
         return not_utf_8("LATIN1")
@@ -91,7 +91,7 @@ def _is_of_arrow(path: Path) -> bool:
 
 
 def not_utf_8(guess: str) -> str:
-    """Say that text is in another encoding, and how to change it."""
+    """Return the reason for text in another encoding, and the remedy."""
     return (
         f"it must be text in UTF-8, and looks like {guess}. Save it again as UTF-8 (in a shell, "
         f"iconv -f {guess} -t UTF-8)."
@@ -103,10 +103,10 @@ _unfinished: set[Path] = set()
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Yield a place beside the path to write to; rename it there when all went well.
+    """Write a file atomically: yield a temporary path beside it, and rename it on success.
 
-    Nobody ever sees half a file: an interruption or a full disk leaves what was there before. A
-    link stays a link, and what it leads to is written. A file that is there keeps its permissions.
+    An interruption or a full disk leaves the previous file unchanged. A symbolic link stays a
+    link, and its target is written. An existing file keeps its permissions.
 
     Raises
     ------
@@ -114,12 +114,12 @@ def written_whole(path: Path) -> Iterator[Path]:
         If the file cannot be written.
     """
     with _writable(path):
-        _refuse_what_is_no_file(path)
+        _refuse_unwritable(path)
         target = Path(os.path.realpath(path)) if path.is_symlink() else path
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
         beside = target.with_name(f".softcal-{os.urandom(8).hex()}{target.suffix}")
-    _unfinished.add(beside)  # before it is there: a signal may come between any two lines
+    _unfinished.add(beside)  # before the file exists: a signal may arrive between any two lines
     try:
         with _writable(path):
             usual = 0o666 if mode is None else mode | stat.S_IWUSR
@@ -133,19 +133,19 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished() -> None:
-    """Remove every file that is not whole, for a program that stops this instant."""
+    """Remove every unfinished file, for a program that is about to stop."""
     for beside in tuple(_unfinished):
         _remove(beside)
 
 
 def _remove(beside: Path) -> None:
-    with suppress(OSError):  # it was renamed, or never made
+    with suppress(OSError):  # it was renamed, or never created
         beside.unlink()
     _unfinished.discard(beside)
 
 
-def _refuse_what_is_no_file(path: Path) -> None:
-    """Refuse a folder, a pipe or a device, which a file would replace, and what is protected."""
+def _refuse_unwritable(path: Path) -> None:
+    """Refuse a folder, a pipe, or a device, which a file would replace, and protected files."""
     if path.exists() and not path.is_file():
         message = f"cannot write {path}: it is not a file. Give the name of a file."
         raise InputError(message)
@@ -157,17 +157,17 @@ def _refuse_what_is_no_file(path: Path) -> None:
 
 @contextmanager
 def _writable(path: Path) -> Iterator[None]:
-    """Turn what may go wrong while a file is written into one line about that file."""
+    """Convert an `OSError` during writing into an `InputError` that names the file."""
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)  # Arrow's are wordy
-        message = f"cannot write {path}: {reason}. Nothing of it was written."
+        reason = os.strerror(error.errno) if error.errno else str(error)  # shorter than Arrow's
+        message = f"cannot write {path}: {reason}. Nothing was written."
         raise InputError(message) from error
 
 
 def schema_of(saved: object, format_: str, newest: int, name: str) -> int:
-    """Return the schema of something saved; refuse another format, or a newer schema."""
+    """Return the schema of a saved object; refuse another format, or a newer schema."""
     if not isinstance(saved, dict) or saved.get("format") != format_:
         message = f"not {name}: its 'format' must be {format_!r}."
         raise InputError(message)
@@ -182,17 +182,17 @@ def schema_of(saved: object, format_: str, newest: int, name: str) -> int:
 
 
 def write_json(path: Path, saved: dict[str, Any]) -> None:
-    """Write a file of JSON, whole or not at all."""
+    """Write a JSON file atomically."""
     with written_whole(path) as beside:
         beside.write_text(json.dumps(saved, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path, made_by: str) -> Any:
-    """Read a file of JSON, or say that it is none and what would have made one."""
+    """Read a JSON file; the error for other files names what would have written one."""
     with readable(path):
         content = path.read_bytes()
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:
-        message = f"cannot read {path}: it is not JSON, as {made_by} makes it."
+        message = f"cannot read {path}: it is not JSON, as {made_by} writes it."
         raise InputError(message) from error

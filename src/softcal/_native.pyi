@@ -1,4 +1,4 @@
-"""The loops in C++, built from `native/`; `softcal.table.numpy_road` has the same ones."""
+"""The loops in C++, built from `native/`. `softcal.table.numpy_kernel` implements the same."""
 
 from softcal._validation.arrays import Column
 from softcal._validation.inputs import FloatArray

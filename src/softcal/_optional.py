@@ -1,4 +1,4 @@
-"""Names that are loaded when first used, and errors that name the extra that is missing."""
+"""Load public names at their first use, and name the missing extra in errors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ EXTRAS = {
 
 
 class MissingExtraError(ModuleNotFoundError):
-    """What was asked for needs an extra that is not installed."""
+    """Raised when a feature needs an extra that is not installed."""
 
 
 @contextmanager
 def naming_the_extra() -> Iterator[None]:
-    """Say which extra to install when one is missing; a decorator, too."""
+    """Name the extra to install when a module is missing. Also works as a decorator."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -43,9 +43,9 @@ def naming_the_extra() -> Iterator[None]:
 
 
 def attach_stub(package: str, file: str) -> tuple[Any, Any, list[str]]:
-    """Return a package's `__getattr__`, `__dir__` and `__all__` of the names in its stub.
+    """Return a package's `__getattr__`, `__dir__`, and `__all__` for the names in its stub.
 
-    Each name is loaded when it is first used; where an extra is missing, the error names it.
+    Each name is loaded at its first use. Where an extra is missing, the error names it.
     """
     load, list_names, names = lazy_loader.attach_stub(package, file)
     return naming_the_extra()(load), list_names, names

@@ -1,4 +1,4 @@
-"""Work on all cores, results in order, memory bounded."""
+"""Run work on all cores, with results in order and bounded memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ def in_order(
     at_most: int | None = None,
     ahead: int = 8,
 ) -> Iterator[Result]:
-    """Run the work on each item, in threads, and give the results in the order of the items.
+    """Run the work on each item, in threads, and yield the results in the order of the items.
 
-    Items are drawn one after another as threads become free, and few results wait at any time.
-    `at_most` is how many items there are, where that is known: one item needs no thread. `ahead` is
-    how many results a thread may be ahead of the caller. Work that itself comes here, from one of
-    these threads, finds the cores taken and is done where it is.
+    Items are drawn as threads become free, and the number of waiting results is bounded. `at_most`
+    is the number of items, if known: one item needs no thread. `ahead` is how many results a
+    thread may be ahead of the caller. Nested calls run serially.
     """
     threads = _cores() if at_most is None else min(at_most, _cores())
     pool = _pool(threads) if threads > 1 and not hasattr(_here, "busy") else None
@@ -44,17 +43,17 @@ def in_order(
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-    finally:  # also when interrupted, or when nobody wants the rest: start no further item
+    finally:  # also when interrupted, or when the caller stops early: start no further item
         pool.shutdown(cancel_futures=True)
 
 
 def free_cores() -> int:
-    """Return how many threads may run here: one in a thread of `in_order`, else all cores."""
+    """Return how many threads may run here: one inside `in_order`, otherwise all cores."""
     return 1 if hasattr(_here, "busy") else _cores()
 
 
 def _pool(threads: int) -> ThreadPoolExecutor | None:
-    """Start threads, unless the interpreter is shutting down and has none to give."""
+    """Start threads; return None if the interpreter is shutting down and starts no more."""
     try:
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 

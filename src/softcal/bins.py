@@ -1,4 +1,4 @@
-"""Bins of [0, 1]: their edges, and which bin a prediction belongs to."""
+"""Bins of [0, 1]: their edges, and the bin of each prediction."""
 
 from __future__ import annotations
 
@@ -31,26 +31,24 @@ _MAX_CELLS = 1 << 17
 
 
 class Guide(NamedTuple):
-    """Finds the bins of predictions that are known to lie in [0, 1].
+    """Lookup table that finds the bins of predictions known to lie in [0, 1].
 
-    `starts` has, for a grid finer than the bins, the bin in which each cell starts. The number of
-    cells is a power of two, so p * cells is exact and the cell of p is known without rounding: all
-    that is left is to compare p with the few edges inside its cell. The last entry stands twice,
-    so that p = 1 has a next cell too.
+    `starts` has one entry per cell of a grid finer than the bins: the bin in which the cell starts.
+    The number of cells is a power of two, so p * cells is exact and the cell of p is found without
+    rounding. Only a comparison with the few edges inside the cell remains. The last entry is
+    repeated, so that p = 1 has a next cell too.
     """
 
     starts: npt.NDArray[np.intp]
     inner: FloatArray  # the edges between bins
-    upper: FloatArray  # where each bin ends; nothing lies above the last one, which is closed
+    upper: FloatArray  # where each bin ends; infinity for the last one, which is closed
     most_edges: int  # inside one cell
-    equal: (
-        int  # how many bins of equal width these are, but for cuts of the first and the last; or 0
-    )
-    first: int  # how many edges cut the first of them
+    equal: int  # number of equal-width bins, of which only the first and last may be cut; or 0
+    first: int  # number of edges that cut the first of them
 
     @staticmethod
     def of(edges: FloatArray) -> Guide:
-        """Make the guide of bins, given all their edges."""
+        """Build the lookup table of bins from all their edges."""
         n = edges.size - 1
         inner = edges[1:-1]
         upper = np.append(inner, np.inf)
@@ -62,10 +60,10 @@ class Guide(NamedTuple):
         return Guide(starts, inner, upper, int(np.diff(starts).max()), *_equal_bins(edges))
 
     def locate(self, p: FloatArray) -> npt.NDArray[np.intp]:
-        """Give the number of the bin each prediction belongs to, from 0."""
+        """Return the index of each prediction's bin, from 0."""
         cell = (p * (self.starts.size - 2)).astype(np.intp)
         bin_ = self.starts.take(cell)
-        if self.most_edges > 1:  # a search, in the cells that have several edges
+        if self.most_edges > 1:  # search the cells that contain several edges
             several = np.flatnonzero(self.starts.take(cell + 1) - bin_ > 1)
             bin_[several] = self.inner.searchsorted(p[several], side="right")
         bin_ += p >= self.upper.take(bin_)
@@ -73,7 +71,10 @@ class Guide(NamedTuple):
 
 
 def _equal_bins(edges: FloatArray) -> tuple[int, int]:
-    """Find bins of equal width of which others only cut the first and last: how many, and cuts."""
+    """Return the number of equal-width bins these edges contain, and the cuts of the first.
+
+    Other edges may only cut the first and the last of them. Without such bins, return (0, 0).
+    """
     n = edges.size - 1
     width = float(edges[n // 2 + 1] - edges[n // 2])
     equal = round(1 / width) if width * n >= 0.5 else 0
@@ -85,18 +86,18 @@ def _equal_bins(edges: FloatArray) -> tuple[int, int]:
 
 
 BinsLike: TypeAlias = "int | np.integer[Any] | Bins | Sequence[float] | FloatArray"
-"""What every `bins=` takes: a number of equal-width bins, a `Bins`, or edges."""
+"""What every `bins=` accepts: a number of equal-width bins, a `Bins`, or edges."""
 
 MAX_BINS = 1_000_000
 
 
 class Bins:
-    r"""Bins that cover [0, 1]: bin b is \([e_b, e_{b+1})\), and the last one is closed.
+    r"""Bins that cover [0, 1]: bin b is \([e_b, e_{b+1})\), and the last bin is closed.
 
     Parameters
     ----------
     edges : sequence of float
-        Strictly increasing, the first 0 and the last 1. Kept as a read-only float64 array.
+        Strictly increasing edges, from 0 to 1. They are stored as a read-only float64 array.
 
     Examples
     --------
@@ -113,32 +114,38 @@ class Bins:
     guide: Guide
 
     def __init__(self, edges: Sequence[float] | FloatArray) -> None:
-        # A copy, since the caller keeps theirs; plus 0, which turns an edge of -0 into 0.
+        # A copy, since the caller may change theirs; plus 0, which turns an edge of -0 into 0.
         own = column(edges, "edges").astype(np.float64) + 0.0
         _refuse_bad_edges(own)
         own.setflags(write=False)
-        object.__setattr__(self, "edges", own.view())  # of which nobody can unlock the base
+        object.__setattr__(self, "edges", own.view())  # a view cannot be made writable again
         object.__setattr__(self, "guide", Guide.of(self.edges))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse: bins are shared between tables, so they never change."""
-        message = f"Bins are frozen: make new ones instead of changing {name!r}."
+        """Raise: bins are shared between tables, so they cannot change."""
+        message = f"Bins are immutable: create new bins instead of changing {name!r}."
         raise AttributeError(message)
 
     def __delattr__(self, name: str) -> None:
-        """Refuse, as above."""
+        """Raise, as above."""
         self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[type[Bins], tuple[FloatArray]]:
-        """Travel between processes as the edges alone; the rest is made from them."""
+        """Pickle the edges alone; the lookup table is rebuilt from them."""
         return Bins, (self.edges,)
 
     @staticmethod
     def uniform(n: int) -> Bins:
-        r"""Give n bins of equal width, with edges \(k/n\) by division.
+        r"""Return n bins of equal width, with edges \(k/n\) computed by division.
 
-        Division, not `linspace`, puts 0.3, 0.6 and 0.7 where exact arithmetic says, and makes
-        every edge of n bins an edge of any multiple of n: 360/3600 is the double 1/10.
+        Division puts 0.3, 0.6, and 0.7 in the bins that exact arithmetic gives; `linspace` does
+        not. It also makes every edge of n bins an edge of any multiple of n bins: 360/3600 and
+        1/10 are the same double.
+
+        Parameters
+        ----------
+        n : int
+            Number of bins, from 1 to 1,000,000.
 
         Examples
         --------
@@ -146,7 +153,7 @@ class Bins:
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
         """
         if not is_whole(n):
-            message = f"bins must be a whole number, Bins or edges: got {n!r:.60}."
+            message = f"bins must be an integer, Bins, or edges: got {n!r:.60}."
             raise InputTypeError(message)
         if not 1 <= n <= MAX_BINS:
             message = f"the number of bins must be between 1 and {MAX_BINS}: got {n}."
@@ -155,12 +162,18 @@ class Bins:
 
     @staticmethod
     def grid(bins: BinsLike = 10, *, coarse: bool = False) -> Bins:
-        r"""Return the fine grid on which a `TableSet` is kept: it coarsens to these bins.
+        r"""Return the fine grid of a `TableSet`, which coarsens exactly to the given bins.
 
-        600 equal-width bins, or as many as the number asked for divides, of which the first and
-        the last are cut again in equal ratios toward 0 and 1, down to \(10^{-7}\), because
-        logits change fast there. Bins of unequal width are their own grid. A coarse grid, which
-        sets of more than 100 classes are kept on, starts from 60 equal-width bins.
+        The grid has 600 equal-width bins, or another number that is a multiple of the given
+        number of bins. Its first and last bins are cut again in equal ratios toward 0 and 1, down
+        to \(10^{-7}\), because logits change fast there. Bins of unequal width are their own grid.
+
+        Parameters
+        ----------
+        bins : int, Bins or sequence of float, default=10
+            The bins to which the grid must coarsen.
+        coarse : bool, default=False
+            Whether to start from 60 equal-width bins, as sets of more than 100 classes do.
 
         Examples
         --------
@@ -173,10 +186,16 @@ class Bins:
 
     @staticmethod
     def tie_grid(bins: BinsLike = 10) -> Bins:
-        """Return the coarser grid for what ties models, or the rows of a group, together.
+        """Return the coarser grid for products between models, or within groups of rows.
 
-        It has one entry per pair of bins, so 60 equal-width bins are enough, or as many as the
-        number asked for divides, up to 120. Where there is no such number, these bins are the grid.
+        These products have one entry per pair of bins, so the grid has 60 equal-width bins, or up
+        to 120 where the given number does not divide 60. If no such number exists, the given bins
+        are the grid.
+
+        Parameters
+        ----------
+        bins : int, Bins or sequence of float, default=10
+            The bins to which the grid must coarsen.
 
         Examples
         --------
@@ -189,11 +208,19 @@ class Bins:
 
     @staticmethod
     def quantile(y_prob: npt.ArrayLike, n: int, sample_weight: npt.ArrayLike | None = None) -> Bins:
-        """Return at most n bins that hold about the same number of these predictions.
+        """Return at most n bins with about the same number of predictions in each.
 
-        Equal predictions always share a bin, so with many ties there are fewer than n bins;
-        none of them is empty, and two different predictions are enough for two bins. A weight of
-        k is the prediction k times.
+        Equal predictions always share a bin, so many ties give fewer than n bins. No bin is
+        empty, and two different predictions are enough for two bins.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n_samples,)
+            Predictions in [0, 1].
+        n : int
+            Number of bins wanted.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights. A weight of k equals k equal predictions.
 
         Examples
         --------
@@ -216,7 +243,12 @@ class Bins:
 
     @staticmethod
     def of(bins: BinsLike) -> Bins:
-        """Read what a `bins=` argument may be: an int, `Bins`, or edges.
+        """Convert a `bins=` argument to `Bins`.
+
+        Parameters
+        ----------
+        bins : int, Bins or sequence of float
+            A number of equal-width bins, bins, or edges.
 
         Examples
         --------
@@ -230,7 +262,12 @@ class Bins:
         return Bins(cast("Sequence[float]", bins))
 
     def locate(self, y_prob: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """Give the number of the bin each prediction belongs to, from 0.
+        """Return the index of each prediction's bin, from 0.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n_samples,)
+            Predictions in [0, 1].
 
         Examples
         --------
@@ -270,7 +307,7 @@ def _uniform(n: int) -> Bins:
 
 
 def _present(y_prob: npt.ArrayLike, sample_weight: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return predictions and weights, checked, without the rows of weight 0."""
+    """Return validated predictions and weights, without the rows of weight 0."""
     data = rows(y_prob, y_prob, sample_weight, names=Names(y_true="y_prob"))
     check_weights_and_votes(data)
     w = as_float64(np.asarray(data.sample_weight))
@@ -287,7 +324,7 @@ _MOST_TIED_BINS = 120
 @lru_cache(maxsize=64)
 def _grid(n: int, least: int) -> Bins:
     shared = math.lcm(n, _GRID_DIVISORS)
-    # Where no multiple is small enough, the grid gives these bins and no others.
+    # If no multiple is small enough, the grid coarsens to these bins only.
     uniform = n if shared > _MOST_GRID_BINS else shared * math.ceil(least / shared)
     number = math.ceil(math.log(1 / uniform / _GRID_END, _GRID_RATIO))
     cuts = 1 / uniform / _GRID_RATIO ** np.arange(1, number + 1)
@@ -296,12 +333,12 @@ def _grid(n: int, least: int) -> Bins:
 
 
 def _off_the_ends(inner: FloatArray, p: Column) -> FloatArray:
-    """Move edges that would leave the first or last bin empty, where many predictions tie."""
+    """Move edges that would leave the first or last bin empty because of ties."""
     least = float(p.min())
-    if inner.size and inner[0] <= least:  # at the least prediction: take the next one up
+    if inner.size and inner[0] <= least:  # at the lowest prediction: use the next higher one
         above = p[p > least]
         inner = np.append(inner[inner > least], as_float64(above).min() if above.size else ())
-    if (inner == 1).any():  # at 1, where no bin can start: anywhere between the last two values
+    if (inner == 1).any():  # no bin can start at 1: use a point between the last two values
         below = float(p[p < 1].max())
         between = (below + 1) / 2
         inner = np.append(inner[inner < 1], between if between < 1 else below)
@@ -319,7 +356,7 @@ def _refuse_bad_edges(edges: Column) -> None:
     if edges.size - 1 > MAX_BINS:
         message = f"the number of bins must be between 1 and {MAX_BINS}: got {edges.size - 1}."
         raise InputError(message)
-    falling = ~(edges[1:] > edges[:-1])  # ~(>) rather than <=, so that NaN counts as falling
+    falling = ~(edges[1:] > edges[:-1])  # ~(>), not <=, so that NaN counts as falling
     if falling.any():
         first = int(falling.argmax())
         message = (

@@ -1,4 +1,4 @@
-"""The data that comes with softcal."""
+"""The data set included with softcal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def lidc_malignancy() -> dict[str, Column]:
-    """Load 1,377 lung nodules, rated by three or four radiologists each, with two models.
+    """Load 1,377 lung nodules with the ratings of three or four radiologists and two models.
 
-    The label is `soft_malignant`, the share of radiologists who think the nodule malignant; the
+    The label is `soft_malignant`, the share of radiologists who rated the nodule malignant. The
     models are `prob_lr_geometry` and `prob_rf_all`. `softcal/data/lidc_malignancy/README.md`
-    has the other columns, where they come from, the licence and what to cite.
+    describes the other columns, the source, the license, and the citation.
 
     Returns
     -------

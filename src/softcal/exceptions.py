@@ -1,10 +1,10 @@
-"""Errors softcal raises; all are `SoftcalError`."""
+"""Errors that softcal raises. All are subclasses of `SoftcalError`."""
 
 from __future__ import annotations
 
 
 class SoftcalError(Exception):
-    """Base of every error softcal raises about what it was given.
+    """Base class of every error softcal raises about its input.
 
     Examples
     --------
@@ -18,12 +18,12 @@ class SoftcalError(Exception):
 
 
 class InputError(SoftcalError, ValueError):
-    """A value breaks a rule: outside [0, 1], missing, of another length, empty."""
+    """Raised for an invalid value: outside [0, 1], missing, of the wrong length, or empty."""
 
 
 class InputTypeError(SoftcalError, TypeError):
-    """A thing of the wrong kind: text, complex numbers, a tensor on a GPU."""
+    """Raised for input of the wrong type: text, complex numbers, or a tensor on a GPU."""
 
 
 class BinMismatchError(SoftcalError, ValueError):
-    """Two tables whose bins do not fit each other."""
+    """Raised when the bins of two tables differ, or do not coarsen to the requested bins."""

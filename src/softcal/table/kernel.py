@@ -1,7 +1,7 @@
 """The hot loop: rows in, per-bin sums out, in one pass and with the values checked.
 
 The loop is `softcal._native`, in C++ (the folder `native` of the sources); where no compiler was
-found at installation, `softcal.table.numpy_road` has the same functions. The order of additions
+found at installation, `softcal.table.numpy_kernel` has the same functions. The order of additions
 depends on the number of a row alone, so the same data gives the same digits whatever the number of
 threads and the instruction set.
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 try:
     from softcal import _native as road
 except ImportError:  # no compiler was found at installation
-    from softcal.table import numpy_road as road  # type: ignore[no-redef]
+    from softcal.table import numpy_kernel as road  # type: ignore[no-redef]
 
 _LARGE = 200_000
 """From so many numbers on threads save more time than starting them takes."""
