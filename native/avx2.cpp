@@ -1,5 +1,5 @@
-// Four rows at a time, on processors of x86-64-v3. Headers come first: what they define inline must
-// not be compiled for this instruction set, because the linker may keep any one copy.
+// Four rows at a time, on x86-64-v3 processors. The headers come first, because their inline functions
+// must not be compiled for this instruction set: the linker may keep any one copy.
 #include <cmath>
 #include <cstring>
 #include "kernel.h"

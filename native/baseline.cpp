@@ -1,4 +1,4 @@
-// Two rows at a time, which every processor of x86-64 (SSE2) and aarch64 (NEON) can do.
+// Two rows at a time, which every x86-64 (SSE2) and aarch64 (NEON) processor supports.
 #include <cmath>
 #include <cstring>
 #include "kernel.h"

@@ -1,5 +1,5 @@
-// A few doubles side by side: LANES is 1 (any compiler), 2 (SSE2, NEON) or 4 (AVX2 with FMA).
-// Included once per instruction set, inside its namespace. No digit depends on which one it is.
+// Vectors of LANES doubles: 1 (any compiler), 2 (SSE2, NEON), or 4 (AVX2 with FMA). Included once per
+// instruction set, inside its namespace. Results are identical for all of them.
 
 #if LANES == 4
 typedef __m256d vec;
@@ -32,7 +32,7 @@ INLINE bool any(ivec mask) { return mask[0] | mask[1]; }
 #endif
 #endif
 
-// The lower (higher) of two; b where a is NaN.
+// The lower (higher) of two values; b if a is NaN.
 #if LANES == 4
 INLINE vec least(vec a, vec b) { return _mm256_min_pd(a, b); }
 INLINE vec most(vec a, vec b) { return _mm256_max_pd(a, b); }
@@ -44,9 +44,9 @@ INLINE vec least(vec a, vec b) { return a < b ? a : b; }
 INLINE vec most(vec a, vec b) { return a > b ? a : b; }
 #endif
 
-// k / n to the last bit, for whole k <= n <= 2^20, given 1 / n. With FMA that needs no division: the
-// remainder k - q n of the first guess q is exact, so the second is k / n and an error below 2^-51 of
-// its last place, while a k / n that is no double lies 2^-21 of it from where rounding turns.
+// k / n, correctly rounded, for integers k <= n <= 2^20, given 1 / n. With FMA this needs no division.
+// The remainder k - q n of the first estimate q is exact, so the second estimate has an error below
+// 2^-51 ulp before rounding. A k / n that is not a double lies at least 2^-21 ulp from a midpoint.
 INLINE vec quotient(vec k, vec n, vec inverse) {
 #if LANES == 4
   vec q = k * inverse;

@@ -1,4 +1,4 @@
-// softcal._native: the entry points, which check what Python passes, and the threads.
+// softcal._native: the entry points, which validate the arguments from Python, and the threads.
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -23,7 +23,7 @@ namespace avx2 { extern const Level level; }
 
 namespace {
 
-// What this machine can run, the fastest last.
+// The instruction sets this machine can run, the fastest last.
 const std::vector<const Level*>& levels() {
   static const std::vector<const Level*> found = [] {
     std::vector<const Level*> each{&portable::level};
@@ -39,8 +39,8 @@ const std::vector<const Level*>& levels() {
   return found;
 }
 
-// Doubles that are 0 and begin where a cache line does. The system gives large ones lazily, so bins
-// without rows cost no memory.
+// Doubles that are 0 and aligned to a cache line. The system allocates large arrays lazily, so bins
+// without rows use no memory.
 class Zeros {
  public:
   explicit Zeros(size_t size) : bytes_(calloc(size + 8, sizeof(double))) {
@@ -57,11 +57,11 @@ class Zeros {
   double* data_;
 };
 
-// How many rows a thread adds up at a time. Digits depend on it, so it is the same on every machine.
+// How many rows a thread adds up at a time. Rounding depends on it, so it is the same everywhere.
 size_t block_rows(size_t places) { return std::max((size_t)1 << 17, (2 * places + CHUNK - 1) / CHUNK * CHUNK); }
 
-// Runs each block of rows in some thread, and joins their results in the order of the rows. A worker
-// has run(start, stop), which says whether all values keep the rules, and join().
+// Runs the blocks of rows in threads, and joins their results in the order of the rows. A worker has
+// run(start, stop), which returns whether all values are valid, and join().
 template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Make make) {
   const size_t blocks = (rows + size - 1) / size;
   if (blocks <= 1) {
@@ -94,7 +94,7 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
   };
   std::vector<std::thread> others;
   for (size_t t = 1; t < std::min(threads, blocks); t++) {
-    try { others.emplace_back(work); } catch (const std::exception&) { break; }  // no thread to be had: fewer do
+    try { others.emplace_back(work); } catch (const std::exception&) { break; }  // no more threads available: continue with fewer
   }
   work();
   for (auto& other : others) other.join();
@@ -105,7 +105,7 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
 struct SumsWorker {
   const Job& job;
   const Level& level;
-  bool only;  // whether there is but one block
+  bool only;  // whether there is only one block
   double *total, *lost;
   Zeros table, own;
   SumsWorker(const Job& j, const Level& l, bool one, double* t, double* c)
@@ -113,7 +113,7 @@ struct SumsWorker {
   bool run(size_t start, size_t stop) { return level.sums(job, start, stop, table.get(), only ? total : own.get()); }
   void join() {
     if (only) return;
-    // Kahan's sum: what rounding loses of one block is added with the next.
+    // Kahan summation: the rounding error of one block is added with the next block.
     for (size_t i = 0; i < job.places() * SLOTS; i++) {
       const double addend = own.get()[i] - lost[i], longer = total[i] + addend;
       lost[i] = (longer - total[i]) - addend;
@@ -145,7 +145,7 @@ struct TopWorker {
 // Arguments
 
 struct Wrong : std::invalid_argument { using invalid_argument::invalid_argument; };
-struct Raised {};  // Python has the error already
+struct Raised {};  // the Python error is already set
 void require(bool holds, const char* rule) { if (!holds) throw Wrong(rule); }
 
 struct View {
@@ -159,7 +159,7 @@ struct View {
     if (PyObject_GetBuffer(from, &buffer, flags)) throw Raised();
     held = true;
   }
-  char kind() const {  // one letter, whole numbers by their size
+  char kind() const {  // one letter; for integers it includes the size
     const char* format = buffer.format ? buffer.format : "B";
     const uint16_t probe = 1;
     const char own_order = *(const char*)&probe ? '<' : '>';
@@ -205,7 +205,7 @@ const Level& level_of(PyObject* const* arguments, Py_ssize_t count, Py_ssize_t a
   return *levels()[chosen];
 }
 
-struct Rows {  // p, y and what else there is of each row
+struct Rows {  // p, y, and the optional weights and votes of each row
   View p, y, w, m;
   Job job;
   void take(PyObject* const* a, bool weights_and_votes) {
@@ -223,7 +223,7 @@ struct Rows {  // p, y and what else there is of each row
 };
 
 template <class Run> bool without_gil(size_t values, Run run) {
-  if (values <= 1 << 14) return run();  // sooner done than asked for
+  if (values <= 1 << 14) return run();  // faster than releasing the lock
   PyThreadState* state = PyEval_SaveThread();
   struct Restore { PyThreadState* s; ~Restore() { PyEval_RestoreThread(s); } } restore{state};
   return run();
@@ -243,7 +243,7 @@ template <class Body> PyObject* guarded(Body body) {
   return nullptr;
 }
 
-// The slots of rows.h in the order of `softcal.table.kernel.Sums`; -1 is a sum that is 0.
+// Writes the slots of rows.h in the order of `softcal.table.kernel.Sums`; -1 stands for a sum of 0.
 void write_sums(const Job& job, const double* totals, double* out) {
   const bool w = job.w.data, m = job.m.data;
   const int order[18] = {4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
@@ -359,8 +359,8 @@ PyObject* level_names(PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows of each bin; False if a value breaks a rule."},
-    {"lattice", (PyCFunction)(void (*)(void))lattice, METH_FASTCALL, "Add each residual to the two nodes beside its prediction."},
+    {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows of each bin; return False if a value is invalid."},
+    {"lattice", (PyCFunction)(void (*)(void))lattice, METH_FASTCALL, "Split each residual between the two nodes next to its prediction."},
     {"top", (PyCFunction)(void (*)(void))top, METH_FASTCALL, "Write the highest probability of each row and the label's mass there."},
     {"levels", level_names, METH_NOARGS, "List the instruction sets this machine can run, the fastest last."},
     {nullptr, nullptr, 0, nullptr}};

@@ -1,4 +1,4 @@
-// One row at a time, for compilers without vectors; the others compile it to be tested against.
+// One row at a time, for compilers without vector types. Other compilers build it for the tests.
 #include <cmath>
 #include <cstring>
 #include "kernel.h"

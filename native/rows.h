@@ -1,20 +1,22 @@
 // The loops over rows. Included once per instruction set, after LEVEL and LANES are defined.
 //
-// Rows go by chunks (CHUNK in kernel.h): their values are read as float64, their bins are found, and only then are
-// they added, because the processor can overlap the rows within each of these steps.
+// Rows are processed in chunks (CHUNK in kernel.h): convert the values to float64, locate their bins, then
+// add them. The processor can overlap the rows within each of these steps.
 //
-// The order of all additions depends on the number of a row alone, never on the instruction set or the
-// thread, and the compiler may not fuse a product with a sum (-ffp-contract=off): so neither do digits.
+// The order of all additions depends only on the index of a row, not on the instruction set or the
+// thread. The compiler may not fuse a product with a sum (-ffp-contract=off). Results are therefore
+// bitwise identical.
 //
-// A long sum drifts: 0.1 added a million times is off in the eleventh digit. So no more than about a
-// thousand rows are added to a sum before it is set aside, which keeps the error below 1e-13.
+// The rounding error of a long sum grows: 0.1 added a million times is wrong in the eleventh digit. At
+// most about a thousand rows are added to a sum before it is moved to the totals, which keeps the
+// error below 1e-13.
 
 namespace LEVEL {
 #include "lanes.h"
 
-// The sums of a bin, in four groups of four, each of which one vector instruction adds. Two groups
-// lie in the near half of the table and two in the far half, which data without weights, votes and
-// labels of exactly 0 or 1 among others never touch.
+// The sums of a bin, in four groups of four; one vector instruction adds a group. Two groups are in the
+// near half of the table and two in the far half. Data without weights, votes, and labels of exactly 0
+// or 1 never touch the far half.
 enum Slot {
   RESIDUAL, RESIDUAL_SQ, PROB_VAR, LABEL_VAR,
   COUNT, LABEL, HARD, HARD_SQ,
@@ -23,11 +25,11 @@ enum Slot {
 };
 enum class Last { nothing, outcomes, votes };
 
-// Where all labels are 0 or 1, the commonest case, four sums say everything: those of the residuals
-// and of p (1 - p), and that of 2^13 + y, which is a count and a sum of labels in one number.
+// If all labels are 0 or 1, the most common case, four sums are enough: those of the residuals, of their
+// squares, and of p (1 - p), and that of 2^13 + y, which encodes both the count and the sum of labels.
 constexpr double PACKED = 8192;
 
-// Reading: any kind of number, any distance between rows
+// Reading: any numeric type, any stride
 
 struct Half { uint16_t bits; };  // float16, which C++17 does not have
 
@@ -44,14 +46,14 @@ template <> INLINE double number(Half h) {
 
 template <class T> void widen(const char* from, ptrdiff_t step, size_t rows, double* to) {
   T value;
-  if (step == (ptrdiff_t)sizeof value)  // told apart, so that the compiler can use vectors
+  if (step == (ptrdiff_t)sizeof value)  // a separate loop that the compiler can vectorize
     for (size_t j = 0; j < rows; j++) memcpy(&value, from + j * sizeof value, sizeof value), to[j] = number(value);
   else
     for (size_t j = 0; j < rows; j++) memcpy(&value, from + (ptrdiff_t)j * step, sizeof value), to[j] = number(value);
 }
 
-// Gives some rows of a column as float64: where they lie, or in the buffer. A number of rows that is
-// no multiple of four is filled up.
+// Returns some rows of a column as float64: in place, or copied to the buffer. The rows are padded to a
+// multiple of four.
 const double* read(const Column& column, size_t start, size_t c, size_t rows, double* buffer, double filler = 0) {
   const char* from = column.data + (ptrdiff_t)start * column.row + (ptrdiff_t)c * column.column;
   if (column.kind == 'd' && column.row == sizeof(double) && rows % 4 == 0 && (uintptr_t)from % sizeof(double) == 0)
@@ -73,23 +75,23 @@ const double* read(const Column& column, size_t start, size_t c, size_t rows, do
   return buffer;
 }
 
-// Bins: whatever p is, the place found is -1 or that of a bin
+// Bins: for any p, even an invalid one, the place is -1 or that of a bin
 
 INLINE int64_t search(const Bins& bins, double p) {
-  p = p < 1 ? p : 1;  // also where p is NaN
+  p = p < 1 ? p : 1;  // also if p is NaN
   const double cell = p * (double)bins.cells;  // exact: the number of cells is a power of two
   const ptrdiff_t* start = bins.starts + (size_t)(cell > 0 ? cell : 0);
   ptrdiff_t low = start[0], edges = start[1] - low;  // inside the cell
-  // Without branches: no processor can foresee on which side of an edge p lies.
+  // Branch-free, because the processor cannot predict on which side of an edge p lies.
   for (; edges > 1; edges -= edges / 2) low += (edges / 2) & -(ptrdiff_t)(p >= bins.upper[low + edges / 2 - 1]);
   return low + (p >= bins.upper[low]);
 }
 
-// Where the sums of each row's bin begin in the table: its place, scaled, and moved to the row's way.
+// Writes where the sums of each row's bin begin in the table: its place, scaled, plus the row's copy.
 //
-// Of equal bins the place is the whole number k nearest to p n, less 1 where p is below its edge k / n.
-// Adding 1.5 * 2^52 leaves k in the last bits. No k is n, since p n is kept below n - 3/4; and it is kept
-// at 1/4 or more, where k is 0, so that a p below 0 has place -1.
+// For equal bins the place is the integer k nearest to p n, minus 1 if p is below its edge k / n. Adding
+// 1.5 * 2^52 leaves k in the last bits. p n is clipped to at most n - 3/4, so k is never n. It is clipped
+// to at least 1/4, where k is 0, so that a p below 0 has place -1.
 void locate_equal(const Bins& bins, const double* p, size_t rows, int shift, const int64_t* way, int64_t* at) {
   const double n = (double)bins.equal;
   const vec magic = all(6755399441055744.0), width = all(n), inverse = all(bins.inverse), top = all(n - 0.75);
@@ -124,7 +126,7 @@ void locate(const Job& job, size_t start, const double* p, size_t padded, size_t
 
 struct Watch {
   vec worst;  // the lowest p (1 - p) and y (1 - y) so far: below 0 for a value outside [0, 1]
-  ivec good;  // not 0 while weights and votes keep the rules
+  ivec good;  // not 0 while all weights and votes are valid
 };
 
 struct Chunk {
@@ -147,7 +149,7 @@ void add_chunk(const Chunk& chunk, size_t rows, double* __restrict table, size_t
     for (int i = 0; i < LANES; i++) to[i] = table + chunk.at[j + i];
     vec p = load<vec>(ps + j), y = load<vec>(ys + j), count = one;
     vec d = p - y, dd = d * d, p_var = p * (one - p), y_var = y * (one - y);
-    vec e = p - only(below(all(0.5), y), one), ee = e * e;  // of the hardened label
+    vec e = p - only(below(all(0.5), y), one), ee = e * e;  // the residual of the hardened label
     watch.worst = least(least(p_var, y_var), watch.worst);
     const ivec outcome = equal(y_var, zero);  // the label is exactly 0 or 1
     vec dd_var = dd;
@@ -170,7 +172,7 @@ void add_chunk(const Chunk& chunk, size_t rows, double* __restrict table, size_t
     if (LAST_GROUP == Last::outcomes) {
       scatter(only(outcome, p_var), only(outcome, dd_var), zero, zero, to);
     } else {
-      const vec m = load<vec>(ms + j), whole = all(4503599627370496.0);  // 2^52: no fractions from here
+      const vec m = load<vec>(ms + j), whole = all(4503599627370496.0);  // 2^52: every double from here on is an integer
       watch.good &= ~below(m, one) & below(m, all(9007199254740992.0)) & (equal((m + whole) - whole, m) | ~below(m, whole));
       const vec repeated = only(~below(m, all(2)), count);
       scatter(m * count, repeated, p_var / m, repeated * y_var / most(m - one, one), to);
@@ -192,7 +194,7 @@ void add_outcomes(const Chunk& chunk, size_t rows, double* __restrict table, Wat
   seen.worst = worst;
 }
 
-// Turns the sums of `add_outcomes` into those of `add_chunk`.
+// Converts the sums of `add_outcomes` to those of `add_chunk`.
 INLINE void unpack(const double* packed, double* near, double* far) {
   const double residual = packed[RESIDUAL], residual_sq = packed[RESIDUAL_SQ], p_var = packed[PROB_VAR];
   const double count = (double)(int64_t)(packed[LABEL_VAR] / PACKED), label = packed[LABEL_VAR] - count * PACKED;
@@ -219,7 +221,7 @@ INLINE Labels labels_of(const double* y, size_t rows) {
   return found;
 }
 
-// Adds the sums of one place to the totals, and clears them.
+// Adds the sums of one place to the totals, and resets them to 0.
 INLINE void set_aside(double* __restrict near, size_t half, size_t ways, bool packed, double* __restrict total) {
   double sums[SLOTS] = {};
   for (size_t way = 0; way < ways; way++, near += SLOTS / 2) {
@@ -234,17 +236,17 @@ INLINE void set_aside(double* __restrict near, size_t half, size_t ways, bool pa
 template <bool WEIGHTS, bool VOTES>
 bool add_block(const Job& job, size_t start, size_t stop, double* table, double* totals) {
   const size_t ways = job.ways(), stride = job.stride(), half = job.half(), places = job.places();
-  const int shift = ways == 4 ? 5 : 3;  // of a place: its stride is a power of two
+  const int shift = ways == 4 ? 5 : 3;  // log2 of the stride of a place
   const int64_t way[4] = {0, ways == 4 ? 8 : 0, ways == 4 ? 16 : 0, ways == 4 ? 24 : 0};
-  const size_t step = job.classes > 1 ? CHUNK / 4 : CHUNK;  // rows of all classes fit the first cache
+  const size_t step = job.classes > 1 ? CHUNK / 4 : CHUNK;  // rows of all classes fit the L1 cache
   const size_t run = ways > 1 ? FULL * 2 * ways : stop - start;
-  double* const first = table + stride;  // before it lies place -1
+  double* const first = table + stride;  // place -1 is before it
   Watch watch{all(0), below(all(0), all(1))};
   Chunk chunk;
   bool sums_to_one = true;
   for (size_t begin = start; begin < stop; begin += run) {
     const size_t end = begin + run < stop ? begin + run : stop;
-    bool packed = !WEIGHTS && !VOTES;  // until a soft label comes
+    bool packed = !WEIGHTS && !VOTES;  // until the first soft label
     for (size_t i = begin; i < end; i += step) {
       const size_t rows = end - i < step ? end - i : step, padded = (rows + 3) / 4 * 4;
       double p_sum[CHUNK], y_sum[CHUNK];
@@ -271,8 +273,8 @@ bool add_block(const Job& job, size_t start, size_t stop, double* table, double*
           else if (labels.outcome) add_chunk<WEIGHTS, Last::outcomes>(chunk, padded, mine, half, watch);
           else add_chunk<WEIGHTS, Last::nothing>(chunk, padded, mine, half, watch);
         }
-        // Many bins, of which some may fill up: look at those of one row in eight. Which one differs from
-        // chunk to chunk, so that no order of the rows can hide a bin for long.
+        // With many bins, check the bins of one row in eight for full sums. Which rows are checked differs
+        // between chunks, so that every order of rows reveals a full bin soon.
         const double full = packed ? FULL * PACKED : FULL;
         if (ways == 1)
           for (size_t j = i / CHUNK * 5 % 8; j < rows; j += 5 + j % 7)
@@ -292,7 +294,7 @@ bool add_block(const Job& job, size_t start, size_t stop, double* table, double*
   bool valid = sums_to_one;
   for (int j = 0; j < LANES; j++) valid = valid && worst[j] >= 0 && good[j];
   for (size_t place = 0; place < places; place++) sum += totals[place * SLOTS + RESIDUAL];
-  return valid && sum == sum;  // a NaN among the values is in the sum of the residuals
+  return valid && sum == sum;  // a NaN among the values makes the sum of the residuals NaN
 }
 
 bool sums(const Job& job, size_t start, size_t stop, double* table, double* totals) {
@@ -300,8 +302,8 @@ bool sums(const Job& job, size_t start, size_t stop, double* table, double* tota
   return (job.m.data ? add_block<false, true> : add_block<false, false>)(job, start, stop, table, totals);
 }
 
-// The lattice of smooth ECE: each residual w (p - y) is split between the two nodes beside p. Nodes
-// lie at 0, 1/cells, ..., 1; one more takes the nothing that p = 1 gives away, and then comes the sum of w.
+// The lattice of smooth ECE: each residual w (p - y) is split between the two nodes next to p. Nodes are
+// at 0, 1/cells, ..., 1. An unused node follows, to which p = 1 adds 0, and then the sum of w.
 bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
   double buffers[3][CHUNK];
   const double cells = (double)job.bins.cells;
@@ -327,8 +329,8 @@ bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
   return valid;
 }
 
-// The highest probability of each row, and the label's mass on that class. Without branches: no
-// processor can foresee which class is the highest.
+// Writes the highest probability of each row, and the label's mass on that class. Branch-free, because
+// the processor cannot predict which class has the highest probability.
 bool top(const Job& job, size_t start, size_t stop) {
   double buffers[2][CHUNK];
   bool valid = true;
@@ -343,7 +345,7 @@ bool top(const Job& job, size_t start, size_t stop) {
         worst[j] = lower < worst[j] ? lower : worst[j];
         mass[j] = c == 0 || p[j] > best[j] ? y[j] : mass[j];
         best[j] = c == 0 || p[j] > best[j] ? p[j] : best[j];
-        p_sum[j] += p[j];  // NaN where some value is: then the row does not sum to 1
+        p_sum[j] += p[j];  // NaN if any value is, so that the row does not sum to 1
         y_sum[j] += y[j];
       }
     }

@@ -1,4 +1,4 @@
-"""Limits and p-values are continuous in the sums: rounding, and so merging, cannot move them."""
+"""Interval limits and p-values are continuous in the sums, so rounding cannot change them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Row = tuple[float, float, float, float, int]  # label, both predictions, weight, votes
 
-# Decimals, whose sums depend on their order, and rows that are all alike.
+# Decimals, whose sums depend on their order, and identical rows.
 DECIMAL = st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.5, 0.55, 0.7, 0.9, 0.999, 1.0])
 HARD = st.sampled_from([0.0, 1.0])
 WEIGHT = st.sampled_from([0.1, 1 / 3, 1.0, 3.0])
@@ -29,7 +29,7 @@ WEIGHT = st.sampled_from([0.1, 1 / 3, 1.0, 3.0])
 
 @st.composite
 def data_sets(draw: st.DrawFn) -> tuple[list[Row], dict[str, bool]]:
-    """Draw rows, and whether they have weights, votes and groups of two."""
+    """Draw rows, and whether they have weights, votes, and groups of two."""
     label = st.one_of(st.just(1.0), HARD, DECIMAL)
     kinds = [
         st.tuples(draw(st.sampled_from([HARD, DECIMAL])), DECIMAL, DECIMAL, WEIGHT, st.just(3)),
@@ -51,7 +51,7 @@ def joint(rows: list[Row], options: dict[str, bool], bins: int, group: Any) -> J
 
 
 def numbers(table: JointTable) -> FloatArray:
-    """Give every limit and p-value of the table."""
+    """Return every interval limit and p-value of the table."""
     found: list[Any] = []
     for rel in (table.a, table.b):
         for level in (0.8, 0.95):
@@ -66,7 +66,7 @@ def numbers(table: JointTable) -> FloatArray:
     both = sc.compare(table)
     found += [both.low, both.high, both.pvalue]
     if table.a.clusters is None and np.allclose(table.a.sums.weight, table.a.count):
-        # Student's t of less than one degree of freedom, as weights give, magnifies rounding.
+        # Weights can give less than one degree of freedom; Student's t then magnifies rounding.
         found += [both.brier.low, both.brier.high, both.brier.pvalue]
     return np.hstack(found)
 
@@ -77,18 +77,18 @@ def numbers(table: JointTable) -> FloatArray:
     cut=st.integers(1, 39),
     seed=st.integers(),
 )
-@example(  # at 3 standard errors exactly, where a bin was near or far by rounding
+@example(  # exactly 3 standard errors, where rounding decided whether a bin was near
     data=([(1.0, 0.45, 0.5, 1.0, 1)] * 9, dict.fromkeys(("sample_weight", "n_votes", "groups"), False)),
     bins=10, cut=4, seed=0,
 )  # fmt: skip
-@example(  # 1.0 events expected in a bin, where it was a pool of its own or not by rounding
+@example(  # 1.0 expected events in a bin, where rounding decided whether it was pooled
     data=(
         [(1.0, p, 0.3, 1.0, 1) for p in (0.1, 0.2, 0.5, 0.5, 0.5, 0.9, 0.8, 0.55, 0.55, 0.55)],
         dict.fromkeys(("sample_weight", "n_votes", "groups"), False),
     ),
     bins=2, cut=3, seed=0,
 )  # fmt: skip
-def test_any_order_and_any_parts_give_the_numbers_of_the_whole(
+def test_parts_in_any_order_give_the_results_of_the_whole(
     data: tuple[list[Row], dict[str, bool]], bins: int, cut: int, seed: int
 ) -> None:
     rows, options = data
@@ -106,7 +106,7 @@ def test_any_order_and_any_parts_give_the_numbers_of_the_whole(
 
 
 def moved(table: JointTable, by: Callable[[FloatArray], FloatArray]) -> JointTable:
-    """Move every sum that is not a count."""
+    """Change every sum that is not a count."""
 
     def moved_table(rel: sc.Reliability) -> sc.Reliability:
         whole = {"count", "votes", "repeated"}
@@ -124,7 +124,7 @@ def moved(table: JointTable, by: Callable[[FloatArray], FloatArray]) -> JointTab
 
 
 @given(data=data_sets(), bins=st.sampled_from([1, 2, 10, 15]), seed=st.integers(0, 2**32))
-def test_a_little_more_or_less_of_each_sum_moves_the_numbers_a_little(
+def test_small_changes_of_sums_change_results_little(
     data: tuple[list[Row], dict[str, bool]], bins: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)

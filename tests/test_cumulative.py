@@ -1,4 +1,4 @@
-"""Cumulative differences: exact sums, and p-values that are right for soft labels."""
+"""Cumulative differences: exact sums, and p-values that are valid for soft labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def exact_walk(data: list[tuple[float, float, float]]) -> list[Fraction]:
-    """0, and the sum of w (p - y) over rows with p at most each distinct p, over the weight."""
+    """Return the cumulative sums of w (p - y) up to each distinct p, divided by the weight."""
     exact = [(Fraction(y), Fraction(p), Fraction(w)) for y, p, w in data]
     total = sum((w for *_, w in exact), start=Fraction(0))
     levels = sorted({p for _, p, w in exact if w > 0})
@@ -30,7 +30,9 @@ def exact_walk(data: list[tuple[float, float, float]]) -> list[Fraction]:
 
 
 @given(weighted_rows())
-def test_the_statistics_equal_exact_arithmetic(data: list[tuple[float, float, float]]) -> None:
+def test_cumulative_statistics_equal_exact_arithmetic(
+    data: list[tuple[float, float, float]],
+) -> None:
     y, p, w = np.array(data).T
     walk = exact_walk(data)
     mad = sc.ecce_mad(y, p, sample_weight=w)
@@ -65,7 +67,7 @@ def test_residuals_that_cancel_at_every_distinct_prediction_have_pvalue_1() -> N
 
 @pytest.mark.parametrize("n", [1, 2, 50])
 @pytest.mark.parametrize("label", [1.0, 0.3])
-def test_contradicted_certainty_has_pvalue_0(n: int, label: float) -> None:
+def test_certain_predictions_that_labels_contradict_have_pvalue_0(n: int, label: float) -> None:
     y, p = [label, *[0.0] * n, 0.5], [0.0, *[0.0] * n, 0.5]
     assert sc.ecce_mad(y, p).pvalue == sc.ecce_range(y, p).pvalue == 0.0
     assert sc.ecce_mad(y, p, sample_weight=[1e-9] * (n + 2)).pvalue == 0.0
@@ -80,11 +82,11 @@ def test_labels_equal_to_predictions_up_to_rounding_have_pvalue_1() -> None:
     assert sc.ecce_mad([1 - 2**-53] * 9, [1.0] * 9).pvalue == pytest.approx(1.0)
 
 
-# The laws
+# The distributions of the statistics
 
 
 @pytest.mark.parametrize("law", ["_chance_of_greatest", "_chance_of_range"])
-def test_both_series_of_a_law_agree(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_series_of_a_distribution_agree(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = getattr(cumulative, law)
     for x in np.linspace(1.0, 2.5, 31):
         monkeypatch.setattr(cumulative, "_SWITCH", 0.0)
@@ -93,8 +95,8 @@ def test_both_series_of_a_law_agree(law: str, monkeypatch: pytest.MonkeyPatch) -
         assert chance(x) == pytest.approx(by_tails, abs=1e-14)
 
 
-def test_the_means_of_the_laws_are_the_known_ones() -> None:
-    """Root of pi/2 for the greatest excursion, 2 root of 2/pi for the range (Feller)."""
+def test_distributions_have_the_known_means() -> None:
+    """sqrt(pi/2) for the largest excursion, 2 sqrt(2/pi) for the range (Feller)."""
     for law, mean in (
         (cumulative._chance_of_greatest, np.sqrt(np.pi / 2)),
         (cumulative._chance_of_range, 2 * np.sqrt(2 / np.pi)),
@@ -107,7 +109,7 @@ def test_the_means_of_the_laws_are_the_known_ones() -> None:
 def brownian_extremes(
     paths: int, steps: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Maximum and minimum of Brownian motions, between the steps too (bridges, exactly)."""
+    """Simulate the maximum and minimum of Brownian motions, exact between the steps (bridges)."""
     ends = np.cumsum(rng.standard_normal((paths, steps)) / np.sqrt(steps), axis=1)
     starts = np.hstack([np.zeros((paths, 1)), ends[:, :-1]])
     gap = (ends - starts) ** 2
@@ -118,7 +120,7 @@ def brownian_extremes(
     )
 
 
-def test_the_laws_fit_simulated_brownian_motions(rng: np.random.Generator) -> None:
+def test_distributions_fit_simulated_brownian_motions(rng: np.random.Generator) -> None:
     paths = 20_000
     high, low = brownian_extremes(paths, 100, rng)
     greatest = np.maximum(high, -low)
@@ -133,10 +135,10 @@ def test_the_laws_fit_simulated_brownian_motions(rng: np.random.Generator) -> No
 
 
 @pytest.mark.parametrize("votes", [1, 3, 5, 10])
-def test_a_calibrated_model_is_rejected_as_often_as_stated(
+def test_rejection_rate_of_a_calibrated_model_equals_the_level(
     votes: int, rng: np.random.Generator
 ) -> None:
-    """Labels are shares of votes. With p(1 - p) for a variance, few or none would be rejected."""
+    """Labels are vote shares. With p(1 - p) as the variance, few or none would be rejected."""
     repeats, n = 2000, 1000
     rejected = np.zeros(3)
     for _ in range(repeats):
@@ -156,7 +158,7 @@ def test_a_calibrated_model_is_rejected_as_often_as_stated(
 
 
 @given(weighted_rows())
-def test_the_table_errs_downwards_and_within_the_stated_bound(
+def test_table_statistic_is_lower_within_the_stated_bound(
     data: list[tuple[float, float, float]],
 ) -> None:
     y, p, w = np.array(data).T
@@ -172,7 +174,7 @@ def test_the_table_errs_downwards_and_within_the_stated_bound(
         assert found.pvalue >= exact.pvalue - 1e-12
 
 
-def test_a_table_of_groups_or_of_nothing_is_refused() -> None:
+def test_cumulative_tests_refuse_tables_with_groups_or_without_rows() -> None:
     grouped = sc.reliability([0.5, 0.2], [0.4, 0.1], groups=["a", "a"])
     with pytest.raises(sc.InputError, match="rows as independent"):
         sc.ecce_mad(grouped)
@@ -187,7 +189,7 @@ def test_bad_data_are_refused() -> None:
         sc.ecce_mad([0.5], [0.5], sample_weight=[0])
 
 
-def test_a_walk_that_hardly_moves_is_chance() -> None:
+def test_tiny_walk_has_a_large_pvalue() -> None:
     rel = sc.reliability([0.0, 0.0, 1.0], [1e-301, 0.95, 0.05], bins=[0, 0.01, 1])
     for test in (sc.ecce_mad, sc.ecce_range):
         assert test(rel).pvalue == 1.0

@@ -1,4 +1,4 @@
-"""Groups of rows from any source, in bounded memory: exactly what the rows in memory give."""
+"""Groups of rows from any source, in bounded memory, give the sums of the rows in memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def made(n: int, groups: int, seed: int = 0, cells: int = 3) -> pd.DataFrame:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let runs of entries be short, most of them in the temporary file."""
+    """Make runs of entries short, and write most of them to the temporary file."""
     monkeypatch.setattr(spill, "IN_MEMORY", 150)
     monkeypatch.setattr(spill, "_RUN", 64)
     monkeypatch.setattr(collect, "_ENTRIES_AT_ONCE", 200)
@@ -63,7 +63,7 @@ def scanned(rows: Any, **options: Any) -> TableSet:
 
 
 def assert_exact(tables: TableSet, rows: pd.DataFrame, weight: str | None = None) -> None:
-    """Compare with outer products of each group's sums, one group after another."""
+    """Compare with outer products of each group's sums, computed group by group."""
     rows = rows.assign(w=1.0 if weight is None else rows["w"])
     rows = rows[rows["w"] > 0]
     bins = sc.Bins.uniform(10)
@@ -96,9 +96,7 @@ def assert_exact(tables: TableSet, rows: pd.DataFrame, weight: str | None = None
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize(("n", "groups"), [(700, 30), (700, 400), (900, 1)])
-def test_sums_on_the_disk_are_those_of_outer_products(
-    n: int, groups: int, weight: str | None
-) -> None:
+def test_sums_on_disk_equal_outer_products(n: int, groups: int, weight: str | None) -> None:
     rows = made(n, groups)
     tables = scanned(rows, by=["country", "device"], sample_weight=weight)
     assert_exact(tables, rows, weight)
@@ -109,15 +107,15 @@ def test_sums_on_the_disk_are_those_of_outer_products(
     assert_exact(tables.by("device")["0"].by("country")["1"], inside, weight)
 
 
-def test_dense_and_sparse_products_are_the_same() -> None:
-    """Two patients fill their bins, so their matrix is dense; those of the others are not."""
+def test_dense_and_sparse_products_are_equal() -> None:
+    """The matrix of two patients, who fill their bins, is dense; the others are sparse."""
     rows = made(9000, 2)
     rows.loc[8500:, "patient"] = np.arange(500)
     rows["country"] = np.where(rows.index < 8500, "dense", "sparse")
     assert_exact(scanned(rows, by="country"), rows)
 
 
-def test_small_data_never_touches_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_data_uses_no_temporary_file(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused() -> None:
         pytest.fail("a temporary file was made")
 
@@ -127,7 +125,7 @@ def test_small_data_never_touches_the_disk(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("tiny")
-def test_files_streams_and_frames_give_the_same(tmp_path: Path) -> None:
+def test_files_streams_and_frames_give_the_same_groups(tmp_path: Path) -> None:
     rows = made(600, 200)
     table = pa.Table.from_pandas(rows, preserve_index=False)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=100)
@@ -174,8 +172,8 @@ def test_no_temporary_file_is_left_after_an_error(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_one_group_with_most_rows_is_added_up_on_the_way() -> None:
-    """Else the part that has it would be as large as the data."""
+def test_large_group_is_added_up_while_reading() -> None:
+    """Otherwise the part with this group would be as large as the data."""
     rows = made(1500, 100)
     rows.loc[rows.index % 3 > 0, "patient"] = 1
     assert_exact(scanned(rows), rows)
@@ -215,7 +213,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_groups_may_be_of_every_type(kind: str) -> None:
+def test_groups_of_every_dtype(kind: str) -> None:
     rows = made(6, 1).assign(patient=[0, 1, 0, 2, 3, 2])
     table = pa.Table.from_pandas(rows, preserve_index=False)
     table = table.set_column(table.schema.get_field_index("patient"), "patient", KINDS[kind])
@@ -297,14 +295,14 @@ def test_sets_with_a_common_group_are_not_added(
         sum([a, b])
 
 
-def test_a_saved_set_does_not_know_its_groups(tmp_path: Path) -> None:
+def test_saved_set_does_not_store_group_names(tmp_path: Path) -> None:
     tables = scanned(made(50, 5))
     tables.save(tmp_path / "day.softcal")
     loaded = sc.load(tmp_path / "day.softcal")
     assert loaded == tables
     assert loaded.groups is not None
     assert loaded.groups.ids is None
-    added = loaded + tables  # which nobody can see to be wrong
+    added = loaded + tables  # the error cannot be detected
     assert added.groups is not None
     assert added.groups.ids is None
 
@@ -318,7 +316,7 @@ def test_segments_with_a_common_group_are_not_added() -> None:
         sum(scanned(rows, by="country").by("country").values())
 
 
-def test_groups_beyond_those_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sets_with_too_many_groups_do_not_store_names(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = (scanned(made(20, 5).assign(patient=np.arange(20) + start)) for start in (0, 20))
     monkeypatch.setattr(group_names, "MAX_KNOWN", 39)
     added = a + b
@@ -330,7 +328,7 @@ def test_groups_beyond_those_that_are_remembered(monkeypatch: pytest.MonkeyPatch
     assert many.groups.ids is None
 
 
-def test_what_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_products_bins_or_models_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = made(50, 5)
     with pytest.raises(sc.InputError, match="with groups there can be at most 2000 bins: got 2003"):
         scanned(rows, bins=2003, pairs=False)
@@ -356,6 +354,6 @@ def test_progress_of_the_groups_is_reported(tmp_path: Path) -> None:
     assert shares[0] == 0
     assert len(shares) > 9
     assert shares == sorted(set(shares))
-    with terminal.reading() as bar:  # which shows nothing here, and takes the shares all the same
+    with terminal.reading() as bar:  # shows nothing here, but accepts the shares
         for share in shares:
             bar.move_groups(share)

@@ -1,4 +1,4 @@
-"""The door: what comes in as it is, and what is refused, with which words."""
+"""Input validation: which inputs are accepted, and the error messages for the others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EXPECTED = sc.reliability(np.array(Y), np.array(P))
         lambda v: torch.tensor(v, dtype=torch.float16),
     ],
 )
-def test_any_column_gives_the_same_table(make: Any) -> None:
+def test_every_container_gives_the_same_table(make: Any) -> None:
     assert sc.reliability(make(Y), make(P)) == EXPECTED
     assert sc.reliability(make(Y), make(P), sample_weight=make([1.0, 1.0, 1.0, 1.0])) == EXPECTED
 
@@ -74,7 +74,7 @@ def test_any_column_gives_the_same_table(make: Any) -> None:
         torch.tensor,
     ],
 )
-def test_whole_and_logical_columns_are_labels(make: Any) -> None:
+def test_integer_and_boolean_columns_are_accepted_as_labels(make: Any) -> None:
     hard = [0, 1, 0, 1]
     assert sc.ece(make(hard), P) == sc.ece(hard, P)
 
@@ -102,7 +102,7 @@ def test_columns_in_memory_are_read_without_a_copy(make: Any, dtype: type[Any]) 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.bool_])
 @pytest.mark.parametrize("shape", [(0,), (4,), (5,), (2, 2), (4, 1), ()])
 @pytest.mark.parametrize("step", [1, -1])
-def test_plain_arrays_are_checked_like_any_others(
+def test_fast_path_of_plain_arrays_validates_like_the_general_path(
     dtype: type[Any], shape: tuple[int, ...], step: int
 ) -> None:
     y = np.zeros(4)
@@ -121,7 +121,7 @@ def _result(call: Callable[..., Any], *arguments: Any) -> tuple[list[Any], ...] 
     return y.tolist(), p.tolist()
 
 
-def test_columns_are_not_changed() -> None:
+def test_input_arrays_are_not_modified() -> None:
     y, p, w = np.array(Y), np.array(P), np.ones(4)
     sc.reliability(y, p, sample_weight=w, n_votes=2)
     assert y.tolist() == Y
@@ -166,7 +166,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("y_prob", "message"), REFUSED)
-def test_bad_predictions_are_refused_with_rule_count_place_and_remedy(
+def test_bad_predictions_are_refused_with_rule_count_position_and_remedy(
     y_prob: Any, message: str
 ) -> None:
     with pytest.raises(sc.InputError) as caught:
@@ -177,7 +177,9 @@ def test_bad_predictions_are_refused_with_rule_count_place_and_remedy(
 
 @pytest.mark.parametrize(("y_true", "message"), REFUSED[:14])
 @pytest.mark.parametrize("metric", [sc.reliability, sc.log_loss, sc.kl_divergence])
-def test_bad_labels_are_refused_likewise(y_true: Any, message: str, metric: Any) -> None:
+def test_bad_labels_are_refused_with_the_same_messages(
+    y_true: Any, message: str, metric: Any
+) -> None:
     with pytest.raises(sc.InputError) as caught:
         metric(y_true, [0.5, 0.5])
     assert message.replace("y_prob", "y_true") in str(caught.value)
@@ -201,7 +203,7 @@ def test_bad_labels_are_refused_likewise(y_true: Any, message: str, metric: Any)
          "y_prob.cpu()."),
     ],
 )  # fmt: skip
-def test_what_holds_no_real_numbers_is_a_type_error(y_prob: Any, message: str) -> None:
+def test_predictions_that_are_not_real_numbers_raise_type_error(y_prob: Any, message: str) -> None:
     with pytest.raises(sc.InputTypeError) as caught:
         sc.reliability([0, 1], y_prob)
     assert message in str(caught.value)
@@ -233,7 +235,7 @@ def test_bad_weights_are_refused(weight: list[float], message: str, metric: Any)
     ("votes", "message"),
     [
         ([1, 0], "n_votes must be whole numbers of 1 or more: 1 of 2 values is not, the first is "
-         "n_votes[1] = 0.0. Pass how many votes each label is the share of."),
+         "n_votes[1] = 0.0. Pass the number of votes behind each label."),
         ([1, 2.5], "n_votes[1] = 2.5"),
         (-1, "2 of 2 values are not"),
         ([1, np.nan], "n_votes must have no missing values"),
@@ -259,7 +261,7 @@ def test_pandas_columns_whose_indexes_differ_are_refused() -> None:
     assert sc.smece(y, p.sort_index()) == sc.smece(Y, P[::-1])
 
 
-def test_refusing_in_a_large_array_gives_count_and_place() -> None:
+def test_errors_of_large_arrays_give_count_and_position() -> None:
     p = np.full(200_000, 0.5)
     p[123_456:123_460] = 2
     with pytest.raises(
@@ -269,7 +271,7 @@ def test_refusing_in_a_large_array_gives_count_and_place() -> None:
 
 
 def test_data_that_changes_while_it_is_read_is_refused() -> None:
-    """The kernel saw a bad value, the second look finds none: say so rather than guess."""
+    """The kernel found a bad value, but the search for it finds none."""
     with pytest.raises(sc.InputError, match="changed while it was being read"):
         inputs.refuse(inputs.rows([0.5], [0.5], [1.0], [1]))
     with pytest.raises(sc.InputError, match="changed while it was being read"):
@@ -289,14 +291,14 @@ def test_groups_in_another_order_are_refused() -> None:
             call()
 
 
-def test_path_of_a_calibrator_is_refused_with_the_remedy() -> None:
+def test_path_instead_of_a_saved_calibrator_is_refused_with_the_remedy() -> None:
     with pytest.raises(sc.InputTypeError, match=r"json\.load"):
         sc.calibrators.load_calibrator("cal.json")  # type: ignore[arg-type]
 
 
-# Arguments of another kind
+# Arguments of the wrong type
 
-wrong: Any = sc  # these calls are wrong on purpose, and mypy would say so
+wrong: Any = sc  # these calls are wrong on purpose, which mypy would report
 REL = sc.reliability([0.5] * 60, [0.4] * 60)
 GUESS = sc.planning.Assumptions.from_pilot(REL)
 VOTES = sc.Votes.from_long(
@@ -308,7 +310,7 @@ VOTES = sc.Votes.from_long(
     ("call", "message"),
     [
         (lambda: wrong.smece_interval(REL, level="0.95"), "level must be a number"),
-        (lambda: wrong.smece([0.5], [0.5], bins=np.timedelta64(3, "s")), "whole number, Bins or"),
+        (lambda: wrong.smece([0.5], [0.5], bins=np.timedelta64(3, "s")), "integer, Bins, or edges"),
         (lambda: wrong.calibrators.TemperatureCalibrator().fit([[0.5, 0.5]], [[0.5], [0.5, 0.5]]), "NumPy cannot read it"),
         (lambda: wrong.Votes([[1, 2]], classes=3), "classes must be a list of names"),
         (lambda: wrong.Votes([[1, 2]], classes=[[1], [2]]), "classes must be a list of names"),
@@ -323,6 +325,6 @@ VOTES = sc.Votes.from_long(
         (lambda: wrong.planning.plan(GUESS, half_width=0.1, item_cost=10**400), "item_cost must be at least 0"),
     ],
 )  # fmt: skip
-def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], message: str) -> None:
+def test_arguments_of_the_wrong_type_are_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(sc.SoftcalError, match=message):
         call()

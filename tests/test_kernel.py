@@ -1,4 +1,4 @@
-"""The loops in C++ and in NumPy against exact arithmetic, and against each other."""
+"""Compare the loops in C++ and in NumPy with exact arithmetic, and with each other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
 
-_native: Any = native  # which is called wrongly too
+_native: Any = native  # some tests pass invalid arguments
 LEVELS = range(len(_native.levels()))
 
 
@@ -43,7 +43,7 @@ def totals(
     threads: int = 1,
     level: int | None = None,
 ) -> FloatArray | None:
-    """Call one road: an instruction set, or with None NumPy."""
+    """Call the loop of one instruction set, or the one in NumPy if level is None."""
     bins = sc.Bins.of(bins)
     guide = bins.guide
     cut = guide.equal != len(bins)
@@ -52,16 +52,16 @@ def totals(
         p, y, w, m, None, guide.equal, guide.first, guide.starts if cut else None,
         guide.upper if cut else None, 1e-3, out.size // 18 // len(bins), out, threads,
     )  # fmt: skip
-    road = numpy_kernel.sums(*arguments) if level is None else _native.sums(*arguments, level)
-    return out if road else None
+    valid = numpy_kernel.sums(*arguments) if level is None else _native.sums(*arguments, level)
+    return out if valid else None
 
 
-def every_road(*arguments: Any, **options: Any) -> list[FloatArray | None]:
+def every_kernel(*arguments: Any, **options: Any) -> list[FloatArray | None]:
     return [totals(*arguments, **options, level=level) for level in (None, *LEVELS)]
 
 
 def variants(n: int, rng: np.random.Generator) -> Iterator[tuple[Any, Any, Any]]:
-    """Labels of each kind, with and without weights and votes."""
+    """Yield labels of each kind, with and without weights and votes."""
     soft = rng.random(n)
     some_outcomes_late = np.where(np.arange(n) > n // 2, np.round(soft, 1), np.round(soft))
     w, m = rng.random(n) * (rng.random(n) > 0.1), rng.integers(1, 6, n)
@@ -72,32 +72,32 @@ def variants(n: int, rng: np.random.Generator) -> Iterator[tuple[Any, Any, Any]]
 
 
 def assert_same_sums(ours: FloatArray | None, theirs: FloatArray | None, scale: float) -> None:
-    """Counts equal, sums equal to the rounding of a sum: 1e-13 of what was added."""
+    """Compare counts exactly, and sums to 1e-13 of the terms added."""
     assert ours is not None
     assert theirs is not None
     np.testing.assert_array_equal(ours[..., 0, :], theirs[..., 0, :])
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13 * scale)
 
 
-# Digits
+# Accuracy
 
 
 @given(data=weighted_rows(), n=N_BINS)
-def test_every_road_gives_the_same_sums(data: list[tuple[float, float, float]], n: int) -> None:
+def test_every_kernel_gives_the_same_sums(data: list[tuple[float, float, float]], n: int) -> None:
     y, p, w = (np.array(column) for column in zip(*data, strict=True))
     m = 1.0 + np.arange(len(data)) % 5
     scale = max(w.sum(), (w * w).sum(), m.sum())
     for weights in (None, w):
         for votes in (None, m):
             for label in (y, np.round(y)):
-                found = every_road(p, label, weights, votes, n)
+                found = every_kernel(p, label, weights, votes, n)
                 assert_same_sums(found[1], found[0], scale=scale)
                 for each in found[2:]:
                     np.testing.assert_array_equal(each, found[1])
 
 
 @given(data=weighted_rows(), n=N_BINS)
-def test_every_sum_is_the_exact_one(data: list[tuple[float, float, float]], n: int) -> None:
+def test_every_sum_equals_exact_arithmetic(data: list[tuple[float, float, float]], n: int) -> None:
     y, p, w = (list(column) for column in zip(*data, strict=True))
     exact = oracle.sums(oracle.rows(y, p, w), oracle.exact_bins(n))
     rel = sc.reliability(y, p, bins=n, sample_weight=w)
@@ -141,7 +141,9 @@ DATA: dict[str, Any] = {
 
 @pytest.mark.parametrize("n_bins", [1, 10, 200, 3600])
 @pytest.mark.parametrize("kind", DATA)
-def test_sums_do_not_drift(kind: str, n_bins: int, rng: np.random.Generator) -> None:
+def test_rounding_error_of_sums_is_bounded(
+    kind: str, n_bins: int, rng: np.random.Generator
+) -> None:
     """Within 1e-13 of `math.fsum`, relative to the sum of the absolute terms."""
     n = 400_003
     p, y = DATA[kind](n, rng)
@@ -153,7 +155,7 @@ def test_sums_do_not_drift(kind: str, n_bins: int, rng: np.random.Generator) -> 
         "label": y, "residual": p - y, "residual_sq": (p - y) ** 2, "prob_var": p * (1 - p),
         "label_var": y * (1 - y), "hard_residual": p - h, "hard_residual_sq": (p - h) ** 2,
     }  # fmt: skip
-    for found in every_road(p, y, None, None, n_bins)[:2]:
+    for found in every_kernel(p, y, None, None, n_bins)[:2]:
         assert found is not None
         for name, term in terms.items():
             row = found[SUM_NAMES.index(name)]
@@ -163,8 +165,8 @@ def test_sums_do_not_drift(kind: str, n_bins: int, rng: np.random.Generator) -> 
 
 
 @pytest.mark.parametrize("n", [60_000, 1_000_000])
-def test_a_long_sum_of_one_number_does_not_drift(n: int) -> None:
-    """0.1 added 10^6 times one after another is off by 1e-11."""
+def test_long_sum_of_one_value_stays_accurate(n: int) -> None:
+    """0.1 added 10^6 times in sequence has a relative error of 1e-11."""
     rel = sc.reliability(np.zeros(n), np.full(n, 0.1), bins=1)
     exact = n * Fraction(0.1)
     error = abs(Fraction(float(rel.sums.residual[0])) - exact) / exact
@@ -174,7 +176,7 @@ def test_a_long_sum_of_one_number_does_not_drift(n: int) -> None:
 
 
 @pytest.mark.parametrize("bins", [10, 3600, sc.Bins.grid(10), sc.Bins([0, 0.1, 0.35, 1])], ids=str)
-def test_neither_threads_nor_instructions_change_a_digit(
+def test_threads_and_instruction_sets_give_identical_sums(
     bins: Any, rng: np.random.Generator
 ) -> None:
     n = 400_003
@@ -191,7 +193,7 @@ def test_neither_threads_nor_instructions_change_a_digit(
         assert_same_sums(np.frombuffer(found.pop()).reshape(18, -1), slow, scale=n)
 
 
-def test_the_number_of_cores_changes_no_digit(
+def test_number_of_cores_does_not_change_sums(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     y, p = rng.random(500_000), rng.random(500_000)
@@ -207,17 +209,17 @@ def test_the_number_of_cores_changes_no_digit(
 # Bins
 
 
-def edges_and_neighbours(bins: sc.Bins) -> FloatArray:
+def edges_and_adjacent_doubles(bins: sc.Bins) -> FloatArray:
     edges = bins.edges
     near = np.concatenate((edges, np.nextafter(edges, 2), np.nextafter(edges, -1)))
     return near[(near >= 0) & (near <= 1)]
 
 
 @pytest.mark.parametrize("numbers", [range(1, 400), (3600, 4999, 100_003)], ids=["few", "many"])
-def test_every_edge_and_its_neighbours_are_in_their_bin(numbers: range) -> None:
+def test_edges_of_uniform_bins_and_adjacent_doubles_are_located(numbers: range) -> None:
     for n in numbers:
         bins = sc.Bins.uniform(n)
-        p = edges_and_neighbours(bins)
+        p = edges_and_adjacent_doubles(bins)
         assert_located(bins, p)
 
 
@@ -230,23 +232,23 @@ def test_every_edge_and_its_neighbours_are_in_their_bin(numbers: range) -> None:
     ],
     ids=len,
 )  # fmt: skip
-def test_every_edge_of_unequal_bins_and_its_neighbours(bins: sc.Bins) -> None:
-    assert_located(bins, edges_and_neighbours(bins))
+def test_edges_of_unequal_bins_and_adjacent_doubles_are_located(bins: sc.Bins) -> None:
+    assert_located(bins, edges_and_adjacent_doubles(bins))
 
 
 def assert_located(bins: sc.Bins, p: FloatArray) -> None:
-    """Each row is known by its label in the sums, so that no two mistakes can cancel."""
+    """Give each row a random label, so that two wrong bins cannot cancel."""
     place = bins.edges[1:-1].searchsorted(p, side="right")
     np.testing.assert_array_equal(bins.locate(p), place)
     y = np.random.default_rng(0).random(p.size)
     expected = np.bincount(place, y, len(bins))
-    for found in every_road(p, y, None, None, bins):
+    for found in every_kernel(p, y, None, None, bins):
         assert found is not None
         np.testing.assert_array_equal(found[0], np.bincount(place, minlength=len(bins)))
         np.testing.assert_allclose(found[SUM_NAMES.index("label")], expected, rtol=1e-13)
 
 
-def test_many_bins_give_the_sums_of_few(rng: np.random.Generator) -> None:
+def test_many_bins_coarsen_to_the_sums_of_few(rng: np.random.Generator) -> None:
     n = 400_000
     y, p = rng.random(n), rng.random(n)
     fine = sc.reliability(y, p, bins=100_000)
@@ -254,19 +256,19 @@ def test_many_bins_give_the_sums_of_few(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(fine.coarsen(10).gap, sc.reliability(y, p).gap, atol=1e-12)
 
 
-# Columns of every kind
+# Columns of every dtype
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f4", ">f8", np.longdouble])
 @pytest.mark.parametrize("n", [1, 1003, 300_001])
-def test_any_float_dtype_gives_the_sums_of_its_values(
+def test_float_dtypes_give_the_sums_of_their_values(
     dtype: Any, n: int, rng: np.random.Generator
 ) -> None:
     y, p = rng.random(n).astype(dtype), rng.random(n).astype(dtype)
     assert sc.reliability(y, p) == sc.reliability(y.astype(np.float64), p.astype(np.float64))
 
 
-def test_every_half_is_read_right() -> None:
+def test_every_float16_is_converted_exactly() -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     p = every[(every >= 0) & (every <= 1)]
     bins = sc.Bins.uniform(10)
@@ -280,7 +282,7 @@ def test_every_half_is_read_right() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 1003, 300_001])
-def test_integers_bools_strided_unaligned_and_read_only_columns(
+def test_integer_boolean_strided_unaligned_and_read_only_columns(
     n: int, rng: np.random.Generator
 ) -> None:
     p = rng.random(n)
@@ -310,15 +312,15 @@ def test_weights_and_votes_of_any_dtype(kind: str, rng: np.random.Generator) -> 
         np.testing.assert_array_equal(found, expected)
 
 
-def test_minus_zero_is_zero() -> None:
+def test_minus_zero_equals_zero() -> None:
     zero = np.zeros(1000)
     assert sc.reliability(-zero, -zero) == sc.reliability(zero, zero)
 
 
-def test_no_rows_have_no_sums() -> None:
+def test_zero_rows_give_zero_sums() -> None:
     none = np.empty(0)
     for bins in (10, 3600):
-        for found in every_road(none, none, None, None, bins):
+        for found in every_kernel(none, none, None, None, bins):
             assert found is not None
             assert not found.any()
 
@@ -328,7 +330,7 @@ def test_no_rows_have_no_sums() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, -0.1, 1.0000001, np.inf, -np.inf, -5e-324, 1 + 2**-52])
 @pytest.mark.parametrize("bins", [10, 3600, sc.Bins.grid(10), sc.Bins([0, 0.2, 1])], ids=str)
-def test_a_bad_value_is_seen_wherever_it_is(bad: float, bins: Any) -> None:
+def test_invalid_value_is_detected_at_any_position(bad: float, bins: Any) -> None:
     for n in (1, 2, 3, 4, 5, 67, 300):
         good = np.linspace(0, 1, n)
         for at in range(n):
@@ -346,23 +348,25 @@ def test_a_bad_value_is_seen_wherever_it_is(bad: float, bins: Any) -> None:
         ("m", 0.0), ("m", 2.5), ("m", 2.0**53), ("m", np.nan), ("m", -1.0), ("m", 2.0**52 - 0.5),
     ],
 )  # fmt: skip
-def test_a_bad_weight_or_number_of_votes_is_seen_wherever_it_is(column: str, value: float) -> None:
+def test_invalid_weight_or_vote_count_is_detected_at_any_position(
+    column: str, value: float
+) -> None:
     n = 300
     for at in (0, 1, 2, 3, 63, 64, 255, 256, 298, 299):
         columns = {name: np.ones(n) for name in "pywm"}
-        assert all(found is not None for found in every_road(*columns.values()))
+        assert all(found is not None for found in every_kernel(*columns.values()))
         columns[column][at] = value
-        assert all(found is None for found in every_road(*columns.values()))
+        assert all(found is None for found in every_kernel(*columns.values()))
 
 
-def test_votes_as_large_as_floats_can_count_are_fine() -> None:
+def test_vote_counts_up_to_two_to_the_53_are_accepted() -> None:
     one = np.ones(3)
-    for found in every_road(one, one, None, np.array([1.0, 2.0**52 + 1, 2.0**53 - 1])):
+    for found in every_kernel(one, one, None, np.array([1.0, 2.0**52 + 1, 2.0**53 - 1])):
         assert found is not None
 
 
 @pytest.mark.parametrize("at", [0, 131_072, 299_999])
-def test_a_bad_value_of_many_rows_is_named(at: int, rng: np.random.Generator) -> None:
+def test_invalid_value_among_many_rows_is_named(at: int, rng: np.random.Generator) -> None:
     n = 300_000
     for bad in (np.nan, 1.5):
         spoilt, good = rng.random(n), rng.random(n)
@@ -386,7 +390,7 @@ def test_a_bad_value_of_many_rows_is_named(at: int, rng: np.random.Generator) ->
     ],
     ids=str,
 )  # fmt: skip
-def test_wrong_arguments_are_refused(change: dict[int, Any]) -> None:
+def test_wrong_arguments_of_sums_are_refused(change: dict[int, Any]) -> None:
     arguments: list[Any] = [
         np.zeros(5), np.zeros(5), None, None, None, 10, 0, None, None, 1e-3, 1, np.zeros(180), 1, 0,
     ]  # fmt: skip
@@ -405,7 +409,7 @@ def test_wrong_arguments_are_refused(change: dict[int, Any]) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_wrong_guides_are_refused(change: dict[int, Any]) -> None:
+def test_wrong_lookup_tables_are_refused(change: dict[int, Any]) -> None:
     starts, upper = np.array([0, 1, 2, 2]), np.array([0.5, 0.9, np.inf])
     arguments: list[Any] = [
         np.zeros(5), np.zeros(5), None, None, None, 0, 0, starts, upper, 1e-3, 1, np.zeros(54), 1,
@@ -444,13 +448,15 @@ def class_rows_of(n: int, classes: int, rng: np.random.Generator) -> tuple[Float
 
 
 @pytest.mark.parametrize(("n", "classes"), [(1, 2), (63, 3), (1001, 40), (140_001, 3)])
-def test_classes_are_added_up_one_by_one(n: int, classes: int, rng: np.random.Generator) -> None:
+def test_class_sums_equal_the_sums_of_each_class(
+    n: int, classes: int, rng: np.random.Generator
+) -> None:
     y, p = class_rows_of(n, classes, rng)
     w, m = rng.random(n), rng.integers(1, 5, n)
     for order in ("C", "F"):
         both = np.asarray(p, order=order), np.asarray(np.round(y, 7), order=order)
         for weights, votes in ((None, None), (w, None), (None, m), (w, m)):
-            found = every_road(*both, weights, votes, 5)
+            found = every_kernel(*both, weights, votes, 5)
             for c in range(classes):
                 column = both[0][:, c], both[1][:, c]
                 one = totals(*column, weights, votes, 5, level=LEVELS[-1])
@@ -461,7 +467,7 @@ def test_classes_are_added_up_one_by_one(n: int, classes: int, rng: np.random.Ge
 
 
 @pytest.mark.parametrize("n", [1, 63, 1001, 140_001])
-def test_the_highest_class_is_the_first_of_those(n: int, rng: np.random.Generator) -> None:
+def test_first_of_equal_classes_is_the_top_class(n: int, rng: np.random.Generator) -> None:
     y, p = class_rows_of(n, 5, rng)
     p = np.round(p, 1)
     p[:, 0] += 1 - p.sum(axis=1)
@@ -479,15 +485,17 @@ def test_the_highest_class_is_the_first_of_those(n: int, rng: np.random.Generato
 
 @pytest.mark.parametrize("n", [1, 300])
 @pytest.mark.parametrize("change", [np.nan, -0.5, 0.01, 2.0, np.inf])
-def test_a_bad_value_among_classes_is_seen(n: int, change: float, rng: np.random.Generator) -> None:
+def test_invalid_value_among_classes_is_detected(
+    n: int, change: float, rng: np.random.Generator
+) -> None:
     good = class_rows_of(n, 3, rng)
     for at in (0, n // 2, n - 1):
         for which in (0, 1):
             both = [each.copy() for each in good]
             both[which][at, 1] += change
-            if change == -0.5:  # sums to 1, but not of probabilities
+            if change == -0.5:  # sums to 1, but one value is negative
                 both[which][at] = (-0.5, 1.0, 0.5)
-            assert all(found is None for found in every_road(*both))
+            assert all(found is None for found in every_kernel(*both))
             out = np.empty(n), np.empty(n)
             assert not numpy_kernel.top(both[0], both[1], 1e-3, out[0], out[1], 1)
             for level in LEVELS:
@@ -495,7 +503,7 @@ def test_a_bad_value_among_classes_is_seen(n: int, change: float, rng: np.random
 
 
 @pytest.mark.parametrize("cells", [1, 7, 3000])
-def test_cells_are_added_up_one_by_one(
+def test_cell_sums_equal_the_sums_of_each_cell(
     cells: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     n, bins = 20_000, sc.Bins.grid(10)
@@ -508,8 +516,8 @@ def test_cells_are_added_up_one_by_one(
         assert sums is not None
         for b in np.flatnonzero(sums.count):
             expected[k * len(bins) + int(b)] = np.array([each[b] for each in sums])
-    for road in (_native, numpy_kernel):
-        monkeypatch.setattr(kernel, "road", road)
+    for loops in (_native, numpy_kernel):
+        monkeypatch.setattr(kernel, "loops", loops)
         found = kernel.sparse_sums(data, bins, cell)
         assert found is not None
         keys, values = found[0], np.array(list(found[1]))
@@ -525,7 +533,7 @@ def test_cells_are_added_up_one_by_one(
 
 @pytest.mark.parametrize("n", [1, 1001, 300_001])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_every_road_fills_the_same_lattice(
+def test_every_kernel_gives_the_same_lattice(
     n: int,
     weighted: bool,  # noqa: FBT001
     rng: np.random.Generator,
@@ -551,7 +559,7 @@ def test_every_road_fills_the_same_lattice(
 # Threads and installation
 
 
-def test_cores_are_counted_where_the_system_has_no_affinity(
+def test_cores_are_counted_without_sched_getaffinity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert _parallel._cores() >= 1
@@ -559,7 +567,7 @@ def test_cores_are_counted_where_the_system_has_no_affinity(
     assert _parallel._cores() >= 1
 
 
-def test_a_thread_that_already_shares_the_cores_starts_no_more(
+def test_nested_calls_run_serially(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_parallel, "_cores", lambda: 4)
@@ -568,15 +576,15 @@ def test_a_thread_that_already_shares_the_cores_starts_no_more(
     assert list(_parallel.in_order(kernel.threads_for, [10**6] * 3)) == [1, 1, 1]
 
 
-def test_callers_in_many_threads_get_the_same(rng: np.random.Generator) -> None:
+def test_concurrent_calls_give_the_same_table(rng: np.random.Generator) -> None:
     y, p = rng.random(300_000), rng.random(300_000)
     expected = sc.reliability(y, p)
     tables = _parallel.in_order(lambda _: sc.reliability(y, p), range(16))
     assert all(table == expected for table in tables)
 
 
-def test_rows_are_added_up_while_the_interpreter_shuts_down() -> None:
-    """A handler that runs at exit, in a real process."""
+def test_sums_work_during_interpreter_shutdown() -> None:
+    """Call softcal in an exit handler of a real process."""
     code = (
         "import atexit, numpy as np, softcal as sc\n"
         "x = np.full(300_000, 0.5)\n"
@@ -585,12 +593,12 @@ def test_rows_are_added_up_while_the_interpreter_shuts_down() -> None:
     assert run_python(code) == "0.25\n"
 
 
-def test_no_threads_no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_runs_serially_without_a_thread_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_parallel, "_pool", lambda _: None)
     assert list(_parallel.in_order(abs, [-1, 2])) == [1, 2]
 
 
-def test_a_pool_that_cannot_start_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_pool_that_cannot_start_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def refuse(*_: object) -> None:
@@ -602,7 +610,7 @@ def test_a_pool_that_cannot_start_is_none(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("compiler", [True, False])
-def test_without_the_extension_numpy_adds_up(
+def test_numpy_kernel_is_used_without_the_extension(
     compiler: bool,  # noqa: FBT001
     rng: np.random.Generator,
 ) -> None:

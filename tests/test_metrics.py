@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 @given(data=rows())
-def test_smece_of_outcomes_is_exactly_ece(data: list[tuple[float, float]]) -> None:
+def test_smece_of_outcomes_equals_ece_exactly(data: list[tuple[float, float]]) -> None:
     """Proposition 1 of the paper."""
     y = [int(label > 0.5) for label, _ in data]
     p = [prob for _, prob in data]
     assert sc.smece(y, p) == sc.ece(y, p)
 
 
-def test_the_known_values(peers_data: tuple[FloatArray, FloatArray]) -> None:
+def test_metrics_equal_known_values(peers_data: tuple[FloatArray, FloatArray]) -> None:
     y, p = peers_data
     assert sc.smece(y, p) == pytest.approx(0.07708064654290009, abs=1e-14)
     assert sc.smece(y, p, bins=15) == pytest.approx(0.0770068287376326, abs=1e-14)
     assert sc.ece(y, p, threshold=0.5) == pytest.approx(0.036796, abs=1e-6)
 
 
-def test_each_function_is_the_tables_number(rng: np.random.Generator) -> None:
+def test_each_function_equals_the_property_of_the_table(rng: np.random.Generator) -> None:
     y, p, w = rng.random(99), rng.random(99), rng.random(99)
     rel = sc.reliability(y, p, bins=7, sample_weight=w)
     for name in ("smece", "max_gap", "rms_gap"):
@@ -44,7 +44,7 @@ def test_each_function_is_the_tables_number(rng: np.random.Generator) -> None:
         )
 
 
-def test_ece_refuses_soft_labels_and_says_which() -> None:
+def test_ece_refuses_soft_labels_and_names_the_first() -> None:
     with pytest.raises(sc.InputError) as caught:
         sc.ece([0, 1, 0.7, 0.2], [0.1, 0.2, 0.3, 0.4])
     assert str(caught.value) == (
@@ -55,7 +55,7 @@ def test_ece_refuses_soft_labels_and_says_which() -> None:
 
 
 @pytest.mark.parametrize("label", [5e-324, 1 - 2**-53, 0.5])
-def test_ece_sees_the_softest_touch(label: float) -> None:
+def test_ece_refuses_labels_next_to_0_and_1(label: float) -> None:
     with pytest.raises(sc.InputError, match="1 of 3 values is not"):
         sc.ece([0, 1, label], [0.1, 0.2, 0.3])
 
@@ -85,12 +85,12 @@ def test_hardening_does_not_depend_on_the_dtype_of_the_labels(threshold: float) 
 
 
 @pytest.mark.parametrize("threshold", ["0.5", [0.5]])
-def test_a_threshold_that_is_no_number_is_refused(threshold: Any) -> None:
+def test_threshold_that_is_not_a_number_is_refused(threshold: Any) -> None:
     with pytest.raises(sc.InputTypeError, match="threshold must be a number"):
         sc.ece([0.5], [0.5], threshold=threshold)
 
 
-def test_ece_leaves_rows_of_weight_zero_out_of_its_complaint() -> None:
+def test_ece_error_does_not_count_rows_of_weight_zero() -> None:
     with pytest.raises(sc.InputError, match=r"1 of 3 values is not, the first is y_true\[1\]"):
         sc.ece([0.5, 0.7, 1], [0.1, 0.2, 0.3], sample_weight=[0, 1, 1])
 
@@ -119,7 +119,7 @@ def test_log_loss_equals_scikit_learns_on_outcomes(rng: np.random.Generator) -> 
 
 
 @given(data=rows())
-def test_log_loss_is_its_floor_plus_the_divergence(data: list[tuple[float, float]]) -> None:
+def test_log_loss_is_label_entropy_plus_kl_divergence(data: list[tuple[float, float]]) -> None:
     y, p = (np.array(column) for column in zip(*data, strict=True))
     loss, floor, kl = sc.log_loss(y, p), sc.label_entropy(y), sc.kl_divergence(y, p)
     assert floor >= 0
@@ -138,7 +138,7 @@ def test_divergence_of_equal_labels_is_exactly_zero(p: list[float]) -> None:
     assert sc.log_loss(p, p) == sc.label_entropy(p)
 
 
-def test_what_the_model_rules_out_costs_infinity() -> None:
+def test_log_loss_is_infinite_where_the_model_predicts_0_for_a_possible_class() -> None:
     assert sc.log_loss([0.5, 0.1], [0.0, 0.1]) == math.inf
     assert sc.log_loss([0, 1], [0, 1]) == 0.0
     assert sc.log_loss([0.0], [1e-17]) == 1e-17
@@ -147,7 +147,7 @@ def test_what_the_model_rules_out_costs_infinity() -> None:
 
 
 @given(data=weighted_rows())
-def test_scores_weigh_rows(data: list[tuple[float, float, float]]) -> None:
+def test_weighted_scores_equal_weighted_means(data: list[tuple[float, float, float]]) -> None:
     y, p, w = (np.array(column) for column in zip(*data, strict=True))
     assert sc.brier(y, p, sample_weight=w) == pytest.approx(np.average((p - y) ** 2, weights=w))
     assert sc.bias(y, p, sample_weight=w) == pytest.approx(

@@ -1,4 +1,4 @@
-"""Many classes: against the columns one by one, peers on one-hot labels, and plain loops."""
+"""Compare multiclass metrics with single columns, peers on one-hot labels, and plain loops."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def softmax(z: FloatArray) -> FloatArray:
 
 
 def rows(n: int, classes: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-    """(y, p), both soft and all over the place."""
+    """Return random soft labels and predictions."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, classes))
     return softmax(z + rng.normal(size=(n, classes))), softmax(2 * z)
 
 
-# Tables: each class is what its column is alone; the top label what a loop finds
+# Tables: each class equals its column alone; the top label equals that of a plain loop
 
 
 @pytest.mark.parametrize("n", [300, 70_000, 140_000])
 @pytest.mark.parametrize("kind", ["plain", "weights", "votes"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_each_class_is_its_column_to_the_last_digit(n: int, kind: str, order: Any) -> None:
-    """On both roads, through NumPy and compiled, however the rows lie in memory."""
+def test_each_class_equals_its_column_exactly(n: int, kind: str, order: Any) -> None:
+    """With the loops in C++ and in NumPy, for any memory layout."""
     y, p = (np.asarray(values, order=order) for values in rows(n, 3))
     rng = np.random.default_rng(1)
     more: dict[str, Any] = {}
@@ -69,7 +69,7 @@ def test_each_class_is_its_column_to_the_last_digit(n: int, kind: str, order: An
         assert table == sc.reliability(y[:, c], p[:, c], bins=7, **more)
 
 
-def test_float32_is_read_as_it_is() -> None:
+def test_float32_classes_are_not_rounded() -> None:
     y, p = (values.astype(np.float32) for values in rows(70_000, 4))
     tables = sc.classwise_reliability(y, p)
     assert tables[2] == sc.reliability(y[:, 2], p[:, 2])
@@ -77,7 +77,7 @@ def test_float32_is_read_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("n", [500, 70_000])
-def test_the_top_label_is_what_a_loop_finds(n: int) -> None:
+def test_top_label_equals_a_plain_loop(n: int) -> None:
     y, p = rows(n, 5)
     top = p.argmax(axis=1)
     row = np.arange(n)
@@ -116,14 +116,14 @@ def test_one_hot_labels_give_the_usual_confidence_ece(rng: np.random.Generator) 
         (TopLabelSoftCalibrationError, sc.top_label_smece),
     ],
 )
-def test_the_torch_metrics_mean_the_same(metric: Any, score: Any) -> None:
+def test_torch_metrics_equal_the_functions(metric: Any, score: Any) -> None:
     y, p = rows(2000, 4)
     theirs = metric(num_classes=4)
     theirs.update(torch.as_tensor(p), torch.as_tensor(y))
     assert float(theirs.compute()) == pytest.approx(score(y, p), rel=1e-12)
 
 
-def test_votes_bring_their_numbers() -> None:
+def test_votes_set_n_votes() -> None:
     votes = sc.Votes([[3, 1, 0], [0, 1, 1]] * 40, classes=["cat", "dog", "fox"])
     p = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]] * 40
     tables = sc.classwise_reliability(votes, p)
@@ -134,11 +134,11 @@ def test_votes_bring_their_numbers() -> None:
     )
     for score in ALL:
         assert score(votes, p) == score(votes.shares, p)
-    with pytest.raises(sc.InputError, match="leave n_votes out: y_true are votes"):
+    with pytest.raises(sc.InputError, match="n_votes must be omitted when y_true is Votes"):
         sc.classwise_reliability(votes, p, n_votes=3)
 
 
-# Scores: against plain loops written from the definitions
+# Scores, compared with plain loops written from the definitions
 
 
 def plain(name: str, y: list[float], p: list[float]) -> float:
@@ -175,7 +175,7 @@ def test_scores_equal_plain_loops(
         assert found == pytest.approx(sum(each) / sum(w), abs=1e-12)
 
 
-def test_two_classes_are_the_scores_of_one_probability() -> None:
+def test_scores_of_two_classes_equal_those_of_one_probability() -> None:
     y, p = rows(300, 2)
     both = y[:, 1], p[:, 1]
     assert sc.brier(y, p) == pytest.approx(2 * sc.brier(*both))
@@ -193,7 +193,7 @@ def test_a_perfect_model_scores_best(score: Any) -> None:
 
 
 @pytest.mark.parametrize("score", ALL)
-def test_weight_two_is_the_row_twice(score: Any) -> None:
+def test_weight_two_equals_two_copies_of_the_row(score: Any) -> None:
     y, p = rows(60, 4)
     twice = np.arange(60) % 2 + 1
     again = score(np.repeat(y, twice, axis=0), np.repeat(p, twice, axis=0))
@@ -201,22 +201,22 @@ def test_weight_two_is_the_row_twice(score: Any) -> None:
 
 
 def test_ties_in_the_votes_allow_any_order() -> None:
-    """Baan et al.'s code counts the first and not the second: DEMAND.md, section 2."""
+    """The code of Baan et al. accepts the first order and not the second."""
     votes = sc.Votes([[2, 2, 1]] * 2)
     p = [[0.39, 0.41, 0.2], [0.41, 0.39, 0.2]]
     assert sc.rank_cs(votes, p) == 1
     assert sc.rank_cs(votes, [[0.2, 0.4, 0.4], [0.4, 0.4, 0.2]]) == 0.5
 
 
-def test_where_no_votes_are_tied_rank_cs_is_baans() -> None:
+def test_rank_cs_without_ties_equals_the_code_of_baan() -> None:
     y, p = rows(500, 4, seed=3)
     baan = (np.argsort(p, axis=1) == np.argsort(y, axis=1)).all(axis=1).mean()
     assert 0.1 < baan < 0.9
     assert sc.rank_cs(y, p) == baan
 
 
-def test_blocks_change_nothing() -> None:
-    """More rows than are read at once, and more classes."""
+def test_scores_do_not_depend_on_blocks() -> None:
+    """Use more rows and classes than one block holds."""
     y, p = rows(40_000, 5)
     for score in SCORES:
         halves = [score(y[k : k + 20_000], p[k : k + 20_000]) for k in (0, 20_000)]
@@ -225,7 +225,7 @@ def test_blocks_change_nothing() -> None:
     assert sc.dist_ce(y, p) == pytest.approx(np.abs(y - p).sum(axis=1).mean() / 2)
 
 
-# What goes in
+# Input validation
 
 
 def test_frames_name_the_classes() -> None:
@@ -267,7 +267,7 @@ BAD: list[tuple[Any, Any, str]] = [
     (Y, with_value(P, 0.0), "1 of 4 do not, the first is y_prob[2]"),
     (Y, P[:3], "y_true and y_prob must have the same length: y_true has 4 rows, y_prob has 3"),
     (Y, P[:, :2], "y_true and y_prob must have the same classes: y_true has 3 columns, y_prob has 2"),
-    ([0, 1, 2, 1], P, "y_true must have one row per item and a column for each of two or more classes: it has shape (4,). Of two classes pass both, numpy.column_stack([1 - y_true, y_true]); if these are numbers of classes, numpy.eye(n_classes)[y_true]."),
+    ([0, 1, 2, 1], P, "y_true must have one row per item and one column per class: it has shape (4,). For two classes, pass both: numpy.column_stack([1 - y_true, y_true]). If these are class numbers, pass numpy.eye(n_classes)[y_true]."),
     (Y[:0], P[:0], "y_true is empty"),
 ]  # fmt: skip
 
@@ -295,7 +295,7 @@ def test_one_bad_value_among_many_is_found(score: Any, value: float) -> None:
 
 
 @pytest.mark.parametrize("score", ALL)
-def test_weights_are_checked(score: Any) -> None:
+def test_invalid_weights_of_classes_are_refused(score: Any) -> None:
     with pytest.raises(
         sc.InputError,
         match=r"sample_weight must be 0 or more: 1 of 4 values is not, the first is sample_weight\[1\] = -1.0",
@@ -313,7 +313,7 @@ def test_rounding_of_a_softmax_in_float32_passes() -> None:
     assert sc.dist_ce(p, p) == 0
 
 
-def test_a_softmax_in_half_precision_passes_measure_and_repair_alike() -> None:
+def test_softmax_in_half_precision_is_accepted_by_metrics_and_calibrators() -> None:
     logits = np.random.default_rng(0).normal(size=(2000, 10)) * 3
     p = softmax(logits).astype(np.float16)
     assert np.abs(p.sum(axis=1, dtype=np.float64) - 1).max() > 1e-4
@@ -323,8 +323,8 @@ def test_a_softmax_in_half_precision_passes_measure_and_repair_alike() -> None:
 
 
 @pytest.mark.parametrize("n", [10, 70_000])
-def test_a_sum_at_the_limit_is_judged_alike(n: int) -> None:
-    """Within 0.001 passes, beyond is refused, by every road."""
+def test_row_sum_at_the_tolerance_is_judged_equally_by_every_kernel(n: int) -> None:
+    """Every kernel accepts sums within 0.001 of 1 and refuses others."""
     y = np.full((n, 3), 1 / 3)
     for off, fine in ((9e-4, True), (1.1e-3, False)):
         p = y + np.array([0, 0, off])
@@ -344,7 +344,7 @@ def test_class_names_must_differ() -> None:
         sc.classwise_reliability(Y, twice)
 
 
-def test_data_that_changes_while_it_is_read_is_said_to() -> None:
+def test_classes_that_change_while_being_read_are_refused() -> None:
     with pytest.raises(sc.InputError, match="the data changed while it was being read"):
         refuse(class_rows(Y, P))
 
@@ -353,7 +353,7 @@ def test_data_that_changes_while_it_is_read_is_said_to() -> None:
 
 
 @pytest.mark.parametrize("n", [300, 70_000])
-def test_each_class_with_groups_is_its_column_with_groups(n: int) -> None:
+def test_each_class_with_groups_equals_its_column_with_groups(n: int) -> None:
     y, p = rows(n, 3)
     rng = np.random.default_rng(1)
     more: dict[str, Any] = {
@@ -372,7 +372,7 @@ def test_each_class_with_groups_is_its_column_with_groups(n: int) -> None:
 
 
 @pytest.mark.parametrize("build", [sc.classwise_reliability, sc.top_label_reliability])
-def test_groups_of_classes_are_checked(build: Any) -> None:
+def test_groups_of_classes_are_validated(build: Any) -> None:
     with pytest.raises(sc.InputError, match="y_true and groups must have the same length"):
         build(Y, P, groups=["ann"])
     with pytest.raises(sc.InputError, match="y_prob and groups must have the same pandas index"):
@@ -402,8 +402,8 @@ def test_comparison_of_classes_where_models_predict_different_ones() -> None:
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
 
 
-def test_its_interval_covers_what_is_true(rng: np.random.Generator) -> None:
-    """Two models, one of which is right: the true difference lies in most intervals."""
+def test_interval_of_class_comparison_covers_the_true_difference(rng: np.random.Generator) -> None:
+    """One of two models is calibrated: the interval covers the true difference in most runs."""
     missed = 0
     for _ in range(60):
         truth = rng.dirichlet([1, 1, 1], 400)
@@ -422,7 +422,7 @@ def test_comparison_of_classes_refuses_rows_in_another_order() -> None:
 
 
 def test_comparison_of_many_models_of_classes_is_that_of_their_top_labels() -> None:
-    """With groups and weights too; the p-values of its pairs are corrected by Holm's rule."""
+    """Also with groups and weights; the p-values of pairs are corrected by Holm's method."""
     y, p = rows(900, 4)
     models = {"a": p, "b": (p + 0.5) / 3, "c": softmax(np.log(p) / 1.1)}
     top, row = p.argmax(axis=1), np.arange(900)

@@ -36,14 +36,16 @@ def assert_close(left: sc.Reliability, right: sc.Reliability) -> None:
 
 
 @given(data=rows(), n=N_BINS)
-def test_smece_is_the_exact_one(data: list[tuple[float, float]], n: int) -> None:
+def test_smece_equals_exact_arithmetic(data: list[tuple[float, float]], n: int) -> None:
     y, p = (list(column) for column in zip(*data, strict=True))
     exact = oracle.smece(oracle.rows(y, p), oracle.exact_bins(n))
     assert math.isclose(table(data, n).smece, float(exact), rel_tol=1e-13, abs_tol=1e-15)
 
 
 @given(data=weighted_rows(), n=N_BINS)
-def test_weighted_smece_is_the_exact_one(data: list[tuple[float, float, float]], n: int) -> None:
+def test_weighted_smece_equals_exact_arithmetic(
+    data: list[tuple[float, float, float]], n: int
+) -> None:
     y, p, w = (list(column) for column in zip(*data, strict=True))
     exact = oracle.smece(oracle.rows(y, p, w), oracle.exact_bins(n))
     ours = sc.smece(y, p, bins=n, sample_weight=w)
@@ -51,7 +53,7 @@ def test_weighted_smece_is_the_exact_one(data: list[tuple[float, float, float]],
 
 
 @given(data=rows(), n=N_BINS, cuts=st.lists(st.integers(0, 60), max_size=4), seed=st.randoms())
-def test_merge_is_the_whole_in_any_split_and_order(
+def test_merged_parts_equal_the_whole_in_any_split_and_order(
     data: list[tuple[float, float]], n: int, cuts: list[int], seed: Any
 ) -> None:
     whole = table(data, n)
@@ -74,13 +76,13 @@ def test_merging_commutes(
 
 
 @given(data=rows())
-def test_the_empty_table_changes_nothing(data: list[tuple[float, float]]) -> None:
+def test_adding_an_empty_table_changes_nothing(data: list[tuple[float, float]]) -> None:
     assert table(data) + sc.Reliability.empty() == table(data)
     assert sc.Reliability.empty() + sc.Reliability.empty() == sc.Reliability.empty()
 
 
 @given(data=rows(), weight=st.integers(1, 4))
-def test_a_weight_of_k_is_the_row_k_times(data: list[tuple[float, float]], weight: int) -> None:
+def test_weight_k_equals_k_copies_of_the_row(data: list[tuple[float, float]], weight: int) -> None:
     y, p = zip(*data, strict=True)
     weighted = sc.reliability(y, p, sample_weight=[weight] * len(y))
     repeated = sc.reliability(y * weight, p * weight)
@@ -94,7 +96,7 @@ def test_a_weight_of_k_is_the_row_k_times(data: list[tuple[float, float]], weigh
 
 
 @given(data=weighted_rows())
-def test_a_weight_of_zero_is_the_row_absent(data: list[tuple[float, float, float]]) -> None:
+def test_weight_zero_equals_an_absent_row(data: list[tuple[float, float, float]]) -> None:
     kept = [row for row in data if row[2] > 0]
     votes = [1 + k % 3 for k in range(len(data))]
     kept_votes = [m for m, row in zip(votes, data, strict=True) if row[2] > 0]
@@ -107,7 +109,7 @@ def test_a_weight_of_zero_is_the_row_absent(data: list[tuple[float, float, float
 
 
 @given(data=rows(), pair=st.sampled_from([(3600, 10), (3600, 15), (100, 4), (15, 5), (7, 1)]))
-def test_coarsening_is_building_coarse(
+def test_coarsened_table_equals_the_coarse_table(
     data: list[tuple[float, float]], pair: tuple[int, int]
 ) -> None:
     fine, coarse = pair
@@ -127,7 +129,7 @@ def test_refining_never_lowers_smece(data: list[tuple[float, float]]) -> None:
 
 @given(p=st.lists(st.floats(0, 1), min_size=1, max_size=60), n=N_BINS)
 def test_labels_equal_to_predictions_give_exactly_zero(p: list[float], n: int) -> None:
-    """Proposition 2 of the paper: at every n, and not almost."""
+    """Proposition 2 of the paper: exactly 0, for every n."""
     rel = sc.reliability(p, p, bins=n)
     assert (rel.smece, rel.max_gap, rel.rms_gap, rel.bias, rel.brier) == (0, 0, 0, 0, 0)
     halves = sc.reliability(p[::2], p[::2], bins=n) + rel
@@ -135,7 +137,7 @@ def test_labels_equal_to_predictions_give_exactly_zero(p: list[float], n: int) -
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_labels_equal_to_predictions_give_exactly_zero_at_size(
+def test_labels_equal_to_predictions_give_exactly_zero_for_many_rows(
     dtype: Any, rng: np.random.Generator
 ) -> None:
     p = rng.random(300_000).astype(dtype)
@@ -143,13 +145,13 @@ def test_labels_equal_to_predictions_give_exactly_zero_at_size(
 
 
 @given(data=rows())
-def test_one_bin_is_the_absolute_bias(data: list[tuple[float, float]]) -> None:
+def test_smece_with_one_bin_is_the_absolute_bias(data: list[tuple[float, float]]) -> None:
     rel = table(data, 1)
     assert rel.smece == abs(rel.bias) == rel.max_gap
 
 
 @given(data=rows())
-def test_the_gaps_are_in_order(data: list[tuple[float, float]]) -> None:
+def test_bias_smece_rms_gap_and_max_gap_are_ordered(data: list[tuple[float, float]]) -> None:
     rel = table(data)
     assert abs(rel.bias) <= rel.smece <= rel.rms_gap
     assert rel.rms_gap <= max(rel.max_gap, rel.smece)
@@ -197,7 +199,7 @@ def test_hand_worked_table() -> None:
     assert not rel.has_hard_labels
 
 
-def test_votes_fill_their_sums() -> None:
+def test_vote_sums_by_hand() -> None:
     rel = sc.reliability([0.5, 1.0, 0.25], [0.5, 0.5, 0.5], bins=1, n_votes=[2, 1, 4])
     assert rel.sums.votes.tolist() == [7]
     assert rel.sums.repeated.tolist() == [2]
@@ -205,12 +207,12 @@ def test_votes_fill_their_sums() -> None:
     assert rel.sums.vote_noise[0] == pytest.approx(0.25 / 1 + 0.1875 / 3)
 
 
-def test_one_number_of_votes_stands_for_all_rows(rng: np.random.Generator) -> None:
+def test_scalar_n_votes_applies_to_all_rows(rng: np.random.Generator) -> None:
     y, p = rng.random(50), rng.random(50)
     assert sc.reliability(y, p, n_votes=3) == sc.reliability(y, p, n_votes=[3] * 50)
 
 
-def test_votes_change_no_number_but_their_own() -> None:
+def test_votes_change_only_vote_sums() -> None:
     y, p = [0.5, 1.0, 0.25], [0.5, 0.5, 0.5]
     with_votes, without = sc.reliability(y, p, n_votes=4), sc.reliability(y, p)
     for name in SUM_NAMES[:9]:
@@ -225,7 +227,7 @@ def test_merging_other_bins_is_refused() -> None:
         a + b
 
 
-def test_coarsening_to_what_does_not_divide_is_refused() -> None:
+def test_coarsening_to_bins_that_do_not_fit_is_refused() -> None:
     with pytest.raises(sc.BinMismatchError, match="2 of its 4 edges are not edges of the table"):
         sc.Reliability.empty(10).coarsen(3)
 
@@ -235,7 +237,7 @@ def test_sums_that_do_not_fit_the_bins_are_refused() -> None:
         sc.Reliability(sc.Bins.uniform(10), sc.Reliability.empty(3).sums)
 
 
-def test_adding_something_else_is_refused() -> None:
+def test_adding_another_type_is_refused() -> None:
     with pytest.raises(TypeError):
         sc.Reliability.empty() + 1  # type: ignore[operator]
     with pytest.raises(TypeError):
@@ -243,12 +245,12 @@ def test_adding_something_else_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["smece", "max_gap", "rms_gap", "bias", "brier"])
-def test_the_empty_table_has_no_number(name: str) -> None:
+def test_metrics_of_an_empty_table_are_refused(name: str) -> None:
     with pytest.raises(sc.InputError, match="the table has no rows"):
         getattr(sc.Reliability.empty(), name)
 
 
-def test_a_table_is_frozen() -> None:
+def test_table_is_immutable() -> None:
     rel = sc.reliability([1.0], [0.5])
     with pytest.raises(AttributeError):
         rel.bins = sc.Bins.uniform(2)  # type: ignore[misc]
@@ -259,7 +261,7 @@ def test_a_table_is_frozen() -> None:
         hash(rel)
 
 
-def test_a_table_travels_between_processes(rng: np.random.Generator) -> None:
+def test_table_survives_pickling(rng: np.random.Generator) -> None:
     rel = sc.reliability(rng.random(20), rng.random(20))
     again = pickle.loads(pickle.dumps(rel))  # noqa: S301
     assert again == rel
@@ -295,14 +297,14 @@ def test_tables_of_any_allowed_weight_can_be_read_back(
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parent / "tables").glob("schema*.json")))
 def test_tables_saved_by_earlier_versions_still_load(path: Path) -> None:
-    """A saved table is a promise. Never edit these files; add one for each new schema."""
+    """Every schema must stay readable. Never edit these files; add one for each new schema."""
     saved = json.loads(path.read_text())
     rel = sc.Reliability.from_dict(saved["table"])
     assert rel.smece == saved["smece"]
     assert rel.n == saved["n"]
 
 
-def test_there_are_saved_tables_to_load() -> None:
+def test_saved_tables_of_earlier_versions_exist() -> None:
     assert list((Path(__file__).parent / "tables").glob("schema*.json"))
 
 
@@ -356,7 +358,7 @@ def spoilt(**changes: object) -> dict[str, Any]:
         (spoilt(sums={"count": [1, 0], "weight": [1, 0], "residual": [-1.5, 0]}), "contradict"),
     ],
 )
-def test_a_spoilt_table_is_refused(saved: Any, message: str) -> None:
+def test_damaged_table_is_refused(saved: Any, message: str) -> None:
     with pytest.raises(sc.InputError, match=message):
         sc.Reliability.from_dict(saved)
 
@@ -366,10 +368,10 @@ def test_bins_of_the_wrong_kind_in_a_saved_table_are_refused() -> None:
         sc.Reliability.from_dict(spoilt(bins="ten"))
 
 
-# Showing
+# Display
 
 
-def test_a_table_prints_with_its_empty_bins_marked() -> None:
+def test_printed_table_marks_empty_bins() -> None:
     text = str(sc.reliability([0.25, 0.75], [0.25, 0.75], bins=[0, 0.3, 0.6, 1]))
     assert text.splitlines() == [
         "n = 2   SMECE = 0.0000   bins = 3",
@@ -380,14 +382,14 @@ def test_a_table_prints_with_its_empty_bins_marked() -> None:
     ]
 
 
-def test_a_long_table_prints_its_ends() -> None:
+def test_long_table_prints_first_and_last_bins() -> None:
     text = str(sc.reliability([0.25], [0.25], bins=3600))
     assert "... 3576 more" in text
     assert len(text.splitlines()) == 27
     assert "[0.000278, 0.000556)" in text
 
 
-def test_the_empty_table_prints() -> None:
+def test_empty_table_prints() -> None:
     assert str(sc.Reliability.empty(2)).startswith("n = 0   SMECE = none   bins = 2")
 
 
@@ -397,8 +399,8 @@ def test_html_has_a_row_per_bin_and_no_markup_from_data() -> None:
     assert ">n = 1   SMECE = 0.0000   bins = 5</caption>" in page
 
 
-def test_sums_of_a_billion_rows_do_not_stall() -> None:
-    """A table of 10^9 rows in one bin still counts the next row (float32 stops at 2^24)."""
+def test_counts_beyond_a_billion_rows_are_exact() -> None:
+    """A table of 10^9 rows in one bin still counts the next row; float32 would stop at 2^24."""
     part = sc.reliability(np.zeros(2**17), np.full(2**17, 0.25), bins=1)
     whole = part
     for _ in range(13):  # doubling: 2^30 rows
@@ -411,7 +413,7 @@ def test_sums_of_a_billion_rows_do_not_stall() -> None:
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    """A saved table of five rows in three groups, changed."""
+    """Return a saved table of five rows in three groups, with changes."""
     rel = sc.reliability(
         [0.0, 0.5, 1.0, 0.25, 0.75], [0.2, 0.4, 0.9, 0.9, 0.0],
         bins=2, sample_weight=[1, 2, 1, 1, 1], n_votes=4, groups=list("aabcc"),
@@ -445,7 +447,9 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         lambda saved: saved["sums"].update(count=[2**53, 2]),
     ],
 )
-def test_sums_no_rows_have_are_refused(change: Callable[[dict[str, Any]], object]) -> None:
+def test_saved_sums_that_no_rows_can_have_are_refused(
+    change: Callable[[dict[str, Any]], object],
+) -> None:
     with pytest.raises(sc.InputError, match="contradict each other"):
         sc.Reliability.from_dict(changed(change))
 
@@ -461,13 +465,15 @@ def test_sums_no_rows_have_are_refused(change: Callable[[dict[str, Any]], object
         ("weight", [[1e300, 0.0], [0.0, 2.0]]),
     ],
 )
-def test_squares_no_groups_have_are_refused(square: str, values: list[list[float]]) -> None:
+def test_saved_group_products_that_no_groups_can_have_are_refused(
+    square: str, values: list[list[float]]
+) -> None:
     saved = changed(lambda saved: saved["clusters"].update({square: values}))
     with pytest.raises(sc.InputError, match="'clusters' contradict its sums"):
         sc.Reliability.from_dict(saved)
 
 
-def test_extreme_rows_make_tables_that_can_be_read_again() -> None:
+def test_tables_of_extreme_rows_can_be_loaded() -> None:
     rel = sc.reliability(
         [0.0, 0.0, 1.0],
         [1e-170, 5e-324, 0.7],

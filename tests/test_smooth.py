@@ -1,4 +1,4 @@
-"""SmoothECE against its definition: a sum over mirror images, integrated exactly between its zeros."""
+"""Compare SmoothECE with its definition: a sum over mirror images, integrated between zeros."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
-CURVATURE = 4 * norm.pdf(1) / 8  # of the Gaussian, by the constant of linear interpolation
+CURVATURE = 4 * norm.pdf(1) / 8  # of the Gaussian, times the constant of linear interpolation
 SPACING = 1 / smooth.CELLS
 
 
 def images(t: FloatArray, p: FloatArray, sigma: float) -> FloatArray:
-    """Distances from t to p and to its mirror images, in bandwidths: (images, t, rows)."""
+    """Return distances from t to p and its mirror images, in bandwidths: (images, t, rows)."""
     furthest = 1 if sigma < 0.2 else 4
     shifts = 2 * np.arange(-furthest, furthest + 1)[:, None, None]
     straight = t[:, None] - p[None, :]
@@ -49,7 +49,7 @@ def area(t: FloatArray, p: FloatArray, mass: FloatArray, sigma: float) -> FloatA
 
 
 def error_at(y: FloatArray, p: FloatArray, w: FloatArray, sigma: float) -> float:
-    """smECE at one bandwidth: areas between the zeros of the smoothed residual."""
+    """Compute smECE at one bandwidth from the areas between zeros of the smoothed residual."""
     mass = w * (p - y) / w.sum()
     t = np.linspace(0, 1, 1 + max(200, int(40 / sigma)))
     value = smoothed(t, p, mass, sigma)
@@ -64,25 +64,27 @@ def error_at(y: FloatArray, p: FloatArray, w: FloatArray, sigma: float) -> float
 
 
 def bound(y: FloatArray, p: FloatArray, w: FloatArray, sigma: float) -> float:
-    """The error bound of the docstring, and what root finding and rounding may add."""
+    """Return the error bound of the docstring plus the errors of root finding and rounding."""
     grid = max(sigma / 128, SPACING)
     mean_absolute = float((w * np.abs(p - y)).sum() / w.sum())
     return float(CURVATURE * (SPACING**2 + grid**2) / sigma**2 * mean_absolute) + 2e-9
 
 
 @given(weighted_rows())
-def test_it_is_the_fixed_point_of_its_definition_within_the_stated_bound(
+def test_smooth_ece_is_the_fixed_point_within_the_stated_bound(
     data: list[tuple[float, float, float]],
 ) -> None:
-    """smECE - sigma falls by at least 1 per unit of sigma, so this bounds the error of sigma."""
+    """smECE - sigma decreases by at least 1 per unit of sigma, which bounds the error of sigma."""
     y, p, w = np.array(data).T
     sigma = sc.smooth_ece(y, p, sample_weight=w)
-    assume(sigma > 0.002)  # smaller ones would take the oracle long
+    assume(sigma > 0.002)  # the oracle is slow for smaller ones
     assert error_at(y, p, w, sigma) == pytest.approx(sigma, abs=bound(y, p, w, sigma))
 
 
 @pytest.mark.parametrize("sigma", [0.0008, 0.003])
-def test_the_bound_holds_for_small_results_too(sigma: float, rng: np.random.Generator) -> None:
+def test_smooth_ece_error_bound_holds_for_small_results(
+    sigma: float, rng: np.random.Generator
+) -> None:
     """Residuals of one size and alternating sign: the error is of the order of that size."""
     p = np.sort(rng.uniform(0.2, 0.8, 30))
     y = p + sigma * 1.5 * (-1.0) ** np.arange(30)
@@ -92,13 +94,13 @@ def test_the_bound_holds_for_small_results_too(sigma: float, rng: np.random.Gene
     assert error_at(y, p, one, found) == pytest.approx(found, abs=bound(y, p, one, found))
 
 
-def test_the_stated_twelve_millionths() -> None:
+def test_smooth_ece_error_bound_is_12e_minus_6() -> None:
     for sigma in (0.01, 0.02, 0.1, 1.0):
         assert bound(np.zeros(1), np.ones(1), np.ones(1), sigma) < 1.2e-5
 
 
 @given(rows())
-def test_it_lies_between_the_bias_and_the_mean_absolute_residual(
+def test_smooth_ece_lies_between_bias_and_mean_absolute_residual(
     data: list[tuple[float, float]],
 ) -> None:
     y, p = np.array(data).T
@@ -107,22 +109,22 @@ def test_it_lies_between_the_bias_and_the_mean_absolute_residual(
 
 
 @given(st.lists(UNIT, min_size=1))
-def test_labels_equal_to_predictions_give_exactly_0(p: list[float]) -> None:
+def test_smooth_ece_of_labels_equal_to_predictions_is_0(p: list[float]) -> None:
     assert sc.smooth_ece(p, p) == 0.0
 
 
-def test_the_worst_model_has_1() -> None:
+def test_smooth_ece_of_the_worst_model_is_1() -> None:
     assert sc.smooth_ece([0, 0], [1, 1]) == pytest.approx(1.0, abs=2e-9)
 
 
-def test_mirrored_data_have_the_same_error(rng: np.random.Generator) -> None:
+def test_smooth_ece_of_mirrored_data_is_the_same(rng: np.random.Generator) -> None:
     p = rng.random(500)
     y = rng.random(500)
     assert sc.smooth_ece(1 - y, 1 - p) == pytest.approx(sc.smooth_ece(y, p), abs=2e-9)
 
 
 @pytest.mark.parametrize("n", [300, 200_000])
-def test_weight_k_is_the_row_k_times_and_weight_0_its_absence(
+def test_smooth_ece_weight_k_equals_k_copies_and_weight_0_an_absent_row(
     n: int, rng: np.random.Generator
 ) -> None:
     p, y = rng.random(n), rng.random(n)
@@ -132,7 +134,7 @@ def test_weight_k_is_the_row_k_times_and_weight_0_its_absence(
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_numpy_kernel_gives_the_same(
+def test_smooth_ece_of_the_numpy_kernel_is_the_same(
     weighted: bool,  # noqa: FBT001
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
@@ -141,7 +143,7 @@ def test_the_numpy_kernel_gives_the_same(
     p, y = rng.choice([0.0, 0.3, 1.0, 0.123456], n), rng.random(n)
     w = rng.random(n) if weighted else None
     fast = sc.smooth_ece(y, p, sample_weight=w)
-    monkeypatch.setattr(kernel, "road", numpy_kernel)
+    monkeypatch.setattr(kernel, "loops", numpy_kernel)
     assert sc.smooth_ece(y, p, sample_weight=w) == pytest.approx(fast, abs=2e-9)
 
 
@@ -161,7 +163,7 @@ def test_bad_data_are_refused(n: int, column: str, value: float, rule: str) -> N
         sc.smooth_ece(data["y"], data["p"], sample_weight=data["w"])
 
 
-def test_no_weight_at_all_is_refused() -> None:
+def test_smooth_ece_of_zero_weights_is_refused() -> None:
     with pytest.raises(sc.InputError, match="sample_weight must have a positive value"):
         sc.smooth_ece([0.5], [0.5], sample_weight=[0])
 
@@ -170,7 +172,7 @@ def test_no_weight_at_all_is_refused() -> None:
 
 
 @pytest.mark.parametrize("soft", [False, True])
-def test_relplot_agrees_as_far_as_its_grid_allows(
+def test_smooth_ece_agrees_with_relplot_within_the_error_of_its_grid(
     soft: bool,  # noqa: FBT001
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
@@ -186,7 +188,7 @@ def test_relplot_agrees_as_far_as_its_grid_allows(
     chance = p**1.3 * 0.9 + 0.08
     y = chance if soft else (rng.random(3000) < chance).astype(float)
     sigma = sc.smooth_ece(y, p)
-    # Two linear interpolations on its nodes; ends of the mesh counted whole, not half.
+    # Two linear interpolations on its nodes; the ends of the mesh count fully, not by half.
     tolerance = 2 * CURVATURE / (1000 * sigma) ** 2 * np.abs(p - y).mean() + 2 / mesh
     assert relplot.metrics.smECE_sigma(p, y, sigma) == pytest.approx(sigma, abs=tolerance)
     value, width = relplot.smECE(p, y, return_width=True)
@@ -195,7 +197,7 @@ def test_relplot_agrees_as_far_as_its_grid_allows(
 
 
 def test_relplot_counts_predictions_of_exactly_0_by_half() -> None:
-    """The error is never below the absolute bias, 0.1 here: relplot says 0.068."""
+    """The error is at least the absolute bias, 0.1 here; relplot returns 0.068."""
     p = np.repeat([0.0, 0.5], 50)
     y = np.repeat([0.2, 0.5], 50)
     assert relplot.smECE(p, y) == pytest.approx(0.068, abs=5e-4)
@@ -203,7 +205,7 @@ def test_relplot_counts_predictions_of_exactly_0_by_half() -> None:
 
 
 def test_relplot_is_too_high_at_wide_bandwidths(rng: np.random.Generator) -> None:
-    """relplot cuts its kernel at a distance of 0.5, which is the definition for narrow ones only."""
+    """relplot truncates its kernel at a distance of 0.5, which is correct for narrow ones only."""
     p = rng.uniform(0.01, 0.99, 200)
     y = (rng.random(200) < 1 - p).astype(float)
     sigma = sc.smooth_ece(y, p)
@@ -216,7 +218,7 @@ def test_relplot_is_too_high_at_wide_bandwidths(rng: np.random.Generator) -> Non
 
 
 @given(weighted_rows(), st.sampled_from([100, 1000, 3600]))
-def test_a_fine_table_gives_it_within_the_stated_bound(
+def test_smooth_ece_of_a_fine_table_is_within_the_stated_bound(
     data: list[tuple[float, float, float]], bins: int
 ) -> None:
     y, p, w = np.array(data).T
@@ -228,14 +230,16 @@ def test_a_fine_table_gives_it_within_the_stated_bound(
     assert found == pytest.approx(exact, abs=allowed)
 
 
-def test_a_table_with_one_prediction_a_bin_gives_it_exactly(rng: np.random.Generator) -> None:
+def test_smooth_ece_of_a_table_with_one_prediction_per_bin_is_exact(
+    rng: np.random.Generator,
+) -> None:
     p = rng.integers(0, 11, 500) / 10
     y = rng.random(500)
     rel = sc.reliability(y, p, bins=3600)
     assert sc.smooth_ece(rel) == pytest.approx(sc.smooth_ece(y, p), abs=2e-9)
 
 
-def test_a_coarse_or_empty_table_is_refused() -> None:
+def test_smooth_ece_of_a_coarse_or_empty_table_is_refused() -> None:
     rel = sc.reliability([0.5, 0.5], [0.2, 0.7], bins=[0, 0.1, 0.5, 0.695, 0.705, 1])
     with pytest.raises(sc.InputError, match=r"1 of 2 bins .* wider than 0.01, the widest 0.4"):
         sc.smooth_ece(rel)

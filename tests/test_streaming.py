@@ -1,4 +1,4 @@
-"""A table fed batch by batch is the table of all rows at once."""
+"""A table updated batch by batch equals the table of all rows at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import softcal as sc
 
 
 @given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)))
-def test_any_batching_in_any_order_gives_the_table_of_the_whole(
+def test_batches_in_any_order_give_the_table_of_all_rows(
     found: list[tuple[float, float, float]], n_bins: int, cuts: list[int]
 ) -> None:
     y, p, w = np.array(found).T
@@ -27,7 +27,7 @@ def test_any_batching_in_any_order_gives_the_table_of_the_whole(
     assert stream.smece == pytest.approx(whole.smece, abs=1e-12)
 
 
-def test_a_refused_batch_leaves_the_table_as_it_was() -> None:
+def test_refused_batch_does_not_change_the_table() -> None:
     stream = sc.StreamingReliability().update([0.5], [0.4])
     before = stream.reliability
     with pytest.raises(sc.InputError, match=r"y_prob\[1\] = 1.5"):
@@ -39,7 +39,7 @@ def test_a_refused_batch_leaves_the_table_as_it_was() -> None:
     assert stream.reliability is before
 
 
-def test_streams_add_and_leave_their_parts_alone() -> None:
+def test_adding_streams_does_not_change_them() -> None:
     a = sc.StreamingReliability(4).update([0.5, 0.1], [0.4, 0.9])
     b = sc.StreamingReliability(4).update([1.0], [0.9])
     both = sc.reliability([0.5, 0.1, 1.0], [0.4, 0.9, 0.9], bins=4)
@@ -56,7 +56,7 @@ def test_streams_add_and_leave_their_parts_alone() -> None:
         1 + a
 
 
-def test_reset_forgets_the_rows_and_keeps_the_bins() -> None:
+def test_reset_discards_rows_and_keeps_bins() -> None:
     stream = sc.StreamingReliability([0, 0.3, 1]).update([0.5], [0.4])
     assert stream.reset() is stream
     assert stream.reliability == sc.Reliability.empty([0, 0.3, 1])
@@ -64,13 +64,13 @@ def test_reset_forgets_the_rows_and_keeps_the_bins() -> None:
         _ = stream.smece
 
 
-def test_a_ragged_batch_is_refused() -> None:
+def test_ragged_batch_is_refused() -> None:
     with pytest.raises(sc.InputTypeError, match="y_prob must be a column of numbers"):
         sc.StreamingReliability().update([0.0, 0.5], [[], 0.5])  # type: ignore[arg-type]
 
 
 @given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)), st.integers(1, 9))
-def test_a_group_may_come_in_several_batches(
+def test_group_may_have_rows_in_several_batches(
     found: list[tuple[float, float, float]], n_bins: int, cuts: list[int], n_groups: int
 ) -> None:
     y, p, w = np.array(found).T
@@ -87,7 +87,7 @@ def test_a_group_may_come_in_several_batches(
     assert_same_table((halves[0] + halves[1]).reliability, whole)
 
 
-def test_groups_in_no_order_of_their_names_and_of_any_kind() -> None:
+def test_groups_with_unsorted_names_of_any_type() -> None:
     stream = sc.StreamingReliability(2).update([0.0, 1.0], [0.2, 0.9], groups=["ben", "ann"])
     first = stream.reliability
     stream.update([0.5], [0.4], groups=np.array(["ann"], dtype=object))
@@ -98,7 +98,7 @@ def test_groups_in_no_order_of_their_names_and_of_any_kind() -> None:
     assert stream.reliability.clusters is None
 
 
-def test_batches_with_groups_and_without_are_not_mixed() -> None:
+def test_batches_with_and_without_groups_are_refused() -> None:
     with_groups = sc.StreamingReliability().update([0.5], [0.4], groups=["ann"])
     without = sc.StreamingReliability().update([0.5, 0.5], [0.4, 0.4])
     with pytest.raises(sc.InputError, match="this one has none, the 1 rows before it have groups"):
@@ -111,11 +111,11 @@ def test_batches_with_groups_and_without_are_not_mixed() -> None:
     empty = sc.StreamingReliability()
     for both in (empty + with_groups, with_groups + empty):
         assert both.reliability == sc.reliability([0.5], [0.4], groups=["ann"])
-    assert with_groups.update([0.5], [0.4], sample_weight=[0]) is with_groups  # which adds nothing
+    assert with_groups.update([0.5], [0.4], sample_weight=[0]) is with_groups  # adds nothing
     assert with_groups.reliability.n == 1
 
 
-def test_groups_of_a_batch_are_checked() -> None:
+def test_groups_of_a_batch_are_validated() -> None:
     with pytest.raises(sc.InputError, match="at most 2000 bins: got 3600"):
         sc.StreamingReliability(3600).update([0.5], [0.4], groups=["ann"])
     with pytest.raises(sc.InputError, match="y_true and groups must have the same length"):

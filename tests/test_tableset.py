@@ -1,4 +1,4 @@
-"""Sets of tables: what they give equals what the rows give, whole, in parts, saved and loaded."""
+"""Sets of tables equal the tables of their rows: whole, in parts, saved, and loaded."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scanned(rows: pd.DataFrame, **options: Any) -> sc.TableSet:
 
 @pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"n_votes": "votes"}])
 @pytest.mark.parametrize("bins", [10, 15, 7, 1, [0, 0.2, 0.9, 1]])
-def test_set_gives_the_tables_of_the_rows(
+def test_set_returns_the_tables_of_the_rows(
     rows: pd.DataFrame, options: dict[str, str], bins: Any
 ) -> None:
     tables = scanned(rows, bins=bins, **options)
@@ -61,15 +61,15 @@ def test_set_gives_the_tables_of_the_rows(
         assert_same_table(tables[model], expected)
 
 
-def test_set_coarsens_to_every_number_of_bins_its_grid_gives(rows: pd.DataFrame) -> None:
+def test_set_coarsens_to_every_divisor_of_its_grid(rows: pd.DataFrame) -> None:
     tables = scanned(rows)
     for bins in (1, 2, 3, 4, 5, 6, 8, 12, 15, 20, 24, 25, 30, 40, 50, 60, 75, 100, 600):
         coarse = tables.coarsen(bins)
         assert_same_table(coarse["a"], sc.reliability(rows["y"], rows["a"], bins=bins))
 
 
-def test_bins_the_grid_does_not_give_are_refused_with_the_remedy(rows: pd.DataFrame) -> None:
-    with pytest.raises(sc.BinMismatchError, match=r"cannot give 7 bins.*Scan the rows again"):
+def test_bins_that_do_not_fit_the_grid_are_refused_with_the_remedy(rows: pd.DataFrame) -> None:
+    with pytest.raises(sc.BinMismatchError, match=r"cannot coarsen to 7 bins.*Scan the rows again"):
         scanned(rows).coarsen(7)
 
 
@@ -88,10 +88,10 @@ def test_segments_are_the_tables_of_their_rows(rows: pd.DataFrame) -> None:
         assert_same_table(tables["b"], sc.reliability(inside["y"], inside["b"]))
 
 
-def test_two_columns_make_cells_whose_sums_are_the_segments(rows: pd.DataFrame) -> None:
+def test_cells_of_two_columns_add_up_to_segments(rows: pd.DataFrame) -> None:
     tables = scanned(rows, by=["country", "device"])
     assert list(tables.by("device")) == [str(k) for k in range(12)]
-    phone = tables.by("device")[3]  # a number stands for its text
+    phone = tables.by("device")[3]  # a number is converted to text
     inside = rows[rows["device"] == 3]
     assert_same_table(phone["a"], sc.reliability(inside["y"], inside["a"]))
     cell = phone.by("country")["FR"]
@@ -171,7 +171,7 @@ def test_groups_are_those_of_the_rows_in_each_segment(rows: pd.DataFrame) -> Non
     np.testing.assert_allclose(both.pair("a", "b").cross, joint.cross, atol=1e-12)
 
 
-def test_grouped_sets_add_where_no_group_is_in_both(rows: pd.DataFrame) -> None:
+def test_grouped_sets_without_common_groups_add(rows: pd.DataFrame) -> None:
     first = rows["patient"] < 200
     parts = [scanned(rows[which], groups="patient", by="country") for which in (first, ~first)]
     whole, added = scanned(rows, groups="patient", by="country"), parts[0] + parts[1]
@@ -198,7 +198,7 @@ def test_selected_models_keep_their_pairs(rows: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("many", [10**9, 1])
 @pytest.mark.parametrize("groups", [None, "patient"])
-def test_saved_set_is_loaded_as_it_was(
+def test_saved_set_loads_unchanged(
     rows: pd.DataFrame,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -236,7 +236,7 @@ def test_duckdb_queries_a_large_saved_set(
 @pytest.mark.parametrize("path", SAVED_0_1, ids=lambda path: path.name)
 def test_files_of_0_1_still_load(path: Path, tmp_path: Path) -> None:
     saved = json.loads(path.read_text(encoding="utf-8"))
-    saved = saved.get("table", saved)  # the tables are kept with what they must give
+    saved = saved.get("table", saved)  # some files contain the expected results as well
     (tmp_path / path.name).write_text(json.dumps(saved))
     tables = sc.load(tmp_path / path.name)
     if saved["format"] == "softcal.scores":
@@ -253,7 +253,7 @@ def test_files_of_0_1_still_load(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tables2_by_pairs.json", "tables2_groups.json"])
 def test_saved_sets_of_schema_2_still_load(name: str, tmp_path: Path) -> None:
-    """A saved set is a promise. Never edit these files; add one for each new schema."""
+    """Every schema must stay readable. Never edit these files; add one for each new schema."""
     saved = json.loads((Path(__file__).parent / "tables" / name).read_text(encoding="utf-8"))
     (tmp_path / name).write_text(json.dumps(saved["set"]))
     tables = sc.load(tmp_path / name)
@@ -271,7 +271,7 @@ def test_unknown_hardened_sums_stay_unknown(tmp_path: Path) -> None:
     tables = sc.load(tmp_path / "old.json")
     tables.save(tmp_path / "new.json")
     for each in (tables, sc.load(tmp_path / "new.json")):
-        with pytest.raises(sc.InputError, match=r"does not know its hardened labels"):
+        with pytest.raises(sc.InputError, match=r"has no sums of hardened labels"):
             each["model"].hardened()
 
 
@@ -312,7 +312,7 @@ def test_entry_that_no_rows_can_have_is_refused(
     saved = files.written(scanned(rows))
     saved["tables"].setdefault(name, [0] * len(saved["tables"]["model"]))[0] = value
     (tmp_path / "set.json").write_text(json.dumps(saved))
-    with pytest.raises(sc.InputError, match=r"damaged|not known|contradict"):
+    with pytest.raises(sc.InputError, match=r"damaged|unknown part|contradict"):
         sc.load(tmp_path / "set.json")
 
 
@@ -326,7 +326,7 @@ def test_set_is_a_mapping_of_its_models(rows: pd.DataFrame) -> None:
     assert "x" not in tables
 
 
-def test_sets_of_other_columns_do_not_add(rows: pd.DataFrame) -> None:
+def test_sets_of_different_columns_do_not_add(rows: pd.DataFrame) -> None:
     whole = scanned(rows)
     for other in (
         sc.scan(rows, y_true="y", y_prob="a"),
@@ -351,7 +351,7 @@ def test_grid_is_fine_at_both_ends() -> None:
 
 @pytest.fixture
 def large(rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A set saved as Parquet."""
+    """Return the path of a set saved as Parquet."""
     monkeypatch.setattr(files, "MANY", 1)
     path = tmp_path / "set.softcal"
     scanned(rows[:200], groups="patient", by="country", bins=[0, 0.5, 1]).save(path)
@@ -369,12 +369,27 @@ def with_about(table: pa.Table, about: bytes) -> pa.Table:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda table: table.drop_columns(["keys"]), "lack a part"),
-        (lambda table: table.drop_columns(["residual"]), "lack a part"),
-        (lambda table: with_column(table, "kind", ["other"] * len(table)), "lack a part"),
-        (lambda table: with_column(table, "keys", [[0]] * len(table)), "lack a part"),
-        (lambda table: with_column(table, "label", ["x"] * len(table)), "lack a part"),
-        (lambda table: with_about(table, b"no JSON"), "lack a part"),
+        (lambda table: table.drop_columns(["keys"]), "a part of its entries is missing or invalid"),
+        (
+            lambda table: table.drop_columns(["residual"]),
+            "a part of its entries is missing or invalid",
+        ),
+        (
+            lambda table: with_column(table, "kind", ["other"] * len(table)),
+            "a part of its entries is missing or invalid",
+        ),
+        (
+            lambda table: with_column(table, "keys", [[0]] * len(table)),
+            "a part of its entries is missing or invalid",
+        ),
+        (
+            lambda table: with_column(table, "label", ["x"] * len(table)),
+            "a part of its entries is missing or invalid",
+        ),
+        (
+            lambda table: with_about(table, b"no JSON"),
+            "a part of its entries is missing or invalid",
+        ),
         (lambda table: with_about(table, b"[]"), "a saved set of tables"),
         (lambda table: table.replace_schema_metadata(None), "Read it with softcal.scan"),
     ],
@@ -410,7 +425,7 @@ def test_damaged_entry_of_pairs_or_groups_is_refused(
         sc.load(tmp_path / "set.json")
 
 
-def test_the_same_entry_twice_is_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
+def test_duplicate_entry_is_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
     saved = files.written(scanned(rows[:100], pairs=False))
     saved["tables"] = {name: [*values, values[-1]] for name, values in saved["tables"].items()}
     (tmp_path / "set.json").write_text(json.dumps(saved))
@@ -434,7 +449,7 @@ def test_groups_without_a_segment_that_has_rows_are_refused(
     saved = files.written(scanned(rows[:100], groups="patient", by="device"))
     saved["segments"][1] = {"device": value}
     (tmp_path / "bad.softcal").write_text(json.dumps(saved))
-    with pytest.raises(sc.InputError, match="'segments' is not as it should be"):
+    with pytest.raises(sc.InputError, match="'segments' is invalid"):
         sc.load(tmp_path / "bad.softcal")
 
 
@@ -445,7 +460,7 @@ def test_groups_without_the_segment_of_all_rows_are_refused(
     for part in ("cross", "losses", "counts", "squares"):
         del saved[part]
     (tmp_path / "set.json").write_text(json.dumps(saved))
-    with pytest.raises(sc.InputError, match="'segments' is not as it should be"):
+    with pytest.raises(sc.InputError, match="'segments' is invalid"):
         sc.load(tmp_path / "set.json")
 
 
@@ -454,10 +469,10 @@ def test_groups_without_the_segment_of_all_rows_are_refused(
     [
         ({"schema": 2}, "Upgrade softcal"),
         ({"models": []}, "at least one model"),
-        ({"models": [{"pred": "p"}]}, "lack a part"),
-        ({"models": 3}, "lack a part"),
-        ({"label": None}, "lack a part"),
-        ({"by": 3}, "lack a part"),
+        ({"models": [{"pred": "p"}]}, "a part of the saved scores is missing or invalid"),
+        ({"models": 3}, "a part of the saved scores is missing or invalid"),
+        ({"label": None}, "a part of the saved scores is missing or invalid"),
+        ({"by": 3}, "a part of the saved scores is missing or invalid"),
         ({"by": "site"}, "must have segments of every model"),
     ],
 )
@@ -481,7 +496,7 @@ def test_scores_of_0_1_with_different_bins_are_refused(tmp_path: Path) -> None:
         sc.load(tmp_path / "scores.json")
 
 
-def test_what_is_not_a_saved_set_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_saved_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(sc.InputError, match="no such file"):
         sc.load(tmp_path / "absent.json")
     assert not files.is_saved(tmp_path)
@@ -493,7 +508,7 @@ def test_what_is_not_a_saved_set_is_refused(tmp_path: Path) -> None:
             sc.load(path)
 
 
-def test_pairs_are_refused_where_there_are_none(rows: pd.DataFrame) -> None:
+def test_pair_of_a_set_without_pairs_is_refused(rows: pd.DataFrame) -> None:
     tables = scanned(rows[:50])
     with pytest.raises(sc.InputError, match="a model cannot be compared with itself: both are 'a'"):
         tables.pair("a", "a")
@@ -513,7 +528,7 @@ def test_sets_with_and_without_pairs_add_without(rows: pd.DataFrame) -> None:
     assert (loaded + loaded).rows_without_weight is None
 
 
-def test_segments_there_are_not_are_refused(rows: pd.DataFrame) -> None:
+def test_unknown_segments_are_refused(rows: pd.DataFrame) -> None:
     tables = scanned(rows[:50], by="country")
     with pytest.raises(sc.InputError, match=r"no segments by 'x'. It has segments by: 'country'"):
         tables.by("x")
@@ -524,14 +539,14 @@ def test_segments_there_are_not_are_refused(rows: pd.DataFrame) -> None:
     assert repr(tables.by("country")) == "Segments(by='country', n=4)"
 
 
-def test_a_set_is_shown_as_a_small_table(rows: pd.DataFrame) -> None:
+def test_set_prints_as_a_small_table(rows: pd.DataFrame) -> None:
     tables = scanned(rows[:50], by="country")
     assert repr(tables) == "TableSet(n=50, models=['a', 'b', 'c'], bins=10, by=['country'])"
     assert "n = 50   label = y   cells = 4" in str(tables)
     assert "<table" in tables._repr_html_()
 
 
-def test_a_set_equals_only_sets_and_adds_only_to_sets(rows: pd.DataFrame) -> None:
+def test_set_compares_and_adds_only_to_sets(rows: pd.DataFrame) -> None:
     tables = scanned(rows[:50])
     assert tables != 3
     with pytest.raises(TypeError):
@@ -554,7 +569,7 @@ def test_few_large_cells_equal_their_rows(rows: pd.DataFrame, weight: str | None
         scanned(bad, by="half")
 
 
-def test_entries_of_many_batches_are_added_up_on_the_way(
+def test_entries_of_many_batches_are_added_up_regularly(
     rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tableset, "_ENTRIES_WAITING", 10)
@@ -617,7 +632,7 @@ def test_unknown_hardened_sums_of_a_table_stay_unknown(rows: pd.DataFrame) -> No
     assert np.isnan(again.sums.hard_residual).all()
 
 
-def test_ties_are_kept_on_fewer_bins(rows: pd.DataFrame) -> None:
+def test_pairs_and_groups_are_stored_on_fewer_bins(rows: pd.DataFrame) -> None:
     tables = scanned(rows)
     assert tables.pairs is not None
     assert len(tables.pairs.bins) == 60
@@ -632,7 +647,7 @@ def test_ties_are_kept_on_fewer_bins(rows: pd.DataFrame) -> None:
         tables + scanned(rows, bins=25)
 
 
-# Scores of single items of many classes
+# Scores of single multiclass items
 
 
 @pytest.fixture
@@ -640,7 +655,7 @@ def items() -> pd.DataFrame:
     rng = np.random.default_rng(11)
     p, q = rng.dirichlet([0.5, 0.5, 0.5], (2, 90))
     counts = rng.multinomial(4, [0.5, 0.3, 0.2], 90)
-    p[0], counts[0] = [1, 0, 0], [3, 1, 0]  # an infinite log loss, and one of weight 0
+    p[0], counts[0] = [1, 0, 0], [3, 1, 0]  # an infinite log loss, in a row of weight 0
     p[1], counts[1] = [1, 0, 0], [0, 4, 0]
     columns = {f"{kind}_{k}": values[:, k] for kind, values in (("p", p), ("q", q), ("v", counts))
                for k in range(3)}  # fmt: skip
@@ -658,7 +673,7 @@ def scanned_classes(items: pd.DataFrame, **options: Any) -> sc.TableSet:
 
 
 def assert_scores_of(tables: sc.TableSet, items: pd.DataFrame, weight: str | None = None) -> None:
-    """Each score is what its function gives for these rows."""
+    """Return each score from its public function."""
     votes = sc.Votes(items[VOTES_OF_CLASSES].to_numpy())
     w = None if weight is None else items[weight].to_numpy()
     for model in tables:
@@ -680,7 +695,7 @@ def assert_scores_of(tables: sc.TableSet, items: pd.DataFrame, weight: str | Non
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_scores_of_items_are_those_of_the_rows(
+def test_item_scores_equal_those_of_the_rows(
     items: pd.DataFrame, weight: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = scanned_classes(items, by="site", sample_weight=weight)
@@ -699,7 +714,9 @@ def test_scores_of_items_are_those_of_the_rows(
         assert_scores_of(sc.load(tmp_path / "set.softcal"), items, weight)
 
 
-def test_scores_that_rows_do_not_give_are_unknown(items: pd.DataFrame, tmp_path: Path) -> None:
+def test_item_scores_the_rows_do_not_determine_are_none(
+    items: pd.DataFrame, tmp_path: Path
+) -> None:
     shares = items.assign(**{name: items[name] / 4 for name in VOTES_OF_CLASSES})
     tables = sc.scan(shares, y_true=VOTES_OF_CLASSES, y_prob=MODELS_OF_CLASSES)
     tables.save(tmp_path / "set.softcal")
@@ -708,14 +725,14 @@ def test_scores_that_rows_do_not_give_are_unknown(items: pd.DataFrame, tmp_path:
         assert (found.dist_ce_floor, found.brier_without_vote_noise) == (None, None)
     one = items.assign(v_0=1, v_1=0, v_2=0)[:1]
     found = scanned_classes(pd.concat([one, items])).item_scores("b")
-    assert found.brier_without_vote_noise is None  # one vote does not show how much votes differ
+    assert found.brier_without_vote_noise is None  # one vote gives no estimate of vote noise
     assert found.dist_ce_floor is not None
 
 
-def test_set_without_scores_of_items_says_so(items: pd.DataFrame) -> None:
+def test_set_without_item_scores_is_refused(items: pd.DataFrame) -> None:
     tables = scanned_classes(items)
     assert (replace(tables, scores=None) + tables).scores is None
-    with pytest.raises(sc.InputError, match="the set has no scores of items"):
+    with pytest.raises(sc.InputError, match="the set has no item scores"):
         replace(tables, scores=None).item_scores("a")
     with pytest.raises(KeyError, match="the set has no model 'c'"):
         tables.item_scores("c")
@@ -726,7 +743,7 @@ def test_set_without_scores_of_items_says_so(items: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("weight", None), ("brier", -1.0), ("infinite", -1), ("model", 7)]
 )
-def test_damaged_scores_of_items_are_refused(
+def test_damaged_item_scores_are_refused(
     items: pd.DataFrame, name: str, value: Any, tmp_path: Path
 ) -> None:
     saved = files.written(scanned_classes(items))
@@ -738,7 +755,7 @@ def test_damaged_scores_of_items_are_refused(
 
 
 @pytest.mark.parametrize("far", [1, 2**40])
-def test_entries_of_one_key_are_added_however_large_its_numbers(far: int) -> None:
+def test_entries_of_equal_keys_add_for_large_key_numbers(far: int) -> None:
     keys = np.array([[far, 0, far, 0], [far, 1, far, 0]])
     found = tableset.Sparse.of(keys, np.array([[1.0, 2.0, 4.0, 8.0]]))
     assert found.keys.T.tolist() == [[0, 0], [0, 1], [far, far]]
@@ -746,7 +763,7 @@ def test_entries_of_one_key_are_added_however_large_its_numbers(far: int) -> Non
 
 
 @pytest.mark.parametrize("count", [3, 2**15])
-def test_entries_are_sorted_by_any_number_of_segments(count: int) -> None:
+def test_entries_are_sorted_for_any_number_of_segments(count: int) -> None:
     entries = tableset.Sparse(np.arange(4)[None], np.arange(4.0)[None])
     found = tableset._BySegment(entries, np.array([2, -1, 0, 2]), count)
     assert [found.of(k).values[0].tolist() for k in range(3)] == [[2.0], [], [0.0, 3.0]]

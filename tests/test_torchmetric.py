@@ -61,7 +61,7 @@ def batch() -> tuple[Tensor, Tensor]:
 
 @given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)), st.integers(1, 9), st.booleans())
 @settings(max_examples=50)
-def test_a_group_may_come_in_several_batches(
+def test_group_may_have_rows_in_several_batches(
     found: list[tuple[float, float, float]],
     n_bins: int,
     cuts: list[int],
@@ -176,7 +176,7 @@ def test_groups_survive_a_checkpoint_and_a_merge() -> None:
 
 @given(weighted_rows(), N_BINS, st.lists(st.integers(0, 60)))
 @settings(max_examples=50)
-def test_any_batching_in_any_order_gives_the_table_of_the_whole(
+def test_batches_in_any_order_give_the_table_of_all_rows(
     found: list[tuple[float, float, float]], n_bins: int, cuts: list[int]
 ) -> None:
     y, p, w = torch.tensor(found, dtype=torch.float64).T
@@ -637,7 +637,7 @@ def test_a_checkpoint_of_0_1_still_loads() -> None:
     fresh = SoftCalibrationError()
     fresh.load_state_dict(dict(old))
     assert fresh.compute() == metric.compute()
-    with pytest.raises(sc.InputError, match="does not know its hardened labels"):
+    with pytest.raises(sc.InputError, match="has no sums of hardened labels"):
         fresh.reliability().hardened()
     fresh.update(torch.tensor([0.5]), torch.tensor([1.0]))
     assert fresh.reliability().n == 3

@@ -119,7 +119,7 @@ def test_what_is_no_table_is_refused() -> None:
         ([[0.5, 0.5]], "counts must be whole numbers of 0 or more: 2 of 2 are not"),
         ([[1, float("nan")]], "counts[0, 1] = nan"),
         ([[1, 0], [0, 0], [0, 0]], "every item must have a vote: 2 of 3 have none, the first is counts[1]"),
-        ([3, 4], "a column for each of two or more classes: it has shape (2,). Count the votes for every"),
+        ([3, 4], "one row per item and one column per class: it has shape (2,). Count the votes for every"),
         ([[1], [2]], "it has shape (2, 1). Count the votes for every class"),
         ([[[1, 2]]], "it has shape (1, 1, 2)."),
         (np.zeros((0, 2)), "counts is empty"),
@@ -245,7 +245,7 @@ def test_other_functions_of_labels(binary: tuple[sc.Votes, Any]) -> None:
 
 def test_votes_that_cannot_be_one_label_are_refused(binary: tuple[sc.Votes, Any]) -> None:
     votes, p = binary
-    with pytest.raises(sc.InputError, match="leave n_votes out: y_true are votes"):
+    with pytest.raises(sc.InputError, match="n_votes must be omitted when y_true is Votes"):
         sc.reliability(votes, p, n_votes=3)
     with pytest.raises(
         sc.InputError,

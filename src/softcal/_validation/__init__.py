@@ -1,1 +1,1 @@
-"""Input validation: what the caller holds becomes checked arrays."""
+"""Input validation: convert what the caller passes to validated arrays."""

@@ -1,4 +1,4 @@
-"""What the caller holds becomes NumPy arrays: of numbers, or of names. Values are not judged."""
+"""Convert what the caller passes to NumPy arrays of numbers or names, without checking values."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Column: TypeAlias = npt.NDArray[Any]
-"""One-dimensional array of any real dtype, as the caller holds it where NumPy can read that."""
+"""One-dimensional array of any real dtype, not copied where NumPy can read the caller's data."""
 
 REAL = "fiub"
 """Kinds of dtype that hold real numbers."""
 
 
 def column(values: Any, name: str) -> Column:
-    """Turn any array-like into a one-dimensional array of real numbers, without a copy."""
+    """Return an array-like as a one-dimensional array of real numbers, without a copy."""
     array = to_array(values, name)
     _refuse_other_shapes(array, name)
     return real_numbers(array, name)
 
 
 def matrix(values: Any, name: str, hint: str) -> Column:
-    """Turn any table or array-like into a two-dimensional array of real numbers.
+    """Return a table or array-like as a two-dimensional array of real numbers.
 
-    The hint says what to do about a single column.
+    The error for a single column ends with the hint.
     """
     array = to_array(values, name)
     if array.ndim != 2 or array.shape[1] < 2:
         single = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1)
         message = (
-            f"{name} must have one row per item and a column for each of two or more classes: it "
-            f"has shape {array.shape}.{' ' + hint if single else ''}"
+            f"{name} must have one row per item and one column per class: it has shape "
+            f"{array.shape}.{' ' + hint if single else ''}"
         )
         raise InputError(message)
     if not array.shape[0]:
@@ -48,17 +48,17 @@ def matrix(values: Any, name: str, hint: str) -> Column:
 
 
 def column_names(table: Any) -> list[Any] | None:
-    """Give the names of a table's columns: a frame's, an Arrow table's, a dict's; else None."""
-    names = getattr(table, "column_names", None)  # Arrow, whose `columns` are the data
+    """Return the column names of a frame, an Arrow table, or a dict; otherwise None."""
+    names = getattr(table, "column_names", None)  # Arrow, whose `columns` hold the data
     if names is None:
         names = list(table) if isinstance(table, dict) else getattr(table, "columns", None)
     return None if names is None else list(names)
 
 
 def numbered(values: Any, name: str) -> tuple[list[Any], npt.NDArray[np.intp]]:
-    """Read a column of names, of any kind: give the names, and the number of each row's name.
+    """Return the distinct names in a column of any type, and the index of each row's name.
 
-    The names are in sorted order, or in order of appearance where they cannot be compared.
+    The names are sorted, or in order of appearance where they cannot be compared.
     """
     array = to_array(values, name)
     _refuse_other_shapes(array, name)
@@ -78,13 +78,13 @@ def numbered(values: Any, name: str) -> tuple[list[Any], npt.NDArray[np.intp]]:
 
 
 def listed(names: Sequence[Any]) -> str:
-    """List names in a message, the first twenty of them."""
+    """Format names for a message, at most the first twenty."""
     shown = ", ".join(f"{name!r:.60}" for name in names[:20])
     return shown if len(names) <= 20 else f"{shown}, ... ({len(names)} in all)"
 
 
 def different_names(names: Sequence[Any], size: int, what: str) -> tuple[Any, ...]:
-    """Check names the caller gave: as many as asked for, no two alike."""
+    """Validate names the caller passed: `size` of them, all different."""
     try:
         given = tuple(names)
         set(given)
@@ -126,7 +126,7 @@ def _refuse_other_shapes(array: Column, name: str) -> None:
 
 
 def to_array(values: Any, name: str) -> Column:
-    """Read any array-like, of any shape and kind, as NumPy sees it."""
+    """Convert an array-like of any shape and type to a NumPy array."""
     if type(values) is np.ndarray:
         return values
     if isinstance(values, np.ma.MaskedArray):
@@ -149,7 +149,7 @@ def to_array(values: Any, name: str) -> Column:
 
 
 def _from_nullable(series: Any) -> Column:
-    """Read pandas' nullable numbers without making an object of each."""
+    """Convert nullable numbers of pandas without an object per value."""
     if series.dtype.kind in REAL:
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(series)
@@ -168,7 +168,7 @@ def _from_torch(tensor: Any, name: str) -> Column:
 
 
 def real_numbers(array: Column, name: str) -> Column:
-    """Refuse an array, of any shape, that holds anything but real numbers."""
+    """Return the array, of any shape; refuse anything except real numbers."""
     kind = array.dtype.kind
     if kind == "O":
         return _from_objects(array, name)
@@ -183,8 +183,8 @@ def real_numbers(array: Column, name: str) -> Column:
 
 
 def _from_objects(array: Column, name: str) -> Column:
-    """Read objects one by one: numbers pass, None and NA are missing, text is refused."""
-    from decimal import Decimal  # here, since few ever need it and it is slow to import
+    """Convert objects one by one: accept numbers, refuse text, and treat None as missing."""
+    from decimal import Decimal  # here, since it is rarely needed and slow to import
 
     flat = array.ravel()
     missing = np.array([_is_missing(value) for value in flat], dtype=bool)
@@ -209,7 +209,7 @@ def _is_missing(value: object) -> bool:
 
 
 def refuse_missing(missing: npt.NDArray[np.bool_], name: str) -> NoReturn:
-    """Raise because some of the values are missing."""
+    """Raise the error for missing values."""
     first = f", the first at position {missing.argmax()}"
     nothing = Spread(0, 0, signs=False)
     raise InputError(MISSING.message(name, int(missing.sum()), missing.size, first, nothing))

@@ -1,9 +1,8 @@
-"""The door for labels, predictions, weights and votes, a column of each.
+"""Validate labels, predictions, weights, and numbers of votes: one column of each.
 
-The check has two halves. `rows` looks at what costs nothing: kind, shape, length. The
-values themselves are checked by whoever reads them anyway (the kernel, in its one pass
-over the data), and when a value breaks a rule the kernel only says so; `refuse` then
-goes back, finds the first offender and raises. Good data is so read once.
+Validation has two steps. `rows` checks type, shape, and length, which costs nothing. The kernel
+checks the values in its one pass over the data, and returns only whether all are valid. If not,
+`refuse` searches for the first invalid value and raises. Valid data is therefore read once.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 class Names(NamedTuple):
-    """What the caller calls the columns, for messages that name them."""
+    """The caller's names of the columns, for error messages."""
 
     y_true: str = "y_true"
     y_prob: str = "y_prob"
     sample_weight: str = "sample_weight"
     n_votes: str = "n_votes"
-    from_logits: str = FROM_LOGITS  # what makes a probability of a logit there
+    from_logits: str = FROM_LOGITS  # how the caller converts a logit to a probability
 
 
 DEFAULT_NAMES = Names()
-"""Those of the parameters, for whoever calls from Python."""
+"""The names of the parameters, for calls from Python."""
 
 
 class Rows(NamedTuple):
-    """Columns of one length whose kind and shape are right; values not yet read."""
+    """Columns of equal length with valid type and shape; their values are not yet checked."""
 
     y_true: Column
     y_prob: Column
@@ -63,7 +62,7 @@ class Rows(NamedTuple):
     names: Names
 
     def taken(self, at: npt.NDArray[np.intp] | slice) -> Rows:
-        """Return some of the rows."""
+        """Return the rows at these positions."""
         w, m = self.sample_weight, self.n_votes
         return self._replace(
             y_true=self.y_true[at],
@@ -75,7 +74,7 @@ class Rows(NamedTuple):
     def blocks(
         self, size: int = _ROWS_AT_ONCE
     ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-        """Walk through (p, y, w) as float64, a bounded number of rows at a time."""
+        """Yield (p, y, w) as float64, a bounded number of rows at a time."""
         for start in range(0, self.y_prob.size, size):
             part = slice(start, start + size)
             weight = self.sample_weight
@@ -93,9 +92,10 @@ def rows(
     n_votes: npt.ArrayLike | None = None,
     names: Names = DEFAULT_NAMES,
 ) -> Rows:
-    """Check the kind, shape and length of the columns; leave the values unread.
+    """Validate the type, shape, and length of the columns, but not their values.
 
-    Votes of two classes are a label too: the share of the second class, with its number of votes.
+    `Votes` of two classes are accepted as labels: the share of the second class, with the number
+    of votes.
     """
     if sample_weight is None and n_votes is None:
         plain = _plain_rows(y_true, y_prob, names)
@@ -119,7 +119,7 @@ def rows(
 
 
 def _plain_rows(y: Any, p: Any, names: Names) -> Rows | None:
-    """Return two NumPy arrays that pass every check below as rows, in few calls; else None."""
+    """Return rows for two NumPy arrays that pass every check of `rows`; otherwise None."""
     if (
         type(y) is np.ndarray
         and type(p) is np.ndarray
@@ -136,31 +136,31 @@ def _plain_rows(y: Any, p: Any, names: Names) -> Rows | None:
 def labels_of_votes(
     y_true: npt.ArrayLike, n_votes: npt.ArrayLike | None = None, names: Names = DEFAULT_NAMES
 ) -> tuple[npt.ArrayLike, npt.ArrayLike | None]:
-    """Take votes apart into labels and numbers of votes; leave other labels as they are."""
+    """Split `Votes` into labels and numbers of votes; return other labels unchanged."""
     if not isinstance(y_true, Votes):
         return y_true, n_votes
     refuse_votes_twice(n_votes, names)
     if y_true.n_classes != 2:
         message = (
             f"{names.y_true} must be votes of two classes: these are of {y_true.n_classes}. Choose "
-            f"one with {names.y_true}.binary({y_true.classes[0]!r:.60}), or use a metric of many "
-            "classes, such as top_label_smece or classwise_smece."
+            f"one with {names.y_true}.binary({y_true.classes[0]!r:.60}), or use a multiclass "
+            "metric, such as top_label_smece or classwise_smece."
         )
         raise InputError(message)
     return y_true.counts[:, 1] / y_true.totals, y_true.totals
 
 
 def refuse_votes_twice(n_votes: npt.ArrayLike | None, names: Names = DEFAULT_NAMES) -> None:
-    """Refuse a number of votes beside votes, which have one."""
+    """Refuse `n_votes` where the labels are `Votes`, which include it."""
     if n_votes is not None:
-        message = f"leave {names.n_votes} out: {names.y_true} are votes, which know their number."
+        message = f"{names.n_votes} must be omitted when {names.y_true} is Votes."
         raise InputError(message)
 
 
 def all_valid(
     p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None = None
 ) -> bool:
-    """Whether every value keeps the rules; where not, `refuse` says which and why."""
+    """Return whether every value is valid; if not, `refuse` raises with the first one."""
     # Written so that NaN, which fails every comparison, is invalid.
     valid = p.min() >= 0 and p.max() <= 1 and y.min() >= 0 and y.max() <= 1
     if w is not None:
@@ -171,21 +171,21 @@ def all_valid(
 
 
 def probabilities(values: npt.ArrayLike, name: str) -> Column:
-    """Check one column of probabilities, kind and values."""
+    """Validate the type and values of one column of probabilities."""
     array = column(labels_of_votes(values)[0], name)
     _refuse_broken(array, name, UNIT)
     return array
 
 
 def logits(values: npt.ArrayLike, name: str) -> Column:
-    """Check one column of logits, kind and values."""
+    """Validate the type and values of one column of logits."""
     array = column(values, name)
     _refuse_broken(array, name, LOGIT)
     return array
 
 
 def refuse(data: Rows) -> NoReturn:
-    """Raise for the first value that breaks a rule. The caller knows there is one."""
+    """Raise for the first invalid value. The caller knows that there is one."""
     _refuse_broken(data.y_true, data.names.y_true, LABEL, data.names.from_logits)
     _refuse_broken(data.y_prob, data.names.y_prob, UNIT, data.names.from_logits)
     check_weights_and_votes(data)
@@ -193,13 +193,13 @@ def refuse(data: Rows) -> NoReturn:
 
 
 def refuse_changed() -> NoReturn:
-    """Raise because a value that broke a rule is not there any more."""
-    message = "the data changed while it was being read; try again on a copy of it."
+    """Raise because an invalid value has disappeared: the data changed during reading."""
+    message = "the data changed while it was being read: try again on a copy of it."
     raise InputError(message)
 
 
 def check_weights_and_votes(data: Rows) -> None:
-    """Refuse weights and numbers of votes that break a rule, where there are any."""
+    """Refuse invalid weights and numbers of votes."""
     if data.sample_weight is not None:
         _refuse_broken(data.sample_weight, data.names.sample_weight, WEIGHT)
     if data.n_votes is not None:
@@ -207,7 +207,7 @@ def check_weights_and_votes(data: Rows) -> None:
 
 
 def refuse_no_weight(data: Rows) -> NoReturn:
-    """Raise because every weight is zero, which leaves no row to measure."""
+    """Raise because every weight is zero, so no row counts."""
     refuse_zeros(data.names.sample_weight, data.y_prob.size)
 
 
@@ -234,7 +234,7 @@ def refuse_soft_labels(data: Rows) -> NoReturn:
 
 
 def as_float64(part: Column) -> FloatArray:
-    """Give a contiguous float64 view of a block, copying it only where it is not one."""
+    """Return a block as contiguous float64, copied only if necessary."""
     return np.ascontiguousarray(part, dtype=np.float64)
 
 
@@ -245,12 +245,12 @@ def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
 
 
 def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.intp]:
-    """Give each row the number of its group, from 0; groups may be named by anything."""
+    """Return the index of each row's group, from 0. Groups may have names of any type."""
     return group_names(groups, data)[1]
 
 
 def group_names(groups: npt.ArrayLike, data: Rows) -> tuple[list[Any], npt.NDArray[np.intp]]:
-    """Return the names of the groups, and the number of each row's group among them."""
+    """Return the names of the groups, and the index of each row's group."""
     names, numbers = numbered(groups, "groups")
     if numbers.size != data.y_true.size:
         message = (
@@ -262,12 +262,12 @@ def group_names(groups: npt.ArrayLike, data: Rows) -> tuple[list[Any], npt.NDArr
 
 
 def index_of(values: Any) -> Any:
-    """Give the pandas index of a column, or of the frame votes came in; None without one."""
+    """Return the pandas index of a column, or of the frame of `Votes`; None without one."""
     return values.index if hasattr(values, "iloc") or isinstance(values, Votes) else None
 
 
 def refuse_misaligned_groups(groups: Any, **columns: Any) -> None:
-    """Refuse groups whose pandas index is another than that of the columns."""
+    """Refuse groups whose pandas index differs from that of the columns."""
     refuse_misaligned((index_of(v), k) for k, v in {**columns, "groups": groups}.items())
 
 
@@ -280,7 +280,7 @@ def refuse_misaligned(indexes: Iterable[tuple[Any, str]]) -> None:
             message = (
                 f"{first_name} and {name} must have the same pandas index: they differ, so "
                 f"their rows may not belong together. Align them (for instance {name} = "
-                f"{name}.loc[{first_name}.index]), or pass .to_numpy() to go by position."
+                f"{name}.loc[{first_name}.index]), or pass .to_numpy() to match by position."
             )
             raise InputError(message)
 
@@ -306,7 +306,7 @@ def _refuse_broken(
 def _where(
     array: Column, rule: Callable[[FloatArray], npt.NDArray[np.bool_]]
 ) -> npt.NDArray[np.bool_] | None:
-    """Mark the values for which a rule says so, block by block; None if there are none."""
+    """Mark the values that break a rule, block by block; return None if there are none."""
     marks = np.empty(array.size, dtype=bool)
     for start in range(0, array.size, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)

@@ -1,7 +1,7 @@
-"""The door for many classes: one row per item, one column per class, rows that sum to 1.
+"""Validate many classes: one row per item, one column per class, rows that sum to 1.
 
-As in `inputs`, kind and shape are looked at here and the values by whoever reads them; when one
-breaks a rule, `refuse` finds the first offender.
+As in `inputs`, this module checks type and shape, and the kernel checks the values. If one is
+invalid, `refuse` finds the first one and raises.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 _ROWS_AT_ONCE = 1 << 16
-_NUMBERS_AT_ONCE = 1 << 17  # which the cache of a core holds
+_NUMBERS_AT_ONCE = 1 << 17  # fits the cache of a core
 
 
 class ClassRows(NamedTuple):
-    """Labels and predictions of the same shape (items, classes), their values not yet read.
+    """Labels and predictions of the same shape (items, classes), with values not yet checked.
 
-    Weights and numbers of votes, of which there are few, have been.
+    Weights and numbers of votes, of which there are few, are checked already.
     """
 
     y_true: Column
@@ -50,19 +50,22 @@ class ClassRows(NamedTuple):
     names: Names
 
     def column(self, c: int) -> Rows:
-        """Give the rows of one class."""
+        """Return the rows of one class."""
         y, p = self.y_true[:, c], self.y_prob[:, c]
         return inputs.Rows(y, p, self.sample_weight, self.n_votes, self.names)
 
     def check(self) -> None:
-        """Refuse values that break the rules."""
+        """Refuse invalid values."""
         for _ in self.map_blocks(lambda _p, _y: None):
             pass
 
     def map_blocks(
         self, work: Callable[[FloatArray, FloatArray], Result]
     ) -> Iterator[tuple[slice, Result]]:
-        """Work on (p, y), both of shape (classes, rows), a bounded number of rows at a time."""
+        """Apply `work` to blocks (p, y), both of shape (classes, rows), of a bounded size.
+
+        Yield the slice of the rows and the result of each block.
+        """
         n, n_classes = self.y_prob.shape
         size = max(1, min(_ROWS_AT_ONCE, _NUMBERS_AT_ONCE // n_classes))
         parts = [slice(start, start + size) for start in range(0, n, size)]
@@ -106,14 +109,14 @@ def class_rows(
 
 def _matrix(values: Any, name: str) -> Column:
     hint = (
-        f"Of two classes pass both, numpy.column_stack([1 - {name}, {name}]); if these are numbers "
-        f"of classes, numpy.eye(n_classes)[{name}]."
+        f"For two classes, pass both: numpy.column_stack([1 - {name}, {name}]). If these are class "
+        f"numbers, pass numpy.eye(n_classes)[{name}]."
     )
     return arrays.matrix(values, name, hint)
 
 
 def _classes(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
-    """Name the classes as the labels do, else as the predictions do, else by number."""
+    """Return the class names of the labels, else of the predictions, else numbers."""
     labels = y_true.classes if isinstance(y_true, Votes) else arrays.column_names(y_true)
     predictions = arrays.column_names(y_prob)
     if labels is None or predictions is None:
@@ -128,25 +131,25 @@ def _classes(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
 
 
 def is_by_class(y_prob: npt.ArrayLike) -> bool:
-    """Whether predictions have a column per class, rather than being one column."""
+    """Return whether predictions have one column per class, rather than a single column."""
     shape = getattr(y_prob, "shape", None) or arrays.to_array(y_prob, "y_prob").shape
     return len(shape) == 2 and shape[1] != 1
 
 
 def by_class(block: Column) -> FloatArray:
-    """Turn a block of rows into one contiguous float64 row per class."""
+    """Return a block of rows as one contiguous float64 row per class."""
     return np.ascontiguousarray(block.T, dtype=np.float64)
 
 
 def is_valid(block: FloatArray) -> bool:
-    """Whether a block (classes, rows) holds probabilities that sum to 1 for each row."""
+    """Return whether a block (classes, rows) holds probabilities that sum to 1 per row."""
     # Written so that NaN, which fails every comparison, is invalid.
     inside = block.min() >= 0 and block.max() <= 1
     return bool(inside and (np.abs(block.sum(axis=0) - 1) <= SUM_TOLERANCE).all())
 
 
 def refuse(data: ClassRows) -> NoReturn:
-    """Raise for the first value that breaks a rule. The caller knows there is one."""
+    """Raise for the first invalid value. The caller knows that there is one."""
     for array, name in ((data.y_true, data.names.y_true), (data.y_prob, data.names.y_prob)):
         _refuse_values(array, name)
         _refuse_sums(array, name)

@@ -1,4 +1,4 @@
-"""What every value must be, and the words for one that is not."""
+"""The rules for values, and the error messages for values that break them."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ Marks: TypeAlias = npt.NDArray[np.bool_]
 
 SMALLEST_WEIGHT = 1e-100
 LARGEST_WEIGHT = 1e100
-"""Between these the square of a weight is a normal float64, and so are sums of it."""
+"""Between these limits the square of a weight, and sums of squares, are normal float64 numbers."""
 
 LARGEST_LOGIT = 1e100
-"""Beyond, a slope times a logit may leave the range of float64."""
+"""Beyond this, a slope times a logit may leave the range of float64."""
 
 LARGEST_VOTES = 2.0**53
-"""Beyond, a float64 cannot count."""
+"""Beyond this, a float64 cannot represent every integer."""
 
 SUM_TOLERANCE = 1e-3
-"""How far from 1 the classes of a row may sum: room for a softmax in half precision.
+"""How far the sum of a row's classes may be from 1: enough for a softmax in half precision.
 
-The worst sums of 20,000 rows were off by 4e-4 in float16, whatever the number of classes, and in
-float32 by 4e-7 for 10 classes, 8e-7 for 1,000 and 5e-6 for 50,000.
+The largest error among 20,000 rows was 4e-4 in float16, for any number of classes. In float32 it
+was 4e-7 for 10 classes, 8e-7 for 1,000, and 5e-6 for 50,000.
 """
 
 DROP_OR_IMPUTE = "Drop or impute those rows first; softcal never drops rows itself."
 
 FROM_LOGITS = "1 / (1 + exp(-{}))"
-"""What makes a probability of a logit, in any language, unless the caller has a name for that."""
+"""Formula that converts a logit to a probability, unless the caller has a name for it."""
 
 
 class Spread(NamedTuple):
-    """How far the values of a column reach, for a hint at what they may be."""
+    """The range of a column's values, from which a message guesses what they may be."""
 
     low: float
     high: float
-    signs: bool  # whether every one is -1 or 1
+    signs: bool  # whether every value is -1 or 1
     from_logits: str = FROM_LOGITS
-    whole: bool = False  # whether every one is known to be a whole number
+    whole: bool = False  # whether every value is known to be an integer
 
     @staticmethod
     def of(values: npt.NDArray[Any], from_logits: str = FROM_LOGITS) -> Spread:
-        """Measure a column; NaN is left out."""
+        """Compute the range of a column, without NaN."""
         return Spread(
             float(np.fmin.reduce(values)),
             float(np.fmax.reduce(values)),
@@ -60,7 +60,7 @@ class Spread(NamedTuple):
         )
 
     def with_(self, other: Spread) -> Spread:
-        """Join what was found in two parts of a column."""
+        """Combine the ranges of two parts of a column."""
         return Spread(
             float(np.fmin(self.low, other.low)),
             float(np.fmax(self.high, other.high)),
@@ -70,7 +70,7 @@ class Spread(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What must hold, which values break it, and what to do about them."""
+    """What must hold, which values break it, and the remedy."""
 
     must: str
     broken: Callable[[_Values], Marks]
@@ -78,9 +78,9 @@ class Rule(NamedTuple):
     remedy: Callable[[str, Spread], str]
 
     def message(self, name: str, count: int, total: int, first: str, spread: Spread) -> str:
-        """Say the rule, how many values break it, the first of them, and the remedy.
+        """Return the rule, how many values break it, the first of them, and the remedy.
 
-        `first` starts with a comma, or is empty where nobody knows which one is the first.
+        `first` starts with a comma. It is empty if the position of the first one is not known.
         """
         verdict = self.verdict.replace("values are", "values is") if count == 1 else self.verdict
         return (
@@ -89,19 +89,19 @@ class Rule(NamedTuple):
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number, which a truth value or a span of time is not."""
-    # Tuples of types, because making a union takes as long as the question.
+    """Return whether this is an integer; Booleans and timedeltas are not."""
+    # Tuples of types, because building a union takes as long as the check.
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_bad_weight(w: _Values) -> Marks:
-    """Mark weights that are neither 0 nor of a size whose square is a normal number."""
+    """Mark weights that are neither 0 nor between the smallest and the largest allowed."""
     bad: Marks = ~(((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT)) | (w == 0))
     return bad
 
 
 def is_bad_vote(m: _Values) -> Marks:
-    """Mark what is no number of votes."""
+    """Mark values that are not a positive integer number of votes."""
     bad: Marks = ~((m >= 1) & (m < LARGEST_VOTES) & (m == np.floor(m)))
     return bad
 
@@ -122,9 +122,10 @@ def _negative(values: _Values) -> Marks:
 
 
 def _what_they_may_be(name: str, spread: Spread) -> str:
-    """Say what such values usually are. A hint only: softcal never converts by itself.
+    """Return a hint at what values outside [0, 1] may be, and how to convert them.
 
-    The remedy is in plain words, for it may be read at the command line.
+    The hint uses no Python syntax, because it may be read on the command line. softcal never
+    converts values by itself.
     """
     low, high, signs = spread[:3]
     from_logits = spread.from_logits.format(name)
@@ -138,10 +139,10 @@ def _what_they_may_be(name: str, spread: Spread) -> str:
 
 
 def _what_labels_may_be(name: str, spread: Spread) -> str:
-    """Say it of labels, which may be counts as well."""
+    """Return the hint for labels, which may also be vote counts."""
     if spread.whole and spread.low >= 0:
         return (
-            f"If these are percentages, use {name} / 100; if counts of votes, divide each by the "
+            f"If these are percentages, use {name} / 100; if vote counts, divide each by the "
             "number of votes on its row, and give that number too (softcal.Votes, --votes)."
         )
     return _what_they_may_be(name, spread)
@@ -178,18 +179,18 @@ NOT_WHOLE = Rule(
     "must be whole numbers of 1 or more",
     is_bad_vote,
     "values are not",
-    lambda _name, _spread: "Pass how many votes each label is the share of.",
+    lambda _name, _spread: "Pass the number of votes behind each label.",
 )
 
 
 def _off_one(sums: _Values) -> Marks:
-    # A little stricter, since whoever found a row broken may have added it up in another order.
+    # A little stricter, since the kernel may have added the row up in another order.
     off: Marks = ~(np.abs(sums - 1) <= SUM_TOLERANCE - 1e-12)
     return off
 
 
 def is_bad_count(values: _Values) -> Marks:
-    """Mark what is not a count of votes for one class."""
+    """Mark values that are not a vote count of one class."""
     bad: Marks = ~((values >= 0) & (values < LARGEST_VOTES) & (values == np.floor(values)))
     return bad
 
@@ -200,14 +201,14 @@ def _above_zero(values: _Values) -> Marks:
 
 
 CLASS_VALUES = (
-    "If these are logits, take the softmax of each row; if counts of votes, give them as such "
+    "If these are logits, take the softmax of each row; if vote counts, pass them as votes "
     "(softcal.Votes, --vote-columns)."
 )
 CLASS_SUMS = (
-    "If this is rounding, divide each row by its sum; if the classes do not exclude each other, "
-    "score each on its own."
+    "If this is rounding, divide each row by its sum; if the classes are not mutually exclusive, "
+    "score each one separately."
 )
-SHARES = "If these are shares of votes, give them as such (y_true, --label-columns)."
+SHARES = "If these are vote shares, pass them as labels (y_true, --label-columns)."
 
 ROW_SUM = Rule(
     f"must sum to 1 within {SUM_TOLERANCE:g}",
@@ -219,9 +220,9 @@ NO_VOTE = Rule(
     "must have one vote or more",
     is_bad_vote,
     "have none",
-    lambda _name, _spread: "Leave those rows out.",
+    lambda _name, _spread: "Omit those rows.",
 )
-AT_MOST = Rule(  # of the lower end minus the upper one, whose name is put in
+AT_MOST = Rule(  # for the lower end minus the upper one, whose name is filled in
     "must be at most {}",
     _above_zero,
     "rows are not",
@@ -230,7 +231,7 @@ AT_MOST = Rule(  # of the lower end minus the upper one, whose name is put in
 
 
 def length_rule(classes: int) -> Rule:
-    """Return the rule for the lengths of lists of so many classes."""
+    """Return the rule for the lengths of lists with one value per class."""
     return Rule(
         f"must hold lists of {classes} values, one per class",
         lambda lengths: lengths != classes,
@@ -240,20 +241,20 @@ def length_rule(classes: int) -> Rule:
 
 
 def known_rule(classes: Sequence[str]) -> Rule:
-    """Return the rule for numbers of classes, which are below 0 where the name is not known."""
+    """Return the rule for class indices, which are negative where the name is unknown."""
     shown = ", ".join(map(repr, classes[:20])) + ", ..." * (len(classes) > 20)
     return Rule(
         f"must be one of the {len(classes)} classes {shown}",
         lambda numbers: numbers < 0,
         "values are not",
         lambda _name, _spread: (
-            "Name the classes as this column does with classes= (--classes), in the order of the "
-            "columns of predictions; or leave those rows out."
+            "Give the names that this column uses with classes= (--classes), in the order of the "
+            "prediction columns; or omit those rows."
         ),
     )
 
 
-# In the order in which they are looked at: a later one may suppose that the earlier ones hold.
+# In the order in which they are checked: a later rule may assume that the earlier ones hold.
 UNIT = (MISSING, OUTSIDE)
 LOGIT = (MISSING, INFINITE)
 LABEL = (MISSING, OUTSIDE._replace(remedy=_what_labels_may_be))
@@ -272,7 +273,7 @@ CLASS_COUNT = (
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
-    """Return the generator itself, or the one of a seed; None gives one that differs each time."""
+    """Return the generator itself, or a new one from a seed; None gives a random seed."""
     if (
         not isinstance(rng, np.random.Generator)
         and rng is not None
@@ -284,17 +285,17 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
 
 
 def refuse_bad_level(level: float) -> None:
-    """Refuse a level that is no probability."""
+    """Refuse a level outside (0, 1)."""
     if not isinstance(level, Real):
         message = f"level must be a number between 0 and 1: got {level!r:.60}."
         raise InputTypeError(message)
     if not 0 < level < 1:
-        message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
+        message = f"level must be between 0 and 1, for example 0.95: got {level!r}."
         raise InputError(message)
 
 
 def or_logits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return rules for probabilities whose remedy names the option that takes logits."""
+    """Return rules for probabilities whose remedy names the option that accepts logits."""
     *others, outside = rules
 
     def remedy(name: str, spread: Spread) -> str:

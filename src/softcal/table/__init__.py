@@ -1,1 +1,1 @@
-"""The table in the middle: bins, the pass that fills them, and what is arithmetic on the sums."""
+"""Reliability tables: the pass over rows that builds them, their arithmetic, and their files."""

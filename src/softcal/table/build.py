@@ -1,4 +1,4 @@
-"""Rows to sets of tables: what one batch of rows adds, and how batches become one set."""
+"""Build sets of tables from rows: compute the entries of each batch, and add them up."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ if TYPE_CHECKING:
 
 
 MAX_CELLS = 100_000
-"""How many combinations of values the `by` columns may have: each has tables of its own."""
+"""The largest number of combinations of `by` values; each combination has its own tables."""
 
 _PAIRED_AT_ONCE = 1 << 13
 
 
 class Coded(NamedTuple):
-    """Which of some names each row has, by its number. Groups may be whole numbers in an array."""
+    """The name of each row, as an index into `names`. Groups may be integers in an array."""
 
     numbers: IntArray
     names: Sequence[Any]
 
 
 class Entries(NamedTuple):
-    """What one batch of rows adds to a set; cells and groups by the numbers they have in it."""
+    """The entries that one batch of rows adds to a set, with the batch's own cell numbers."""
 
     rows: int
     cells: Sequence[tuple[str | None, ...]]
@@ -75,13 +75,13 @@ class Entries(NamedTuple):
     tables: Sparse
     cross: Sparse
     losses: Sparse
-    grouped: Sequence[Gathered]  # of models and targets: per group, cell and bin, w d and w
-    grouped_losses: Sequence[Gathered]  # of two models: per group and cell, `GROUP_TERMS`
-    scores: Sparse | None = None  # of many classes: keys (model, cell), the sums of `SCORES`
+    grouped: Sequence[Gathered]  # per model and target: w d and w by group, cell, and bin
+    grouped_losses: Sequence[Gathered]  # per pair of models: `GROUP_TERMS` by group and cell
+    scores: Sparse | None = None  # multiclass only: keys (model, cell), the sums of `SCORES`
 
     @staticmethod
     def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
-        """Return entries without pairs and groups, as an engine adds them up."""
+        """Return entries without pairs and groups, from sums that an engine has computed."""
         return Entries(
             rows, cells, [], tables, empty_sparse(6, 1), empty_sparse(4, len(LOSSES)), [], [],
         )  # fmt: skip
@@ -98,14 +98,20 @@ def entries(
     *,
     pairs: Bins | None = None,
 ) -> Entries | None:
-    """Add up one batch, given the rows of each model and target; None if a value breaks a rule.
+    """Compute the entries of one batch, or return None if a value is invalid.
 
     Parameters
     ----------
     rows : mapping from (model, target) to Rows
-        Numbers of models and targets. All have the same length and weights.
+        The rows of each model and target, by number. All have the same length and weights.
+    grid : Bins
+        The bins of the tables.
+    cells : Coded, optional
+        The cell of each row.
+    groups : Coded, optional
+        The group of each row.
     pairs : Bins, optional
-        The bins for what each two models have in common. With groups these are the grid.
+        The bins of the joint sums of each pair of models. With groups, they are the grid.
     """
     tables = []
     for key, each in rows.items():
@@ -127,9 +133,9 @@ def entries(
             losses += [_under(two, part) for part in _row_losses(a, b, cells)]
             continue
         terms = _pair_terms(a, b)
-        of_groups = terms[: len(GROUP_TERMS)].copy()  # a view would keep the others, too
+        of_groups = terms[: len(GROUP_TERMS)].copy()  # a view would keep all terms in memory
         grouped_losses.append(owners.gathered(two, np.zeros_like(at), 1, of_groups))
-        # The others are sums over rows, whatever their group.
+        # The other terms are sums over rows, regardless of their group.
         terms = np.concatenate((np.zeros_like(of_groups), terms[len(GROUP_TERMS) :]))
         losses.append(_under(two, _per_cell(cells, _losses(terms))))
     names = ((),) if cells is None else cells.names
@@ -147,21 +153,21 @@ def valid_entries(
     *,
     pairs: Bins | None = None,
 ) -> Entries:
-    """Add up rows held in memory as `entries` does; raise for the first value that breaks a rule.
+    """Compute the entries of rows in memory; raise for the first invalid value.
 
-    Rows must have weight somewhere.
+    At least one row must have a positive weight.
     """
     found = entries(rows, grid, cells, groups, pairs=pairs)
     if found is None:
         broken = [each for each in rows.values() if kernel.bin_sums(each, grid) is None]
-        inputs.refuse((broken or list(rows.values()))[0])  # which says so where the data changed
+        inputs.refuse((broken or list(rows.values()))[0])  # also detects data that changed
     if not found.tables.keys.shape[1]:
         inputs.refuse_no_weight(next(iter(rows.values())))
     return found
 
 
 def hardened_by(tables: Sparse, hardened: Sparse) -> Sparse:
-    """Let the hardened labels of the first target be others, of the same rows and predictions."""
+    """Replace the sums of hardened labels of the first target with those of other labels."""
     values = tables.values.copy()
     first = tables.keys[1] == 0
     for name in ("residual", "residual_sq", "residual_var"):
@@ -173,9 +179,9 @@ def hardened_by(tables: Sparse, hardened: Sparse) -> Sparse:
 def _pairs_of(
     rows: Mapping[tuple[int, int], Rows],
 ) -> Iterator[tuple[tuple[int, int, int], Rows, Rows]]:
-    """Walk through the pairs of models, of the first target only.
+    """Yield the pairs of models, for the first target only.
 
-    Of 1,000 classes, each pair would have 3.6 million products of residuals.
+    With 1,000 classes, each pair would have 3.6 million products of residuals.
     """
     for (i, target), (j, other) in combinations(sorted(rows), 2):
         if target == other == 0:
@@ -212,7 +218,7 @@ def _filled(sums: Sums) -> Sparse:
 
 
 def _with_rows(found: Sparse) -> Sparse:
-    """Leave out bins whose rows all have weight 0: they add nothing."""
+    """Drop bins whose rows all have weight 0, because they add nothing."""
     return found.where(found.values[SUM_NAMES.index("count")] > 0)
 
 
@@ -226,7 +232,7 @@ class _Owners(NamedTuple):
     def gathered(
         self, key: tuple[int, ...], at: IntArray, bins: int, terms: FloatArray
     ) -> Gathered:
-        """Add up rows of the same group, cell and bin where few are possible, else leave them."""
+        """Add up rows of the same group, cell, and bin if few combinations are possible."""
         table = table_number(key)
         possible = len(self.groups.names) * self.cells * bins
         if possible > 4 * at.size:
@@ -240,7 +246,7 @@ class _Owners(NamedTuple):
 
 
 def _group_entries(rows: Rows, grid: Bins, owners: _Owners, key: tuple[int, int]) -> Gathered:
-    """Add up w d and w over the rows of each group, cell and bin."""
+    """Add up w d and w over the rows of each group, cell, and bin."""
     p, y, w = _columns(rows)
     found = owners.gathered(key, grid.guide.locate(p), len(grid), np.array([w * (p - y), w]))
     here = found.values[1] > 0
@@ -256,11 +262,11 @@ def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _pair_terms(rows_a: Rows, rows_b: Rows) -> FloatArray:
-    """Return what each row adds to `_PAIR_TERMS`. The labels of the two may differ too."""
+    """Return the terms of each row in `_PAIR_TERMS`. The labels of the two models may differ."""
     (p_a, y_a, w), (p_b, y_b, _) = _columns(rows_a), _columns(rows_b)
     here = w > 0
     unlike = ((p_a != p_b) | (y_a != y_b)) & here
-    # p and y apart, so that labels that are the same cancel exactly.
+    # Subtract p and y separately, so that equal labels cancel exactly.
     brier = ((p_a - p_b) - (y_a - y_b)) * ((p_a - y_a) + (p_b - y_b))
     losses = cross_entropy(y_a, p_a), cross_entropy(y_b, p_b)
     infinite = [np.isinf(loss) & here for loss in losses]
@@ -276,7 +282,7 @@ def _pair_terms(rows_a: Rows, rows_b: Rows) -> FloatArray:
 
 
 def _row_losses(a: Rows, b: Rows, cells: Coded | None) -> Iterator[Sparse]:
-    """Add up `LOSSES` of each cell, over a few rows at a time: their terms stay in the cache."""
+    """Add up `LOSSES` of each cell, for so few rows at a time that terms stay in the cache."""
     for start in range(0, a.y_prob.size, _PAIRED_AT_ONCE):
         part = slice(start, start + _PAIRED_AT_ONCE)
         here = None if cells is None else Coded(cells.numbers[part], cells.names)
@@ -284,12 +290,12 @@ def _row_losses(a: Rows, b: Rows, cells: Coded | None) -> Iterator[Sparse]:
 
 
 def _losses(terms: FloatArray) -> FloatArray:
-    """Return what each row adds to `LOSSES`, given its terms."""
+    """Return the terms of each row in `LOSSES`, from its pair terms."""
     return np.concatenate((paired(terms[: len(GROUP_TERMS)]), terms[len(GROUP_TERMS) :]))
 
 
 def _cross_entries(rows_a: Rows, rows_b: Rows, grid: Bins, cell: IntArray) -> Sparse:
-    """Multiply each row's residuals of one model with the other's: keys (cell, bin, bin)."""
+    """Add up the products of two models' residuals: keys (cell, bin, bin)."""
     (p_a, y_a, w), (p_b, y_b, _) = _columns(rows_a), _columns(rows_b)
     product = w * w * (p_a - y_a) * (p_b - y_b)
     size = len(grid)
@@ -309,7 +315,7 @@ def _unraveled(flat: npt.NDArray[Any], size: int) -> IntArray:
 
 
 class Builder:
-    """Adds up entries of batches, in the order they come, into one set."""
+    """Add up the entries of batches, in the order of arrival, into one set."""
 
     def __init__(
         self,
@@ -350,7 +356,7 @@ class Builder:
             self._add_groups(found, np.array(cells, dtype=np.int64))
 
     def add_all(self, found: list[Entries]) -> None:
-        """Add the entries of several batches, and forget each once it is added."""
+        """Add the entries of several batches, and free each one after it is added."""
         found.reverse()
         while found:
             self.add(found.pop())
@@ -371,7 +377,7 @@ class Builder:
         report: Callable[[float], None] | None = None,
         **about: Any,
     ) -> TableSet:
-        """Return the set of all batches; `report` gets the share of the groups that are done."""
+        """Return the set of all batches; `report` receives the share of groups processed."""
         pairs, groups = None, None
         if self.pairs is not None:
             pairs = Pairs(self._cross.total(), self._losses.total(), self.pairs)
@@ -405,16 +411,16 @@ class Builder:
         return groups, Pairs(cross, Sparse.added(losses), self.grid)
 
     def close(self) -> None:
-        """Remove what is on the disk."""
+        """Remove temporary files."""
         self._grouped.close()
         self._grouped_losses.close()
 
 
 def refuse_many_cells(by: Sequence[str]) -> None:
-    """Refuse columns with about as many values as rows."""
+    """Refuse `by` columns with too many combinations of values."""
     message = (
         f"{' and '.join(by)} must have at most {MAX_CELLS:,} different values: there are more. Use "
-        "columns with fewer, or join some of their values first."
+        "columns with fewer, or merge some of their values first."
     )
     raise InputError(message)
 
@@ -428,16 +434,32 @@ def joint_table(
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
 ) -> JointTable:
-    """Sort two models' predictions for the same rows into bins, and add up.
+    r"""Compute the joint table of two models: their tables, and products between them.
+
+    The product of bin b of model A and bin c of model B is \(\sum_i w_i^2 d^A_i d^B_i\), with
+    \(d = p - y\), over the rows in both bins.
 
     Parameters
     ----------
-    y_true, bins, sample_weight, n_votes, groups
-        As in `reliability`; at most 2,000 bins. Tables with groups add up as long as no group
-        has rows in two of them.
-    y_prob : mapping from str to array-like of shape (n,) or (n, classes)
+    y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Labels, as in `reliability`.
+    y_prob : mapping from str to array-like of shape (n_samples,) or (n_samples, n_classes)
         The predictions of two models, A first. For classes, each model's predicted class is used,
         as in `top_label_reliability`.
+    bins : int, Bins or sequence of float, default=10
+        As in `reliability`; at most 2,000 bins.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+    n_votes : int or array-like of shape (n_samples,), optional
+        The number of votes behind each label.
+    groups : array-like of shape (n_samples,), optional
+        The group of each row, if rows are not independent. Joint tables with groups can be added
+        if no group has rows in two of them.
+
+    Returns
+    -------
+    JointTable
+        The joint table, from which `compare` computes differences.
 
     Examples
     --------
@@ -462,7 +484,7 @@ def rows_of_models(
     n_votes: npt.ArrayLike | None,
     groups: npt.ArrayLike | None,
 ) -> tuple[dict[str, Rows], npt.NDArray[np.intp] | None]:
-    """Check several models' predictions for the same rows, and number the groups of these."""
+    """Validate several models' predictions for the same rows, and number the groups."""
     if not isinstance(y_prob, Mapping):
         refuse_no_mapping(y_prob)
     if len(y_prob) < 2:
@@ -479,7 +501,7 @@ def rows_of_models(
         }
     else:
         for name, p in others:
-            inputs.rows(first_prob, p, names=Names(first, name))  # do they fit each other?
+            inputs.rows(first_prob, p, names=Names(first, name))  # compare lengths and indexes
         rows = {
             name: inputs.rows(y_true, p, sample_weight, n_votes, Names(y_prob=name))
             for name, p in y_prob.items()
@@ -489,7 +511,7 @@ def rows_of_models(
 
 
 def refuse_no_mapping(y_prob: object) -> NoReturn:
-    """Refuse predictions of several models without their names."""
+    """Refuse predictions of several models without names."""
     message = (
         'y_prob must map names of models to predictions, {"old": p, "new": q}: got '
         f"{type(y_prob).__name__}."
@@ -500,7 +522,7 @@ def refuse_no_mapping(y_prob: object) -> NoReturn:
 def joined_rows(
     models: Mapping[str, Rows], bins: Bins, group: npt.NDArray[np.intp] | None = None
 ) -> JointTable:
-    """Add up the rows of two models together. Their labels may differ, as those of top classes."""
+    """Return the joint table of two models. Their labels may differ, as for predicted classes."""
     groups = None if group is None else Coded(group.astype(np.int64), range(int(group.max()) + 1))
     rows_a, rows_b = models.values()
     found = valid_entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=bins)
@@ -511,12 +533,12 @@ def joined_rows(
 
 
 def dense_sums(models: Sequence[ClassRows], grid: Bins) -> FloatArray:
-    """Add up the rows of each model, class and bin: shape (models, classes, sums, bins).
+    """Compute the sums of each model, class, and bin: shape (models, classes, sums, bins).
 
     Raises
     ------
     InputError
-        If a value breaks a rule.
+        If a value is invalid.
     """
     found = [totals(d.y_prob, d.y_true, d.sample_weight, d.n_votes, grid) for d in models]
     for sums, data in zip(found, models, strict=True):
@@ -526,24 +548,24 @@ def dense_sums(models: Sequence[ClassRows], grid: Bins) -> FloatArray:
 
 
 class DenseSums:
-    """Adds up what `dense_sums` gives."""
+    """Add up the results of `dense_sums`."""
 
     def __init__(self) -> None:
         self.sums: FloatArray | None = None
 
     def add(self, sums: FloatArray | None) -> None:
-        """Add the sums of more rows, all of which have some or none; the first are changed."""
+        """Add the sums of more rows in place; all batches have sums, or none has."""
         if self.sums is None or sums is None:
             self.sums = sums
         else:
             self.sums += sums
 
     def entries(self) -> list[Entries]:
-        """Return the sums of filled bins, as entries of no further rows; none without sums."""
+        """Return the sums of filled bins as entries, or an empty list without sums."""
         if self.sums is None:
             return []
         model, class_, place = np.nonzero(self.sums[:, :, SUM_NAMES.index("count")])
-        # The predicted class, target 0, is not among them.
+        # Target 0 is the predicted class, which is not among them.
         keys = np.array([model, class_ + 1, np.zeros_like(model), place], dtype=np.int64)
         values = np.ascontiguousarray(self.sums[model, class_, :, place].T)
         return [Entries.of_tables(0, ((),), Sparse(keys, values))]

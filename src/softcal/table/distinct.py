@@ -1,4 +1,4 @@
-"""Rows in the order of their predictions, equal predictions pooled: bins of one value each."""
+"""Pool rows with equal predictions, in increasing order: one bin per distinct prediction."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Distinct(NamedTuple):
-    """For each distinct prediction, in increasing order, the sums of its rows.
+    """The sums of the rows of each distinct prediction, in increasing order.
 
-    What a statistic makes of these cannot depend on the order of rows with equal predictions.
+    A statistic of these sums cannot depend on the order of rows with equal predictions.
     """
 
     prob: FloatArray
-    rows: npt.NDArray[np.int64]  #  how many, of positive weight
+    rows: npt.NDArray[np.int64]  #  number of rows with positive weight
     weight: FloatArray  #           sum w
     label: FloatArray  #            sum w y
     residual: FloatArray  #         sum w d
@@ -35,7 +35,7 @@ class Distinct(NamedTuple):
 
 
 def distinct(rows: Rows) -> Distinct:
-    """Sort the rows by prediction and pool the equal ones; rows of weight 0 are left out."""
+    """Sort the rows by prediction and pool equal ones, without rows of weight 0."""
     p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
     w = None if rows.sample_weight is None else as_float64(rows.sample_weight)
     if not all_valid(p, y, w):
@@ -45,7 +45,7 @@ def distinct(rows: Rows) -> Distinct:
         if not here.any():
             refuse_no_weight(rows)
         p, y, w = p[here], y[here], w[here]
-    order = np.argsort(p)  # not stable, which costs four times as much: the ties are added up
+    order = np.argsort(p)  # a stable sort takes four times as long, and ties are added up anyway
     p, y = p[order], y[order]
     w = None if w is None else w[order]
     starts = np.flatnonzero(np.append(True, p[1:] != p[:-1]))
@@ -61,7 +61,7 @@ def distinct(rows: Rows) -> Distinct:
 
 
 def _pooler(starts: npt.NDArray[np.intp], n: int) -> Callable[[FloatArray], FloatArray]:
-    """Give a function that adds up rows of equal prediction; none to add where all differ."""
+    """Return a function that adds up the terms of rows with equal predictions."""
 
     def pooled(terms: FloatArray) -> FloatArray:
         return terms if starts.size == n else np.add.reduceat(terms, starts)

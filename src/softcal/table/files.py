@@ -1,6 +1,6 @@
-"""Sets of tables in files: JSON when small, Parquet when there are many entries.
+"""Save and load sets of tables: as JSON if small, as Parquet if there are many entries.
 
-Nothing read is trusted: a file may be anybody's. Every file of softcal 0.1 is read too.
+Everything read is validated, because files are not trusted. Files of softcal 0.1 can be read too.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 FORMAT = "softcal.tables"
 SCHEMA = 2
-SCORES_FORMAT = "softcal.scores"  # of `softcal score --save` in 0.1
+SCORES_FORMAT = "softcal.scores"  # written by `softcal score --save` in 0.1
 MANY = 20_000
-"""From so many entries on a set is saved as Parquet."""
+"""The number of entries from which a set is saved as Parquet."""
 
 _TABLE_KEYS = ("model", "target", "cell", "bin")
 _NEXT_KEYS = {
@@ -58,12 +58,12 @@ _SIGNED = {
     *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
 }
 _KEY = b"softcal"
-PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # a byte that no header of a CSV file has
+PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # no header of a CSV file has such a byte
 _NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
 
 
 def save(tables: TableSet, path: str | os.PathLike[str]) -> None:
-    """Write a set to one file, whole or not at all."""
+    """Write a set to one file, atomically."""
     path = Path(path)
     sizes = [tables.tables.keys.shape[1], *(e.keys.shape[1] for e in _tied(tables).values())]
     if sum(sizes) < MANY:
@@ -73,15 +73,15 @@ def save(tables: TableSet, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> TableSet:
-    """Read a set back from what `TableSet.save` or `softcal scan` wrote.
+    """Load a set that `TableSet.save` or `softcal scan` wrote.
 
-    What softcal 0.1 saved is read too: `softcal score --save`, and `Reliability.to_dict` as JSON,
-    which becomes the set of one model named "model".
+    Files of softcal 0.1 can be loaded too: those of `softcal score --save`, and the JSON of
+    `Reliability.to_dict`, which becomes a set of one model named "model".
 
     Parameters
     ----------
-    path : path
-        The file, whatever its name.
+    path : str or path
+        The file, with any name.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def load(path: str | os.PathLike[str]) -> TableSet:
     Raises
     ------
     InputError
-        If the file cannot be read, or holds something else.
+        If the file cannot be read, or is not a saved set.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> TableSet:
 
 
 def is_saved(path: Path) -> bool:
-    """Whether a file is a saved set, by its content."""
+    """Return whether a file is a saved set, by its content."""
     if not path.is_file():
         return False
     with _io.readable(path), path.open("rb") as file:
@@ -132,17 +132,17 @@ def is_saved(path: Path) -> bool:
 
 
 def is_start_of_saved(start: bytes) -> bool:
-    """Whether a JSON file that starts like this is a saved set or table."""
+    """Return whether a JSON file with this start is a saved set or table."""
     return _NAMED.match(start) is not None
 
 
 def is_saved_schema(schema: Any) -> bool:
-    """Whether a Parquet file with this Arrow schema is a saved set."""
+    """Return whether a Parquet file with this Arrow schema is a saved set."""
     return _KEY in (schema.metadata or {})
 
 
 def _tied(tables: TableSet) -> dict[str, Sparse]:
-    """Return the entries beside the tables, by their names."""
+    """Return the entries besides the tables, by name."""
     found: dict[str, Sparse] = {}
     if tables.pairs is not None:
         found |= {"cross": tables.pairs.cross, "losses": tables.pairs.losses}
@@ -182,7 +182,7 @@ def _saved_bins(bins: Bins) -> int | list[float]:
 
 
 def written(tables: TableSet) -> dict[str, Any]:
-    """Return a set as plain numbers, lists and names; sums that are all 0 are left out."""
+    """Return a set as plain numbers, lists, and names; sums that are all 0 are omitted."""
     saved = _about(tables) | {"tables": _listed(tables.tables, _TABLE_KEYS, SUM_NAMES)}
     for name, entries in _tied(tables).items():
         saved[name] = _listed(entries, _NEXT_KEYS[name], _NEXT_SUMS[name])
@@ -214,7 +214,7 @@ def _from_json(saved: Any) -> TableSet:
 
 
 def _read_listed(saved: Any, keys: tuple[str, ...], sums: tuple[str, ...]) -> Sparse:
-    """Read entries that `_listed` gave."""
+    """Validate and return entries that `_listed` wrote."""
     try:
         size = len(saved[keys[0]])
         numbers = [_whole_numbers(saved[name], size) for name in keys]
@@ -222,11 +222,11 @@ def _read_listed(saved: Any, keys: tuple[str, ...], sums: tuple[str, ...]) -> Sp
         unknown = set(saved) - {*keys, *(f"sum_{name}" for name in sums)}
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         message = (
-            f"its entries lack a part or have a wrong one: {error!s:.60}. The file is damaged."
+            f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
         )
         raise InputError(message) from error
     if unknown:
-        message = f"its entries have a part that is not known, {min(unknown)!r:.60}."
+        message = f"its entries have an unknown part, {min(unknown)!r:.60}."
         raise InputError(message)
     return Sparse(np.array(numbers, dtype=np.int64).reshape(len(keys), size), np.array(values))
 
@@ -254,7 +254,7 @@ def _numbers(values: Any, size: int) -> Any:
 
 
 def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse]) -> TableSet:
-    """Make the set of what was read, refusing what no rows could have given."""
+    """Return the set of the parts read; refuse values that no rows could have given."""
     try:
         names = {key: _texts(saved[key]) for key in ("models", "targets", "by")}
         about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
@@ -274,7 +274,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         _require(np.isin(bins.edges, grid.edges).all(), "bins")
         pair_bins = grid if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])
     except (KeyError, TypeError, AttributeError, InputError, InputTypeError) as error:
-        message = f"a part is missing or wrong: {error!s:.100}. The file is damaged."
+        message = f"a part is missing or invalid: {error!s:.100}. The file is damaged."
         raise InputError(message) from error
     size = {
         "model": len(names["models"]), "target": len(names["targets"]), "cell": len(cells),
@@ -288,7 +288,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         _refuse_keys(each, _NEXT_KEYS[name], size)
         _refuse_negative(each, _NEXT_SUMS[name], unknown=name == "scores")
     _refuse_tables(tables, grid)
-    tables = Sparse.of(*tables)  # in order, whoever wrote the file
+    tables = Sparse.of(*tables)  # sort, because another program may have written the file
     pairs = groups = None
     if "cross" in entries and "losses" in entries:
         pairs = Pairs(entries["cross"], entries["losses"], pair_bins)
@@ -322,7 +322,7 @@ def _refuse_groups(tables: TableSet) -> None:
 
 def _require(holds: Any, part: str) -> None:
     if not holds:
-        message = f"{part!r} is not as it should be"
+        message = f"{part!r} is invalid"
         raise InputError(message)
 
 
@@ -344,10 +344,10 @@ def _texts(values: Any) -> tuple[str, ...]:
 
 
 def _refuse_keys(entries: Sparse, names: tuple[str, ...], size: Mapping[str, int]) -> None:
-    """Refuse numbers of models, cells or bins that there are not, and the same key twice."""
+    """Refuse keys out of range, and duplicate keys."""
     for name, row in zip(names, entries.keys, strict=True):
         if row.size and not (row.min() >= 0 and row.max() < size[name]):
-            message = f"an entry has a {name} that is not there. The file is damaged."
+            message = f"an entry has a {name} that does not exist. The file is damaged."
             raise InputError(message)
     if Sparse.of(*entries).keys.shape != entries.keys.shape:
         message = "two entries have the same key. The file is damaged."
@@ -355,7 +355,7 @@ def _refuse_keys(entries: Sparse, names: tuple[str, ...], size: Mapping[str, int
 
 
 def _refuse_negative(entries: Sparse, sums: tuple[str, ...], *, unknown: bool) -> None:
-    """Refuse sums that no rows can have; those that may be unknown may be NaN."""
+    """Refuse sums that no rows can have; NaN is allowed for sums that may be unknown."""
     for name, row in zip(sums, entries.values, strict=True):
         absent = unknown and name != "weight"
         if not np.isfinite(row[~np.isnan(row)] if absent else row).all() or (
@@ -451,7 +451,7 @@ def _read_parquet(path: Path) -> TableSet:
             entries[name] = Sparse(numbers, sums.reshape(chosen.size, len(_NEXT_SUMS[name])).T)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         message = (
-            f"its entries lack a part or have a wrong one: {error!s:.60}. The file is damaged."
+            f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
         )
         raise InputError(message) from error
     return _checked(saved, tables, entries)
@@ -467,7 +467,7 @@ def set_of(
     group: str = "groups",
     **about: Any,
 ) -> TableSet:
-    """Return the set of dense tables, on the bins they have; files of 0.1 hold such tables."""
+    """Return the set of dense tables, as files of 0.1 contain them, on the bins of the tables."""
     first = next(iter(models.values()))
     cells: dict[str, int] = {}
     parts, counts, squares = [], [empty_sparse(3, 1)], [empty_sparse(5, 2)]
@@ -497,7 +497,7 @@ def set_of(
 
 
 def entries_of(rel: Reliability, key: tuple[int, int, int]) -> Sparse:
-    """Return the filled bins of a table under the numbers of a model, target and cell."""
+    """Return the filled bins of a table, with the numbers of a model, target, and cell."""
     values = np.array(list(rel.sums), dtype=np.float64)
     filled = np.flatnonzero(rel.count)
     above = np.broadcast_to(np.array(key)[:, None], (3, filled.size))
@@ -505,7 +505,7 @@ def entries_of(rel: Reliability, key: tuple[int, int, int]) -> Sparse:
 
 
 def _of_scores(saved: dict[str, Any]) -> TableSet:
-    """Read what `softcal score --save` of 0.1 kept: a table and a hardened one for each model."""
+    """Read a file of `softcal score --save` of 0.1: a table and a hardened one per model."""
     _io.schema_of(saved, SCORES_FORMAT, 1, "saved scores")
     try:
         by = _maybe_text(saved["by"])
@@ -525,7 +525,7 @@ def _of_scores(saved: dict[str, Any]) -> TableSet:
         }
         label = _text(saved["label"])
     except (KeyError, TypeError, AttributeError) as error:
-        message = f"saved scores lack a part or have a wrong one: {error}. The file is damaged."
+        message = f"a part of the saved scores is missing or invalid: {error}. The file is damaged."
         raise InputError(message) from error
     if not whole:
         message = "saved scores must have at least one model: the file is damaged."
@@ -539,7 +539,7 @@ def _of_scores(saved: dict[str, Any]) -> TableSet:
 
 
 def _with_hardened(saved: Any) -> Reliability:
-    """Put the sums of the hardened table of 0.1 beside the others."""
+    """Combine the table of 0.1 with the sums of its hardened table."""
     soft = Reliability.from_dict(saved["table"])
     if saved["hardened"] is None:
         return soft

@@ -1,4 +1,4 @@
-"""Rows that belong together: how their residuals vary as one, for honest intervals."""
+"""Groups of dependent rows: products of their sums, from which variances are computed."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     IntArray = npt.NDArray[np.int64]
 
 MAX_BINS = 2000
-"""With groups the table keeps a square of sums; more bins would fill the memory."""
+"""A table with groups stores a square matrix of sums; more bins would use too much memory."""
 
 MAX_KNOWN = 10_000_000
-"""Up to how many groups, counted in each cell, a set remembers which groups it has."""
+"""The number of groups, counted per cell, up to which a set remembers its groups."""
 
-_OWN = 1 << 62  # twice a whole number below fits in 64 bits
+_OWN = 1 << 62  # twice an integer below this fits in 64 bits
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 class GroupNames:
-    """Numbers groups by their names, exactly: no two names have the same number.
+    """Assign a number to each group name; no two names share a number.
 
-    A whole number k, or its text, has the number 2k, which needs no memory. Other names have odd
-    numbers, in the order they come.
+    An integer k, or its text, has the number 2k, which needs no memory. Other names have odd
+    numbers, in order of appearance.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self.texts: list[str] = []  # of 1, 3, 5, ...
+        self.texts: list[str] = []  # the names with numbers 1, 3, 5, ...
 
     def numbers(self, names: Any) -> IntArray:
-        """Return the number of each name: of text in a list or Arrow array, or of whole numbers."""
+        """Return the number of each name: text in a list or Arrow array, or integers."""
         if not isinstance(names, range | np.ndarray):
             texts = names if isinstance(names, list) else names.to_pylist()
             found = map(self._numbers.get, texts)
@@ -66,9 +66,9 @@ class GroupNames:
 
 
 class GroupIds(NamedTuple):
-    """Which groups a set has: one entry for each group and cell that have rows in common.
+    """The groups of a set: one entry for each group and cell with rows of both.
 
-    Kept in memory only, never saved: the names may be those of patients.
+    They are kept in memory and never saved, because the names may identify patients.
     """
 
     group: IntArray  # as `GroupNames` numbers them
@@ -76,13 +76,13 @@ class GroupIds(NamedTuple):
     texts: Sequence[str]
 
     def in_common(self, other: GroupIds) -> list[str]:
-        """Return the names of the groups that both have: whole numbers first, all in order."""
+        """Return the names of the groups in both sets: integers first, each kind in order."""
         shared = np.intersect1d(self.group, other._renumbered(self.texts)).tolist()
         names = [str(k // 2) for k in shared if k % 2 == 0]
         return names + [self.texts[k // 2] for k in shared if k % 2]
 
     def added(self, other: GroupIds, cells: Sequence[int]) -> GroupIds | None:
-        """Return the groups of both, given the new numbers of the other's cells."""
+        """Return the groups of both sets, given the new numbers of the other's cells."""
         if self.group.size + other.group.size > MAX_KNOWN:
             return None
         known = dict.fromkeys(self.texts)
@@ -92,7 +92,7 @@ class GroupIds(NamedTuple):
         return GroupIds(group, cell, texts)
 
     def _renumbered(self, texts: Sequence[str]) -> IntArray:
-        """Return the numbers the groups have by other texts, -1 for a text that is not there."""
+        """Return the numbers of the groups in another list of texts; -1 if a text is missing."""
         numbers = {text: 2 * k + 1 for k, text in enumerate(texts)}
         table = np.array([numbers.get(text, -1) for text in self.texts], dtype=np.int64)
         named = self.group % 2 == 1
@@ -103,9 +103,9 @@ class GroupIds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """What the table keeps of groups of rows (patients, documents, annotators).
+    """The sums that a table stores for groups of rows (patients, documents, annotators).
 
-    With S_gb the sum of w d over the rows of group g in bin b, and W_gb that of w:
+    S_gb is the sum of w d over the rows of group g in bin b, and W_gb the sum of w.
 
     Attributes
     ----------
@@ -126,25 +126,25 @@ class Clusters:
             array.setflags(write=False)
 
     def __add__(self, other: Clusters) -> Clusters:
-        """Add up, which is right as long as no group has rows in both tables."""
+        """Add the sums of two tables, which is valid if no group has rows in both."""
         return Clusters(
             self.count + other.count, self.residual + other.residual, self.weight + other.weight
         )
 
     def coarsen(self, starts: npt.NDArray[np.intp]) -> Clusters:
-        """Join neighbouring bins, given where each new one starts."""
+        """Merge adjacent bins, given where each new bin starts."""
         return Clusters(self.count, joined_square(self.residual, starts),
                         joined_square(self.weight, starts))  # fmt: skip
 
 
 def joined_square(square: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArray:
-    """Join neighbouring rows and columns of a matrix of sums."""
+    """Merge adjacent rows and columns of a matrix of sums."""
     out: FloatArray = np.add.reduceat(np.add.reduceat(square, starts, axis=-1), starts, axis=-2)
     return out
 
 
 def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Clusters:
-    """Add up each group's residuals and weights per bin, and multiply them with each other."""
+    """Compute each group's sums of residuals and weights per bin, and their products."""
     refuse_many_group_bins(len(bins))
     p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
     w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
@@ -157,7 +157,7 @@ def clusters_of(
     values: FloatArray,
     n_bins: int,
 ) -> Clusters:
-    """Multiply the groups' sums with each other, given w d and w by group and bin.
+    """Compute the products of each group's sums, given w d and w by group and bin.
 
     Entries of the same group and bin are added up first.
     """
@@ -173,7 +173,7 @@ def clusters_of(
 
 
 def refuse_many_group_bins(n_bins: int) -> None:
-    """Refuse more bins than their products have room for."""
+    """Refuse more bins than a table with groups can have."""
     if n_bins > MAX_BINS:
         message = f"with groups there can be at most {MAX_BINS} bins: got {n_bins}."
         raise InputError(message)

@@ -1,4 +1,4 @@
-"""Two models on the same rows: their tables, and one cell for each pair of bins that ties them."""
+"""Joint tables: the tables of two models on the same rows, and products per pair of bins."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ if TYPE_CHECKING:
     from softcal.table.reliability import Reliability
 
 MAX_JOINT_BINS = 2000
-"""With more, the cells of pairs of bins would not fit in 32 MB."""
+"""With more bins, the products per pair of bins would not fit in 32 MB."""
 
 
 class PairedSums(NamedTuple):
-    """What a paired difference e of two losses needs for its mean and the error of that."""
+    """The sums of a paired loss difference e, for its mean and the standard error."""
 
     total: float = 0.0  #   sum w e
     mixed: float = 0.0  #   sum w^2 e
     square: float = 0.0  #  sum w^2 e^2
 
     def plus(self, other: PairedSums) -> PairedSums:
-        """Add what other rows brought."""
+        """Add the sums of other rows."""
         return PairedSums(*(x + y for x, y in zip(self, other, strict=True)))
 
     def swapped(self) -> PairedSums:
-        """Return the sums of the difference the other way round."""
+        """Return the sums of the reversed difference."""
         return PairedSums(-self.total, -self.mixed, self.square)
 
 
 @dataclass(frozen=True, eq=False)
 class JointTable:
-    r"""Two models on the same rows: their tables, and what ties them. Tables of parts add up.
+    r"""Two models on the same rows: their tables, and products between them. Joint tables add.
 
     Attributes
     ----------
     a, b : Reliability
         The table of each model, on the same bins.
     cross : ndarray of shape (bins, bins)
-        \(\sum w^2 d^A d^B\) over the rows in that bin of A (first) and that bin of B (second).
+        \(\sum w^2 d^A d^B\) over the rows in a bin of A (first axis) and a bin of B (second axis).
+        With groups, \(\sum_g S^A_{gb} S^B_{gc}\), the products of the groups' sums.
     differing : int
-        Rows of positive weight on which the predictions differ.
+        The number of rows of positive weight, or of groups, on which the predictions differ.
     brier, log_loss : PairedSums
-        Sums of the rows' differences A minus B, of the log loss where both are finite.
-
-        Where groups were given, products and squares are of the groups' sums, `cross`
-        \(\sum_g S^A_{gb} S^B_{gc}\), and `differing` counts groups.
+        Sums of the loss differences A minus B, over rows whose losses are both finite. With
+        groups, the squares are those of the groups' sums.
     infinite_a, infinite_b : int
-        Rows whose log loss is infinite: the model rules out what the label holds possible.
+        The number of rows whose log loss is infinite: the model predicts exactly 0 or 1, and the
+        label differs.
     log_loss_a, log_loss_b : float
-        Each model's mean log loss; inf where that of a row is.
+        The mean log loss of each model; inf if that of any row is infinite.
     names : tuple of str
         The names of the two models.
     loss_a, loss_b : float
-        Sums of each model's weighted log losses, over the rows where its own is finite.
+        The sum of each model's weighted log losses, over the rows where it is finite.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class JointTable:
 
     @property
     def n(self) -> int:
-        """The number of rows; rows of weight 0 are not counted."""
+        """The number of rows with positive weight."""
         return self.a.n
 
     @property
@@ -99,7 +99,7 @@ class JointTable:
         return math.inf if self.infinite_b else self.loss_b / float(self.b.sums.weight.sum())
 
     def swapped(self) -> JointTable:
-        """Return the same with B first."""
+        """Return the same joint table with B first."""
         return JointTable(
             self.b,
             self.a,
@@ -115,13 +115,13 @@ class JointTable:
         )
 
     def __add__(self, other: JointTable) -> JointTable:
-        """Merge two tables of the same models on other rows; `sum(tables)` works."""
+        """Merge joint tables of the same models on different rows; `sum(tables)` works."""
         if not isinstance(other, JointTable):
             return NotImplemented
         if self.names != other.names:
             message = (
                 f"cannot add joint tables of different models: left has {self.names}, right has "
-                f"{other.names}. Name the models alike, in the same order."
+                f"{other.names}. Use the same names, in the same order."
             )
             raise InputError(message)
         return JointTable(
@@ -139,7 +139,7 @@ class JointTable:
         )
 
     def __radd__(self, other: object) -> JointTable:
-        """Let `sum(tables)`, which starts from 0, work."""
+        """Support `sum(tables)`, which starts from 0."""
         return self if other == 0 else NotImplemented
 
     def __repr__(self) -> str:
@@ -150,10 +150,10 @@ class JointTable:
 
 
 def refuse_many_bins(n_bins: int) -> None:
-    """Refuse more bins than the cells of their pairs have room for."""
+    """Refuse more bins than a joint table can have."""
     if n_bins > MAX_JOINT_BINS:
         message = (
             f"a comparison takes at most {MAX_JOINT_BINS} bins: got {n_bins}, and each pair of "
-            "bins needs a cell. Use fewer bins."
+            "bins needs memory. Use fewer bins."
         )
         raise InputError(message)

@@ -1,13 +1,12 @@
-"""The hot loop: rows in, per-bin sums out, in one pass and with the values checked.
+"""Compute sums per bin from rows, and validate the values in the same pass.
 
-The loop is `softcal._native`, in C++ (the folder `native` of the sources); where no compiler was
-found at installation, `softcal.table.numpy_kernel` has the same functions. The order of additions
-depends on the number of a row alone, so the same data gives the same digits whatever the number of
-threads and the instruction set.
+The loop is `softcal._native`, in C++ (folder `native` of the sources). If no compiler was found at
+installation, `softcal.table.numpy_kernel` provides the same functions. The order of additions
+depends only on the index of a row. The result is therefore identical for every number of threads
+and every instruction set.
 
-`totals(p, y, w, m, bins)` is the one call of it, for code that needs no more than numbers: it
-returns an array of shape (18, bins), one row for each of `SUM_NAMES`, or None when a value breaks
-the rules. `bin_sums(rows, bins)` gives these rows their names.
+`totals(p, y, w, m, bins)` calls the loop. It returns an array of shape (18, bins), one row for each
+of `SUM_NAMES`, or None if a value is invalid. `bin_sums(rows, bins)` names these rows.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ if TYPE_CHECKING:
     from softcal._validation.multiclass import ClassRows
 
 try:
-    from softcal import _native as road
+    from softcal import _native as loops
 except ImportError:  # no compiler was found at installation
-    from softcal.table import numpy_kernel as road  # type: ignore[no-redef]
+    from softcal.table import numpy_kernel as loops  # type: ignore[no-redef]
 
 _LARGE = 200_000
-"""From so many numbers on threads save more time than starting them takes."""
+"""The number of values from which threads save more time than starting them takes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What the table keeps of the rows of each bin. Everything adds, nothing else is kept.
+    """The sums that a table stores for each bin. All of them can be added.
 
-    With p the prediction, y the label, d = p - y, w the weight (1 when none is given) and
-    m the number of votes behind the label, where it was given. The sum of w p is not kept:
-    it is label + residual. The last five are NaN in tables of schema 1 whose labels are soft: the
-    file does not say. A NaN stays one in every sum of tables.
+    p is the prediction, y the label, d = p - y, w the weight (1 by default), and m the number of
+    votes behind the label, if given. The sum of w p is not stored, because it is label + residual.
+    The last five are NaN in tables of schema 1 with soft labels, whose files do not contain them.
+    NaN plus any sum is NaN.
     """
 
     count: npt.NDArray[np.int64]  #    rows of positive weight
@@ -58,7 +57,7 @@ class Sums:
     residual_var: FloatArray  #        sum w^2 d^2
     prob_var: FloatArray  #            sum w^2 p(1-p)
     label_var: FloatArray  #           sum w y(1-y), 0 exactly when all labels are 0 or 1
-    votes: FloatArray  #               sum m, 0 for rows that do not say
+    votes: FloatArray  #               sum m, 0 for rows without m
     repeated: FloatArray  #            rows with m >= 2
     vote_floor: FloatArray  #          sum w^2 p(1-p)/m
     vote_noise: FloatArray  #          sum w y(1-y)/(m-1) over rows with m >= 2
@@ -69,17 +68,17 @@ class Sums:
     outcome_residual_var: FloatArray  # sum w^2 d^2 over the same rows
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
-        """Walk through the sums in the order of `SUM_NAMES`."""
+        """Iterate over the sums in the order of `SUM_NAMES`."""
         return iter(vars(self).values())
 
 
 SUM_NAMES = tuple(field.name for field in fields(Sums))
 HARDENED = SUM_NAMES[SUM_NAMES.index("hard_residual") :]
-"""The sums of hardened labels and of labels that are outcomes, which schema 1 did not keep."""
+"""The sums of hardened labels and of 0/1 outcomes, which schema 1 did not store."""
 
 
 def unknown_hardened(shape: int | tuple[int, ...]) -> dict[str, FloatArray]:
-    """Return the sums of hardened labels as not known, which is NaN."""
+    """Return NaN for each sum of hardened labels, which means unknown."""
     return {name: np.full(shape, np.nan) for name in HARDENED}
 
 
@@ -87,12 +86,12 @@ _DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQefd"))
 
 
 def readable(column: Column) -> Column:
-    """Return a column as the loop reads it: only rare dtypes are copied."""
+    """Return a column with a dtype the loop can read; only rare dtypes are copied."""
     return column if column.dtype in _DIRECT else column.astype(np.float64)
 
 
 def threads_for(numbers: int) -> int:
-    """Return how many threads should add up so many numbers."""
+    """Return how many threads to use for this number of values."""
     return 1 if numbers < _LARGE else _parallel.free_cores()
 
 
@@ -107,10 +106,11 @@ def totals(
     cells: int = 1,
     tolerance: float = SUM_TOLERANCE,
 ) -> FloatArray | None:
-    """Return the sums of each bin, of shape (18, bins); None when some value breaks the rules.
+    """Return the sums of each bin, of shape (18, bins), or None if a value is invalid.
 
-    Two-dimensional p and y are classes, whose rows sum to 1 within the tolerance: the result is
-    then of shape (classes, 18, bins). With the number of each row's cell it is (cells, 18, bins).
+    Two-dimensional p and y are classes, whose rows must sum to 1 within the tolerance. The result
+    then has shape (classes, 18, bins). With the cell index of each row it has shape
+    (cells, 18, bins).
     """
     guide = bins.guide
     n_bins = guide.upper.size
@@ -118,7 +118,7 @@ def totals(
     tables = p.shape[1] if p.ndim == 2 else cells
     shape = (18, n_bins) if p.ndim == 1 and cell is None else (tables, 18, n_bins)
     out = np.empty(shape)
-    valid = road.sums(
+    valid = loops.sums(
         readable(p), readable(y),
         None if w is None else readable(w), None if m is None else readable(m),
         cell, guide.equal, guide.first, guide.starts if cut else None, guide.upper if cut else None,
@@ -128,14 +128,14 @@ def totals(
 
 
 def bin_sums(rows: Rows, bins: Bins) -> Sums | None:
-    """Add up the rows of each bin, or return None when some value breaks the rules."""
+    """Return the sums of each bin by name, or None if a value is invalid."""
     found = totals(rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes, bins)
     return None if found is None else as_sums(found)
 
 
 def as_sums(found: FloatArray) -> Sums:
-    """Name the rows of `totals`."""
-    sums = object.__new__(Sums)  # its own constructor sets one name at a time
+    """Convert the array of `totals` to `Sums`."""
+    sums = object.__new__(Sums)  # the constructor is slower: it sets one attribute at a time
     named = vars(sums)
     named.update(zip(SUM_NAMES, found, strict=True))
     named["count"] = found[0].astype(np.int64)
@@ -148,10 +148,10 @@ _MOST_DENSE = 1 << 18  # bins of all cells together
 def sparse_sums(
     rows: Rows, bins: Bins, cell: npt.NDArray[np.intp]
 ) -> tuple[npt.NDArray[np.intp], Sums] | None:
-    """Add up the rows of each cell and bin that has any.
+    """Compute the sums of each cell and bin that contains rows.
 
-    Returns the keys, cell * bins + bin, in rising order, and their sums; None when some value
-    breaks the rules.
+    Return the keys, cell * bins + bin, in increasing order, and their sums. Return None if a value
+    is invalid.
     """
     columns = (rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes)
     cells = int(cell.max(initial=0)) + 1
@@ -165,14 +165,14 @@ def sparse_sums(
     p = as_float64(rows.y_prob)
     if not all_valid(p, p, None):
         return None
-    # Too many to go through one by one: number those there are, and let each be a cell.
+    # Too many combinations for a dense array: treat each one that occurs as a cell.
     keys, number = np.unique(cell * len(bins) + bins.guide.locate(p), return_inverse=True)
     found = totals(*columns, Bins.uniform(1), cell=number, cells=keys.size)
     return None if found is None else (keys, as_sums(np.ascontiguousarray(found[:, :, 0].T)))
 
 
 def class_sums(data: ClassRows, bins: Bins) -> list[Sums]:
-    """Add up the rows of each class and bin, or refuse when some value breaks the rules."""
+    """Return the sums of each class and bin; raise if a value is invalid."""
     found = totals(data.y_prob, data.y_true, data.sample_weight, data.n_votes, bins)
     if found is None:
         refuse(data)
@@ -191,29 +191,29 @@ def top_label_rows(data: ClassRows) -> Rows:
     n = data.y_prob.shape[0]
     best, mass = np.empty(n), np.empty(n)
     p, y = readable(data.y_prob), readable(data.y_true)
-    if not road.top(p, y, SUM_TOLERANCE, best, mass, threads_for(p.size)):
+    if not loops.top(p, y, SUM_TOLERANCE, best, mass, threads_for(p.size)):
         refuse(data)
     return data.column(0)._replace(y_prob=best, y_true=mass)
 
 
 def is_majority(data: ClassRows, mass: Column) -> FloatArray:
-    """Return 1 where the predicted class, of this share of the label, has the largest share."""
+    """Return 1 where the predicted class has the largest share of the label, given its share."""
     marks: FloatArray = (mass > 0.5).astype(np.float64)
-    # All classes are looked at only where the share leaves it open; 0.51 allows for rounding.
+    # Compare all classes only where the share does not decide; 0.51 allows for rounding.
     rows = np.flatnonzero((mass > 0) & (mass <= 0.51))
     marks[rows] = data.y_true[rows].argmax(axis=1) == data.y_prob[rows].argmax(axis=1)
     return marks
 
 
 def residual_lattice(rows: Rows, cells: int) -> tuple[FloatArray, float] | None:
-    """Split each residual w (p - y) between the two nodes beside p, at 0, 1/cells, ..., 1.
+    """Split each residual w (p - y) between the two nodes next to p, at 0, 1/cells, ..., 1.
 
-    Returns the sums of the nodes and of the weights; None when some value breaks the rules.
+    Return the sums of the nodes and of the weights, or None if a value is invalid.
     """
     nodes = np.zeros(cells + 3)
     p, y, w = rows.y_prob, rows.y_true, rows.sample_weight
     weight = None if w is None else readable(w)
-    if not road.lattice(readable(p), readable(y), weight, nodes, threads_for(p.size)):
+    if not loops.lattice(readable(p), readable(y), weight, nodes, threads_for(p.size)):
         return None
     return nodes[: cells + 1], float(nodes[-1])
 

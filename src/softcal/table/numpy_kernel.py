@@ -1,7 +1,7 @@
-"""The loops of `softcal._native` in NumPy, for machines on which no C++ compiler was found.
+"""The loops of `softcal._native` in NumPy, for installations without a C++ compiler.
 
-The functions and their arguments are the same, and so are their results, to 1e-13 of what was
-added. They take much longer, and run in one thread.
+The functions have the same arguments. Their results agree to 1e-13 of the terms added. They are
+much slower and run in one thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
 _BLOCK = 1 << 16
-_SHORT = 1024  # rows whose sums do not drift
+_SHORT = 1024  # rows that plain summation adds accurately
 
 
 def sums(
@@ -31,7 +31,7 @@ def sums(
     m: Column | None,
     cell: Column | None,
     equal: int,
-    first: int,  # noqa: ARG001 - the search needs no help
+    first: int,  # noqa: ARG001 - a plain search does not need it
     starts: Column | None,  # noqa: ARG001
     upper: FloatArray | None,
     tolerance: float,
@@ -39,10 +39,10 @@ def sums(
     out: FloatArray,
     threads: int,  # noqa: ARG001
 ) -> bool:
-    """Add up the rows of each bin into `out`, of shape (tables, 18, bins); False if one is bad.
+    """Write the sums of each bin to `out`, of shape (tables, 18, bins); False if a row is invalid.
 
-    Tables are the classes of two-dimensional p and y, or the cells. `upper` are the ends of the
-    bins, or None for `equal` bins of equal width. The classes of a row must sum to 1 within
+    Tables are the classes of two-dimensional p and y, or the cells. `upper` has the upper edges of
+    the bins, or is None for `equal` bins of equal width. The classes of a row must sum to 1 within
     `tolerance`.
     """
     n_bins = equal if upper is None else upper.size
@@ -63,7 +63,7 @@ def sums(
             for a, b in zip(ps, ys, strict=True)
         ]
         sums_of_block = np.array(block) if cell is None else _by_cell(block[0], tables)
-        # Kahan's sum: what rounding loses of one block is added with the next.
+        # Kahan summation: the rounding error of one block is added with the next block.
         addend = sums_of_block - lost
         longer = total + addend
         lost = (longer - total) - addend
@@ -73,9 +73,9 @@ def sums(
 
 
 def lattice(p: Column, y: Column, w: Column | None, nodes: FloatArray, threads: int) -> bool:  # noqa: ARG001
-    """Add each residual w (p - y) to the nodes beside p, which lie at 0, 1/m, ..., 1.
+    """Split each residual w (p - y) between the two nodes next to p, at 0, 1/m, ..., 1.
 
-    After these nodes come one without meaning and the sum of the weights.
+    An unused node and the sum of the weights follow these nodes.
     """
     cells = nodes.size - 3
     for start in range(0, p.size, _BLOCK):
@@ -128,7 +128,7 @@ def _by_cell(block: FloatArray, cells: int) -> FloatArray:
 def _places(
     p: FloatArray, equal: int, upper: FloatArray | None, cell: Column | None, part: slice
 ) -> npt.NDArray[np.intp]:
-    """Return the number of each row's bin, counted through the cells."""
+    """Return the index of each row's bin among the bins of all cells."""
     place: npt.NDArray[np.intp]
     if upper is None:
         nearest = np.rint(p * equal)
@@ -153,16 +153,16 @@ def _block_sums(
     found: dict[int, FloatArray] = {id(None): np.zeros(n_places)}
     terms = list(_terms(p, y, w, m))
     for term in terms:
-        if term is not None and id(term) not in found:  # a term of several sums is added up once
+        if term is not None and id(term) not in found:  # several sums may share a term
             found[id(term)] = _bincount(place, term, n_places)
     return np.array([found[id(term)] for term in terms])
 
 
 def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:
-    """Add up a block's terms by place. A long sum drifts, so the terms of one are cut in two.
+    """Add up the terms of a block by place, accurately: long sums split each term in two.
 
-    The high parts are whole multiples of a number of which a block's sum has less than 2^53, so
-    they add without rounding; the low parts are too small for theirs to matter.
+    The high parts are multiples of a unit of which a block's sum has fewer than 2^53, so they add
+    without rounding. The low parts are so small that their rounding errors do not matter.
     """
     if term.size <= _SHORT:
         return np.bincount(place, term, n_places).astype(np.float64, copy=False)
@@ -176,7 +176,7 @@ def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> F
 def _terms(
     p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None
 ) -> Iterator[FloatArray | None]:
-    """Return what each row adds to each sum of `softcal.table.kernel.Sums`; None adds nothing."""
+    """Yield the terms of each sum of `softcal.table.kernel.Sums`; None stands for zeros."""
     d, p_var, y_var = p - y, p * (1 - p), y * (1 - y)
     outcome = y_var == 0  # the label is exactly 0 or 1
     e = d if outcome.all() else p - (y > 0.5)

@@ -1,4 +1,4 @@
-"""The table in the middle: bins, their sums, and the numbers that are arithmetic on them."""
+"""The reliability table: bins, their sums, and the metrics computed from them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from softcal.plot import Drawing, ReliabilityDisplay
 
 Bin = tuple[float, float, int, float, float, float]
-"""Low edge, high edge, count, mean prediction, mean label, gap."""
+"""Low edge, high edge, count, mean prediction, mean label, and gap."""
 
 
 def shown(n: int, smece: float | None, edges: FloatArray, bins: list[Bin]) -> _display.Shown:
-    """Return title, header and rows; of very many bins, those at the ends."""
+    """Return title, header, and rows; of many bins, only the first and last ones."""
     title = (
         f"n = {n:,}   SMECE = {'none' if smece is None else f'{smece:.4f}'}   bins = {len(bins)}"
     )
@@ -55,19 +55,20 @@ def _as_row(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reliability(_display.Printed):
-    r"""A reliability table: for each bin, the sums of its rows. Made by `reliability`.
+    r"""A reliability table: the sums of the rows in each bin. `reliability` builds it.
 
-    Tables add: the table of two data sets is the sum of their tables, whatever the order, so
-    chunks, files and machines can work apart. Every number below is arithmetic on the sums.
+    Tables add: the table of two data sets is the sum of their tables, in any order. Chunks, files,
+    and machines can therefore be processed separately. Every metric below is computed from the
+    sums.
 
     Parameters
     ----------
     bins : Bins
-        The bins the predictions were sorted into.
+        The bins of the predictions.
     sums : Sums
-        The sums of each bin, as `softcal.table.kernel.Sums` lists them.
+        The sums of each bin, as listed in `softcal.table.kernel.Sums`.
     clusters : Clusters, optional
-        How rows of one group vary together, where groups were given.
+        Products of the sums of each group, if groups were given.
 
     Examples
     --------
@@ -93,12 +94,17 @@ class Reliability(_display.Printed):
             array.setflags(write=False)
 
     def __reduce__(self) -> tuple[type[Reliability], tuple[Bins, Sums, Clusters | None]]:
-        """Travel between processes by the constructor, which freezes the arrays again."""
+        """Pickle through the constructor, which makes the arrays read-only again."""
         return Reliability, (self.bins, self.sums, self.clusters)
 
     @staticmethod
     def empty(bins: BinsLike = 10) -> Reliability:
-        """Give the table of no rows, to which others are added.
+        """Return a table without rows, to which others can be added.
+
+        Parameters
+        ----------
+        bins : int, Bins or sequence of float, default=10
+            As in `reliability`.
 
         Examples
         --------
@@ -110,11 +116,11 @@ class Reliability(_display.Printed):
         zeros = [np.zeros(len(bins)) for _ in SUM_NAMES[1:]]
         return Reliability(bins, Sums(count, *zeros))
 
-    # What is in each bin
+    # Per bin
 
     @property
     def n(self) -> int:
-        """The number of rows; rows of weight 0 are not counted."""
+        """The number of rows with positive weight."""
         return sum(self.sums.count.tolist())
 
     @property
@@ -124,27 +130,27 @@ class Reliability(_display.Printed):
 
     @property
     def mean_prob(self) -> FloatArray:
-        """The mean prediction in each bin; NaN where the bin is empty."""
+        """The mean prediction in each bin; NaN if the bin is empty."""
         mean = self._per_weight(self.sums.label + self.sums.residual)
-        # A mean lies in its bin; rounding may not put it outside.
+        # A mean lies in its bin; rounding must not move it outside.
         inside: FloatArray = np.clip(mean, self.bins.edges[:-1], self.bins.edges[1:])
         return inside
 
     @property
     def mean_label(self) -> FloatArray:
-        """The mean label in each bin; NaN where the bin is empty."""
+        """The mean label in each bin; NaN if the bin is empty."""
         return self._per_weight(self.sums.label)
 
     @property
     def gap(self) -> FloatArray:
-        """Mean prediction minus mean label in each bin, above 0 where predictions are too high.
+        """Mean prediction minus mean label in each bin; positive if predictions are too high.
 
-        NaN where the bin is empty: an empty bin is not a perfect one.
+        NaN if the bin is empty, because an empty bin is not a calibrated one.
         """
         return self._per_weight(self.sums.residual)
 
     def per_bin(self) -> Iterator[Bin]:
-        """Walk through the bins: low edge, high edge, count, mean_prob, mean_label, gap.
+        """Iterate over the bins: low edge, high edge, count, mean_prob, mean_label, and gap.
 
         Examples
         --------
@@ -162,7 +168,7 @@ class Reliability(_display.Printed):
         np.divide(sums, self.sums.weight, out=mean, where=self.sums.count > 0)
         return mean
 
-    # Numbers of the whole table
+    # Of the whole table
 
     @property
     def smece(self) -> float:
@@ -175,13 +181,13 @@ class Reliability(_display.Printed):
 
     @property
     def max_gap(self) -> float:
-        """The largest absolute gap of any bin (MCE), however few rows it has."""
+        """The largest absolute gap of any bin (MCE), regardless of its number of rows."""
         refuse_no_rows(self)
         return float(np.nanmax(np.abs(self.gap)))
 
     @property
     def rms_gap(self) -> float:
-        r"""Root of the mean squared gap, bins weighted by their rows (the L2 form).
+        r"""Root mean squared gap, with bins weighted by their rows (the L2 calibration error).
 
         \[ \sqrt{\frac{\sum_b W_b \, \mathrm{gap}_b^2}{\sum_b W_b}} \]
 
@@ -190,17 +196,17 @@ class Reliability(_display.Printed):
         filled = self.sums.count > 0
         squares = self.sums.residual[filled] ** 2 / self.sums.weight[filled]
         root = math.sqrt(float(squares.sum()) / self._total_weight)
-        # Where all gaps are equal the three are equal, and rounding must not reorder them.
+        # If all gaps are equal, so are the three metrics; rounding must not reorder them.
         return max(min(root, self.max_gap), self.smece)
 
     @property
     def bias(self) -> float:
-        """Mean prediction minus mean label over all rows; above 0 is too high overall."""
+        """Mean prediction minus mean label over all rows; positive if predictions are too high."""
         return math.fsum(self.sums.residual.tolist()) / self._total_weight
 
     @property
     def brier(self) -> float:
-        r"""Mean squared difference of prediction and label, \(\sum w d^2 / \sum w\)."""
+        r"""Mean squared difference between prediction and label, \(\sum w d^2 / \sum w\)."""
         return math.fsum(self.sums.residual_sq.tolist()) / self._total_weight
 
     @property
@@ -213,18 +219,18 @@ class Reliability(_display.Printed):
         refuse_no_rows(self)
         return math.fsum(self.sums.weight.tolist())
 
-    # Tables from tables
+    # Operations on tables
 
     def __add__(self, other: Reliability) -> Reliability:
-        """Merge two tables built with the same bins: the table of both data sets together.
+        """Merge two tables built with the same bins into the table of both data sets.
 
-        Counts are exact, sums right to float rounding. `sum(tables)` works. Where groups were
+        Counts are exact, and sums are exact up to rounding. `sum(tables)` works. If groups were
         given, no group may have rows in both tables.
 
         Raises
         ------
         BinMismatchError
-            If the bins differ. Tables are never binned anew, since that needs the rows.
+            If the bins differ. Binning the data again would need the rows.
 
         Examples
         --------
@@ -246,8 +252,8 @@ class Reliability(_display.Printed):
             return other if not self.n else self
         if (self.clusters is None) != (other.clusters is None):
             message = (
-                "cannot merge a table built with groups and one without: what rows of a group "
-                "have in common would be lost. Build both with groups."
+                "cannot merge a table built with groups and one without: the correlation within "
+                "groups would be lost. Build both with groups."
             )
             raise InputError(message)
         merged = Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True)))
@@ -257,19 +263,19 @@ class Reliability(_display.Printed):
         return Reliability(self.bins, merged, clusters)
 
     def __radd__(self, other: object) -> Reliability:
-        """Let `sum(tables)`, which starts from 0, work."""
+        """Support `sum(tables)`, which starts from 0."""
         return self if other == 0 else NotImplemented
 
     def coarsen(self, bins: BinsLike) -> Reliability:
-        """Join neighbouring bins into fewer: the table built with those from the start.
+        """Merge adjacent bins: return the table that the coarser bins would have given.
 
-        Counts are exact, sums right to float rounding.
+        Counts are exact, and sums are exact up to rounding.
 
         Parameters
         ----------
-        bins : int, Bins or edges
-            Every edge of these must be an edge of the table. A number of equal-width bins
-            fits when it divides that of an equal-width table.
+        bins : int, Bins or sequence of float
+            The coarser bins. Each of their edges must be an edge of the table. A number of
+            equal-width bins must divide the number of bins of an equal-width table.
 
         Examples
         --------
@@ -294,13 +300,13 @@ class Reliability(_display.Printed):
     def hardened(self) -> Reliability:
         r"""Return the table of the same rows with labels hardened to \(h = [y > 1/2]\).
 
-        Its `smece` is the ordinary ECE most tools report after rounding labels silently. Groups are
-        left out, since their sums are of the labels as they are.
+        Its `smece` is the ordinary ECE, which most tools report after rounding labels silently.
+        The result has no groups, because their sums are those of the original labels.
 
         Raises
         ------
         InputError
-            If the table was saved by softcal 0.1, which kept no sums of hardened labels.
+            If the table was saved by softcal 0.1, which stored no sums of hardened labels.
 
         Examples
         --------
@@ -310,7 +316,7 @@ class Reliability(_display.Printed):
         s = self.sums
         if np.isnan(s.hard_residual).any():
             message = (
-                "the table does not know its hardened labels: it was saved by softcal 0.1. Build "
+                "the table has no sums of hardened labels: it was saved by softcal 0.1. Build "
                 "it again from the rows."
             )
             raise InputError(message)
@@ -340,9 +346,9 @@ class Reliability(_display.Printed):
     # Saving
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the table as plain numbers and lists, to be saved as JSON.
+        """Return the table as plain numbers and lists, which can be saved as JSON.
 
-        A sum that is 0 in every bin is left out, and is 0 when read back.
+        A sum that is 0 in every bin is omitted, and is 0 when read back.
 
         Examples
         --------
@@ -355,12 +361,17 @@ class Reliability(_display.Printed):
 
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> Reliability:
-        """Read a table back from what `to_dict` gave.
+        """Return the table that `to_dict` saved.
+
+        Parameters
+        ----------
+        saved : dict
+            The return value of `to_dict`, possibly read from JSON.
 
         Raises
         ------
         InputError, InputTypeError
-            If this is not such a table, or one of a newer softcal.
+            If this is not a saved table, or if a newer softcal saved it.
         """
         return Reliability(*serialize.read(saved))
 
@@ -369,9 +380,9 @@ class Reliability(_display.Printed):
             return NotImplemented
         return self.to_dict() == other.to_dict()
 
-    __hash__ = None  # type: ignore[assignment]  # equal by its arrays, which cannot be hashed
+    __hash__ = None  # type: ignore[assignment]  # equality compares arrays, which are not hashable
 
-    # Showing
+    # Display
 
     def plot(
         self,
@@ -382,7 +393,25 @@ class Reliability(_display.Printed):
         simultaneous: bool = False,
         **drawing: Unpack[Drawing],
     ) -> ReliabilityDisplay:
-        """Draw the reliability diagram with matplotlib; see `ReliabilityDisplay`.
+        """Draw the reliability diagram with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            The axes to draw on. By default, a new figure.
+        name : str, optional
+            The name of the model in the legend.
+        level : float, default=0.95
+            The confidence level of the gap intervals.
+        simultaneous : bool, default=False
+            Whether the intervals hold for all bins at once, rather than for each bin.
+        **drawing
+            Further arguments of `ReliabilityDisplay.plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The drawn diagram.
 
         Examples
         --------
@@ -413,29 +442,29 @@ def reliability(
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
 ) -> Reliability:
-    r"""Sort predictions into bins and add up, per bin, predictions, labels and differences.
+    r"""Compute the reliability table: the sums of predictions, labels, and gaps in each bin.
 
-    One pass over the data; everything else softcal says follows from the table.
+    One pass over the data builds the table. Every other result is computed from the table.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels in [0, 1]: probabilities, vote shares, or 0 and 1. Lists, NumPy arrays, pandas,
-        Polars and Arrow columns and CPU tensors are read as they are, of any real dtype.
-    y_prob : array-like of shape (n,)
+    y_true : array-like of shape (n_samples,)
+        Labels in [0, 1]: probabilities, vote shares, or 0 and 1. Lists, NumPy arrays, columns of
+        pandas, Polars, and Arrow, and CPU tensors are accepted, with any real dtype.
+    y_prob : array-like of shape (n_samples,)
         Predicted probabilities in [0, 1].
-    bins : int, Bins or edges, default 10
+    bins : int, Bins or sequence of float, default=10
         A number of equal-width bins, `Bins.quantile(...)`, or edges from 0 to 1. Bin b is
-        \([e_b, e_{b+1})\), the last one closed. float32 predictions are compared as they are:
-        `float32(0.7)` lies below 0.7, and so in the bin that ends there.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative weights. A row of weight 0 is as good as absent.
-    n_votes : int or array-like of shape (n,), optional
-        The number of votes each label is the share of. It changes no number of this table,
-        only the uncertainty that follows from it.
-    groups : array-like of shape (n,), optional
-        Which patient, document or annotator each row belongs to, by any name, where rows are not
-        independent. It too changes only the uncertainty.
+        \([e_b, e_{b+1})\), and the last bin is closed. float32 predictions are not rounded:
+        `float32(0.7)` is less than 0.7, so it belongs to the bin that ends there.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights. A row of weight 0 counts as absent.
+    n_votes : int or array-like of shape (n_samples,), optional
+        The number of votes behind each label. It does not change the metrics, only their
+        uncertainty.
+    groups : array-like of shape (n_samples,), optional
+        The patient, document, or annotator of each row, by any name, if rows are not independent.
+        It does not change the metrics, only their uncertainty.
 
     Returns
     -------
@@ -445,7 +474,7 @@ def reliability(
     Raises
     ------
     InputError, InputTypeError
-        If the data breaks a rule: missing values, values outside [0, 1], other lengths. They
+        If the data is invalid: missing values, values outside [0, 1], or different lengths. They
         are a `ValueError` and a `TypeError`.
 
     Examples
@@ -474,7 +503,7 @@ def table_of(
     groups: npt.ArrayLike | None = None,
     default_bins: int = 10,
 ) -> Reliability:
-    """Return the table that the function `name` was passed, or the table of its rows."""
+    """Return the table passed to the function `name`, or the table of its rows."""
     if isinstance(y_true, Reliability):
         refuse_given(
             f"{name} of a Reliability", y_prob=y_prob, bins=bins, sample_weight=sample_weight,
@@ -500,7 +529,7 @@ def rows_or_table(
     n_votes: npt.ArrayLike | None = None,
     **others: object,
 ) -> Rows | Reliability:
-    """Return the table that the function `name` was passed, or its rows, kind and shape checked."""
+    """Return the table passed to the function `name`, or its rows, with type and shape checked."""
     if isinstance(y_true, Reliability):
         refuse_given(
             f"{name} of a Reliability",
@@ -515,7 +544,7 @@ def rows_or_table(
 
 
 def _given_predictions(name: str, y_true: object, y_prob: npt.ArrayLike | None) -> npt.ArrayLike:
-    """Return the predictions, which must be there where no table was passed."""
+    """Return the predictions, which are required unless a table was passed."""
     if y_prob is None:
         message = (
             f"{name} takes labels and predictions, {name}(y_true, y_prob), or a Reliability, such "
@@ -526,7 +555,7 @@ def _given_predictions(name: str, y_true: object, y_prob: npt.ArrayLike | None) 
 
 
 def refuse_given(what: str, **arguments: object) -> None:
-    """Refuse arguments about rows where a table was passed, which would be ignored."""
+    """Refuse arguments about rows where a table was passed, because they would be ignored."""
     given = [key for key, value in arguments.items() if value is not None]
     if given:
         message = (
@@ -537,29 +566,29 @@ def refuse_given(what: str, **arguments: object) -> None:
 
 
 def refuse_no_rows(rel: Reliability) -> None:
-    """Refuse an empty table, of which nothing can be said."""
+    """Refuse an empty table."""
     if not rel.n:
         message = "the table has no rows, so it has no calibration error: add some first."
         raise InputError(message)
 
 
 def _described(bins: Bins) -> str:
-    """Say bins in words, where there are any: whoever merges files may not know Python."""
+    """Describe bins in words where possible, for users of the command line."""
     return f"{len(bins)} of equal width" if bins.is_uniform else repr(bins)
 
 
 def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:
-    """Build the table of columns that came through the door, groups numbered from 0."""
+    """Build the table of validated columns, with groups numbered from 0."""
     sums = kernel.as_sums(checked_totals(rows, bins))
     sums.count.setflags(write=False)
-    table = object.__new__(Reliability)  # whose constructor would freeze the sums one by one
+    table = object.__new__(Reliability)  # faster than the constructor, which locks each sum
     clusters = None if group is None else cluster_sums(rows, group, bins)
     vars(table).update(bins=bins, sums=sums, clusters=clusters)
     return table
 
 
 def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
-    """Return the sums of each bin, as `kernel.totals` does, refusing rows that break a rule."""
+    """Return the sums of each bin as `kernel.totals` does; raise for invalid rows."""
     found = kernel.totals(rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes, bins)
     if found is None:
         inputs.refuse(rows)
@@ -571,5 +600,5 @@ def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
 
 def smece_of(residual: FloatArray, weight: FloatArray) -> float:
     """Compute SMECE from the sums of residuals and weights of each bin."""
-    # Of few bins plain floats are quicker than arrays, and `fsum` is exact.
+    # For few bins, plain floats are faster than arrays, and `fsum` is exact.
     return math.fsum(map(abs, residual.tolist())) / math.fsum(weight.tolist())

@@ -1,4 +1,4 @@
-"""Scores of single items of many classes: sums over rows, and the means of them."""
+"""Scores of single multiclass items: their sums over rows, and their means."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SCORES = (
     "dist_ce_floor",
     "vote_noise",
 )
-"""Sums over rows, each of weight times a score; NaN where it is not known.
+"""Sums over rows, each of weight times a score; NaN if a sum is unknown.
 
-"infinite" counts the rows with weight whose log loss is infinite; the sums of log loss and KL
-divergence leave them out. "vote_noise" is what votes add to the Brier score, and not known where
-a row has one vote.
+"infinite" counts the rows with positive weight whose log loss is infinite. The sums of log loss
+and KL divergence exclude them. "vote_noise" is what votes add to the Brier score. It is unknown if
+a row has only one vote.
 """
 
 
 class ItemScores(NamedTuple):
-    """Mean scores of single items of many classes; None where the rows do not say.
+    """Mean scores of single multiclass items; None for a score the rows do not determine.
 
-    Scores of vote noise need numbers of votes: `dist_ce_floor` is the DistCE of a model that
-    predicts the true rates, and `brier_without_vote_noise` needs two votes or more for every item.
+    Two scores need numbers of votes. `dist_ce_floor` is the DistCE of a model that predicts the
+    true rates. `brier_without_vote_noise` needs at least two votes for every item.
     """
 
     brier: float | None
@@ -46,11 +46,11 @@ class ItemScores(NamedTuple):
     dist_ce_floor: float | None
     brier_without_vote_noise: float | None
     infinite: int
-    """The number of rows in which a class that has a share of the label was predicted as 0."""
+    """The number of rows that predict 0 for a class with a positive share of the label."""
 
     @staticmethod
     def of(sums: FloatArray) -> ItemScores:
-        """Return the scores of the sums of `SCORES`."""
+        """Compute the scores from the sums of `SCORES`."""
         total = dict(zip(SCORES, sums.tolist(), strict=True))
         weight, infinite = total.pop("weight"), int(total.pop("infinite"))
         total["brier_without_vote_noise"] = total["brier"] - total.pop("vote_noise")

@@ -1,4 +1,4 @@
-"""Write a table as plain data, and read it back, validating everything: files are not trusted."""
+"""Convert a table to plain data, and read it back with full validation: files are not trusted."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 FORMAT = "softcal.reliability"
 SCHEMA = 2
-_LARGEST_COUNT = 2**53  # in all bins together, so that a thousand such tables fit an int64
+_LARGEST_COUNT = 2**53  # over all bins, so that the sum of a thousand such tables fits an int64
 _LARGEST_SUM = 1e300
-_MORE = 1 + 1e-9  # room for the rounding of honest sums
+_MORE = 1 + 1e-9  # tolerance for rounding in valid sums
 
 
 def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]:
     """Return a table as plain numbers and lists.
 
-    A sum that is 0 in every bin is left out; one that is not known, of an older file, is None.
+    A sum that is 0 in every bin is omitted. A sum that is unknown, from an older file, is None.
     """
     saved: dict[str, Any] = {
         "format": FORMAT,
@@ -49,7 +49,7 @@ def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]
 
 
 def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
-    """Read back what `written` gave."""
+    """Return the parts of a table that `written` saved."""
     schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved reliability table")
     bins = Bins.of(saved.get("bins", 0))
     sums = saved.get("sums")
@@ -63,7 +63,7 @@ def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
 
 
 def with_hardened(sums: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Fill in what schema 1 did not keep: known where every label is 0 or 1, else NaN."""
+    """Add the sums that schema 1 did not store: known if every label is 0 or 1, else NaN."""
     if sums["label_var"].any():
         unknown = np.where(sums["count"] > 0, np.nan, 0.0)
         return {**sums, **dict.fromkeys(HARDENED, unknown)}
@@ -101,9 +101,9 @@ def read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
 
 
 def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
-    """Refuse saved sums of bins with these edges that no rows could have given."""
-    with np.errstate(over="ignore"):  # what overflows is larger than it may be
-        # Not known is NaN, for which no comparison holds.
+    """Refuse saved sums that no rows in bins with these edges could have given."""
+    with np.errstate(over="ignore"):  # a value that overflows is too large anyway
+        # Unknown sums are NaN, for which every comparison is false.
         possible = ~np.logical_or.reduce(
             [low > high * _MORE for low, high in _in_order(sums, lows, highs)]
         )
@@ -111,13 +111,13 @@ def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
     if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
         message = (
             f"a saved table's sums contradict each other: {(~possible).sum()} of {lows.size} bins "
-            "have sums no rows can have. The file is damaged, or was made by something else."
+            "have sums no rows can have. The file is damaged, or was written by another program."
         )
         raise InputError(message)
 
 
 def _in_order(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Give pairs of which, with 0 <= p, y <= 1 and the weights there are, none is the larger."""
+    """Return pairs (a, b) with a <= b for any valid predictions, labels, and weights."""
     count = s.count.astype(np.float64)
     prob = s.label + s.residual
     rounding = s.weight * 1e-9
@@ -149,7 +149,7 @@ def _in_order(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatA
 
 
 def _read_clusters(saved: Any, sums: Sums) -> Clusters | None:
-    """Read the saved sums of groups, where there are any, trusting nothing."""
+    """Read and validate the saved sums of groups, if there are any."""
     if saved is None:
         return None
     n = sums.count.size
@@ -180,10 +180,10 @@ def _is_square_of_sums(square: FloatArray, n: int) -> bool:
 
 
 def refuse_other_groups(groups: Clusters, s: Sums) -> None:
-    """Refuse squares of sums that no groups of these rows could give."""
+    """Refuse products of sums that no groups of these rows could have given."""
     residual, weight = groups.residual, groups.weight
     root, weight_root = np.sqrt(residual.diagonal()), np.sqrt(weight.diagonal())
-    rounding = 1e-9  # of the weight: small residuals have squares too small to be kept
+    rounding = 1e-9  # of the weight: the squares of small residuals may underflow
     in_order = [
         (abs(residual), weight),
         (abs(residual), np.outer(root, root) + rounding * weight),
@@ -196,6 +196,6 @@ def refuse_other_groups(groups: Clusters, s: Sums) -> None:
     if not all((low <= high * _MORE).all() for low, high in in_order):
         message = (
             "a saved table's 'clusters' contradict its sums: no groups of its rows can have these. "
-            "The file is damaged, or was made by something else."
+            "The file is damaged, or was written by another program."
         )
         raise InputError(message)

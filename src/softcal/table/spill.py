@@ -1,8 +1,8 @@
-"""Entries of groups until all rows are read: in memory, or in a temporary file if there are many.
+"""Store entries of groups until all rows are read: in memory, or in a temporary file if many.
 
-A group's sums can be multiplied only when they are complete, so entries wait. They are kept in runs
-sorted by a hash of their group. The same stretch of hashes of all runs is then one part: it has
-whole groups, and fits in memory however many rows there are.
+A group's sums can be multiplied only when they are complete. Until then, entries are stored in runs
+sorted by a hash of their group. The entries of all runs with hashes in one range form a part. A
+part contains whole groups, and fits in memory for any number of rows.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from softcal.table.tableset import IntArray
 
 IN_MEMORY = 1 << 21
-"""How many entries are kept in memory before any is written to the disk."""
+"""The number of entries kept in memory before any is written to disk."""
 
 _RUN = 1 << 19  # entries in a run, and about as many in a part
 _HASHES = 1 << 12
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, which spreads regular numbers
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads consecutive numbers
 _SHIFT = np.uint64(52)
 
 
@@ -37,12 +37,12 @@ class Gathered(NamedTuple):
     """Entries of some groups; several may have the same key."""
 
     group: IntArray
-    place: IntArray  #     what else is in the key, in the bits of one number
+    place: IntArray  #     the rest of the key, packed into one integer
     values: FloatArray  # (sums, entries)
 
 
 class _Run:
-    """Entries sorted by hash, which may move to a file."""
+    """Entries sorted by hash, in memory or in a file."""
 
     def __init__(self, hashes: npt.NDArray[np.uint16], entries: Gathered) -> None:
         order = hashes.argsort(kind="stable")  # a radix sort
@@ -55,7 +55,7 @@ class _Run:
         self._at = 0
 
     def move(self, file: IO[bytes]) -> None:
-        """Append the entries to a file, and keep them only there."""
+        """Append the entries to a file, and free their memory."""
         group, place, values = self._entries
         self._file, self._at = file, file.seek(0, os.SEEK_END)
         for row in (group, place, *values):
@@ -63,7 +63,7 @@ class _Run:
         self._entries = Gathered(group[:0].copy(), place[:0].copy(), values[:, :0].copy())
 
     def between(self, low: int, high: int) -> Gathered:
-        """Return the entries of some hashes, the last of them excluded."""
+        """Return the entries with hashes from low to high, excluding high."""
         first, last, size = (int(self._starts[k]) for k in (low, high, -1))
         if self._file is None:
             group, place, values = self._entries
@@ -78,7 +78,7 @@ class _Run:
 
 
 class Spill:
-    """Keeps entries of groups, and gives them back in parts that have whole groups."""
+    """Store entries of groups, and return them in parts that contain whole groups."""
 
     def __init__(self) -> None:
         self._waiting: list[Gathered] = []
@@ -107,7 +107,7 @@ class Spill:
     def _move_all(self) -> None:
         try:
             if self._file is None:
-                # It has no name, or is removed when closed: also after an error or Ctrl-C.
+                # It has no name, or is removed when closed, even after an error or Ctrl-C.
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115
             while self._moved < len(self._runs):
                 self._runs[self._moved].move(self._file)
@@ -120,7 +120,7 @@ class Spill:
             raise InputError(message) from error
 
     def parts(self) -> Iterator[tuple[float, Gathered]]:
-        """Return all entries in parts of whole groups, each with the share done before it."""
+        """Yield all entries in parts of whole groups, each with the share done before it."""
         self._end_run()
         number = min(-(-self._size // _RUN), _HASHES)
         for k in range(number):
@@ -130,7 +130,7 @@ class Spill:
                 yield k / number, part
 
     def _part(self, low: int, high: int) -> Gathered:
-        """Join the entries of some hashes, added up on the way where one group has very many."""
+        """Join the entries of a range of hashes; add up equal keys if there are very many."""
         found: list[Gathered] = []
         size, most = 0, 4 * _RUN
         for run in self._runs:
@@ -143,7 +143,7 @@ class Spill:
         return _joined(found)
 
     def close(self) -> None:
-        """Forget all entries, and remove the temporary file."""
+        """Discard all entries, and remove the temporary file."""
         self._runs, self._waiting = [], []
         if self._file is not None:
             self._file.close()
@@ -163,9 +163,9 @@ def _summed(entries: Gathered) -> Gathered:
 
 
 def numbered(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the different values in rising order, and the number of each value among them."""
+    """Return the distinct values in increasing order, and the index of each value."""
     low, high = int(values.min()), int(values.max())
-    if high - low < 4 * values.size:  # few enough to mark those that are there
+    if high - low < 4 * values.size:  # the range is small enough to mark the values present
         present = np.zeros(high - low + 1, dtype=np.bool_)
         present[values - low] = True
         different = np.flatnonzero(present)

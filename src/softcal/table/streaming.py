@@ -1,4 +1,4 @@
-"""A reliability table fed batch by batch, whose groups may come in several batches."""
+"""Reliability tables updated batch by batch; a group may have rows in several batches."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class StreamingReliability:
-    """A reliability table fed batch by batch: it is the table of all rows at once.
+    """A reliability table updated batch by batch, equal to the table of all rows at once.
 
-    However the rows are cut into batches and in whatever order these come, the counts are exactly
-    those of `reliability` on all rows and the sums are its sums to rounding. The size is constant.
-    With groups it is proportional to the number of groups times the bins that each one fills. For a
-    torch training loop there is `softcal.torchmetric.SoftCalibrationError`.
+    For any batches in any order, the counts equal those of `reliability` on all rows, and the sums
+    agree up to rounding. The memory needed is constant. With groups, it grows with the number of
+    groups and the bins that each one fills. In a torch training loop, use
+    `softcal.torchmetric.SoftCalibrationError`.
 
     Parameters
     ----------
-    bins : int, Bins or edges, default 10
+    bins : int, Bins or sequence of float, default=10
         As in `reliability`.
 
     Examples
@@ -49,7 +49,7 @@ class StreamingReliability:
     >>> stream.reliability
     Reliability(n=3, bins=2)
 
-    With groups, rows of one patient may come in several batches.
+    With groups, the rows of a patient may be in several batches.
 
     >>> stream = StreamingReliability(bins=2)
     >>> for day in (["ann", "ben"], ["ann", "cy"]):
@@ -64,13 +64,13 @@ class StreamingReliability:
         self._start(Bins.of(bins))
 
     def _start(self, bins: Bins) -> None:
-        self._sums = Reliability.empty(bins)  # without what ties the rows of a group
+        self._sums = Reliability.empty(bins)  # without the sums of groups
         self._groups: _GroupSums | None = None
-        self._reliability: Reliability | None = self._sums  # None where batches came since
+        self._reliability: Reliability | None = self._sums  # None after a new batch
 
     @property
     def reliability(self) -> Reliability:
-        """The table of the rows so far: frozen, so a later batch does not change it."""
+        """The table of the rows so far. It is immutable: a later batch does not change it."""
         if self._reliability is None:
             rel, groups = self._sums, self._groups
             clusters = None if groups is None else groups.clusters(len(rel.bins))
@@ -79,7 +79,7 @@ class StreamingReliability:
 
     @property
     def smece(self) -> float:
-        """SMECE of the rows so far. `reliability` has every other number."""
+        """SMECE of the rows so far. `reliability` has every other metric."""
         return self._sums.smece
 
     def update(
@@ -91,16 +91,20 @@ class StreamingReliability:
         n_votes: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
     ) -> StreamingReliability:
-        """Add a batch; the parameters are those of `reliability`.
+        """Add a batch of rows.
 
-        A batch without rows, or whose weights are all 0, adds nothing. A batch that breaks a rule
-        is refused as a whole, and the table stays as it was. Either all batches have groups, named
-        alike, or none has.
+        A batch without rows, or with only zero weights, adds nothing. An invalid batch is refused
+        as a whole, and the table does not change. Either all batches must have groups, or none.
+
+        Parameters
+        ----------
+        y_true, y_prob, sample_weight, n_votes, groups : array-like
+            As in `reliability`. Use the same group names in every batch.
 
         Returns
         -------
         StreamingReliability
-            Itself.
+            The object itself.
 
         Raises
         ------
@@ -129,7 +133,7 @@ class StreamingReliability:
         return self
 
     def _refuse_mixture(self, *, with_groups: bool) -> None:
-        """Refuse rows with groups beside rows without."""
+        """Refuse a mixture of rows with groups and rows without."""
         if self._sums.n and with_groups != (self._groups is not None):
             message = (
                 "all batches must have groups, or none: this one has "
@@ -139,14 +143,12 @@ class StreamingReliability:
             raise InputError(message)
 
     def reset(self) -> StreamingReliability:
-        """Forget all rows, as at the start of an epoch; the bins stay."""
+        """Discard all rows, for example at the start of an epoch. The bins stay the same."""
         self._start(self._sums.bins)
         return self
 
     def __add__(self, other: StreamingReliability) -> StreamingReliability:
-        """Merge two streams with the same bins into a new one, of the rows of both.
-
-        A group may have rows in both.
+        """Merge two streams with the same bins into a new one. A group may have rows in both.
 
         Raises
         ------
@@ -172,7 +174,7 @@ class StreamingReliability:
         return both
 
     def __radd__(self, other: object) -> StreamingReliability:
-        """Let `sum(streams)`, which starts from 0, work."""
+        """Support `sum(streams)`, which starts from 0."""
         return self if other == 0 else NotImplemented
 
     def __repr__(self) -> str:
@@ -180,7 +182,7 @@ class StreamingReliability:
 
 
 class _GroupSums:
-    """The sums of w d and w of each group in each bin that it fills, by the group's name."""
+    """The sums of w d and w of each group, by name, in each bin that the group fills."""
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
@@ -188,7 +190,7 @@ class _GroupSums:
 
     @staticmethod
     def of_all(streams: Sequence[_GroupSums | None]) -> _GroupSums | None:
-        """Add up the groups of several streams, of which some may have none."""
+        """Add up the groups of several streams, some of which may have none."""
         found = [each for each in streams if each is not None]
         total = _GroupSums()
         for each in found:
@@ -196,21 +198,21 @@ class _GroupSums:
         return total if found else None
 
     def add(self, names: Sequence[Any], batch: Sparse) -> None:
-        """Add what a batch brought, given the names of the groups it numbers."""
+        """Add the entries of a batch, given the names of its groups."""
         numbers = [self.numbers.setdefault(name, len(self.numbers)) for name in names]
         self.parts.append(batch.renumbered(0, numbers))
-        # Not with every batch, or many small ones would take time that grows with their square.
+        # Not with every batch: the time would grow with the square of the number of batches.
         if sum(part.keys.shape[1] for part in self.parts[1:]) > self.parts[0].keys.shape[1]:
             self.parts = [Sparse.added(self.parts)]
 
     def clusters(self, n_bins: int) -> Clusters:
-        """Return what the table keeps of the groups."""
+        """Compute the products of sums that the table stores for groups."""
         (group, place), values = Sparse.added(self.parts)
         return clusters_of(group, place, values, n_bins)
 
 
 def _per_group(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Sparse:
-    """Add up w d and w over the rows of each group and bin, leaving out rows of weight 0."""
+    """Add up w d and w over the rows of each group and bin, without rows of weight 0."""
     p, y = as_float64(rows.y_prob), as_float64(rows.y_true)
     w = np.ones(p.size) if rows.sample_weight is None else as_float64(rows.sample_weight)
     found = Sparse.of(np.array([group, bins.guide.locate(p)]), np.array([w * (p - y), w]))

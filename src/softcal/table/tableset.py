@@ -1,7 +1,8 @@
-"""The set of tables in the middle: keyed by model, target and segment. It adds and coarsens.
+"""Sets of reliability tables, keyed by model, target, and segment.
 
-Inside, the tables are sparse: one entry for each filled bin of a model, target and cell, so that
-many small cells cost what their rows cost. A dense `Reliability` is made when it is asked for.
+The tables are stored sparsely, with one entry for each filled bin of a model, target, and cell. The
+memory therefore depends on the number of rows, not of cells. A dense `Reliability` is built on
+request.
 """
 
 from __future__ import annotations
@@ -33,28 +34,28 @@ LABEL = "label"
 """The target of a set whose labels are one probability per row."""
 
 TOP = "top"
-"""The target of a set of many classes: the class each model predicts."""
+"""The target of a multiclass set: the class each model predicts."""
 
 BOUNDS = ("low", "high")
-"""The targets of a set whose labels are intervals: their lower and their upper ends."""
+"""The targets of a set whose labels are intervals: their lower and upper ends."""
 
 MISSING = "(missing)"
-"""How the segment of rows without a value is shown."""
+"""The displayed name of the segment of rows without a value."""
 
 IntArray = npt.NDArray[np.int64]
 
-_ENTRIES_WAITING = 1 << 18  # of parts, before they are added up
+_ENTRIES_WAITING = 1 << 18  # entries of parts that are kept before they are added up
 
 
 class Sparse(NamedTuple):
-    """Entries of sums, each under a key of several whole numbers. Keys are different and rise."""
+    """Entries of sums, each with a key of several integers. Keys are unique and increasing."""
 
     keys: IntArray  #     (parts of a key, entries)
     values: FloatArray  # (sums, entries)
 
     @staticmethod
     def added(parts: Sequence[Sparse]) -> Sparse:
-        """Add up entries of the same key."""
+        """Add up entries with the same key."""
         if len(parts) == 1:
             return parts[0]
         keys = np.concatenate([part.keys for part in parts], axis=1)
@@ -63,11 +64,11 @@ class Sparse(NamedTuple):
 
     @staticmethod
     def of(keys: IntArray, values: FloatArray) -> Sparse:
-        """Sort entries by key, and add up those of the same key."""
+        """Sort entries by key, and add up those with the same key."""
         if not keys.shape[1]:
             return Sparse(keys, values)
         sizes = keys.max(axis=1) + 1
-        if math.prod(sizes.tolist()) < 1 << 62:  # then one number has the whole key
+        if math.prod(sizes.tolist()) < 1 << 62:  # then the key fits in one integer
             flat = np.ravel_multi_index(tuple(keys), tuple(sizes))
             if (flat[1:] > flat[:-1]).all():
                 return Sparse(keys, values)
@@ -81,29 +82,29 @@ class Sparse(NamedTuple):
         return Sparse(keys[:, order[first]], np.add.reduceat(values[:, order], first, axis=1))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Sparse:
-        """Keep some entries."""
+        """Return the chosen entries."""
         return Sparse(self.keys[:, chosen], self.values[:, chosen])
 
     def renumbered(self, part: int, numbers: Sequence[int] | IntArray) -> Sparse:
-        """Replace one part of the keys by other numbers, and add up what is then the same."""
+        """Replace one part of the keys with other numbers, and add up keys that become equal."""
         keys = self.keys.copy()
         keys[part] = np.asarray(numbers, dtype=np.int64)[keys[part]]
         return Sparse.of(keys, self.values)
 
 
 def empty_sparse(key_parts: int, sums: int) -> Sparse:
-    """Return no entries."""
+    """Return an empty set of entries."""
     return Sparse(np.empty((key_parts, 0), dtype=np.int64), np.empty((sums, 0)))
 
 
 def under(key: tuple[int, ...], found: Sparse) -> Sparse:
-    """Put entries under the numbers of a model and target, or of two models."""
+    """Prepend the numbers of a model and target, or of two models, to the keys of entries."""
     above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
     return Sparse(np.concatenate((above, found.keys)), found.values)
 
 
 class Summed:
-    """A sum of entries that come in many parts, added up now and then."""
+    """A sum of entries that arrive in many parts; waiting parts are added up regularly."""
 
     def __init__(self, key_parts: int, sums: int) -> None:
         self._parts = [empty_sparse(key_parts, sums)]
@@ -117,7 +118,7 @@ class Summed:
 
     @property
     def size(self) -> int:
-        """How many entries were added up so far."""
+        """The number of entries added up so far."""
         return int(self._parts[0].keys.shape[1])
 
     def total(self) -> Sparse:
@@ -127,10 +128,10 @@ class Summed:
 
 
 class Pairs(NamedTuple):
-    """What ties two models together: products of residuals per pair of bins, and paired losses.
+    """Sums of pairs of models: products of residuals per pair of bins, and paired losses.
 
-    Each pair is of numbers of models, the first below the second. With groups, the place is the
-    number of a segment, and the sums are of groups; else it is the number of a cell.
+    The number of the first model is below that of the second. With groups, the place is the number
+    of a segment, and the sums are those of groups. Otherwise it is the number of a cell.
     """
 
     cross: Sparse  #  keys (first, second, target, place, bin, bin), one sum
@@ -138,7 +139,7 @@ class Pairs(NamedTuple):
     bins: Bins  #     of the products, coarser than the grid of the tables
 
     def changed(self, change: Callable[[Sparse], Sparse]) -> Pairs:
-        """Return what a change makes of the entries."""
+        """Return the pairs with a function applied to their entries."""
         return self._replace(cross=change(self.cross), losses=change(self.losses))
 
 
@@ -150,46 +151,46 @@ LOSSES = (
     "log_loss_a",
     "log_loss_b",
 )
-"""The sums of `JointTable` beside the cross products; the last two are sums of w times loss."""
+"""The sums of `JointTable` besides the products; the last two are sums of w times loss."""
 
 
 class Groups(NamedTuple):
-    """What ties rows of a group together, for each segment: a group may be in several cells."""
+    """Sums of groups of rows, for each segment, because a group may be in several cells."""
 
     column: str
     segments: tuple[Mapping[str, str | None], ...]  # values of some `by` columns; all rows: {}
     counts: Sparse  #  keys (model, target, segment), the number of groups
     squares: Sparse  # keys (model, target, segment, bin, bin): sums of products of residual, weight
-    ids: GroupIds | None = None  # where the rows were read in this process
+    ids: GroupIds | None = None  # if the rows were read in this process
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableSet(Mapping[str, Reliability]):
-    """Tables of one pass over the rows, keyed by model, target and segment. Made by `scan`.
+    """Tables from one pass over the rows, keyed by model, target, and segment. See `scan`.
 
-    Sets add: a week is the sum of its days. `tables["a"]` is the table of model a, and
+    Sets add, for example daily sets into a weekly total. `tables["a"]` is the table of model a, and
     `tables.by("country")` maps each country to the set of its rows.
 
     Attributes
     ----------
     label : str
-        The column of labels; of labels known as intervals, the two columns with " to " between.
+        The column of labels. For labels known as intervals, both columns, joined by " to ".
     label_high : str or None
-        The column of upper ends of such labels.
+        The column of the upper ends of such labels.
     models : tuple of str
         The columns of predictions.
     targets : tuple of str
         What the predictions are compared with: "label", or "top" and each class.
     by_names : tuple of str
-        The columns whose values make segments.
+        The columns whose values define segments.
     bins : Bins
-        The bins of the tables it gives.
+        The bins of the tables that the set returns.
     grid : Bins
-        The finer bins it is kept on, to which `coarsen` can go.
+        The finer bins on which the set is stored. `coarsen` accepts any of their edges.
     weight, votes, date : str or None
-        Columns of weights and numbers of votes, and the date of the rows, where given.
+        The columns of weights and numbers of votes, and the date of the rows, if given.
     rows_without_weight : int or None
-        How many rows have weight 0; None where that was not counted.
+        The number of rows with weight 0; None if they were not counted.
 
     Examples
     --------
@@ -244,15 +245,15 @@ class TableSet(Mapping[str, Reliability]):
 
     @property
     def n(self) -> int:
-        """The number of rows; rows of weight 0 are not counted."""
+        """The number of rows with positive weight."""
         first = (self.tables.keys[0] == 0) & (self.tables.keys[1] == 0)
         return int(self.tables.values[0, first].sum())
 
     def item_scores(self, model: str) -> ItemScores:
-        r"""Return the scores of single items of many classes: Brier, log loss, DistCE and others.
+        r"""Return the scores of single multiclass items: Brier, log loss, DistCE, and others.
 
-        Each is a weighted mean over rows, \(\sum_i w_i s_i / \sum_i w_i\), of which the set keeps
-        both sums.
+        Each is a weighted mean over rows, \(\sum_i w_i s_i / \sum_i w_i\). The set stores both
+        sums.
 
         Parameters
         ----------
@@ -262,15 +263,16 @@ class TableSet(Mapping[str, Reliability]):
         Returns
         -------
         ItemScores
-            With the fields `brier`, `log_loss`, `kl_divergence`, `dist_ce`, `ent_ce`,
-            `ent_ce_signed`, `rank_cs`, `dist_ce_floor`, `brier_without_vote_noise`; None where the
-            rows do not say. `infinite` counts the rows whose log loss is infinite.
+            The fields are `brier`, `log_loss`, `kl_divergence`, `dist_ce`, `ent_ce`,
+            `ent_ce_signed`, `rank_cs`, `dist_ce_floor`, and `brier_without_vote_noise`. A score
+            that the rows do not determine is None. `infinite` counts the rows whose log loss is
+            infinite.
 
         Raises
         ------
         InputError
-            If the set does not keep them: one of a single probability per row, whose tables have
-            the Brier score, or one of an older file.
+            If the set has no such scores: it has a single probability per row, whose tables have
+            the Brier score, or it comes from an older file.
 
         Examples
         --------
@@ -284,8 +286,8 @@ class TableSet(Mapping[str, Reliability]):
         self[model]  # refuses one it does not have
         if self.scores is None:
             message = (
-                "the set has no scores of items: only sets of many classes have them. Scan the "
-                "rows of the classes."
+                "the set has no item scores: only multiclass sets have them. Scan the rows with "
+                "one column per class."
             )
             raise InputError(message)
         mine = self.scores.keys[0] == self.models.index(model)
@@ -293,7 +295,7 @@ class TableSet(Mapping[str, Reliability]):
 
     def _sums(self, model: int, target: int) -> Sums:
         keys, values = self.tables
-        # Keys rise, so the entries of a model and target are together, and found at once.
+        # Keys are increasing, so the entries of a model and target are adjacent.
         start, stop = keys[0].searchsorted([model, model + 1])
         chosen = slice(*(start + keys[1, start:stop].searchsorted([target, target + 1])))
         at = self._places(self.grid)[keys[3, chosen]]
@@ -304,7 +306,7 @@ class TableSet(Mapping[str, Reliability]):
         return Sums(named.pop("count").astype(np.int64), **named)
 
     def _places(self, grid: Bins) -> IntArray:
-        """Return, for each bin of a grid, the bin it is in."""
+        """Return, for each bin of a grid, the index of the coarser bin that contains it."""
         places: IntArray = self.bins.edges[1:-1].searchsorted(grid.edges[:-1], side="right")
         return places
 
@@ -331,7 +333,7 @@ class TableSet(Mapping[str, Reliability]):
     # Segments
 
     def by(self, column: str) -> Segments:
-        """Return the set of each value of a column.
+        """Return the sets of the segments of a column.
 
         Parameters
         ----------
@@ -341,7 +343,8 @@ class TableSet(Mapping[str, Reliability]):
         Returns
         -------
         mapping from str to TableSet
-            In the order of the values, numbers by size. The key of rows without a value is None.
+            One set per value, in sorted order; numbers are sorted by size. The key of rows without
+            a value is None.
         """
         if column not in self.by_names:
             have = ", ".join(map(repr, self.by_names)) or "none"
@@ -352,19 +355,26 @@ class TableSet(Mapping[str, Reliability]):
     # Pairs of models
 
     def pair(self, a: str, b: str, target: str | None = None) -> JointTable:
-        """Return what two models on the same rows have in common, as `compare` needs it.
+        """Return the joint table of two models, from which `compare` computes differences.
+
+        Parameters
+        ----------
+        a, b : str
+            Two of `models`.
+        target : str, optional
+            Only the first of `targets`, which is the default, is supported.
 
         Raises
         ------
         InputError
-            If the set was made without pairs.
+            If the set was built without pairs.
         """
         target = self.targets[0] if target is None else target
         for model in (a, b):
             self[model, target]  # refuses one it does not have
         if target != self.targets[0]:
             message = (
-                f"models of many classes are compared by the class they predict, "
+                f"multiclass models are compared by the class they predict, "
                 f"{self.targets[0]!r}, not by {target!r}."
             )
             raise InputError(message)
@@ -373,15 +383,15 @@ class TableSet(Mapping[str, Reliability]):
             raise InputError(message)
         if self.pairs is None:
             message = (
-                "the set does not say what its models have in common, so they cannot be compared: "
-                "make it with pairs=True, on arrays, frames in memory or files."
+                "the set has no joint sums of its models, so they cannot be compared: "
+                "build it with pairs=True, from arrays, frames in memory, or files."
             )
             raise InputError(message)
         refuse_many_bins(len(self.bins))
         if not np.isin(self.bins.edges, self.pairs.bins.edges).all():
             message = (
-                f"cannot compare models on {_words(self.bins)}: the set keeps what they have in "
-                f"common on {_words(self.pairs.bins)}. Coarsen to a divisor of that number, or "
+                f"cannot compare models on {_words(self.bins)}: the set stores their joint sums on "
+                f"{_words(self.pairs.bins)}. Coarsen to a divisor of that number, or "
                 "scan the rows with these bins."
             )
             raise BinMismatchError(message)
@@ -390,7 +400,7 @@ class TableSet(Mapping[str, Reliability]):
         return joint if self.models.index(a) == first else joint.swapped()
 
     def _joint(self, first: int, second: int, target: int) -> JointTable:
-        assert self.pairs is not None  # noqa: S101 - `pair` has looked
+        assert self.pairs is not None  # noqa: S101 - `pair` has checked
 
         def chosen(entries: Sparse) -> Sparse:
             i, j, t, place = entries.keys[:4]
@@ -414,10 +424,15 @@ class TableSet(Mapping[str, Reliability]):
             names=(self.models[first], self.models[second]),
         )  # fmt: skip
 
-    # Sets from sets
+    # Operations on sets
 
     def coarsen(self, bins: BinsLike) -> TableSet:
-        """Return the same set, giving its tables on other bins; each edge must be one of the grid.
+        """Return the same set with tables on other bins.
+
+        Parameters
+        ----------
+        bins : int, Bins or sequence of float
+            The new bins. Each of their edges must be an edge of `grid`.
 
         Raises
         ------
@@ -428,7 +443,7 @@ class TableSet(Mapping[str, Reliability]):
         missing = ~np.isin(target.edges, self.grid.edges)
         if missing.any():
             message = (
-                f"cannot give {_words(target)}: {missing.sum()} of their {len(target) + 1} edges "
+                f"cannot coarsen to {_words(target)}: {missing.sum()} of {len(target) + 1} edges "
                 f"are not edges of the set's grid, the first is "
                 f"{float(target.edges[missing][0])!r}. Scan the rows again with these bins."
             )
@@ -437,6 +452,11 @@ class TableSet(Mapping[str, Reliability]):
 
     def select(self, models: Sequence[str]) -> TableSet:
         """Return the set of some of the models, in this order.
+
+        Parameters
+        ----------
+        models : sequence of str
+            Some of `models`.
 
         Raises
         ------
@@ -467,12 +487,11 @@ class TableSet(Mapping[str, Reliability]):
         )  # fmt: skip
 
     def __add__(self, other: TableSet) -> TableSet:
-        """Return the set of the rows of both, which must have the same columns and grid.
+        """Return the set of the rows of both sets, which must have the same columns and grid.
 
-        The models may come in another order. Segments that only one of them has are kept. A date
-        is kept where both have the same. Where there are groups, no group may have rows in both:
-        sets made by `scan` in this process refuse it, while one that was loaded does not know its
-        groups.
+        The order of the models may differ. Segments of only one set are kept. The date is kept if
+        both have the same. With groups, no group may have rows in both. Sets from `scan` in this
+        process check this; a loaded set cannot, because it does not store the names of its groups.
 
         Raises
         ------
@@ -516,7 +535,7 @@ class TableSet(Mapping[str, Reliability]):
         )
 
     def __radd__(self, other: object) -> TableSet:
-        """Let `sum(sets)`, which starts from 0, work."""
+        """Support `sum(sets)`, which starts from 0."""
         return self if other == 0 else NotImplemented
 
     def _refuse_other(self, other: TableSet) -> None:
@@ -547,12 +566,17 @@ class TableSet(Mapping[str, Reliability]):
                 )
                 raise BinMismatchError(message)
 
-    # Saving and showing
+    # Saving and display
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        r"""Write the set to one file: JSON, or Parquet where it has many entries. See `load`.
+        r"""Write the set to one file: JSON, or Parquet if it has many entries. See `load`.
 
-        DuckDB and pandas can query the Parquet file: one row for each filled bin.
+        The Parquet file has one row for each filled bin. DuckDB and pandas can query it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write. An existing file is replaced atomically.
 
         Examples
         --------
@@ -576,7 +600,7 @@ class TableSet(Mapping[str, Reliability]):
 
         return written(self) == written(other)
 
-    __hash__ = None  # type: ignore[assignment]  # equal by its arrays, which cannot be hashed
+    __hash__ = None  # type: ignore[assignment]  # equality compares arrays, which are not hashable
 
     def __repr__(self) -> str:
         by = f", by={list(self.by_names)}" if self.by_names else ""
@@ -610,13 +634,13 @@ class TableSet(Mapping[str, Reliability]):
 
 
 class _NoSuchTableError(InputError, KeyError):
-    """A model that is not in the set: a KeyError, as of any mapping, with words."""
+    """Raised for a model that is not in the set: a KeyError, as for any mapping."""
 
-    __str__ = Exception.__str__  # KeyError's would put the message in quotes
+    __str__ = Exception.__str__  # that of KeyError would put the message in quotes
 
 
 class Segments(Mapping["str | None", TableSet]):
-    """The segments of a set by one column, made when they are asked for."""
+    """The segments of a set by one column, each built on request."""
 
     def __init__(self, tables: TableSet, column: str) -> None:
         place = tables.by_names.index(column)
@@ -627,7 +651,7 @@ class Segments(Mapping["str | None", TableSet]):
         self._cells: list[list[int]] = [[] for _ in values]
         for k, segment in enumerate(self._of_cell):
             self._cells[segment].append(k)
-        # Sorted once, so that all segments together cost what the set does.
+        # Sort once, so that building all segments takes as long as reading the set once.
         self._sorted = self._by_place(tables.tables, 2, self._of_cell)
         scores, pairs, groups = tables.scores, tables.pairs, tables.groups
         self._scores = [] if scores is None else [self._by_place(scores, 1, self._of_cell)]
@@ -647,11 +671,11 @@ class Segments(Mapping["str | None", TableSet]):
             self._ids = self._by_place(ids, 1, self._of_cell)
 
     def _by_place(self, entries: Sparse, part: int, segment: IntArray) -> _BySegment:
-        """Sort entries by the segment of the cell, or of the smaller segment, in their keys."""
+        """Sort entries by the segment that contains the cell, or the subsegment, in their keys."""
         return _BySegment(entries, segment[entries.keys[part]], len(self._values))
 
     def __getitem__(self, value: object) -> TableSet:
-        """Return the set of the rows with this value; a number stands for its text."""
+        """Return the set of the rows with this value; a number is converted to text."""
         text = value if value is None or isinstance(value, str) else str(value)
         if text not in self._values:
             first, left_out, last = _display.ends([repr(each) for each in self._values])
@@ -701,7 +725,7 @@ class _BySegment:
     """Entries sorted by segment."""
 
     def __init__(self, entries: Sparse, segment: npt.NDArray[Any], count: int) -> None:
-        if count < 1 << 15:  # then it is a radix sort
+        if count < 1 << 15:  # then NumPy uses a radix sort
             segment = segment.astype(np.int16)
         order = segment.argsort(kind="stable")
         self._entries = Sparse(entries.keys[:, order], entries.values[:, order])
@@ -714,7 +738,7 @@ class _BySegment:
 
 
 def _numbered(entries: Sparse, part: int, old: Sequence[int]) -> Sparse:
-    """Give the cells or segments in a part of the keys numbers from 0, in their order."""
+    """Renumber the cells or segments in one part of the keys from 0, in order."""
     keys = entries.keys.copy()
     keys[part] = np.searchsorted(old, keys[part])
     return Sparse(keys, entries.values)
@@ -725,7 +749,7 @@ def _without(segment: Mapping[str, str | None], column: str) -> Mapping[str, str
 
 
 def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
-    """Sort 9 before 10, numbers before names, and rows without a value last."""
+    """Return a sort key: 9 before 10, numbers before names, rows without a value last."""
     try:
         number = float(value or "nan")
     except ValueError:
@@ -748,23 +772,23 @@ def _added_groups(one: Groups, other: Groups, cells: list[int]) -> tuple[Groups,
 
 
 def _refuse_common(column: str, names: Sequence[str]) -> None:
-    """Refuse a group with rows in both sets: its sums can no longer be multiplied as one."""
+    """Refuse a group with rows in both sets, because its sums were multiplied separately."""
     if names:
         many = f"{len(names):,} values" if len(names) > 1 else "1 value"
         message = (
             f"cannot add sets with rows of the same group: {many} of {column} in both, the first "
-            f"is {names[0]!r:.60}. Scan both sources together: scan([a, b], ...), or name both "
-            "files in one command."
+            f"is {names[0]!r:.60}. Scan both sources together: scan([a, b], ...), or pass both "
+            "files to one command."
         )
         raise InputError(message)
 
 
 def _rising(entries: Sparse) -> Sparse:
-    """Put the lower model of each pair first, swapping what belongs to each."""
+    """Put the model with the lower number first in each pair, and swap the sums accordingly."""
     keys, values = entries.keys.copy(), entries.values.copy()
     swapped = keys[0] > keys[1]
     keys[:2, swapped] = keys[1::-1, swapped]
-    if len(keys) > 4:  # a product of residuals: the bins change places too
+    if len(keys) > 4:  # a product of residuals: swap the bins too
         keys[4:6, swapped] = keys[5:3:-1, swapped]
     else:
         for name, other in (("infinite_a", "infinite_b"), ("log_loss_a", "log_loss_b")):
@@ -776,7 +800,7 @@ def _rising(entries: Sparse) -> Sparse:
 
 
 def _counted(at: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Add up values by their places, which may be none."""
+    """Add up values by place; there may be none."""
     return np.bincount(at, values, size).astype(np.float64, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Groups of rows: their sums multiplied with each other, for every segment in one go."""
+"""Compute the products of the sums of each group, for every segment at once."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from softcal.table.tableset import IntArray
 
 MAX_PRODUCTS = 1 << 25
-"""How many products of two bins the segments of a set can have in all, at 56 bytes each."""
+"""The largest number of products of two bins, over all segments of a set, at 56 bytes each."""
 
 MAX_MODELS, MAX_TARGETS = 1 << 10, 1 << 14
-"""Two models, a target, a cell and a bin fit in one number of 63 bits."""
+"""With these limits, two models, a target, a cell, and a bin fit in one 63-bit integer."""
 
 _CELL_BITS, _BIN_BITS = 17, 11  # for 100,000 cells and 2,000 bins
-_DENSE_SHARE = 4  # a matrix of which a quarter is filled is multiplied faster when it is dense
+_DENSE_SHARE = 4  # if a quarter of a matrix is filled, dense multiplication is faster
 
 GROUP_TERMS = ("weight", "differing", "brier", "log_loss")
-"""What is added up per group for each two models."""
+"""The terms that are added up per group for each pair of models."""
 
 
 class Cut(NamedTuple):
-    """The segments that the values of some `by` columns make: all rows where there are none."""
+    """The segments by some of the `by` columns; without columns, all rows are one segment."""
 
     first: int  # the number of the first of its segments
     segments: int
@@ -42,7 +42,7 @@ class Cut(NamedTuple):
 def cuts(
     by: Sequence[str], cells: Sequence[tuple[str | None, ...]]
 ) -> tuple[tuple[Mapping[str, str | None], ...], list[Cut]]:
-    """List all rows, each value of each column, and each combination of values there is."""
+    """List the segments: all rows, each value of each column, and each observed combination."""
     chosen = chain.from_iterable(combinations(range(len(by)), k) for k in range(len(by) + 1))
     segments: list[Mapping[str, str | None]] = []
     found = []
@@ -57,7 +57,7 @@ def cuts(
 
 
 def table_number(key: tuple[int, ...]) -> int:
-    """Put the numbers of a model, or of two, and of a target in one number."""
+    """Pack the numbers of one or two models and of a target into one integer."""
     *models, target = key
     if max(models) >= MAX_MODELS or target >= MAX_TARGETS:
         message = (
@@ -71,12 +71,12 @@ def table_number(key: tuple[int, ...]) -> int:
 
 
 def place_of(table: int, cell: IntArray, at: IntArray) -> IntArray:
-    """Put the number of a table, a cell and a bin in one number."""
+    """Pack the numbers of a table, a cell, and a bin into one integer."""
     return table << _CELL_BITS + _BIN_BITS | cell << _BIN_BITS | at
 
 
 def with_cells(place: IntArray, numbers: IntArray) -> IntArray:
-    """Return places whose cells have other numbers."""
+    """Return packed places with renumbered cells."""
     if np.array_equal(numbers, np.arange(numbers.size)):
         return place
     table, cell, at = _parts_of(place)
@@ -92,12 +92,12 @@ def _parts_of(place: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 class Tied(NamedTuple):
-    """What the groups add to a set, with segments by their numbers."""
+    """The entries that the groups add to a set."""
 
     counts: Sparse
     squares: Sparse
     cross: Sparse
-    group: IntArray  # of each group and cell with rows of both
+    group: IntArray  # one entry for each group and cell with rows of both
     cell: IntArray
 
 
@@ -109,7 +109,7 @@ def tied(
     pairs: bool,
     report: Callable[[float], None] | None = None,
 ) -> Tied:
-    """Multiply the sums of each group with each other, in each segment."""
+    """Compute the products of the sums of each group, in each segment."""
     counts, squares, cross = Summed(3, 1), Summed(5, 2), Summed(6, 1)
     groups, cells = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for share, part in spill.parts():
@@ -149,7 +149,7 @@ def tied(
 
 
 def _split(numbers: IntArray, count: int) -> list[IntArray]:
-    """Return where each number is."""
+    """Return the positions of each number."""
     order = numbers.argsort(kind="stable")
     starts = numbers[order].searchsorted(np.arange(count + 1))
     return [order[a:b] for a, b in pairwise(starts.tolist())]
@@ -162,13 +162,13 @@ def _number_of(segment: IntArray, cut: Cut) -> Sparse:
 
 
 def _shifted(entries: Sparse, cut: Cut) -> Sparse:
-    """Renumber the segments of a cut as in the set."""
+    """Convert the segment numbers of a cut to those of the set."""
     entries.keys[0] += cut.first
     return entries
 
 
 def _refuse_many(products: int) -> None:
-    """Refuse more products than memory should hold."""
+    """Refuse more products than fit in memory."""
     if products > MAX_PRODUCTS:
         message = (
             f"segments of rows with groups can have {MAX_PRODUCTS:,} products of two bins in all: "
@@ -178,7 +178,7 @@ def _refuse_many(products: int) -> None:
 
 
 def tied_losses(spill: Spill, found: Sequence[Cut]) -> Sparse:
-    """Add up the paired losses of each group, and the groups of each segment."""
+    """Compute the paired losses of each group, and add up the groups of each segment."""
     total = Summed(4, len(LOSSES))
     for _, part in spill.parts():
         names, group = numbered(part.group)
@@ -198,16 +198,16 @@ def tied_losses(spill: Spill, found: Sequence[Cut]) -> Sparse:
 
 
 def paired(terms: FloatArray) -> FloatArray:
-    """Return the first of `LOSSES` of independent units, rows or groups, given `GROUP_TERMS`."""
+    """Return the first sums of `LOSSES` per independent unit (row or group), from `GROUP_TERMS`."""
     weight, differing, brier, log_loss = terms
     parts = [part for each in (brier, log_loss) for part in (each, weight * each, each * each)]
     return np.array([differing, *parts])
 
 
 class _Layout(NamedTuple):
-    """Lines of the groups of each segment, and which segments have a dense matrix."""
+    """The lines (one per group) of each segment, and which segments use a dense matrix."""
 
-    segment: IntArray  #  of each line, rising
+    segment: IntArray  #  of each line, increasing
     segments: int
     bins: int
     dense: IntArray  #    the segments with a dense matrix
@@ -216,7 +216,7 @@ class _Layout(NamedTuple):
 
     @staticmethod
     def of(segment: IntArray, segments: int, line: IntArray, tables: int, bins: int) -> _Layout:
-        """Decide by how much of its matrix is filled; small ones cost less together than apart."""
+        """Choose dense matrices by how much is filled; small matrices are faster as one sparse."""
         entries = np.bincount(segment[line], minlength=segments) / tables
         lines = np.bincount(segment, minlength=segments)
         is_dense = (_DENSE_SHARE * entries >= lines * bins) & (entries >= bins * bins)
@@ -228,7 +228,7 @@ class _Layout(NamedTuple):
 
 
 class _Matrices:
-    """Sums of one model and target: in each segment a line per group and a column per bin."""
+    """The sums of one model and target: per segment, one line per group and one column per bin."""
 
     def __init__(self, layout: _Layout, line: IntArray, at: IntArray, values: FloatArray) -> None:
         place, self._layout = layout.position[line], layout
@@ -241,13 +241,13 @@ class _Matrices:
         if not inside.all():
             from scipy.sparse import csr_array
 
-            # Each segment has columns of its own, so that one product is that of every segment.
+            # Each segment has its own columns, so that one product computes every segment.
             column = layout.segment[line[~inside]] * layout.bins + at[~inside]
             shape = layout.segment.size, layout.segments * layout.bins
             self._rest = csr_array((values[~inside], (line[~inside], column)), shape=shape)
 
     def times(self, other: _Matrices) -> tuple[FloatArray, Any]:
-        """Multiply two matrices in each segment, summing over groups."""
+        """Multiply two matrices in each segment; the product sums over groups."""
         bins = self._layout.bins
         dense = np.empty((self._layout.dense.size, bins, bins))
         for k, (start, end) in enumerate(pairwise(self._layout.starts.tolist())):
@@ -256,7 +256,7 @@ class _Matrices:
 
 
 def _entries(layout: _Layout, *products: tuple[FloatArray, Any]) -> Sparse:
-    """Return products as entries of (segment, bin, bin), where the last of them is not 0."""
+    """Return products as entries (segment, bin, bin), where the last product is not 0."""
     dense, rest = products[-1]
     k, a, b = np.nonzero(dense)
     keys = np.array([layout.dense[k], a, b])
