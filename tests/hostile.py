@@ -1,4 +1,4 @@
-"""Column and segment names that must always be treated as plain text."""
+"""Names that a column or a slice may have, and that must never be more than text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assert that tables summed in parts equal the table of all rows, up to rounding."""
+"""A table added up in parts, and that of all rows at once: equal to rounding."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool = True) -> None:
-    """Compare counts exactly, and sums within rounding of the largest weight.
-
-    Residuals of both signs cancel, so a sum may be much smaller than its terms.
-    """
+    """Counts are exact; sums, which rows of both signs make small, right to the largest weight."""
     assert ours.bins == whole.bins
     np.testing.assert_array_equal(ours.count, whole.count)
     size = float(whole.sums.weight.max())
@@ -38,7 +35,7 @@ def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool =
 
 
 def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:
-    """Compare two sets of the same rows up to rounding, for any order of their cells."""
+    """Two sets of the same rows are equal to rounding, in whatever order their cells came."""
     for about in ("label", "models", "targets", "by_names", "bins", "grid", "weight", "votes"):
         assert getattr(ours, about) == getattr(whole, about), (name, about)
     assert ours.rows_without_weight == whole.rows_without_weight, name
@@ -76,7 +73,7 @@ def assert_same_entries(
     *,
     exact: bool = False,
 ) -> None:
-    """Compare entries by the name their key refers to; a missing entry is a sum of 0."""
+    """Compare entries whose keys have the number of a place in one part; none is a sum of 0."""
     sides = [_by_name(each, part, names) for each, names in zip((ours, whole), places, strict=True)]
     nothing = np.zeros(len(whole.values))
     keys = list(dict.fromkeys([*sides[0], *sides[1]]))

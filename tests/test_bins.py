@@ -140,7 +140,7 @@ def test_too_many_edges_are_refused() -> None:
 
 @pytest.mark.parametrize("n", [True, 10.0, "10", None, np.float32(3)])
 def test_bins_of_the_wrong_type_are_refused(n: object) -> None:
-    with pytest.raises(sc.InputTypeError, match="bins must be an integer, Bins, or edges"):
+    with pytest.raises(sc.InputTypeError, match="bins must be a whole number, Bins, or edges"):
         sc.reliability([1], [0.5], bins=n)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The calibrators as scikit-learn estimators; and their peers, on 0/1 labels."""
+"""Calibrators as scikit-learn estimators, and compared with peers on 0/1 labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from sklearn.base import clone
@@ -42,7 +45,7 @@ ALL = (
 
 @pytest.fixture(scope="module")
 def outcomes() -> tuple[FloatArray, FloatArray]:
-    """(p, y) with 0/1 labels."""
+    """Return (p, y) with 0/1 labels."""
     rng = np.random.default_rng(1)
     p = rng.random(2000)
     return p, (rng.random(2000) < expit(0.6 * logit(p) - 0.4)).astype(float)
@@ -50,7 +53,7 @@ def outcomes() -> tuple[FloatArray, FloatArray]:
 
 @pytest.fixture(scope="module")
 def class_outcomes() -> tuple[FloatArray, Any]:
-    """(p, class numbers) of three classes."""
+    """Return (p, class numbers) of three classes."""
     rng = np.random.default_rng(2)
     p = rng.dirichlet([1, 1, 1], 2000)
     q = p**0.5 * [1, 2, 1]
@@ -58,11 +61,11 @@ def class_outcomes() -> tuple[FloatArray, Any]:
     return p, (rng.random((2000, 1)) > share).sum(axis=1)
 
 
-# scikit-learn's contract
+# The estimator interface of scikit-learn
 
 
 class Squashed:
-    """Turns any numbers into probabilities, so that scikit-learn's own data can be fed in."""
+    """Convert any numbers to probabilities, so that the checks of scikit-learn can run."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
         x, y = validate_data(self, X, y)
@@ -114,7 +117,7 @@ class ClassesVectorScaling(OfClasses, sc.calibrators.VectorScalingCalibrator): .
 
 
 OTHER_WORDS = {
-    "check_all_zero_sample_weights_error": "refused, in other words than scikit-learn looks for",
+    "check_all_zero_sample_weights_error": "refused, with a message that scikit-learn does not expect",
 }
 
 
@@ -140,8 +143,8 @@ def test_check_estimator_passes_on_probabilities(estimator: Any, expected: dict[
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_check_estimator_passes_what_needs_no_fit(kind: type[Any]) -> None:
-    """The other checks feed numbers outside [0, 1] or rows that do not sum to 1: we refuse them."""
+def test_check_estimator_passes_checks_without_a_fit(kind: type[Any]) -> None:
+    """The other checks pass values outside [0, 1] or rows that do not sum to 1."""
     found = {
         each["check_name"]: each["status"]
         for each in check_estimator(kind(), on_skip=None, on_fail=None)
@@ -170,7 +173,9 @@ def test_clone_and_parameters() -> None:
         sc.calibrators.IsotonicCalibrator().to_dict()
 
 
-def test_in_a_pipeline_and_in_cross_validation(outcomes: tuple[FloatArray, FloatArray]) -> None:
+def test_calibrator_works_in_a_pipeline_and_in_cross_validation(
+    outcomes: tuple[FloatArray, FloatArray],
+) -> None:
     p, y = outcomes
     pipe = make_pipeline(FunctionTransformer(expit), sc.calibrators.PlattCalibrator())
     fitted = pipe.fit(logit(p), y, plattcalibrator__sample_weight=np.ones_like(y))
@@ -179,6 +184,42 @@ def test_in_a_pipeline_and_in_cross_validation(outcomes: tuple[FloatArray, Float
     )
     held_out = cross_val_predict(sc.calibrators.PlattCalibrator(), p, y, cv=3)
     assert sc.brier(y, held_out) < sc.brier(y, p)
+
+
+@pytest.mark.parametrize(
+    "as_column",
+    [
+        lambda v: v[:, None],
+        lambda v: v[:, None].tolist(),
+        lambda v: pd.DataFrame({"p": v}),
+        lambda v: pl.DataFrame({"p": v}),
+        lambda v: np.ma.masked_array(v[:, None]),
+        lambda v: torch.tensor(v[:, None], requires_grad=True),
+    ],
+)
+@pytest.mark.parametrize("kind", ALL[:5])
+def test_column_vectors_are_accepted_as_one_column(
+    kind: type[Any], as_column: Any, outcomes: tuple[FloatArray, FloatArray]
+) -> None:
+    p, y = outcomes
+    expected = kind().fit(p, y).predict(p)
+    fitted = kind().fit(as_column(p), as_column(y))
+    np.testing.assert_array_equal(fitted.predict(as_column(p)), expected)
+    again = sc.calibrators.load_calibrator(fitted.to_dict())
+    np.testing.assert_array_equal(again.predict(as_column(p)), expected)
+
+
+def test_column_vectors_keep_the_pandas_index_check(
+    outcomes: tuple[FloatArray, FloatArray],
+) -> None:
+    p, y = (pd.DataFrame({"v": values}) for values in outcomes)
+    with pytest.raises(sc.InputError, match="must have the same pandas index"):
+        sc.calibrators.PlattCalibrator().fit(p, y[::-1])
+
+
+def test_one_column_is_refused_by_calibrators_of_classes() -> None:
+    with pytest.raises(sc.InputError, match="vector calibration takes one column per class"):
+        sc.calibrators.VectorScalingCalibrator().fit([[0.5], [0.4]], [[0.5], [0.4]])
 
 
 def test_weights_are_routed(outcomes: tuple[FloatArray, FloatArray]) -> None:
@@ -206,7 +247,7 @@ def test_maps_and_saved_calibrators_need_no_scikit_learn() -> None:
 # Peers, on 0/1 labels
 
 
-def test_isotonic_is_scikit_learns(outcomes: tuple[FloatArray, FloatArray]) -> None:
+def test_isotonic_equals_scikit_learn(outcomes: tuple[FloatArray, FloatArray]) -> None:
     p, y = outcomes
     p = p.round(2)  # many ties
     grid = np.linspace(0, 1, 1001)
@@ -217,7 +258,7 @@ def test_isotonic_is_scikit_learns(outcomes: tuple[FloatArray, FloatArray]) -> N
         )
 
 
-def test_platt_is_logistic_regression_on_the_logit(
+def test_platt_equals_logistic_regression_on_the_logit(
     outcomes: tuple[FloatArray, FloatArray],
 ) -> None:
     p, y = outcomes
@@ -231,7 +272,7 @@ def test_platt_is_logistic_regression_on_the_logit(
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_temperature_is_scikit_learns_and_netcals(
+def test_temperature_equals_scikit_learn_and_netcal(
     outcomes: tuple[FloatArray, FloatArray],
     class_outcomes: tuple[FloatArray, Any],
     many: bool,  # noqa: FBT001
@@ -251,7 +292,7 @@ def test_temperature_is_scikit_learns_and_netcals(
 
 
 class _Fixed(LogisticRegression):  # type: ignore[misc]
-    """A classifier that says what it is given."""
+    """A classifier that returns its input."""
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         return X
@@ -269,7 +310,7 @@ def test_temperature_of_logits_minimizes_the_cross_entropy(
     rng = np.random.default_rng(3)
     true = 2 * rng.normal(size=(1000, n_classes)).squeeze()
     z = (factor * true).astype(dtype)
-    exact = z.astype(np.float64)  # what the same numbers are in float64
+    exact = z.astype(np.float64)  # the same numbers in float64
     if n_classes == 1:
         y = (rng.random(1000) < expit(true)).astype(float)
         ours = sc.calibrators.TemperatureCalibrator(logits=True).fit(z, y)
@@ -289,7 +330,7 @@ def test_temperature_of_logits_minimizes_the_cross_entropy(
         if n_classes > 2:
             theirs = _TemperatureScaling().fit(exact, y.argmax(axis=1))
             assert ours.temperature_ == pytest.approx(1 / float(theirs.beta_), rel=1e-6)
-    # A minimum by its values alone is known to about the root of their precision.
+    # The location of a minimum is accurate to about the square root of the precision of values.
     found = minimize_scalar(
         lambda t: loss(np.exp(t)), bounds=(-6, 4), method="bounded", options={"xatol": 1e-12}
     )
@@ -297,8 +338,8 @@ def test_temperature_of_logits_minimizes_the_cross_entropy(
 
 
 @pytest.mark.parametrize("factor", [0.2, 6.0, 10.0])
-def test_temperature_of_probabilities_is_that_of_their_logits(factor: float) -> None:
-    """Small probabilities are used as they are: 2 to the power of -24 is an ordinary one."""
+def test_temperature_of_probabilities_equals_that_of_their_logits(factor: float) -> None:
+    """Small probabilities, such as 2**-24, are not clipped."""
     rng = np.random.default_rng(4)
     true = 1.5 * rng.normal(size=(1000, 10))
     z, y = factor * true, softmax(true, axis=1)
@@ -313,7 +354,7 @@ def test_temperature_of_probabilities_is_that_of_their_logits(factor: float) -> 
     assert found == pytest.approx(factor, rel=1e-6)
 
 
-def test_logits_keep_what_probabilities_of_0_lose() -> None:
+def test_logits_keep_information_that_probabilities_of_0_lose() -> None:
     rng = np.random.default_rng(5)
     true = 6 * rng.normal(size=(500, 100))
     z, y = 30 * true, softmax(true, axis=1)
@@ -323,7 +364,7 @@ def test_logits_keep_what_probabilities_of_0_lose() -> None:
     ).temperature_ == pytest.approx(30, rel=1e-6)
 
 
-def test_beta_is_betacals_and_netcals(outcomes: tuple[FloatArray, FloatArray]) -> None:
+def test_beta_equals_betacal_and_netcal(outcomes: tuple[FloatArray, FloatArray]) -> None:
     p, y = outcomes
     ours = sc.calibrators.BetaCalibrator().fit(p, y).predict(p)
     np.testing.assert_allclose(ours, BetaCalibration("abm").fit(p, y).predict(p), atol=1e-4)
@@ -333,14 +374,14 @@ def test_beta_is_betacals_and_netcals(outcomes: tuple[FloatArray, FloatArray]) -
     np.testing.assert_allclose(ours, netcal, atol=1e-4)
 
 
-def test_histogram_is_netcals(outcomes: tuple[FloatArray, FloatArray]) -> None:
+def test_histogram_equals_netcal(outcomes: tuple[FloatArray, FloatArray]) -> None:
     p, y = outcomes
     netcal = HistogramBinning(10).fit(p, y.astype(int)).transform(p)
     ours = sc.calibrators.HistogramCalibrator(10, strategy="uniform").fit(p, y).predict(p)
     np.testing.assert_allclose(ours, netcal, atol=1e-12)
 
 
-def test_dirichlet_is_multinomial_regression_on_the_logarithms(
+def test_dirichlet_equals_multinomial_regression_on_the_logarithms(
     class_outcomes: tuple[FloatArray, Any],
 ) -> None:
     p, y = class_outcomes

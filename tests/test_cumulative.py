@@ -176,7 +176,7 @@ def test_table_statistic_is_lower_within_the_stated_bound(
 
 def test_cumulative_tests_refuse_tables_with_groups_or_without_rows() -> None:
     grouped = sc.reliability([0.5, 0.2], [0.4, 0.1], groups=["a", "a"])
-    with pytest.raises(sc.InputError, match="rows as independent"):
+    with pytest.raises(sc.InputError, match="assumes independent rows"):
         sc.ecce_mad(grouped)
     with pytest.raises(sc.InputError, match="no rows"):
         sc.ecce_range(sc.Reliability.empty())

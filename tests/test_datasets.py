@@ -6,7 +6,7 @@ import softcal as sc
 from softcal.datasets import lidc_malignancy
 
 
-def test_lidc_ratings_add_up_to_the_number_of_readers() -> None:
+def test_the_radiologists_are_complete() -> None:
     nodules = lidc_malignancy()
     assert {column.size for column in nodules.values()} == {1377}
     ratings = np.stack([nodules[f"readers_rating_{k}"] for k in range(1, 6)])
@@ -14,13 +14,13 @@ def test_lidc_ratings_add_up_to_the_number_of_readers() -> None:
     assert set(nodules["n_readers"].tolist()) == {3, 4}
 
 
-def test_lidc_label_is_the_share_of_readers_who_rate_4_or_5() -> None:
+def test_the_label_is_the_share_of_readers_who_rate_4_or_5() -> None:
     nodules = lidc_malignancy()
     share = (nodules["readers_rating_4"] + nodules["readers_rating_5"]) / nodules["n_readers"]
     np.testing.assert_allclose(nodules["soft_malignant"], share, rtol=1e-15)
 
 
-def test_lidc_reference_values() -> None:
+def test_the_reference_values() -> None:
     nodules = lidc_malignancy()
     y = nodules["soft_malignant"]
     for column, soft, hard in (

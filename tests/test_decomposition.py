@@ -1,4 +1,4 @@
-"""The isotonic curve against scikit-learn, and decompositions that add up."""
+"""Compare the isotonic curve with scikit-learn, and check that decompositions add up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import softcal as sc
 
 
 def on_rows(curve: sc.metrics.CorpCurve, p: Any) -> Any:
-    """The recalibrated value of each prediction: that of the step it lies in."""
+    """Return the recalibrated value of each prediction: that of its step."""
     return curve.recalibrated[curve.prob_low.searchsorted(p, side="right") - 1]
 
 
@@ -23,10 +23,10 @@ def spread(values: Any, w: Any) -> float:
 
 
 @given(weighted_rows())
-def test_the_curve_equals_scikit_learns_isotonic_regression(
+def test_corp_curve_equals_isotonic_regression_of_scikit_learn(
     data: list[tuple[float, float, float]],
 ) -> None:
-    """scikit-learn takes predictions nearer than its eps for equal, so we keep them apart."""
+    """scikit-learn treats predictions closer than its eps as equal, so keep them apart."""
     y, p, w = np.array([row for row in data if row[2] > 0]).T
     p = p.round(6)
     curve = sc.corp(y, p, sample_weight=w)
@@ -35,7 +35,7 @@ def test_the_curve_equals_scikit_learns_isotonic_regression(
 
 
 @pytest.mark.parametrize("soft", [False, True])
-def test_curve_and_parts_on_many_rows_equal_scikit_learn(
+def test_corp_of_many_rows_equals_scikit_learn(
     soft: bool,  # noqa: FBT001
     rng: np.random.Generator,
 ) -> None:
@@ -55,7 +55,7 @@ def test_curve_and_parts_on_many_rows_equal_scikit_learn(
 
 
 @given(weighted_rows())
-def test_the_parts_add_up_and_uncertainty_is_the_labels_variance(
+def test_corp_parts_add_up_and_uncertainty_is_label_variance(
     data: list[tuple[float, float, float]],
 ) -> None:
     y, p, w = np.array(data).T
@@ -94,9 +94,9 @@ def test_labels_equal_to_predictions_have_no_miscalibration(rng: np.random.Gener
 
 
 @given(weighted_rows())
-def test_the_parts_of_the_log_loss_add_up(data: list[tuple[float, float, float]]) -> None:
+def test_log_loss_parts_add_up(data: list[tuple[float, float, float]]) -> None:
     y, p, w = np.array(data).T
-    p, y = np.clip(p, 0.001, 0.999), y.round(6)  # no mean of soft labels that rounds to 1
+    p, y = np.clip(p, 0.001, 0.999), y.round(6)  # so that no mean of soft labels rounds to 1
     parts = sc.log_loss_decomposition(y, p, sample_weight=w)
     whole = parts.miscalibration - parts.discrimination + parts.uncertainty
     assert parts.score == pytest.approx(sc.log_loss(y, p, sample_weight=w), abs=1e-12)
@@ -106,18 +106,18 @@ def test_the_parts_of_the_log_loss_add_up(data: list[tuple[float, float, float]]
     assert parts.score - parts.miscalibration == pytest.approx(best, abs=1e-12)
 
 
-def test_a_label_the_model_rules_out_makes_miscalibration_infinite() -> None:
+def test_prediction_of_0_for_a_possible_class_makes_miscalibration_infinite() -> None:
     parts = sc.log_loss_decomposition([0.5, 1.0], [0.0, 0.9])
     assert parts.score == parts.miscalibration == np.inf
     assert np.isfinite([parts.discrimination, parts.uncertainty]).all()
 
 
 @pytest.mark.parametrize("soft", [False, True])
-def test_model_diagnostics_agrees(
+def test_log_loss_decomposition_agrees_with_model_diagnostics(
     soft: bool,  # noqa: FBT001
     rng: np.random.Generator,
 ) -> None:
-    """Its log loss of soft labels is the divergence: uncertainty without the label entropy."""
+    """Its log loss of soft labels is the divergence: its uncertainty excludes label entropy."""
     scoring = pytest.importorskip("model_diagnostics.scoring", reason="of the 'bench' extra")
     p, w = rng.uniform(0.02, 0.98, 1000), rng.random(1000)
     y = rng.random(1000) if soft else (rng.random(1000) < p).astype(float)
@@ -137,7 +137,7 @@ def test_model_diagnostics_agrees(
 
 
 @given(weighted_rows())
-def test_a_table_misses_at_most_the_largest_bins_share(
+def test_corp_of_a_table_is_within_the_largest_bin_share(
     data: list[tuple[float, float, float]],
 ) -> None:
     y, p, w = np.array(data).T
@@ -152,7 +152,7 @@ def test_a_table_misses_at_most_the_largest_bins_share(
     assert exact.discrimination - found.discrimination == pytest.approx(missed, abs=1e-12)
 
 
-def test_a_table_with_one_prediction_a_bin_gives_the_curve(rng: np.random.Generator) -> None:
+def test_corp_of_a_table_with_one_prediction_per_bin_is_exact(rng: np.random.Generator) -> None:
     p = rng.integers(0, 10, 300) / 10
     y = rng.random(300)
     exact, found = sc.corp(y, p), sc.corp(sc.reliability(y, p, bins=100))
@@ -162,7 +162,7 @@ def test_a_table_with_one_prediction_a_bin_gives_the_curve(rng: np.random.Genera
     assert found.brier.miscalibration == pytest.approx(exact.brier.miscalibration, abs=1e-13)
 
 
-def test_an_empty_table_and_bad_data_are_refused() -> None:
+def test_corp_refuses_empty_tables_and_bad_data() -> None:
     with pytest.raises(sc.InputError, match="no rows"):
         sc.corp(sc.Reliability.empty())
     with pytest.raises(sc.InputError, match=r"y_true must be in \[0, 1\]"):

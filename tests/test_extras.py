@@ -1,4 +1,4 @@
-"""With the core alone, a feature that needs an extra raises an error that names it."""
+"""With the core alone, whatever needs more says which extra brings it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SKLEARN = {
 
 
 def with_the_core_alone(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a new interpreter in which no extra can be imported."""
+    """Run in a real interpreter whose first finder says that no extra is installed."""
     setting = """
 import sys
 from softcal._optional import EXTRAS
@@ -68,15 +68,11 @@ sys.meta_path.insert(0, NotInstalled())
     )
 
 
-def declared_extras() -> dict[str, list[str]]:
+def test_an_extra_brings_the_module_it_is_named_for() -> None:
     pyproject = Path(__file__).parents[1] / "pyproject.toml"
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    extras: dict[str, list[str]] = project["optional-dependencies"]
-    return extras
-
-
-def test_each_extra_installs_the_modules_it_is_named_for() -> None:
-    extras = declared_extras()
+    extras = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     distributions = packages_distributions()
     for module, extra in EXTRAS.items():
         (name,) = set(distributions[module])
@@ -84,11 +80,14 @@ def test_each_extra_installs_the_modules_it_is_named_for() -> None:
 
 
 def test_extra_all_installs_every_extra_a_feature_needs() -> None:
-    wanted = ",".join(name for name in declared_extras() if name in set(EXTRAS.values()))
-    assert declared_extras()["all"] == [f"softcal[{wanted}]"]
+    pyproject = Path(__file__).parents[1] / "pyproject.toml"
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = ",".join(name for name in extras if name in set(EXTRAS.values()))
+    assert extras["all"] == [f"softcal[{wanted}]"]
 
 
-def test_every_command_names_its_missing_extra_in_one_line() -> None:
+def test_every_command_says_in_one_line_what_it_needs() -> None:
     code = """
 from softcal.__main__ import main
 for command in sys.argv[1:]:
@@ -105,7 +104,7 @@ for command in sys.argv[1:]:
     assert result.stderr.splitlines() == [message] * len(commands)
 
 
-def test_every_call_names_its_missing_extra() -> None:
+def test_every_call_says_what_it_needs() -> None:
     code = """
 import json
 from importlib.resources import files
@@ -126,12 +125,12 @@ print(json.dumps(found))
     }
 
 
-def test_missing_module_of_no_extra_raises_the_usual_error() -> None:
+def test_missing_module_of_no_extra_is_named_as_it_is() -> None:
     with pytest.raises(ModuleNotFoundError, match="No module named 'absent'"), naming_the_extra():
         import_module("absent")
 
 
-def test_every_other_public_name_loads_with_the_core_alone() -> None:
+def test_every_other_public_name_is_there() -> None:
     code = """
 import softcal as sc
 from softcal import calibrators, inference, metrics, planning

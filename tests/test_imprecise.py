@@ -1,4 +1,4 @@
-"""Interval labels: the bounds are exact, attained, and add."""
+"""Interval labels: the bounds are exact, attained, and additive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Data = list[tuple[list[float], float, float]]
 
 
 def intervals(max_size: int) -> st.SearchStrategy[Data]:
-    """Lists of ([low, high], prediction, weight), at least one weight positive."""
+    """Return lists of ([low, high], prediction, weight) with at least one positive weight."""
     return st.lists(st.tuples(INTERVAL, UNIT, WEIGHT), min_size=1, max_size=max_size).filter(
         lambda found: any(w > 0 for *_, w in found)
     )
@@ -45,8 +45,8 @@ def table(data: Data, bins: int) -> sc.ReliabilityBounds:
 
 
 @given(intervals(6), N_BINS)
-def test_they_are_the_extremes_over_all_labels(data: Data, n: int) -> None:
-    """In exact arithmetic: the largest is at ends; no labels on a grid are below the smallest."""
+def test_bounds_are_the_extremes_over_all_labels(data: Data, n: int) -> None:
+    """In exact arithmetic, the maximum is attained at ends, and no grid of labels is lower."""
     low, high, p, w = columns(data)
     bounds = sc.smece_bounds(low, high, p, bins=n, sample_weight=w)
     edges = oracle.exact_bins(n)
@@ -63,8 +63,8 @@ def test_they_are_the_extremes_over_all_labels(data: Data, n: int) -> None:
 
 
 @given(intervals(20), N_BINS)
-def test_the_smallest_is_attained(data: Data, n: int) -> None:
-    """In each bin move all labels the same part of the way, so that the gap is as near 0 as can be."""
+def test_lower_bound_is_attained(data: Data, n: int) -> None:
+    """Move all labels of a bin by the same share, so that the gap is as close to 0 as possible."""
     low, high, p, w = (np.array(column) for column in columns(data))
     bounds = table(data, n)
     least, most = bounds.high.sums.residual, bounds.low.sums.residual
@@ -75,13 +75,13 @@ def test_the_smallest_is_attained(data: Data, n: int) -> None:
 
 
 @given(intervals(20), N_BINS)
-def test_labels_that_are_known_leave_smece_itself(data: Data, n: int) -> None:
+def test_bounds_of_known_labels_equal_smece(data: Data, n: int) -> None:
     low, _, p, w = columns(data)
     bounds = sc.smece_bounds(low, low, p, bins=n, sample_weight=w)
     assert bounds.low == bounds.high == sc.smece(low, p, bins=n, sample_weight=w)
 
 
-def test_labels_that_may_be_anything_leave_everything_open() -> None:
+def test_bounds_of_unknown_labels() -> None:
     p = np.array([0.2, 0.3, 0.9])
     bounds = sc.smece_bounds(np.zeros(3), np.ones(3), p)
     assert bounds.low == 0
@@ -89,7 +89,7 @@ def test_labels_that_may_be_anything_leave_everything_open() -> None:
 
 
 @given(st.lists(intervals(10), min_size=1, max_size=4), N_BINS)
-def test_merged_equals_whole(parts: list[Data], n: int) -> None:
+def test_merged_bounds_equal_the_whole(parts: list[Data], n: int) -> None:
     whole = table([row for part in parts for row in part], n).smece
     merged = sum(table(part, n) for part in parts)
     assert isinstance(merged, sc.ReliabilityBounds)
@@ -110,12 +110,12 @@ def test_only_bounds_of_the_same_bins_can_be_merged() -> None:
 
 
 @given(intervals(10))
-def test_coarsened_is_built_coarse(data: Data) -> None:
+def test_coarsened_bounds_equal_coarse_bounds(data: Data) -> None:
     assert table(data, 100).coarsen(10).smece == pytest.approx(table(data, 10).smece, abs=1e-12)
 
 
 @given(intervals(10), N_BINS)
-def test_saved_and_read_back_is_the_same(data: Data, n: int) -> None:
+def test_saved_bounds_load_unchanged(data: Data, n: int) -> None:
     bounds = table(data, n)
     assert sc.ReliabilityBounds.from_dict(json.loads(json.dumps(bounds.to_dict()))) == bounds
 
@@ -135,8 +135,8 @@ def test_bounds_saved_by_earlier_versions_still_load() -> None:
         ({"schema": 2}, "schema 2: this softcal reads schemas up to 1"),
         ({"schema": True}, "schema True"),
         ({"low": None}, "not a saved reliability table"),
-        ({"low": "high", "high": "low"}, "not of the lowest and highest labels"),
-        ({"high": "more rows"}, "not of the lowest and highest labels"),
+        ({"low": "high", "high": "low"}, "not those of the lowest and highest labels"),
+        ({"high": "more rows"}, "not those of the lowest and highest labels"),
         ({"high": "other bins"}, "must have the same bins"),
     ],
 )
@@ -152,12 +152,12 @@ def test_damaged_bounds_are_refused(change: dict[str, Any], rule: str) -> None:
         sc.ReliabilityBounds.from_dict({**good, **wrong})
 
 
-def test_what_is_no_dictionary_is_refused() -> None:
+def test_saved_bounds_must_be_a_dict() -> None:
     with pytest.raises(sc.InputError, match="not saved reliability bounds"):
         sc.ReliabilityBounds.from_dict([])  # type: ignore[arg-type]
 
 
-def test_no_rows_have_no_bounds() -> None:
+def test_bounds_of_no_rows_are_refused() -> None:
     none = sc.Reliability.empty()
     with pytest.raises(sc.InputError, match="no rows"):
         _ = sc.ReliabilityBounds(none, none).smece
@@ -178,7 +178,7 @@ def test_bad_intervals_are_refused(low: list[float], high: list[float], rule: st
         sc.smece_bounds(low, high, [0.5, 0.5, 0.5])
 
 
-def test_columns_of_different_index_are_refused() -> None:
+def test_interval_columns_with_different_indexes_are_refused() -> None:
     low, p = pd.Series([0.1, 0.2]), pd.Series([0.1, 0.2])
     with pytest.raises(sc.InputError, match="y_high and y_prob must have the same pandas index"):
         sc.smece_bounds(low, pd.Series([0.3, 0.4], index=[1, 0]), p)
@@ -194,7 +194,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_score_gives_the_bounds_as_json(file: Path) -> None:
+def test_score_prints_bounds_as_json(file: Path) -> None:
     result = softcal(
         "score", file, "--label-low", "lo", "--label-high", "hi", "--pred", "p", "--pred", "q",
         "--weight", "w", "--format", "json",
@@ -212,7 +212,7 @@ def test_score_gives_the_bounds_as_json(file: Path) -> None:
     }
 
 
-def test_score_gives_the_bounds_as_a_table(file: Path) -> None:
+def test_score_prints_bounds_as_a_table(file: Path) -> None:
     result = softcal("score", file, "--label-low", "lo", "--label-high", "hi", "--pred", "p")
     assert result.returncode == 0
     assert "3 rows, labels lo to hi, 10 bins" in result.stdout
@@ -233,7 +233,7 @@ def test_columns_of_intervals_keep_their_names_in_saved_tables(tmp_path: Path) -
     assert (card["label_low"], card["label_high"]) == ("a to b", "b to c")
 
 
-def test_bounds_are_the_same_from_rows_files_and_saved_tables(tmp_path: Path) -> None:
+def test_bounds_of_rows_files_and_saved_tables_are_equal(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     y, p, q, w = rng.random((4, 90))
     lines = [f"{a * b},{b},{c},{d},{e},{k % 2}" for k, (a, b, c, d, e) in
@@ -282,7 +282,9 @@ def test_bounds_are_the_same_from_rows_files_and_saved_tables(tmp_path: Path) ->
         ("--label-low lo --label-high hi --weight q --pred w", "w must be in [0, 1]: 1 of 3"),
     ],
 )
-def test_score_refuses_in_one_line(file: Path, arguments: str, rule: str) -> None:
+def test_score_of_bounds_refuses_bad_options_in_one_line(
+    file: Path, arguments: str, rule: str
+) -> None:
     result = softcal("score", file, "--pred", "p", *arguments.split())
     assert result.returncode == 2
     assert result.stdout == ""

@@ -310,7 +310,7 @@ VOTES = sc.Votes.from_long(
     ("call", "message"),
     [
         (lambda: wrong.smece_interval(REL, level="0.95"), "level must be a number"),
-        (lambda: wrong.smece([0.5], [0.5], bins=np.timedelta64(3, "s")), "integer, Bins, or edges"),
+        (lambda: wrong.smece([0.5], [0.5], bins=np.timedelta64(3, "s")), "whole number, Bins, or edges"),
         (lambda: wrong.calibrators.TemperatureCalibrator().fit([[0.5, 0.5]], [[0.5], [0.5, 0.5]]), "NumPy cannot read it"),
         (lambda: wrong.Votes([[1, 2]], classes=3), "classes must be a list of names"),
         (lambda: wrong.Votes([[1, 2]], classes=[[1], [2]]), "classes must be a list of names"),

@@ -1,4 +1,4 @@
-"""Calibration maps: what they recover, keep and refuse, on soft labels."""
+"""Calibration maps of soft labels: known parameters, invariants, and refused input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strategies import UNIT, weighted_rows
 
 import softcal as sc
 from softcal.calibrators.base import fitting_data
-from softcal.calibrators.fitting import Local, least
+from softcal.calibrators.fitting import Local, minimum
 from softcal.calibrators.maps import MAPS
 from softcal.calibrators.preview import BINARY_METHODS, fit_map
 
@@ -35,11 +35,11 @@ def normal(q: FloatArray) -> FloatArray:
     return rows
 
 
-# Known maps come back
+# Known parameters are recovered
 
 
 @pytest.mark.parametrize("temperature", [0.2, 1.0, 3.0, 50.0])
-def test_a_known_temperature_is_recovered(rng: np.random.Generator, temperature: float) -> None:
+def test_known_temperature_is_recovered(rng: np.random.Generator, temperature: float) -> None:
     p = rng.random(500)
     found = sc.calibrators.TemperatureCalibrator().fit(p, expit(logit(p) / temperature))
     assert found.temperature_ == pytest.approx(temperature, rel=1e-5)
@@ -50,13 +50,13 @@ def test_a_known_temperature_is_recovered(rng: np.random.Generator, temperature:
     ).temperature_ == pytest.approx(temperature, rel=1e-5)
 
 
-def test_a_known_slope_and_intercept_are_recovered(rng: np.random.Generator) -> None:
+def test_known_slope_and_intercept_are_recovered(rng: np.random.Generator) -> None:
     p = rng.random(500)
     found = sc.calibrators.PlattCalibrator().fit(p, expit(0.5 * logit(p) - 1.5))
     assert (found.slope_, found.intercept_) == pytest.approx((0.5, -1.5), abs=1e-6)
 
 
-def test_known_beta_numbers_are_recovered(rng: np.random.Generator) -> None:
+def test_known_beta_parameters_are_recovered(rng: np.random.Generator) -> None:
     p = rng.random(500)
     found = sc.calibrators.BetaCalibrator().fit(
         p, expit(0.4 * np.log(p) - 1.7 * np.log1p(-p) + 0.3)
@@ -64,7 +64,7 @@ def test_known_beta_numbers_are_recovered(rng: np.random.Generator) -> None:
     assert (found.a_, found.b_, found.c_) == pytest.approx((0.4, 1.7, 0.3), abs=1e-6)
 
 
-def test_isotonic_gives_back_labels_that_rise(rng: np.random.Generator) -> None:
+def test_isotonic_returns_increasing_labels_unchanged(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = p**3
     np.testing.assert_allclose(
@@ -86,12 +86,12 @@ def test_known_vectors_and_matrices_are_recovered(rng: np.random.Generator) -> N
     dirichlet = sc.calibrators.DirichletCalibrator().fit(p, labels)
     np.testing.assert_allclose(dirichlet.predict(p), labels, atol=1e-5)
     assert dirichlet.intercepts_.shape == (3,)
-    # Softmax leaves open what is added to all classes alike.
+    # A constant added to all classes does not change the softmax.
     centered = dirichlet.matrix_ - dirichlet.matrix_.mean(axis=0)
     np.testing.assert_allclose(centered, matrix - matrix.mean(axis=0), atol=1e-4)
 
 
-def test_one_class_against_the_rest_is_the_binary_temperature(rng: np.random.Generator) -> None:
+def test_temperature_of_two_classes_equals_the_binary_one(rng: np.random.Generator) -> None:
     p, y = rng.random(400), rng.random(400)
     one = sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_
     both = sc.calibrators.TemperatureCalibrator().fit(
@@ -104,7 +104,7 @@ def test_one_class_against_the_rest_is_the_binary_temperature(rng: np.random.Gen
 
 
 @pytest.mark.parametrize("method", BINARY_METHODS)
-def test_a_soft_label_is_two_weighted_hard_rows(method: str, rng: np.random.Generator) -> None:
+def test_soft_label_equals_two_weighted_hard_rows(method: str, rng: np.random.Generator) -> None:
     p, y, w = rng.random(200), rng.random(200), rng.random(200)
     soft = fit_map(method, y, p, sample_weight=w)
     twice = fit_map(
@@ -117,7 +117,7 @@ def test_a_soft_label_is_two_weighted_hard_rows(method: str, rng: np.random.Gene
 
 
 def test_platt_of_two_soft_rows_by_hand() -> None:
-    """Two predictions, two numbers: the curve goes through both labels."""
+    """With two predictions and two parameters, the curve passes through both labels."""
     found = sc.calibrators.PlattCalibrator().fit([0.5, 0.8], [0.25, 0.5])
     assert found.predict([0.5, 0.8]) == pytest.approx([0.25, 0.5], abs=1e-7)
     assert found.intercept_ == pytest.approx(-np.log(3), abs=1e-6)
@@ -125,7 +125,7 @@ def test_platt_of_two_soft_rows_by_hand() -> None:
 
 
 def test_isotonic_by_hand() -> None:
-    """Labels .5 (twice as heavy) and .2 fall, and pool to (2 * .5 + .2) / 3 = .4."""
+    """The labels .5 (weight 2) and .2 decrease, so they are pooled: (2 * .5 + .2) / 3 = .4."""
     found = sc.calibrators.IsotonicCalibrator().fit(
         [0.1, 0.2, 0.3, 0.9], [0.1, 0.5, 0.2, 0.8], [1, 2, 1, 1]
     )
@@ -138,7 +138,7 @@ def test_histogram_by_hand() -> None:
     found = sc.calibrators.HistogramCalibrator(4, strategy="uniform").fit(
         [0.1, 0.2, 0.6], [0.0, 0.5, 0.9], [1, 3, 1]
     )
-    assert found.values_ == pytest.approx([0.375, 0.375, 0.9, 0.875])  # the empty ones: middles
+    assert found.values_ == pytest.approx([0.375, 0.375, 0.9, 0.875])  # empty bins: midpoints
     assert found.edges_.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
@@ -158,8 +158,8 @@ def test_weight_k_is_the_row_k_times(method: str, rows: list[tuple[float, float,
 @pytest.mark.parametrize("method", [*BINARY_METHODS, *CLASS_METHODS])
 @given(seed=st.integers(0, 2**32), most=st.integers(1, 9))
 @settings(max_examples=20)
-def test_weight_k_is_the_row_k_times_to_nine_digits(method: str, seed: int, most: int) -> None:
-    """Where the data leave nothing to the ridge."""
+def test_weight_k_equals_k_copies_to_nine_digits(method: str, seed: int, most: int) -> None:
+    """For data on which the ridge has no effect."""
     rng = np.random.default_rng(seed)
     times = rng.integers(0, most + 1, 100)
     times[0] = 1
@@ -178,7 +178,7 @@ def exact_mean(y: Any, w: Any) -> float:
 
 
 @given(weighted_rows())
-def test_the_mean_of_a_bin_is_exactly_rounded(rows: list[tuple[float, float, float]]) -> None:
+def test_mean_of_a_bin_is_exactly_rounded(rows: list[tuple[float, float, float]]) -> None:
     y, p, w = (np.array(column) for column in zip(*rows, strict=True))
     found = sc.calibrators.HistogramCalibrator(3, strategy="uniform").fit(p, y, w)
     bin_ = sc.Bins.uniform(3).locate(p)
@@ -190,7 +190,7 @@ def test_the_mean_of_a_bin_is_exactly_rounded(rows: list[tuple[float, float, flo
 
 @given(weighted_rows())
 def test_isotonic_regression_is_exactly_rounded(rows: list[tuple[float, float, float]]) -> None:
-    """Its value at x is the largest over a <= x of the smallest mean of [a, b] over b >= x."""
+    """The value at x is the maximum over a <= x of the minimum over b >= x of the mean of [a, b]."""
     y, p, w = (np.array(column) for column in zip(*rows, strict=True))
     y, p, w = y[w > 0][:12], p[w > 0][:12], w[w > 0][:12]
     at = np.unique(p)
@@ -212,8 +212,8 @@ def test_ten_ones_and_ten_zeros_have_the_mean_one_half() -> None:
                 assert found.fit(p, np.full(2 * n, label), 1 / (1 + y)).predict([0.3]) == label
 
 
-def test_isotonic_pools_what_only_exact_arithmetic_sees_fall() -> None:
-    """The two labels at 0.2 differ from the one at 0.4 by less than the tilt of the search."""
+def test_isotonic_pools_decreases_below_rounding_error() -> None:
+    """The labels at 0.2 differ from the one at 0.4 by less than the tilt of the labels."""
     found = sc.calibrators.IsotonicCalibrator().fit(
         [0.2, 0.4, 0.6], [0.5 + 2.0**-53, 0.5, 0.9], [1, 3, 1]
     )
@@ -223,7 +223,7 @@ def test_isotonic_pools_what_only_exact_arithmetic_sees_fall() -> None:
 @pytest.mark.parametrize(
     "kind", [sc.calibrators.IsotonicCalibrator, sc.calibrators.HistogramCalibrator]
 )
-def test_smece_after_repair_depends_on_neither_order_nor_copies(
+def test_smece_after_repair_does_not_depend_on_order_or_copies(
     kind: Any, rng: np.random.Generator
 ) -> None:
     for _ in range(30):
@@ -249,7 +249,7 @@ def test_only_the_ratio_of_weights_matters(method: str, rng: np.random.Generator
         np.testing.assert_allclose(scaled, found, atol=1e-12)
 
 
-def test_classes_take_weights_too(rng: np.random.Generator) -> None:
+def test_class_calibrators_accept_weights(rng: np.random.Generator) -> None:
     p, y, times = shares(rng, 60, 3), shares(rng, 60, 3), rng.integers(0, 3, 60)
     for method in CLASS_METHODS:
         weighted = fit_map(method, y, p, sample_weight=times)
@@ -257,8 +257,8 @@ def test_classes_take_weights_too(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(weighted.apply(p), repeated.apply(p), atol=1e-9)
 
 
-def test_many_rows_give_what_few_blocks_of_them_give(rng: np.random.Generator) -> None:
-    """Rows come in blocks of 65,536 numbers; the block changes nothing."""
+def test_fit_does_not_depend_on_blocks(rng: np.random.Generator) -> None:
+    """Rows are processed in blocks of 65,536 numbers, which must not change the fit."""
     p, y = rng.random(1000), rng.random(1000)
     classes, labels = shares(rng, 1000, 3), shares(rng, 1000, 3)
     for method in ("temperature", "platt", "beta"):
@@ -270,24 +270,28 @@ def test_many_rows_give_what_few_blocks_of_them_give(rng: np.random.Generator) -
         np.testing.assert_allclose(often.apply(classes), once.apply(classes), atol=1e-5)
 
 
-# Finite, and rising where promised, whatever the data
+# Finite for any data, and non-decreasing where documented
 
 
 @pytest.mark.parametrize("method", BINARY_METHODS)
 @given(weighted_rows())
-def test_finite_and_rising_on_any_rows(method: str, rows: list[tuple[float, float, float]]) -> None:
+def test_maps_are_finite_and_non_decreasing_on_any_rows(
+    method: str, rows: list[tuple[float, float, float]]
+) -> None:
     y, p, w = (np.array(column) for column in zip(*rows, strict=True))
     q = fit_map(method, y, p, sample_weight=w).predict(GRID)
     assert q.shape == GRID.shape
-    assert ((q >= 0) & (q <= 1)).all()  # which NaN is not
+    assert ((q >= 0) & (q <= 1)).all()  # false for NaN
     if method != "histogram":
         assert (np.diff(q) >= -1e-15).all()
 
 
 @pytest.mark.parametrize("method", CLASS_METHODS)
-@settings(max_examples=15)  # a search in many numbers takes its time
+@settings(max_examples=15)  # fits with many parameters are slow
 @given(st.lists(st.tuples(UNIT, UNIT, st.integers(0, 2)), min_size=1, max_size=12))
-def test_classes_are_finite_on_any_rows(method: str, rows: list[tuple[float, float, int]]) -> None:
+def test_class_maps_are_finite_on_any_rows(
+    method: str, rows: list[tuple[float, float, int]]
+) -> None:
     low, high, label = (np.array(column) for column in zip(*rows, strict=True))
     first, second = np.minimum(low, high), np.abs(high - low)
     p = np.column_stack([first, second, 1 - first - second]).clip(0)
@@ -301,14 +305,14 @@ def test_classes_are_finite_on_any_rows(method: str, rows: list[tuple[float, flo
 def test_equal_labels_become_the_prediction(method: str, label: float) -> None:
     p = np.array([0.2, 0.2, 0.2])
     assert fit_map(method, np.full(3, label), p).apply(p) == pytest.approx(label, abs=1e-6) or (
-        method == "temperature"  # which cannot cross a half
+        method == "temperature"  # it cannot cross one half
     )
     assert fit_map(method, [label], [0.7]).apply(np.array([0.7])) == pytest.approx(
         label, abs=1e-6
     ) or (method == "temperature")
 
 
-def test_separable_labels_leave_finite_numbers(rng: np.random.Generator) -> None:
+def test_separable_labels_give_finite_parameters(rng: np.random.Generator) -> None:
     p = rng.random(200)
     y = (p > 0.5).astype(float)
     assert 1e-4 < sc.calibrators.TemperatureCalibrator().fit(p, y).temperature_ < 1
@@ -320,7 +324,7 @@ def test_separable_labels_leave_finite_numbers(rng: np.random.Generator) -> None
     np.testing.assert_allclose(platt.predict(p), y, atol=0.01)
 
 
-def test_labels_that_fall_do_not_turn_the_order_around(rng: np.random.Generator) -> None:
+def test_decreasing_labels_never_invert_the_order(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = 1 - p
     platt, beta = (
@@ -334,14 +338,14 @@ def test_labels_that_fall_do_not_turn_the_order_around(rng: np.random.Generator)
     )
 
 
-def test_predictions_of_a_half_say_nothing_of_the_temperature() -> None:
+def test_predictions_of_a_half_leave_the_temperature_at_1() -> None:
     assert sc.calibrators.TemperatureCalibrator().fit([0.5, 0.5], [0.1, 0.3]).temperature_ == 1
 
 
-# The ends
+# Predictions of 0 and 1, and logits
 
 
-def test_zero_is_read_as_half_the_least_other_prediction() -> None:
+def test_zero_is_replaced_by_half_the_lowest_other_prediction() -> None:
     found = sc.calibrators.PlattCalibrator().fit([0.0, 0.01, 0.5, 0.9], [0.1, 0.1, 0.5, 0.9])
     assert found.map_.input.to_dict() == {
         "kind": "probabilities", "near_zero": 0.01, "near_one": 2.0**-53,
@@ -353,7 +357,7 @@ def test_zero_is_read_as_half_the_least_other_prediction() -> None:
     assert found.predict([1.0]) == pytest.approx(by_hand, rel=1e-14)
 
 
-def test_zeros_that_the_fit_did_not_have_are_below_every_float() -> None:
+def test_zeros_absent_from_the_fit_map_below_every_positive_float() -> None:
     temperature = sc.calibrators.TemperatureCalibrator().fit([0.2, 0.6], [0.4, 0.55])
     t = temperature.temperature_
     assert t > 2
@@ -362,7 +366,7 @@ def test_zeros_that_the_fit_did_not_have_are_below_every_float() -> None:
     np.testing.assert_allclose(ends, expit(logits / t), rtol=1e-12)
 
 
-def test_predictions_of_0_and_1_alone_are_read_as_a_quarter_and_three() -> None:
+def test_predictions_of_0_and_1_alone_are_replaced_by_one_and_three_quarters() -> None:
     found = sc.calibrators.TemperatureCalibrator().fit([0, 0, 1, 1], [0.1, 0.3, 0.7, 0.9])
     assert found.temperature_ == pytest.approx(logit(0.75) / logit(0.8))
     assert found.predict([0, 0.5, 1]) == pytest.approx([0.2, 0.5, 0.8])
@@ -374,7 +378,7 @@ ANY_SIZE = np.unique(np.concatenate([10.0 ** np.arange(-323, 0, 19), [5e-324, 0.
 @pytest.mark.parametrize(
     "fitted_on", [[0.2, 0.4, 0.9], [0, 0.3, 0.9], [0, 0.3, 0.6, 1], [0, 5e-324, 0.9], [0, 1, 1]]
 )
-def test_temperature_is_strictly_rising(fitted_on: list[float]) -> None:
+def test_temperature_map_is_strictly_increasing(fitted_on: list[float]) -> None:
     found = sc.calibrators.TemperatureCalibrator().fit(
         fitted_on, np.linspace(0.3, 0.8, len(fitted_on))
     )
@@ -389,7 +393,7 @@ def test_logits_and_their_probabilities_give_the_same_map(
     method: str, rng: np.random.Generator
 ) -> None:
     p, labels = shares(rng, 200, 3), shares(rng, 200, 3)
-    z = np.log(p) + rng.normal(size=(200, 1))  # any version of the logits
+    z = np.log(p) + rng.normal(size=(200, 1))  # logits are defined up to a constant per row
     kind = {
         "temperature": sc.calibrators.TemperatureCalibrator,
         "vector": sc.calibrators.VectorScalingCalibrator,
@@ -444,7 +448,7 @@ def test_logits_must_be_finite() -> None:
         sc.calibrators.PlattCalibrator(logits=True).fit([3.0, 4.0], [0.5, 0.6]).predict([-np.inf])
 
 
-def test_hard_predictions_become_the_mean_labels() -> None:
+def test_predictions_of_0_and_1_map_to_the_mean_labels() -> None:
     p, y = np.array([0, 0, 1, 1]), np.array([0.1, 0.3, 0.6, 1.0])
     for found in (
         sc.calibrators.PlattCalibrator(),
@@ -464,7 +468,7 @@ def test_hard_predictions_become_the_mean_labels() -> None:
         ([0.5, 1.5], [0.5, 0.5], r"y_prob must be in \[0, 1\]: 1 of 2"),
         ([0.5, 0.5], [0.5, np.nan], "y_true must have no missing values"),
         ([0.5], [0.5, 0.5], "same length"),
-        ([[0.5], [0.4]], [0.5, 0.5], "at least two: it has shape"),
+        ([[], []], [0.5, 0.5], "one column, or one column per class: it has shape"),
         ([[0.5, 0.4]], [[0.5, 0.5]], "each row of y_prob must sum to 1: 1 of 1 do not, the first is "
          "row 0, which sums to 0.9"),
         ([[0.5, 0.5]], [[0.5, 0.4]], "each row of y_true must sum to 1"),
@@ -486,7 +490,7 @@ def test_bad_weights_are_refused() -> None:
         sc.calibrators.DirichletCalibrator().fit([[0.5, 0.5]], [[0.5, 0.5]], [-1])
 
 
-def test_frames_whose_rows_do_not_match_are_refused() -> None:
+def test_frames_with_different_indexes_are_refused() -> None:
     import pandas as pd
 
     p = pd.DataFrame({"a": [0.4, 0.5], "b": [0.6, 0.5]})
@@ -512,7 +516,7 @@ def test_tensors_and_masked_arrays_of_classes() -> None:
     ).temperature_ == pytest.approx(1)
 
 
-def test_the_other_shape_is_refused() -> None:
+def test_wrong_number_of_dimensions_is_refused() -> None:
     classes = [[0.5, 0.5], [0.4, 0.6]]
     for one in (
         sc.calibrators.PlattCalibrator(),
@@ -531,7 +535,7 @@ def test_the_other_shape_is_refused() -> None:
             many.fit(classes, classes).predict([[0.2, 0.3, 0.5]])
 
 
-# Saved
+# Saving and loading
 
 
 def every_map(rng: np.random.Generator) -> list[tuple[Any, FloatArray]]:
@@ -553,7 +557,7 @@ def test_saved_and_loaded_maps_predict_the_same(rng: np.random.Generator) -> Non
         np.testing.assert_array_equal(loaded.predict(p), fitted.predict(p))
 
 
-def test_estimators_are_read_back_too(rng: np.random.Generator) -> None:
+def test_saved_estimators_load(rng: np.random.Generator) -> None:
     fitted = sc.calibrators.BetaCalibrator().fit(rng.random(50), rng.random(50))
     np.testing.assert_array_equal(
         sc.calibrators.BetaCalibrator.from_dict(fitted.to_dict()).predict(GRID),
@@ -586,14 +590,14 @@ def saved(method: Any, parameters: Any, **other: Any) -> dict[str, Any]:
     return {**head, "parameters": parameters, **other}
 
 
-def test_the_saved_format_is_a_promise() -> None:
+def test_saved_format_of_calibrators_is_unchanged() -> None:
     assert set(GOOD) == set(MAPS)
     for method, parameters in GOOD.items():
         assert sc.calibrators.load_calibrator(saved(method, parameters)).method == method
 
 
 @pytest.mark.parametrize("method", OLD)
-def test_calibrators_saved_by_0_1_predict_what_they_predicted(method: str) -> None:
+def test_calibrators_saved_by_0_1_predict_the_same(method: str) -> None:
     old = sc.calibrators.load_calibrator(saved(method, OLD[method], schema=1))
     again = sc.calibrators.load_calibrator(json.loads(json.dumps(old.to_dict())))
     assert old.to_dict()["schema"] == 2
@@ -664,12 +668,12 @@ def test_impossible_parameters_are_refused(
         (saved("platt", GOOD["platt"], schema=1), "must be high, intercept, low, slope"),
     ],
 )
-def test_what_is_no_calibrator_is_refused(wrong: Any, message: str) -> None:
+def test_other_objects_are_refused_as_calibrators(wrong: Any, message: str) -> None:
     with pytest.raises(sc.InputError, match=message):
         sc.calibrators.load_calibrator(wrong)
 
 
-def test_data_without_weights_have_equal_ones() -> None:
+def test_data_without_weights_has_equal_weights() -> None:
     data = fitting_data([0.1, 0.2], [0.3, 0.4])
     assert data.w.tolist() == [1, 1]
     assert data.shares.tolist() == [0.5, 0.5]
@@ -697,8 +701,8 @@ def test_hostile_parameters_are_read_or_refused(method: str, name: str, value: A
     assert ((q >= 0) & (q <= 1)).all()
 
 
-def test_the_search_ends_where_slope_and_value_disagree() -> None:
+def test_minimization_ends_if_gradient_and_value_disagree() -> None:
     def lying(at: FloatArray) -> Local:
         return Local(float(at[0] ** 2), np.array([-1.0]), np.eye(1))
 
-    assert least(lying, np.zeros(1), np.array([-np.inf])) == pytest.approx([0], abs=1e-6)
+    assert minimum(lying, np.zeros(1), np.array([-np.inf])) == pytest.approx([0], abs=1e-6)

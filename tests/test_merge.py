@@ -1,4 +1,4 @@
-"""Merged tables of parts give the results of all rows: `softcal merge` of daily files."""
+"""Saved tables add up: `softcal merge` of days is the score of the week."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = ("--label", "y", "--pred", "p", "--pred", "q", "--weight", "w", "--votes
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write seven daily files of rows and their saved scores; the last one has a new segment."""
+    """Seven days of rows, as Parquet, and the scores of each, as JSON; the last has a new segment."""
     folder = tmp_path_factory.mktemp("week")
     rng = np.random.default_rng(0)
     for day in range(7):
@@ -38,7 +38,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Path:
         result = softcal("score", folder / f"{day}.parquet", *NAMES, "--by", "segment",
                          "--save", folder / f"{day}.json")  # fmt: skip
         assert result.returncode == 0, result.stderr
-        assert result.stderr == ""  # no progress bar when piped
+        assert result.stderr == ""  # nothing but the answer when piped
     return folder
 
 
@@ -49,7 +49,7 @@ def scored(*arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_merged_daily_files_equal_all_rows(week: Path) -> None:
+def test_a_week_of_days_is_the_whole(week: Path) -> None:
     days = [week / f"{day}.json" for day in range(7)]
     merged = scored("merge", *days, "-o", week / "week.json")
     whole = scored("score", week / "*.parquet", *NAMES, "--by", "segment")
@@ -59,29 +59,29 @@ def test_merged_daily_files_equal_all_rows(week: Path) -> None:
     assert_same_card(scored("merge", week / "week.json"), whole)
 
 
-def test_several_files_are_scored_as_one_source(week: Path) -> None:
+def test_several_files_on_the_command_line_are_one_source(week: Path) -> None:
     files = sorted(week.glob("*.parquet"))
     assert scored("score", *files, *NAMES) == scored("score", week, *NAMES)
     shown = softcal("score", *files, *NAMES).stdout
     assert "7 sources: 3,010 rows" in shown
 
 
-def test_score_shows_every_segment(week: Path) -> None:
+def test_the_table_shows_every_slice(week: Path) -> None:
     shown = softcal("score", week / "6.parquet", *NAMES, "--by", "segment").stdout
     rows = shown.partition("p, by segment\n")[2].splitlines()[4:8]
     assert [row.split()[0] for row in rows] == ["all", "0", "1", "2"]
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_segment_without_weight_is_not_shown(tmp_path: Path) -> None:
+def test_a_slice_without_weight_is_left_out_of_the_card(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("y,p,w,s\n1,0.5,1,a\n0,0.25,1,a\n0,0.5,0,b\n")
     found = scored("score", path, "--label", "y", "--pred", "p", "--weight", "w", "--by", "s")
     assert [one["value"] for one in found["models"][0]["slices"]] == ["a"]
 
 
-def test_rows_without_weight_are_reported(tmp_path: Path) -> None:
-    """Test whole blocks of them and parts of a block, in a scan and with all rows in memory."""
+def test_rows_without_weight_are_told_of(tmp_path: Path) -> None:
+    """Whole blocks of them, some of a block, by the scan and by what reads all rows at once."""
     names = ("--label", "y", "--pred", "p", "--weight", "w")
     for k, weights in enumerate(((0, 0), (1, 0), (2, 3))):
         rows = "".join(f"0.5,0.{k + 3},0.2,{w},{i}\n" for i, w in enumerate(weights))
@@ -100,7 +100,7 @@ def test_rows_without_weight_are_reported(tmp_path: Path) -> None:
         assert softcal("score", tmp_path / f"{k}.csv", *names, "--save", path).returncode == 0
     assert scored("merge", *saved)["rows_without_weight"] == 1
     old = json.loads(saved[0].read_text())
-    old["rows_without_weight"] = None  # as in files written before they were counted
+    old["rows_without_weight"] = None  # as files were before they were counted
     saved[0].write_text(json.dumps(old))
     assert scored("merge", *saved)["rows_without_weight"] is None
 
@@ -115,7 +115,7 @@ def test_rows_without_weight_are_reported(tmp_path: Path) -> None:
         ((*NAMES[:4], *NAMES[6:], "--by", "segment"), "cannot add sets with different models"),
     ],
 )  # fmt: skip
-def test_merge_of_different_columns_is_refused(
+def test_scores_that_do_not_fit_are_refused(
     week: Path, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     other, total = tmp_path / "other.json", tmp_path / "total.json"
@@ -128,13 +128,13 @@ def test_merge_of_different_columns_is_refused(
     assert not total.exists()
 
 
-def test_merge_of_the_same_file_twice_is_refused(week: Path) -> None:
+def test_a_file_named_twice_is_refused(week: Path) -> None:
     result = softcal("merge", week / "0.json", week / ".." / week.name / "0.json")
     assert result.returncode == 2
     assert "is named twice: its rows would be counted twice" in result.stderr
 
 
-def test_merge_of_a_copy_is_refused_unless_allowed(week: Path, tmp_path: Path) -> None:
+def test_a_copy_is_refused_unless_allowed(week: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes((week / "0.json").read_bytes())
     both = (week / "0.json", copy)
@@ -148,7 +148,7 @@ def test_merge_of_a_copy_is_refused_unless_allowed(week: Path, tmp_path: Path) -
     assert two["n"] == 2 * one["n"]
 
 
-def test_saved_scores_include_groups(tmp_path: Path) -> None:
+def test_groups_are_saved_too(tmp_path: Path) -> None:
     for k in range(2):
         path = tmp_path / f"{k}.csv"
         path.write_text("y,p,g\n" + "".join(f"{i % 2},0.{i},{k}{i // 3}\n" for i in range(9)))
@@ -161,7 +161,7 @@ def test_saved_scores_include_groups(tmp_path: Path) -> None:
     assert merged["models"][0]["pvalue"] is not None
 
 
-def test_merge_warns_that_common_groups_cannot_be_detected(tmp_path: Path) -> None:
+def test_merge_says_that_it_cannot_see_a_group_in_two_files(tmp_path: Path) -> None:
     for k in range(2):
         (tmp_path / f"{k}.csv").write_text("y,p,g\n" + f"{k},0.5,ann\n1,0.25,{k}\n")
         options = ("--label", "y", "--pred", "p", "--group", "g", "-o", tmp_path / f"{k}.json")
@@ -172,10 +172,10 @@ def test_merge_warns_that_common_groups_cannot_be_detected(tmp_path: Path) -> No
         (line,) = result.stderr.splitlines()
         assert "whether a value of g has rows in two files is not known" in line
     assert softcal("merge", tmp_path / "0.json").stderr == ""
-    assert "ann" not in (tmp_path / "0.json").read_text()  # group names are never saved
+    assert "ann" not in (tmp_path / "0.json").read_text()  # a name of a patient is never saved
 
 
-def test_saved_reliability_tables_can_be_merged_and_used_by_plan(tmp_path: Path) -> None:
+def test_bare_tables_can_be_merged_and_planned_with(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     parts = [sc.reliability(rng.random(300), rng.random(300)) for _ in range(2)]
     files = [tmp_path / f"{k}.json" for k in range(2)]
@@ -192,7 +192,7 @@ def test_saved_reliability_tables_can_be_merged_and_used_by_plan(tmp_path: Path)
     assert all("Collect" in text for text in planned)
 
 
-def test_plan_with_several_models_needs_a_model_name(week: Path, tmp_path: Path) -> None:
+def test_a_pilot_of_several_models_needs_a_name(week: Path, tmp_path: Path) -> None:
     aim, pilot = ("--half-width", "0.05"), tmp_path / "pilot.json"
     assert softcal("score", week, *NAMES[:6], "--save", pilot).returncode == 0
     refused = softcal("plan", "--pilot", pilot, *aim)
@@ -204,7 +204,7 @@ def test_plan_with_several_models_needs_a_model_name(week: Path, tmp_path: Path)
     assert named.stdout.startswith("Collect")
 
 
-def test_tables_of_0_1_have_no_hardened_labels(tmp_path: Path) -> None:
+def test_tables_of_0_1_know_no_hardened_labels(tmp_path: Path) -> None:
     saved = sc.reliability([0.4, 0.6], [0.3, 0.8]).to_dict()
     old = {**saved, "schema": 1}
     old["sums"] = {k: v for k, v in saved["sums"].items() if k[:4] not in ("hard", "outc")}
@@ -213,7 +213,7 @@ def test_tables_of_0_1_have_no_hardened_labels(tmp_path: Path) -> None:
     assert " - " in softcal("merge", tmp_path / "old.json").stdout
 
 
-def test_merge_accepts_models_in_another_order(week: Path, tmp_path: Path) -> None:
+def test_models_may_come_in_another_order(week: Path, tmp_path: Path) -> None:
     turned = ("--label", "y", "--pred", "q", "--pred", "p", *NAMES[6:], "--by", "segment")
     saved = softcal("score", week / "1.parquet", *turned, "--save", tmp_path / "1.json")
     assert saved.returncode == 0, saved.stderr
@@ -244,7 +244,7 @@ def test_damaged_files_are_refused(
     assert message in result.stderr
 
 
-def test_missing_or_invalid_json_is_refused(tmp_path: Path) -> None:
+def test_what_is_absent_or_not_json_is_refused(tmp_path: Path) -> None:
     assert "no such file" in softcal("merge", tmp_path / "absent.json").stderr
     path = tmp_path / "text.json"
     for text in ("no json", "[1, 2]"):
@@ -264,8 +264,8 @@ def test_dates_of_segments_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_terminal_shows_progress(week: Path, tmp_path: Path) -> None:
-    """On a terminal, progress and the time left go to stderr, and the result to stdout."""
+def test_a_terminal_is_shown_how_far_it_is(week: Path, tmp_path: Path) -> None:
+    """Rows, bytes and time left on stderr, where a person watches; the answer on stdout."""
     import pty
 
     reader, writer = pty.openpty()

@@ -1,4 +1,4 @@
-"""The paper: its propositions as laws, its 212 figures, its limits, its errors."""
+"""The paper: its propositions, its 212 printed numbers, its limits, and its errata."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def report() -> reproduction.Report:
 
 
 @given(mu=st.floats(0.1, 5), sigma=st.floats(0.3, 3), x=st.floats(-3, 3))
-def test_appendix_a_the_posterior_is_a_sigmoid(mu: float, sigma: float, x: float) -> None:
+def test_appendix_a_posterior_is_a_sigmoid(mu: float, sigma: float, x: float) -> None:
     classes = paper.Gaussians(mu, sigma)
     log_odds = norm.logpdf(x, mu, sigma) - norm.logpdf(x, -mu, sigma)
     assert classes.k == 2 * mu / sigma**2
     assert float(classes.posterior(np.array(x))) == pytest.approx(expit(log_odds), rel=1e-9)
 
 
-def test_inputs_come_from_the_line_or_from_the_classes(rng: np.random.Generator) -> None:
+def test_inputs_are_drawn_uniformly_or_from_the_classes(rng: np.random.Generator) -> None:
     classes = paper.Gaussians(mu=2.0, sigma=0.5)
     even = classes.draw_uniform(rng, 20_000)
     assert -3 <= even.min() < -2.99
@@ -60,7 +60,7 @@ def test_inputs_come_from_the_line_or_from_the_classes(rng: np.random.Generator)
 
 
 @given(k=K, n=st.integers(1, 200), bins=st.integers(1, 20), seed=st.integers(0, 9))
-def test_proposition_1_outcomes_make_smece_ece(k: float, n: int, bins: int, seed: int) -> None:
+def test_proposition_1_smece_of_outcomes_equals_ece(k: float, n: int, bins: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, e = rng.uniform(-3, 3, n), rng.uniform(0, 1, n)
     for p in paper.predictions(k, x, e).values():
@@ -68,7 +68,7 @@ def test_proposition_1_outcomes_make_smece_ece(k: float, n: int, bins: int, seed
 
 
 @given(k=K, n=st.integers(1, 200), bins=st.integers(1, 20), seed=st.integers(0, 9))
-def test_proposition_2_the_posterior_scores_exactly_zero(
+def test_proposition_2_smece_of_the_posterior_is_exactly_zero(
     k: float, n: int, bins: int, seed: int
 ) -> None:
     x = np.random.default_rng(seed).uniform(-3, 3, n)
@@ -78,7 +78,7 @@ def test_proposition_2_the_posterior_scores_exactly_zero(
 
 @given(k=st.floats(0.2, 20), bins=st.integers(1, 30), tau=st.floats(0.05, 0.95))
 def test_proposition_3_thresholded_labels_have_a_floor(k: float, bins: int, tau: float) -> None:
-    """For almost every threshold; bins that happen to balance are the proposition's exception."""
+    """For almost every threshold; bins that balance exactly are the exception."""
     x = np.linspace(-3, 3, 20_001)
     p = paper.predictions(k, x, x)["A"]
     gaps = sc.reliability(p > tau, p, bins=bins)
@@ -98,7 +98,7 @@ def test_proposition_3_limit_is_positive_for_every_k() -> None:
 
 
 def cuts_of(model: str, k: float, bins: int, p: Callable[[float], float]) -> list[float]:
-    """Where on the line a bin or a formula ends, by bisection: p increases with x."""
+    """Find the inputs where bins or formulas end, by bisection, as p increases with x."""
     cuts = {-3.0, 0.0, 3.0}
     for edge in np.arange(1, bins) / bins:
         low, high = -3.0, 3.0
@@ -113,7 +113,7 @@ def cuts_of(model: str, k: float, bins: int, p: Callable[[float], float]) -> lis
 
 
 def by_quadrature(model: str, k: float, bins: int, metric: str, closed: bool) -> float:  # noqa: FBT001
-    """The same limit by integrating each bin numerically, from the definition."""
+    """Compute the same limit from the definition, by numerical integration of each bin."""
 
     def p(x: float) -> float:
         return float(paper.predictions(k, np.array([x]), np.array([0.0]))[model][0])
@@ -156,12 +156,12 @@ def test_limits_equal_simulation_within_its_error(k: float) -> None:
                 assert abs(mean[r, m, j] - expected) <= 5 * error[r, m, j] + 1e-6
 
 
-def test_the_random_model_has_a_limit_of_a_quarter() -> None:
+def test_limit_of_the_random_model_is_a_quarter() -> None:
     assert paper.limit_smece("E", 2.0) == paper.limit_ece("E", 9.0) == 0.25
     assert paper.limit_smece("E", 2.0, bins=3) == pytest.approx((3**2 - 1) / (4 * 3**2))
 
 
-def test_an_unknown_model_is_refused() -> None:
+def test_unknown_model_is_refused() -> None:
     with pytest.raises(ValueError, match="must be one of A, B, C, D, E: got 'F'"):
         paper.limit_smece("F", 2.0)
 
@@ -169,14 +169,14 @@ def test_an_unknown_model_is_refused() -> None:
 # The printed figures
 
 
-def test_all_printed_figures_but_one_are_reproduced(report: reproduction.Report) -> None:
+def test_all_printed_numbers_except_one_are_reproduced(report: reproduction.Report) -> None:
     missed = {(c.table, c.name): (c.printed, round(c.open, 3)) for c in report.cells
               if not c.reproduced}  # fmt: skip
     assert missed == {("experiment_3_pairs", "C-E, ECE"): (0.961, 0.468)}
     assert len(report.cells) == 212
 
 
-def test_every_number_of_the_papers_tables_is_compared(report: reproduction.Report) -> None:
+def test_every_printed_number_is_compared(report: reproduction.Report) -> None:
     def numbers(node: Any) -> int:
         if isinstance(node, dict):
             return sum(numbers(value) for value in node.values())
@@ -193,7 +193,7 @@ def test_every_number_of_the_papers_tables_is_compared(report: reproduction.Repo
     assert found == len(report.cells)
 
 
-def test_closing_the_last_bin_changes_seventeen_figures(report: reproduction.Report) -> None:
+def test_closing_the_last_bin_changes_seventeen_numbers(report: reproduction.Report) -> None:
     changed = [cell for cell in report.cells if cell.changed_by_closing]
     assert len(changed) == 17
     ranking = [cell for cell in changed if cell.table == "experiment_3"]
@@ -201,8 +201,8 @@ def test_closing_the_last_bin_changes_seventeen_figures(report: reproduction.Rep
     assert all("D" in cell.row and cell.row != "ECE D" for cell in changed if cell not in ranking)
 
 
-def test_scores_are_the_librarys_own() -> None:
-    """The batched scores of the experiments against `reliability`, model by model."""
+def test_batched_scores_equal_those_of_the_library() -> None:
+    """Compare the batched scores of the experiments with `reliability`, model by model."""
     value = experiments.scores(np.random.default_rng(3), 2.0, 700, 3, bins=7)
     rng = np.random.default_rng(3)
     for data_set in range(3):
@@ -220,7 +220,7 @@ def test_scores_are_the_librarys_own() -> None:
 # The errata
 
 
-def test_the_errata_are_what_they_say(report: reproduction.Report) -> None:
+def test_errata_report_the_recomputed_numbers(report: reproduction.Report) -> None:
     ones, c_e, ratio, share, c_d, floor = (item["numbers"] for item in report.errata)
     x = np.random.default_rng(42).uniform(-3, 3, 5000)
     assert ones["dropped"] == int((expit(2 * x) + 0.15 >= 1).sum())
@@ -239,7 +239,7 @@ def test_the_errata_are_what_they_say(report: reproduction.Report) -> None:
 # Beyond the paper
 
 
-def test_real_outcomes_have_no_floor(report: reproduction.Report) -> None:
+def test_ece_of_drawn_outcomes_has_no_floor(report: reproduction.Report) -> None:
     outcomes = report.outcomes
     assert outcomes.slope == pytest.approx(-0.5, abs=0.05)
     assert outcomes.drawn[-1] < outcomes.drawn[0] / 3
@@ -248,13 +248,13 @@ def test_real_outcomes_have_no_floor(report: reproduction.Report) -> None:
     assert min(outcomes.worth.values()) > 10
 
 
-def test_the_worth_of_a_soft_label_is_a_ratio_of_variances() -> None:
+def test_worth_of_a_soft_label_is_a_ratio_of_variances() -> None:
     worth, simulated = experiments._worth(np.random.default_rng(0), 2.0, 2000, 2500, 10)
-    # two variances over 2,500 data sets: their ratio has a relative error of sqrt(4/2500) = 4 %
+    # The ratio of two variances over 2,500 data sets has a relative error of sqrt(4/2500) = 4%.
     assert simulated == pytest.approx(worth, rel=0.12)
 
 
-def test_majority_votes_punish_the_perfect_model(report: reproduction.Report) -> None:
+def test_ece_of_majority_votes_increases_for_the_perfect_model(report: reproduction.Report) -> None:
     votes = report.votes
     at = dict(zip(votes.votes, votes.ece_majority, strict=True))
     assert at[1] == pytest.approx(0.03, abs=0.005)
@@ -265,7 +265,7 @@ def test_majority_votes_punish_the_perfect_model(report: reproduction.Report) ->
     assert votes.smece_share[-1] < 0.005
 
 
-def test_the_true_posterior_scores_exactly_zero_in_any_dimension(
+def test_smece_of_the_true_posterior_is_zero_in_any_dimension(
     report: reproduction.Report,
 ) -> None:
     assert report.dimensions.smece_true.tolist() == [0.0, 0.0, 0.0, 0.0]
@@ -273,8 +273,8 @@ def test_the_true_posterior_scores_exactly_zero_in_any_dimension(
     assert (report.dimensions.smece_linear > 0).all()
 
 
-def test_the_posterior_of_a_mixture_is_calibrated(rng: np.random.Generator) -> None:
-    """Draw class and input together: the outcome must come with the posterior's frequency."""
+def test_posterior_of_a_mixture_is_calibrated(rng: np.random.Generator) -> None:
+    """Draw classes and inputs jointly; outcome frequencies must equal the posterior."""
     classes = paper.Mixture(
         0.3,
         (np.zeros(2), np.ones(2)),
@@ -294,7 +294,7 @@ def test_the_posterior_of_a_mixture_is_calibrated(rng: np.random.Generator) -> N
     assert p.mean() == pytest.approx(0.3, abs=0.01)
 
 
-def test_equal_covariances_make_the_log_odds_linear(rng: np.random.Generator) -> None:
+def test_equal_covariances_give_linear_log_odds(rng: np.random.Generator) -> None:
     classes = paper.Mixture(0.5, (np.array([-1.0]), np.array([1.0])), (np.eye(1), np.eye(1)))
     x = rng.uniform(-3, 3, (100, 1))
     np.testing.assert_allclose(
@@ -307,11 +307,11 @@ def test_equal_covariances_make_the_log_odds_linear(rng: np.random.Generator) ->
 
 @pytest.fixture
 def reproduced_once(report: reproduction.Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command use the experiments that the other tests ran."""
+    """Make the command reuse the results of the other tests."""
     monkeypatch.setattr(reproduction, "reproduce", lambda _step: report)
 
 
-def test_the_command_prints_tables_tally_and_errata_without_matplotlib() -> None:
+def test_paper_prints_tables_and_errata_without_matplotlib() -> None:
     code = """
 import sys
 sys.modules["matplotlib"] = None
@@ -329,7 +329,7 @@ main()
 
 
 @pytest.mark.usefixtures("reproduced_once")
-def test_the_command_gives_json_and_writes_a_folder(tmp_path: Path) -> None:
+def test_paper_prints_json_and_writes_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     result = softcal_here("paper", "--format", "json", "-o", folder)
     assert result.returncode == 0, result.stderr
@@ -341,7 +341,9 @@ def test_the_command_gives_json_and_writes_a_folder(tmp_path: Path) -> None:
     assert sum(map(len, found["tables"].values())) == 212
     assert len(found["errata"]) == 6
     with (folder / "experiment_4.csv").open(newline="") as lines:
-        assert len(list(csv.DictReader(lines))) == 100
+        read = list(csv.DictReader(lines))
+    assert len(read) == 100
+    assert [row["limit"] for row in read if row["column"] == "n=500 std"] == [""] * 10
     for name in ("reliability", "over_k", "ranking", "over_n"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
@@ -349,7 +351,31 @@ def test_the_command_gives_json_and_writes_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("reproduced_once")
-def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_paper_writes_the_further_experiments_as_csv(tmp_path: Path) -> None:
+    result = softcal_here("paper", "--format", "json", "-o", tmp_path)
+    further = json.loads(result.stdout)["further"]
+
+    def read(name: str) -> dict[str, list[float]]:
+        with (tmp_path / f"{name}.csv").open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        return {column: [float(row[column]) for row in rows] for column in rows[0]}
+
+    five = further["experiment_5"]
+    assert read("experiment_5") == {
+        "n": five["n"], "ece_drawn": five["drawn"], "ece_thresholded": five["thresholded"],
+    }  # fmt: skip
+    with (tmp_path / "experiment_5_worth.csv").open(newline="") as lines:
+        worth = list(csv.DictReader(lines))
+    assert {row["model"]: float(row["worth"]) for row in worth} == five["worth"]
+    simulated = {row["model"]: float(row["worth_simulated"]) for row in worth}
+    assert simulated == five["worth_simulated"]
+    for name in ("experiment_6", "experiment_7"):
+        columns = {key: value for key, value in further[name].items() if key != "n"}
+        assert read(name) == columns
+
+
+@pytest.mark.usefixtures("reproduced_once")
+def test_paper_refuses_an_unwritable_folder_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     result = softcal_here("paper", "-o", tmp_path / "file" / "folder")
     assert result.returncode == 2
@@ -363,10 +389,12 @@ def test_progress_counts_every_row() -> None:
     assert TOTAL_ROWS == 5000 * 7 + 6 * 1000 * 1000 + 500 * 18_500
 
 
-# The pictures
+# Figures
 
 
-def test_figures_show_the_results_and_touch_nothing_global(report: reproduction.Report) -> None:
+def test_paper_figures_show_the_results_and_change_no_global_state(
+    report: reproduction.Report,
+) -> None:
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
@@ -383,6 +411,6 @@ def test_figures_show_the_results_and_touch_nothing_global(report: reproduction.
     np.testing.assert_allclose(x, y, atol=1e-15)
 
 
-def test_the_errata_need_the_cells() -> None:
+def test_errata_need_the_cells() -> None:
     with pytest.raises(StopIteration):
         reproduction._find([], "experiment_1", "A", "ECE")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def test_public_names() -> None:
+def test_the_public_names() -> None:
     assert sorted(sc.__all__) == [
         "BinMismatchError",
         "Bins",
@@ -76,6 +76,7 @@ def test_public_names() -> None:
     ]
     for name in sc.__all__:
         assert hasattr(sc, name)
+        assert name in dir(sc)
     with pytest.raises(AttributeError, match="No softcal attribute smoothed"):
         _ = sc.smoothed  # type: ignore[attr-defined]
 
@@ -129,16 +130,17 @@ def test_public_names() -> None:
         ),
     ],
 )
-def test_public_names_of_packages(package: ModuleType, names: list[str]) -> None:
+def test_the_public_names_of_packages(package: ModuleType, names: list[str]) -> None:
     assert sorted(package.__all__) == names
     for name in names:
         assert hasattr(package, name)
-    assert dir(package) == names
 
 
 def test_dir_shows_public_names_only() -> None:
-    sc.smece([0.5], [0.4])  # which loads private modules
+    sc.smece([0.5], [0.4])  # loads private modules
     assert dir(sc) == sorted(sc.__all__)
+    for package in (sc.calibrators, sc.inference, sc.metrics, sc.planning):
+        assert dir(package) == sorted(package.__all__)
 
 
 def test_a_saved_calibrator_is_loaded_without_scikit_learn() -> None:
@@ -155,7 +157,7 @@ HEAVY = {"scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhal
 
 
 def loaded_by(code: str) -> set[str]:
-    """Run code in a new interpreter and return the modules loaded at its end."""
+    """Run code in a fresh interpreter and say what it has loaded at its end."""
     at_the_end = (
         "import atexit, sys\n"
         "atexit.register(lambda: print('\\n', *{m.partition('.')[0] for m in sys.modules}))\n"
@@ -166,14 +168,14 @@ def loaded_by(code: str) -> set[str]:
     return set(shown.splitlines()[-1].split())
 
 
-def test_import_and_a_small_call_load_only_numpy() -> None:
+def test_importing_and_a_small_call_load_numpy_alone() -> None:
     loaded = loaded_by("import softcal; softcal.smece([0.5], [0.4])")
     assert "numpy" in loaded
     assert not loaded & {*HEAVY, "typer", "rich"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
-def test_help_loads_no_module_that_only_commands_need(arguments: list[str]) -> None:
+def test_help_is_shown_without_loading_what_only_a_command_needs(arguments: list[str]) -> None:
     loaded = loaded_by(
         f"sys.argv = ['softcal', *{arguments!r}]; from softcal.__main__ import main; main()"
     )

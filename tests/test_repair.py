@@ -1,4 +1,4 @@
-"""Judged on held-out rows: folds, the preview, and the classifier trained on soft labels."""
+"""Held-out evaluation: folds, the preview, and the classifier trained on soft labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from softcal.datasets import lidc_malignancy
 
 
 @pytest.mark.parametrize("groups", [None, np.array([0, 1, 2, 0, 1, 2, 3, 3, 3, 1])])
-def test_folds_hold_every_row_out_once_and_keep_groups_together(groups: Any) -> None:
+def test_each_row_is_held_out_once_and_groups_stay_together(groups: Any) -> None:
     held: list[int] = []
     for fit_on, held_out in folds(10, 3, 0, groups):
         assert sorted([*fit_on, *held_out]) == list(range(10))
@@ -54,7 +54,7 @@ def test_folds_are_the_same_for_the_same_seed() -> None:
     [(1, "between 2 and the number of rows, 4: got 1"), (5, "got 5"), (2.0, "whole number: got 2.0"),
      (True, "whole number")],
 )  # fmt: skip
-def test_bad_numbers_of_folds_are_refused(number: Any, message: str) -> None:
+def test_invalid_numbers_of_folds_are_refused(number: Any, message: str) -> None:
     with pytest.raises(sc.SoftcalError, match=message):
         next(folds(4, number, 0))
     with pytest.raises(sc.InputError, match="number of groups, 1"):
@@ -64,8 +64,8 @@ def test_bad_numbers_of_folds_are_refused(number: Any, message: str) -> None:
 # The preview
 
 
-def test_the_preview_judges_on_held_out_rows(rng: np.random.Generator) -> None:
-    """By hand: each fold mapped by what the others say."""
+def test_preview_scores_methods_on_held_out_rows(rng: np.random.Generator) -> None:
+    """Compare with maps fitted by hand on the other folds."""
     p, y, w = rng.random(60), rng.random(60), rng.integers(1, 4, 60).astype(float)
     found = sc.calibrators.repair_preview(
         y, p, sample_weight=w, methods=["platt", "isotonic"], folds=3, rng=7
@@ -83,7 +83,7 @@ def test_the_preview_judges_on_held_out_rows(rng: np.random.Generator) -> None:
     assert [trial.method for trial in found.after] == ["platt", "isotonic"]
 
 
-def test_the_best_has_the_least_brier_score(rng: np.random.Generator) -> None:
+def test_best_method_has_the_lowest_brier_score(rng: np.random.Generator) -> None:
     p = rng.random(3000)
     y = (rng.random(3000) < expit(0.4 * logit(p))).astype(float)
     found = sc.calibrators.repair_preview(y, p)
@@ -96,12 +96,12 @@ def test_the_best_has_the_least_brier_score(rng: np.random.Generator) -> None:
     assert rows[0]["brier"] == found.before.brier
 
 
-def test_what_is_calibrated_gains_nothing(rng: np.random.Generator) -> None:
+def test_no_method_helps_calibrated_predictions(rng: np.random.Generator) -> None:
     p = rng.random(500)
     assert not sc.calibrators.repair_preview(p, p, methods=["histogram"]).helps
 
 
-def test_an_infinite_log_loss_is_none_in_rows() -> None:
+def test_infinite_log_loss_is_none_in_rows() -> None:
     p = np.repeat([0.1, 0.9], 10)
     found = sc.calibrators.repair_preview(
         [0] * 9 + [1] + [1] * 10, p, methods=["isotonic"], folds=2
@@ -111,7 +111,7 @@ def test_an_infinite_log_loss_is_none_in_rows() -> None:
     assert rows["none"] == found.before.log_loss
 
 
-def test_rows_of_weight_0_are_absent(rng: np.random.Generator) -> None:
+def test_preview_ignores_rows_of_weight_0(rng: np.random.Generator) -> None:
     p, y, votes = rng.random(40), rng.random(40), rng.integers(2, 5, 40)
     groups = rng.integers(0, 20, 40)
     weight = np.ones(40)
@@ -125,7 +125,7 @@ def test_rows_of_weight_0_are_absent(rng: np.random.Generator) -> None:
     assert with_them.as_rows() == without.as_rows()
 
 
-def test_what_groups_are_called_does_not_matter(rng: np.random.Generator) -> None:
+def test_preview_does_not_depend_on_group_names(rng: np.random.Generator) -> None:
     p, y, groups = rng.random(60), rng.random(60), rng.integers(0, 20, 60)
     numbers = sc.calibrators.repair_preview(y, p, groups=groups).as_rows()
     names = np.array([f"patient {97 * g % 23}" for g in groups])
@@ -141,8 +141,8 @@ def test_unknown_methods_are_refused() -> None:
             sc.calibrators.repair_preview([0.1, 0.2], [0.1, 0.2], methods=methods)
 
 
-def test_the_preview_of_classes_judges_on_held_out_rows(rng: np.random.Generator) -> None:
-    """By hand, with weights and votes; groups are kept together."""
+def test_preview_of_classes_scores_methods_on_held_out_rows(rng: np.random.Generator) -> None:
+    """Compare with maps fitted by hand, with weights, votes, and groups."""
     y, p = rng.dirichlet([1, 1, 1], (2, 90))
     w, votes = rng.integers(0, 3, 90).astype(float), rng.integers(1, 6, 90)
     groups = np.array([f"patient {k:02}" for k in np.sort(rng.integers(0, 30, 90))])
@@ -169,7 +169,7 @@ def test_the_preview_of_classes_judges_on_held_out_rows(rng: np.random.Generator
     assert found.best == min(found.after, key=lambda trial: trial.brier).method
 
 
-def test_votes_of_classes_bring_their_numbers_to_the_preview(rng: np.random.Generator) -> None:
+def test_preview_uses_the_vote_counts_of_classes(rng: np.random.Generator) -> None:
     counts, p = rng.integers(1, 6, (60, 3)), rng.dirichlet([1, 1, 1], 60)
     shares, totals = counts / counts.sum(axis=1, keepdims=True), counts.sum(axis=1)
     of_votes = sc.calibrators.repair_preview(sc.Votes(counts), p, methods=["temperature"])
@@ -179,10 +179,10 @@ def test_votes_of_classes_bring_their_numbers_to_the_preview(rng: np.random.Gene
 
 
 @pytest.mark.parametrize("classes", [None, 3])
-def test_the_preview_of_logits_is_that_of_their_probabilities(
+def test_preview_of_logits_equals_that_of_their_probabilities(
     rng: np.random.Generator, classes: int | None
 ) -> None:
-    """Where these are far from 0 and 1. Methods that do not take logits are left out."""
+    """For probabilities far from 0 and 1; methods that do not accept logits are omitted."""
     z = rng.normal(size=80 if classes is None else (80, classes))
     p = expit(z) if classes is None else softmax(z, axis=1)
     y = rng.permutation(p) * 0.5 + p * 0.5
@@ -216,7 +216,7 @@ def soft(rng: np.random.Generator) -> tuple[Any, Any]:
     return x, expit(x @ [1.0, -0.5, 0.2] + 0.3 * rng.normal(size=300))
 
 
-def test_a_soft_label_enters_as_two_weighted_rows(soft: tuple[Any, Any]) -> None:
+def test_classifier_is_trained_on_two_weighted_rows_per_soft_label(soft: tuple[Any, Any]) -> None:
     x, y = soft
     found = sc.calibrators.SoftCalibratedClassifier(LogisticRegression(C=10)).fit(x, y)
     by_hand = LogisticRegression(C=10).fit(
@@ -249,9 +249,9 @@ def test_the_same_random_state_gives_the_same_model(soft: tuple[Any, Any]) -> No
     assert temperature(3) == temperature(3) != temperature(4)
 
 
-def test_it_repairs_an_overconfident_classifier(soft: tuple[Any, Any]) -> None:
+def test_calibrated_classifier_corrects_overconfidence(soft: tuple[Any, Any]) -> None:
     x, y = soft
-    copies = np.repeat(x, 4, axis=1)  # naive Bayes counts each as new evidence
+    copies = np.repeat(x, 4, axis=1)  # naive Bayes treats each copy as new evidence
     raw = GaussianNB().fit(np.r_[copies, copies], np.repeat([0, 1], 300), np.r_[1 - y, y])
     for method in BINARY_METHODS:
         model = sc.calibrators.SoftCalibratedClassifier(GaussianNB(), method=method).fit(copies, y)
@@ -259,7 +259,7 @@ def test_it_repairs_an_overconfident_classifier(soft: tuple[Any, Any]) -> None:
         assert after < 0.7 * sc.brier(y, raw.predict_proba(copies)[:, 1])
 
 
-def test_frames_sparse_rows_lists_and_pipelines(soft: tuple[Any, Any]) -> None:
+def test_classifier_accepts_frames_sparse_rows_lists_and_pipelines(soft: tuple[Any, Any]) -> None:
     x, y = soft
     plain = sc.calibrators.SoftCalibratedClassifier(LogisticRegression()).fit(x, y).predict_proba(x)
     for given in (csr_array(x), x.tolist(), pd.DataFrame(x, columns=["a", "b", "c"])):
@@ -270,7 +270,7 @@ def test_frames_sparse_rows_lists_and_pipelines(soft: tuple[Any, Any]) -> None:
     np.testing.assert_allclose(piped, plain, atol=0.02)
 
 
-def test_many_classes_and_one_that_a_fold_lacks(rng: np.random.Generator) -> None:
+def test_classifier_handles_a_class_missing_from_a_fold(rng: np.random.Generator) -> None:
     x = rng.normal(size=(60, 2))
     y = rng.dirichlet([1, 1, 1], 60)
     y[1:, 2] = 0
@@ -283,7 +283,7 @@ def test_many_classes_and_one_that_a_fold_lacks(rng: np.random.Generator) -> Non
         np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1)
 
 
-def test_weights_of_rows(soft: tuple[Any, Any]) -> None:
+def test_classifier_ignores_rows_of_weight_0(soft: tuple[Any, Any]) -> None:
     x, y = soft
     weight = np.where(np.arange(300) < 200, 1.0, 0.0)
     weighted = sc.calibrators.SoftCalibratedClassifier(LogisticRegression(tol=1e-10)).fit(
@@ -295,7 +295,7 @@ def test_weights_of_rows(soft: tuple[Any, Any]) -> None:
         clone(weighted).fit(x, y, -weight)
 
 
-def test_a_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
+def test_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
     x, y = soft
     fitted = LogisticRegression().fit(x[:100], np.where(y[:100] > 0.5, "yes", "no"))
     model = sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(fitted), method="platt").fit(
@@ -312,7 +312,7 @@ def test_a_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
         sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(fitted)).fit(x[:2], np.eye(3)[:2])
 
 
-def test_a_classifier_without_weights_takes_hard_labels_alone(soft: tuple[Any, Any]) -> None:
+def test_classifier_without_sample_weight_accepts_only_hard_labels(soft: tuple[Any, Any]) -> None:
     x, y = soft
     model = sc.calibrators.SoftCalibratedClassifier(KNeighborsClassifier(20), method="isotonic")
     assert model.fit(x, y > 0.5).predict_proba(x).shape == (300, 2)
@@ -322,7 +322,7 @@ def test_a_classifier_without_weights_takes_hard_labels_alone(soft: tuple[Any, A
             sc.calibrators.SoftCalibratedClassifier(estimator).fit(x, y)
 
 
-def test_bad_calls_are_refused(soft: tuple[Any, Any]) -> None:
+def test_invalid_classifier_arguments_are_refused(soft: tuple[Any, Any]) -> None:
     x, y = soft
     with pytest.raises(sc.InputError, match="method must be one of temperature, platt, beta"):
         sc.calibrators.SoftCalibratedClassifier(GaussianNB(), method="vector").fit(x, y)
@@ -339,7 +339,7 @@ def test_bad_calls_are_refused(soft: tuple[Any, Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_check_estimator_of_the_classifier() -> None:
-    """What fails gives class numbers above 1, -1 or names as y, where we want probabilities."""
+    """The checks that fail pass class numbers above 1, -1, or names as y, not probabilities."""
     found = {
         each["check_name"]: each["status"]
         for each in check_estimator(
@@ -357,7 +357,7 @@ def test_check_estimator_of_the_classifier() -> None:
     }  # fmt: skip
 
 
-def test_on_the_radiologists_every_method_helps() -> None:
+def test_every_method_helps_on_lidc() -> None:
     d = lidc_malignancy()
     found = sc.calibrators.repair_preview(
         d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"], groups=d["patient"]
@@ -373,8 +373,8 @@ SHARED = Path(os.environ.get("SOFTCAL_SHARED_DATA", Path(__file__).parents[2] / 
 @pytest.mark.skipif(
     not (SHARED / "cifar10h_vgg16").is_dir(), reason="shared/data/cifar10h_vgg16 is not here"
 )
-def test_on_cifar10h_votes_repair_what_majorities_do_not() -> None:
-    """Fitted on every other image; top-label SMECE on the rest, the numbers of docs/repair.md."""
+def test_votes_calibrate_cifar10h_better_than_majorities() -> None:
+    """Fit on every other image, and compute top-label SMECE on the rest, as in docs/repair.md."""
     table = pq.read_table(SHARED / "cifar10h_vgg16" / "items.parquet")
 
     def columns(prefix: str) -> Any:

@@ -1,4 +1,4 @@
-"""Functions computable from a table take rows or a Reliability, and give the same for both."""
+"""Functions of a table accept rows or a Reliability, and return the same for both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WITHOUT_BINS = (sc.bias, sc.brier, sc.smooth_ece, sc.corp, sc.ecce_mad, sc.ecce_
 
 
 def numbers(found: Any) -> list[Any]:
-    """List the numbers of a result, arrays as lists."""
+    """Return the numbers of a result, with arrays as lists."""
     if isinstance(found, float):
         return [found]
     values = found if isinstance(found, tuple) else vars(found).values()
@@ -32,7 +32,7 @@ def numbers(found: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("function", OF_BINS)
-def test_metrics_of_bins_are_those_of_the_table(function: Callable[..., float]) -> None:
+def test_binned_metrics_of_rows_equal_those_of_the_table(function: Callable[..., float]) -> None:
     weight = np.arange(Y.size) % 3
     rel = sc.reliability(Y, P, bins=7, sample_weight=weight)
     assert function(rel) == function(Y, P, bins=7, sample_weight=weight)
@@ -40,14 +40,14 @@ def test_metrics_of_bins_are_those_of_the_table(function: Callable[..., float]) 
 
 
 @pytest.mark.parametrize("function", OF_INFERENCE)
-def test_inference_is_that_of_the_table(function: Callable[..., Any]) -> None:
+def test_inference_from_rows_equals_that_from_the_table(function: Callable[..., Any]) -> None:
     rel = sc.reliability(Y, P, bins=7, n_votes=VOTES, groups=PATIENT)
     found = function(Y, P, bins=7, n_votes=VOTES, groups=PATIENT)
     np.testing.assert_equal(numbers(function(rel)), numbers(found))
 
 
 @pytest.mark.parametrize("function", [sc.bias, sc.brier, sc.smooth_ece, sc.ecce_mad, sc.ecce_range])
-def test_without_bins_a_fine_table_is_near(function: Callable[..., Any]) -> None:
+def test_unbinned_metrics_of_a_fine_table_are_close(function: Callable[..., Any]) -> None:
     fine = function(sc.reliability(Y, P, bins=3600))
     whole = function(Y, P)
     assert getattr(fine, "statistic", fine) == pytest.approx(
@@ -56,7 +56,9 @@ def test_without_bins_a_fine_table_is_near(function: Callable[..., Any]) -> None
 
 
 @pytest.mark.parametrize("function", [*OF_BINS, *OF_INFERENCE, *WITHOUT_BINS, sc.ece])
-def test_what_fits_neither_rows_nor_a_table_is_refused(function: Callable[..., Any]) -> None:
+def test_arguments_that_are_neither_rows_nor_a_table_are_refused(
+    function: Callable[..., Any],
+) -> None:
     name = function.__name__
     rel = sc.reliability(Y, P)
     with pytest.raises(sc.InputTypeError, match=f"{name} of a Reliability does not take y_prob,"):
@@ -77,7 +79,7 @@ def test_bins_votes_and_groups_of_a_table_are_refused() -> None:
         sc.smece_interval(rel, bins=10, n_votes=VOTES, groups=PATIENT)
 
 
-def test_a_level_is_given_by_name() -> None:
+def test_level_is_keyword_only() -> None:
     with pytest.raises(sc.InputTypeError):
         sc.smece_interval(sc.reliability(Y, P), 0.9)
     with pytest.raises(TypeError):
@@ -131,7 +133,7 @@ def test_scores_of_one_column_and_of_both_classes_agree() -> None:
 # Comparisons
 
 
-def test_a_comparison_is_that_of_the_set_and_of_the_joint_table() -> None:
+def test_comparisons_of_rows_sets_and_joint_tables_are_equal() -> None:
     models = {"forest": P, "logistic": Q}
     tables = sc.scan(
         pd.DataFrame({"y": Y, "m": VOTES, **models}),
@@ -153,7 +155,7 @@ def test_a_comparison_is_that_of_the_set_and_of_the_joint_table() -> None:
     assert ranking.pairs[0].comparison == found
 
 
-def test_comparisons_of_tables_refuse_what_is_about_rows() -> None:
+def test_comparisons_of_tables_refuse_arguments_about_rows() -> None:
     models = {"forest": P, "logistic": Q}
     tables = sc.scan(pd.DataFrame({"y": Y, **models}), y_true="y", y_prob=list(models), pairs=True)
     joint = sc.joint_table(Y, models)
@@ -195,7 +197,7 @@ def test_classes_are_compared_by_the_predicted_class() -> None:
         sc.compare(y, {"forest": p, "logistic": Q})
 
 
-# How results print
+# Printed results
 
 
 def shown_results() -> list[Any]:
@@ -251,7 +253,7 @@ def test_results_have_html() -> None:
         assert "\n" not in page
 
 
-def test_an_infinite_log_loss_is_shown_as_a_dash_with_a_note() -> None:
+def test_infinite_log_loss_prints_as_a_dash_with_a_note() -> None:
     label, certain, unsure = [0.5, 0.5, 1.0] * 9, [0.0, 0.4, 0.9] * 9, [0.1, 0.4, 0.9] * 9
     for models, whose in (
         ({"sure": certain, "unsure": unsure}, "sure"),
@@ -264,7 +266,7 @@ def test_an_infinite_log_loss_is_shown_as_a_dash_with_a_note() -> None:
         assert f"The log loss of {whose} is infinite: there are rows" in f"{note} {rest}"
         assert f"<p>The log loss of {whose} is infinite" in found._repr_html_()
         assert "because a loss is infinite" in str(found.log_loss)
-    for other in ([0.3], [0.4]):  # one row: any difference is possible, but none is infinite
+    for other in ([0.3], [0.4]):  # with one row, any finite difference is possible
         found = sc.compare([0.5], {"a": [0.4], "b": other})
         assert "inf" not in str(found)
 
@@ -274,14 +276,14 @@ def test_small_differences_keep_their_digits() -> None:
     assert f"{found.brier.difference:+.1e}" in str(found)
 
 
-def test_long_lists_of_models_are_cut() -> None:
+def test_long_lists_of_models_are_truncated() -> None:
     models = {f"model {k}": np.clip(P + 1e-6 * k, 0, 1) for k in range(7)}
     found = sc.compare_many(Y[:9], {name: p[:9] for name, p in models.items()})
     assert len(found.indistinguishable) == 21
     assert all(line.endswith(" and 3 more") for line in str(found).splitlines()[2:])
 
 
-def test_names_of_models_are_made_printable() -> None:
+def test_names_of_models_are_escaped() -> None:
     models = {"a\n\x1b[31m": P, "<b>": Q}
     found = sc.compare(Y, models)
     assert "\x1b" not in str(found) + repr(found) + str(sc.compare_many(Y, models))
@@ -289,7 +291,7 @@ def test_names_of_models_are_made_printable() -> None:
     assert "\n" not in repr(sc.joint_table(Y, models))
 
 
-def test_a_generator_or_its_seed_gives_the_same_folds() -> None:
+def test_generator_and_its_seed_give_the_same_folds() -> None:
     preview = sc.calibrators.repair_preview
     one = preview(Y, P, methods=["platt"], rng=3)
     assert preview(Y, P, methods=["platt"], rng=np.random.default_rng(3)) == one

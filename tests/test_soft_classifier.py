@@ -1,4 +1,4 @@
-"""scikit-learn with soft labels: what is trained, and scored by `make_scorer`, on real models."""
+"""Train and score scikit-learn models on soft labels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def negative(metric: Callable[..., float]) -> Any:
     return make_scorer(metric, response_method="predict_proba", greater_is_better=False)
 
 
-def test_it_minimizes_the_soft_cross_entropy(data: Data) -> None:
+def test_soft_classifier_minimizes_soft_cross_entropy(data: Data) -> None:
     x, y = data
 
     def loss(beta: FloatArray) -> float:
@@ -55,7 +55,7 @@ def test_it_minimizes_the_soft_cross_entropy(data: Data) -> None:
     np.testing.assert_array_equal(model.predict(x), model.predict_proba(x)[:, 1] > 0.5)
 
 
-def test_with_outcomes_it_is_the_classifier_itself(data: Data) -> None:
+def test_soft_classifier_with_outcomes_equals_the_classifier(data: Data) -> None:
     x, y = data
     hard = (y > 0.5).astype(float)
     for plain in (
@@ -66,7 +66,7 @@ def test_with_outcomes_it_is_the_classifier_itself(data: Data) -> None:
         np.testing.assert_array_equal(ours, clone(plain).fit(x, hard).predict_proba(x))
 
 
-def test_a_weight_of_two_is_the_row_twice_and_of_zero_its_absence(data: Data) -> None:
+def test_soft_classifier_weight_two_equals_two_rows_and_zero_none(data: Data) -> None:
     x, y = data
     w = np.arange(300) % 3
     model = sc.calibrators.SoftLabelClassifier(LogisticRegression(tol=1e-10))
@@ -75,20 +75,20 @@ def test_a_weight_of_two_is_the_row_twice_and_of_zero_its_absence(data: Data) ->
     np.testing.assert_allclose(weighted, repeated, atol=1e-6)
 
 
-def test_frames_and_sparse_matrices_go_in_as_they_are(data: Data) -> None:
+def test_soft_classifier_accepts_frames_and_sparse_matrices(data: Data) -> None:
     x, y = data
     model = sc.calibrators.SoftLabelClassifier(LogisticRegression(tol=1e-10))
     plain = clone(model).fit(x, y).predict_proba(x)
     frame = pd.DataFrame(x, columns=["a", "b"], index=np.arange(300)[::-1])
     fitted = clone(model).fit(frame, pd.Series(y, index=frame.index))
     assert fitted.estimator_.feature_names_in_.tolist() == ["a", "b"]
-    # BLAS rounds by the layout of the matrix in memory, which a frame has otherwise.
+    # The rounding of BLAS depends on the memory layout, which differs for frames.
     np.testing.assert_allclose(fitted.predict_proba(frame), plain, rtol=1e-12)
     sparse = clone(model).fit(csr_array(x), y).predict_proba(csr_array(x))
     np.testing.assert_allclose(sparse, plain, atol=1e-6)
 
 
-def test_what_breaks_a_rule_is_refused(data: Data) -> None:
+def test_soft_classifier_refuses_invalid_input(data: Data) -> None:
     x, y = data
     model = sc.calibrators.SoftLabelClassifier(LogisticRegression())
     with pytest.raises(NotFittedError):
@@ -105,20 +105,20 @@ def test_what_breaks_a_rule_is_refused(data: Data) -> None:
         model.fit(x, y[1:])
 
 
-def test_rows_of_one_class_are_told_of() -> None:
-    """A tree can live with them, and a logistic regression cannot."""
+def test_training_rows_of_one_class_are_reported() -> None:
+    """A tree accepts rows of one class, and a logistic regression does not."""
     x, y = np.arange(10.0)[:, None], np.zeros(10)
-    with pytest.raises(sc.InputError, match=r"of these rows they are \[0\]. Add rows of another"):
+    with pytest.raises(sc.InputError, match=r"of these rows are \[0\]. Add rows of another class"):
         sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(x, y)
     with pytest.raises(sc.InputError, match=r"of these rows they are \[\]"):
         sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(x, y, sample_weight=y)
-    y[3] = 1.0  # one row, and so one fold whose others lack it
+    y[3] = 1.0  # one row, so the other folds lack its class
     words = r"of the rows outside fold \d of 2 they are \[0\]. .* try another cv or random_state"
     with pytest.raises(sc.InputError, match=words):
         sc.calibrators.SoftCalibratedClassifier(LogisticRegression(), cv=2).fit(x, y)
     found = sc.calibrators.SoftCalibratedClassifier(DecisionTreeClassifier(), cv=2).fit(x, y)
     assert found.predict_proba(x).shape == (10, 2)
-    with pytest.raises(ValueError, match="NaN"):  # what else scikit-learn refuses stays its own
+    with pytest.raises(ValueError, match="NaN"):  # other errors of scikit-learn are unchanged
         sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(np.full((10, 1), np.nan), y)
 
 
@@ -141,14 +141,14 @@ def test_cross_val_score_takes_soft_labels(data: Data, metric: Callable[..., flo
     assert (grouped < 0).all()
 
 
-def test_a_classifier_alone_is_refused_by_scikit_learn(data: Data) -> None:
+def test_scikit_learn_refuses_soft_labels_without_the_wrapper(data: Data) -> None:
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         cross_val_score(
             LogisticRegression(), *data, scoring=negative(sc.smece), error_score="raise"
         )
 
 
-def test_a_grid_is_searched_with_several_scores(data: Data) -> None:
+def test_grid_search_with_several_scores(data: Data) -> None:
     x, y = data
     search = GridSearchCV(
         sc.calibrators.SoftLabelClassifier(LogisticRegression()),
@@ -160,7 +160,7 @@ def test_a_grid_is_searched_with_several_scores(data: Data) -> None:
     assert (search.cv_results_["mean_test_smece"] < 0).all()
 
 
-def test_weights_reach_the_fit_and_the_score_by_routing(data: Data) -> None:
+def test_weights_are_routed_to_fit_and_score(data: Data) -> None:
     x, y = data
     w = np.arange(300) % 3 + 1.0
     with sklearn.config_context(enable_metadata_routing=True):
@@ -176,7 +176,7 @@ def test_weights_reach_the_fit_and_the_score_by_routing(data: Data) -> None:
         assert value == -sc.smece(y[test], p, sample_weight=w[test])
 
 
-def test_a_regressor_that_stays_in_the_unit_interval_needs_no_wrapper(data: Data) -> None:
+def test_regressor_within_the_unit_interval_needs_no_wrapper(data: Data) -> None:
     scorer = make_scorer(sc.smece, greater_is_better=False)
     forest = RandomForestRegressor(20, random_state=0)
     assert (cross_val_score(forest, *data, scoring=scorer, error_score="raise") < 0).all()

@@ -1,4 +1,4 @@
-"""The debiased squared gap, and bins as fine as the labels bear."""
+"""The debiased squared gap, and the largest number of monotone equal-mass bins."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def add(terms: Iterable[Fraction]) -> Fraction:
 
 
 @given(st.lists(st.tuples(UNIT, UNIT, WEIGHT), min_size=1, max_size=12))
-def test_it_is_the_mean_product_over_pairs(data: list[tuple[float, float, float]]) -> None:
-    """Pair by pair, in exact arithmetic, in two bins."""
+def test_debiased_squared_gap_is_the_mean_product_over_pairs(
+    data: list[tuple[float, float, float]],
+) -> None:
+    """Compare with exact arithmetic over all pairs, in two bins."""
     exact = [(Fraction(y), Fraction(p), Fraction(w)) for y, p, w in data if w > 0]
     if not exact:
         return
@@ -41,8 +43,10 @@ def test_it_is_the_mean_product_over_pairs(data: list[tuple[float, float, float]
 
 
 @pytest.mark.parametrize("votes", [1, 5, 100])
-def test_it_is_unbiased_whatever_the_votes(votes: int, rng: np.random.Generator) -> None:
-    """All gaps are 0.05. Kumar's correction, for outcomes, takes off too much of vote shares."""
+def test_debiased_squared_gap_is_unbiased_for_any_votes(
+    votes: int, rng: np.random.Generator
+) -> None:
+    """All gaps are 0.05. Kumar's correction for outcomes subtracts too much for vote shares."""
     repeats, n = 1000, 1000
     found, kumars = np.empty(repeats), np.empty(repeats)
     for i in range(repeats):
@@ -58,7 +62,7 @@ def test_it_is_unbiased_whatever_the_votes(votes: int, rng: np.random.Generator)
     assert (kumars.mean() < 0.0015) == (votes > 1)
 
 
-def test_bins_of_one_row_say_nothing_and_an_empty_table_is_refused() -> None:
+def test_bins_of_one_row_add_0_and_an_empty_table_is_refused() -> None:
     assert sc.squared_gap_debiased([0.1, 0.9], [0.2, 0.8]) == 0.0
     with pytest.raises(sc.InputError, match="no rows"):
         sc.squared_gap_debiased(sc.Reliability.empty())
@@ -68,13 +72,13 @@ def test_bins_of_one_row_say_nothing_and_an_empty_table_is_refused() -> None:
 
 
 def rises(y: object, p: object, n: int) -> bool:
-    """By the definition: the mean labels of n equal-mass bins never fall."""
+    """Return whether the mean labels of n equal-mass bins are non-decreasing, by definition."""
     means = sc.reliability(y, p, bins=sc.Bins.quantile(p, n)).mean_label  # type: ignore[arg-type]
     return bool((np.diff(means) >= -1e-12).all())
 
 
 @given(rows(), st.sampled_from([1, 2, 6]))
-def test_it_stops_before_the_first_number_of_bins_that_falls(
+def test_sweep_stops_before_mean_labels_decrease(
     data: list[tuple[float, float]], digits: int
 ) -> None:
     y, p = np.array(data).T
@@ -84,13 +88,13 @@ def test_it_stops_before_the_first_number_of_bins_that_falls(
     assert sc.sweep_bins(y, p) == sc.Bins.quantile(p, first - 1)
 
 
-def test_soft_labels_bear_more_bins_than_outcomes(rng: np.random.Generator) -> None:
+def test_sweep_finds_more_bins_for_soft_labels_than_for_outcomes(rng: np.random.Generator) -> None:
     p = rng.random(3000)
     votes = [sc.sweep_bins(rng.binomial(m, p) / m, p) for m in (1, 10, 1000)]
     assert len(votes[0]) < len(votes[1]) < len(votes[2])
 
 
-def test_labels_without_noise_stop_at_the_most_allowed(rng: np.random.Generator) -> None:
+def test_sweep_of_noise_free_labels_stops_at_most(rng: np.random.Generator) -> None:
     p = rng.random(5000)
     assert len(sc.sweep_bins(p, p)) == 1000
     assert len(sc.sweep_bins(p, p, most=20)) == 20
@@ -99,15 +103,15 @@ def test_labels_without_noise_stop_at_the_most_allowed(rng: np.random.Generator)
 
 
 @pytest.mark.parametrize("label", [0, 0.5, 1])
-def test_constant_labels_get_one_bin_per_distinct_prediction(label: float) -> None:
+def test_sweep_of_constant_labels_gives_one_bin_per_prediction(label: float) -> None:
     p = np.array([0.1, 0.2, 0.2, 0.6, 0.9])
     bins = sc.sweep_bins(np.full(5, label), p)
     assert bins.edges.tolist() == [0, 0.2, 0.6, 0.9, 1]
     assert len(sc.sweep_bins(np.full(5, label), p, most=2)) == 2
 
 
-def test_probcals_sweep_agrees_on_outcomes(rng: np.random.Generator) -> None:
-    """Where n is a multiple of every number of bins tried, equal mass leaves no choice."""
+def test_sweep_agrees_with_probcal_on_outcomes(rng: np.random.Generator) -> None:
+    """If n is a multiple of every number of bins, equal-mass bins are unique."""
     binned = pytest.importorskip("probcal.metrics.binned", reason="of the 'bench' extra")
     p = rng.random(27_720)
     y = (rng.random(27_720) < p).astype(float)
@@ -116,6 +120,6 @@ def test_probcals_sweep_agrees_on_outcomes(rng: np.random.Generator) -> None:
     assert sc.smece(y, p, bins=bins) == pytest.approx(theirs, abs=1e-12)
 
 
-def test_a_bin_of_one_row_except_for_rounding_adds_nothing() -> None:
+def test_bin_with_one_effective_row_adds_0() -> None:
     found = sc.squared_gap_debiased([0.1, 0.2], [0.5, 0.5], bins=1, sample_weight=[1, 1e-20])
     assert found == 0

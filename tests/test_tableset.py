@@ -512,7 +512,7 @@ def test_pair_of_a_set_without_pairs_is_refused(rows: pd.DataFrame) -> None:
     tables = scanned(rows[:50])
     with pytest.raises(sc.InputError, match="a model cannot be compared with itself: both are 'a'"):
         tables.pair("a", "a")
-    with pytest.raises(sc.InputError, match="make it with pairs=True"):
+    with pytest.raises(sc.InputError, match="build it with pairs=True"):
         scanned(rows[:50], pairs=False).pair("a", "b")
     with pytest.raises(KeyError, match=r"no target 'top'. It has: 'label'"):
         tables.pair("a", "b", "top")

@@ -1,4 +1,4 @@
-"""The torch metrics are the NumPy table, on every dtype, in any batches, in several processes."""
+"""The torch metrics equal the NumPy table: for every dtype, any batches, and several processes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def as_table(sums: Tensor, bins: sc.Bins) -> sc.Reliability:
 
 @pytest.fixture
 def batch() -> tuple[Tensor, Tensor]:
-    """(preds, target) of 3 classes, both soft."""
+    """Return soft (preds, target) of 3 classes."""
     torch.manual_seed(0)
     return torch.rand(500, 3).softmax(dim=1), torch.rand(500, 3).softmax(dim=1)
 
@@ -78,7 +78,7 @@ def test_group_may_have_rows_in_several_batches(
     assert_same_table(metric.reliability(), whole)
 
 
-def test_groups_of_classes_are_those_of_their_columns(batch: tuple[Tensor, Tensor]) -> None:
+def test_groups_of_classes_equal_those_of_their_columns(batch: tuple[Tensor, Tensor]) -> None:
     (p, y), groups = batch, (torch.arange(500) % 90).to(torch.uint8)
     top, classwise = TopLabelSoftCalibrationError(3), ClasswiseSoftCalibrationError(3)
     for part in np.array_split(np.arange(500), 8):
@@ -91,7 +91,7 @@ def test_groups_of_classes_are_those_of_their_columns(batch: tuple[Tensor, Tenso
 
 
 @pytest.mark.parametrize("by_forward", [False, True])
-def test_the_state_grows_with_the_groups_and_not_with_the_rows(by_forward: bool) -> None:  # noqa: FBT001
+def test_state_grows_with_groups_but_not_with_rows(by_forward: bool) -> None:  # noqa: FBT001
     torch.manual_seed(0)
     metric = SoftCalibrationError(bins=2)
     for _ in range(40):
@@ -105,7 +105,7 @@ def test_the_state_grows_with_the_groups_and_not_with_the_rows(by_forward: bool)
     assert (metric.group_keys, metric.group_sums, metric.grouped.item()) == ([], [], 0)
 
 
-def test_rows_with_groups_and_without_are_not_mixed() -> None:
+def test_rows_with_and_without_groups_are_refused() -> None:
     one, ann = (torch.tensor([0.5]), torch.tensor([0.1])), torch.tensor([7])
     none = torch.zeros(0)
     for first, second in ((ann, None), (None, ann)):
@@ -128,7 +128,10 @@ def test_rows_with_groups_and_without_are_not_mixed() -> None:
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        (torch.tensor([1.0, 2.0]), r"hold whole numbers: it has \(2,\) and is torch.float32"),
+        (
+            torch.tensor([1.0, 2.0]),
+            r"hold whole numbers: it has shape \(2,\) and dtype torch.float32",
+        ),
         (torch.tensor([True, False]), "whole numbers"),
         (torch.tensor([1]), r"groups must have shape \(2,\)"),
         (["ann", "ben"], "groups must be a tensor: got list"),
@@ -166,7 +169,7 @@ def test_groups_survive_a_checkpoint_and_a_merge() -> None:
     assert_same_table(copied.reliability(), whole)
     spoilt = [part + torch.tensor([0, 10]) for part in saved["group_keys"]]
     for other in (spoilt, [], [part.double() for part in saved["group_keys"]], None):
-        with pytest.raises(RuntimeError, match="load it into a metric made with the same arg"):
+        with pytest.raises(RuntimeError, match="load it into a metric with the same arg"):
             fresh.load_state_dict({**saved, "group_keys": other})
     assert_same_table(fresh.reliability(), whole)
 
@@ -191,10 +194,10 @@ def test_batches_in_any_order_give_the_table_of_all_rows(
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("add_up", [tensors.host_column_sums, tensors.device_column_sums])
 @pytest.mark.parametrize("bins", [1, 7, 10, 100])
-def test_every_dtype_is_compared_with_the_edges_as_it_is(
+def test_every_dtype_is_compared_with_the_edges_without_rounding(
     dtype: torch.dtype, add_up: Any, bins: int
 ) -> None:
-    """What torch does on a GPU, and the kernel on the CPU, place each row where NumPy does."""
+    """The torch operations for GPUs and the kernel for the CPU locate rows as NumPy does."""
     edges = torch.arange(bins + 1, dtype=torch.float64) / bins
     near = torch.cat([edges, edges.nextafter(edges - 1), edges.nextafter(edges + 1)])
     torch.manual_seed(0)
@@ -209,9 +212,7 @@ def test_every_dtype_is_compared_with_the_edges_as_it_is(
 
 
 @pytest.mark.parametrize("add_up", [tensors.host_class_sums, tensors.device_class_sums])
-def test_classes_are_binary_problems_side_by_side(
-    add_up: Any, batch: tuple[Tensor, Tensor]
-) -> None:
+def test_class_metrics_equal_binary_metrics(add_up: Any, batch: tuple[Tensor, Tensor]) -> None:
     bins = sc.Bins.uniform(10)
     w = torch.rand(500)
     sums = add_up(*batch, w, bins)
@@ -220,7 +221,7 @@ def test_classes_are_binary_problems_side_by_side(
         assert_same_table(as_table(sums[:, k : k + 1], bins), whole)
 
 
-def test_a_batch_large_enough_for_the_compiled_loop() -> None:
+def test_large_batch_uses_the_compiled_loop() -> None:
     torch.manual_seed(0)
     p, y = torch.rand(100_000), torch.rand(100_000)
     metric = SoftCalibrationError(bins=15)
@@ -272,7 +273,7 @@ def test_top_label_is_the_label_mass_on_the_predicted_class(batch: tuple[Tensor,
     assert_same_table(metric.reliability(), sc.reliability(y.numpy()[np.arange(500), k], top))
 
 
-def test_the_first_of_tied_classes_is_the_predicted_one() -> None:
+def test_first_of_tied_classes_is_predicted() -> None:
     p = torch.tensor([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4]])
     y = torch.tensor([[0.3, 0.7, 0.0], [0.0, 0.2, 0.8]])
     metric = TopLabelSoftCalibrationError(num_classes=3, bins=1)
@@ -313,7 +314,7 @@ def test_classwise_is_the_mean_over_classes(batch: tuple[Tensor, Tensor]) -> Non
         ([0.5, 0.5], [0, 1], [1], "weights has 1"),
     ],
 )  # fmt: skip
-def test_a_batch_that_breaks_a_rule_is_refused(
+def test_invalid_batch_is_refused(
     add_up: Any, preds: Any, target: Any, weights: Any, message: str
 ) -> None:
     w = None if weights is None else torch.tensor(weights)
@@ -328,7 +329,7 @@ def test_complex_numbers_are_refused(add_up: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [TopLabelSoftCalibrationError, ClasswiseSoftCalibrationError])
-def test_classes_are_checked_too(kind: Any) -> None:
+def test_classes_of_a_batch_are_validated(kind: Any) -> None:
     metric = kind(num_classes=3)
     good = torch.full((2, 3), 1 / 3)
     logits = torch.tensor([[0.5, 0.2, 0.3], [0.9, 0.1, -2.0]])
@@ -338,8 +339,8 @@ def test_classes_are_checked_too(kind: Any) -> None:
         (good[:, :2], good, r"preds must have shape \(n, 3\): it has \(2, 2\)"),
         (good[0], good, r"preds must have shape \(n, 3\): it has \(3,\)"),
         (good, good[0], r"target must have shape \(2, 3\), or \(2,\) with the numbers of the classes"),
-        (good, torch.tensor([0.0, 1.0]), r"it has \(2,\) and is torch.float32"),
-        (good, torch.tensor([True, False]), r"it has \(2,\) and is torch.bool"),
+        (good, torch.tensor([0.0, 1.0]), r"it has shape \(2,\) and dtype torch.float32"),
+        (good, torch.tensor([True, False]), r"it has shape \(2,\) and dtype torch.bool"),
         (good, torch.tensor([1, 3]), r"from 0 to 2: 1 of 2 are not, the first is target\[1\] = 3"),
         (good, torch.tensor([-100, 0]), r"target\[0\] = -100. Leave rows without a class out"),
     ):  # fmt: skip
@@ -354,7 +355,7 @@ def test_classes_are_checked_too(kind: Any) -> None:
         kind(num_classes="3")
 
 
-def test_a_refused_batch_leaves_the_state_as_it_was() -> None:
+def test_refused_batch_does_not_change_the_state() -> None:
     metric = SoftCalibrationError()
     metric.update(torch.tensor([0.5]), torch.tensor([0.1]))
     before = metric.metric_state
@@ -368,7 +369,7 @@ def test_a_refused_batch_leaves_the_state_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("metric", ALL_KINDS)
-def test_batches_without_rows_add_nothing_and_no_rows_have_no_error(metric: Any) -> None:
+def test_empty_batches_add_nothing_and_compute_needs_rows(metric: Any) -> None:
     shape = (0,) if isinstance(metric, SoftCalibrationError) else (0, 3)
     metric = metric.clone()
     metric.update(torch.zeros(shape), torch.zeros(shape))
@@ -381,7 +382,7 @@ def test_batches_without_rows_add_nothing_and_no_rows_have_no_error(metric: Any)
 
 
 @pytest.mark.parametrize("metric", ALL_KINDS)
-def test_forward_gives_the_batch_and_compute_the_whole(
+def test_forward_returns_the_batch_and_compute_the_total(
     metric: Any, batch: tuple[Tensor, Tensor]
 ) -> None:
     p, y = (b[:, 0] if isinstance(metric, SoftCalibrationError) else b for b in batch)
@@ -397,7 +398,7 @@ def test_forward_gives_the_batch_and_compute_the_whole(
     assert torch.equal(metric.edges, whole.edges)
 
 
-def test_the_state_stays_the_same_size_and_float64_however_it_is_cast() -> None:
+def test_state_keeps_its_size_and_float64_under_casts() -> None:
     metric = SoftCalibrationError()
     model: Any = torch.nn.ModuleDict({"metric": metric, "layer": torch.nn.Linear(1, 1)})
     p = torch.full((4097,), 0.3, dtype=torch.float16)  # 4097 is no float16, let alone bfloat16
@@ -425,15 +426,15 @@ def test_the_state_stays_the_same_size_and_float64_however_it_is_cast() -> None:
     assert metric.sums.dtype == torch.float64
 
 
-def test_the_metric_follows_the_model_to_another_device() -> None:
-    """There is no GPU here; `meta` is a device too, though it holds no values."""
+def test_metric_moves_to_another_device() -> None:
+    """Test machines have no GPU, so use the device `meta`, which holds no values."""
     metric = SoftCalibrationError().to("meta")
     assert (metric.device.type, metric.sums.device.type, metric.edges.device.type) == ("meta",) * 3
     metric.reset()
     assert (metric.sums.device.type, metric.sums.dtype) == ("meta", torch.float64)
 
 
-def test_a_checkpoint_brings_the_rows_back() -> None:
+def test_checkpoint_restores_the_rows() -> None:
     metric = SoftCalibrationError()
     metric.update(torch.tensor([0.5, 0.2]), torch.tensor([0.1, 0.1]))
     assert metric.state_dict() == {}  # as every torchmetric, unless asked
@@ -454,7 +455,7 @@ def test_a_checkpoint_brings_the_rows_back() -> None:
         (SoftCalibrationError(), rounded),
         (SoftCalibrationError(), {"sums": saved["sums"]}),
     ):
-        with pytest.raises(RuntimeError, match="load it into a metric made with the same arg"):
+        with pytest.raises(RuntimeError, match="load it into a metric with the same arg"):
             other.load_state_dict(dict(state))
         assert not other.sums.any()
         assert torch.equal(other.edges, torch.tensor(other.bins.edges))
@@ -487,8 +488,8 @@ def test_merging_metrics_adds_their_rows_and_refuses_other_bins() -> None:
     assert both.reliability().n == 2
 
 
-def test_a_collection_does_not_confuse_metrics_with_other_bins() -> None:
-    """Collections share the state of metrics that agree on the first batch."""
+def test_collection_keeps_metrics_with_different_bins_separate() -> None:
+    """Collections share the state of metrics that have equal states after the first batch."""
     first = torch.tensor([0.1, 0.9]), torch.tensor([0, 1])
     second = torch.tensor([0.55]), torch.tensor([0])
     collection = MetricCollection(
@@ -566,7 +567,7 @@ dist.destroy_process_group()
 """
 
 
-def test_two_processes_compute_what_one_would(tmp_path: Path) -> None:
+def test_two_processes_equal_one(tmp_path: Path) -> None:
     script = tmp_path / "process.py"
     script.write_text(PROCESS, encoding="utf-8")
     processes = [
@@ -604,7 +605,7 @@ def test_two_processes_compute_what_one_would(tmp_path: Path) -> None:
         assert "700 of 1000 have" in ours["mixed"]
 
 
-def test_classes_that_do_not_sum_to_1_are_refused_in_torch_too() -> None:
+def test_torch_classes_that_do_not_sum_to_1_are_refused() -> None:
     metric = TopLabelSoftCalibrationError(3)
     with pytest.raises(sc.InputError, match="must sum to 1: 1 of 2 do not"):
         metric.update(torch.tensor([[0.2, 0.7, 0.1], [0.9, 0.8, 0.7]]), torch.tensor([0, 1]))
@@ -614,7 +615,7 @@ def test_classes_that_do_not_sum_to_1_are_refused_in_torch_too() -> None:
         )
 
 
-def test_lists_are_refused_with_the_remedy() -> None:
+def test_lists_instead_of_tensors_are_refused_with_the_remedy() -> None:
     column: Any = SoftCalibrationError()
     top: Any = TopLabelSoftCalibrationError(2)
     classwise: Any = ClasswiseSoftCalibrationError(2)
@@ -626,8 +627,8 @@ def test_lists_are_refused_with_the_remedy() -> None:
         classwise.update([[0.5, 0.5]], [0])
 
 
-def test_a_checkpoint_of_0_1_still_loads() -> None:
-    """It has 9 sums; those of hardened labels are not known."""
+def test_checkpoint_of_0_1_still_loads() -> None:
+    """It has 9 sums; those of hardened labels are unknown."""
     metric = SoftCalibrationError()
     metric.persistent(mode=True)
     metric.update(torch.tensor([0.2, 0.7]), torch.tensor([0.4, 0.9]))

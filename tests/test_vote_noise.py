@@ -1,4 +1,4 @@
-"""What vote noise adds to scores: taken off where that can be done, else said."""
+"""Vote noise in scores: subtracted where possible, otherwise reported as a floor."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def multinomial(counts: tuple[int, ...], rates: list[float]) -> float:
 
 
 def outcomes(m: int, rates: list[float]) -> list[tuple[tuple[int, ...], float]]:
-    """Every way m votes can fall, and how likely it is."""
+    """Return every outcome of m votes and its probability."""
     ways = product(range(m + 1), repeat=len(rates))
     return [(k, multinomial(k, rates)) for k in ways if sum(k) == m]
 
 
 @pytest.mark.parametrize("m", [2, 3, 7])
-def test_the_corrected_brier_score_is_unbiased(m: int) -> None:
+def test_brier_without_vote_noise_is_unbiased(m: int) -> None:
     rate, p = 0.3, 0.45
     mean = sum(
         chance * sc.brier_without_vote_noise(sc.Votes([k]), [p])
@@ -39,7 +39,7 @@ def test_the_corrected_brier_score_is_unbiased(m: int) -> None:
     assert mean == pytest.approx(sum((a - b) ** 2 for a, b in zip(probs, rates, strict=True)))
 
 
-def test_two_classes_twice_over(rng: np.random.Generator) -> None:
+def test_two_classes_give_twice_the_corrected_brier_score(rng: np.random.Generator) -> None:
     votes = sc.Votes(rng.integers(1, 5, (50, 2)))
     p, w = rng.random(50), rng.integers(0, 3, 50)
     one = sc.brier_without_vote_noise(votes, p, sample_weight=w)
@@ -54,7 +54,7 @@ def test_two_classes_twice_over(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("p", [[0.5, 0.5], [[0.5, 0.5]] * 2], ids=["column", "classes"])
-def test_one_vote_cannot_be_corrected(p: Any) -> None:
+def test_single_votes_are_refused(p: Any) -> None:
     score = sc.brier_without_vote_noise
     with pytest.raises(
         sc.InputError, match=r"two votes or more: 1 of 2 have one, the first is item 1\."
@@ -66,23 +66,23 @@ def test_one_vote_cannot_be_corrected(p: Any) -> None:
         score(sc.Votes([[1, 1], [0, 2]]), p, sample_weight=[0, 0])
 
 
-# DEMAND.md, finding 3: a model that knows the rate exactly does not score 0.
+# A model that predicts the exact rate does not score 0.
 
 
 @pytest.mark.parametrize(("m", "floor"), [(3, 0.25), (5, 0.19), (10, 0.12), (100, 0.04)])
-def test_the_floor_of_dist_ce(m: int, floor: float) -> None:
+def test_known_floor_of_dist_ce(m: int, floor: float) -> None:
     found = sc.vote_noise_floor(sc.Votes([[m, 0]]), [0.5], metric="dist_ce")
     assert found == pytest.approx(floor, abs=0.005)
 
 
 @pytest.mark.parametrize(("m", "floor"), [(3, 0.33), (5, 0.21), (10, 0.14), (100, 0.04)])
-def test_the_floor_of_ent_ce(m: int, floor: float) -> None:
+def test_known_floor_of_ent_ce(m: int, floor: float) -> None:
     found = sc.vote_noise_floor(sc.Votes([[m, 0]]), [0.2], metric="ent_ce")
     assert found == pytest.approx(floor, abs=0.005)
 
 
 @pytest.mark.parametrize("metric", ["dist_ce", "ent_ce", "rank_cs"])
-def test_floors_are_the_mean_over_all_outcomes(metric: Any) -> None:
+def test_floors_equal_the_mean_over_all_outcomes(metric: Any) -> None:
     score = getattr(sc, metric)
     for m, rates in ((4, [0.7, 0.3]), (3, [0.5, 0.5]), (4, [0.2, 0.3, 0.5]), (2, [0.0, 1.0])):
         exact = sum(w * score(sc.Votes([k]), [rates]) for k, w in outcomes(m, rates))
@@ -93,8 +93,8 @@ def test_floors_are_the_mean_over_all_outcomes(metric: Any) -> None:
         assert found == pytest.approx(exact, abs=1e-12 if exactly else 0.015)
 
 
-def test_ragged_votes_average_their_floors() -> None:
-    """Items of 3 and 5 votes: the mean of both; and predictions may be of one class or both."""
+def test_floor_of_items_with_different_vote_counts_is_their_mean() -> None:
+    """Items of 3 and 5 votes; predictions may be those of one class or of both."""
     votes = sc.Votes([[3, 0], [2, 3]])
     apart = [
         sc.vote_noise_floor(sc.Votes([k]), [p], metric="ent_ce")
@@ -107,7 +107,7 @@ def test_ragged_votes_average_their_floors() -> None:
     )
 
 
-def test_a_simulation_is_repeatable_and_asks_for_its_generator() -> None:
+def test_simulated_floor_is_repeatable_and_requires_a_seed() -> None:
     votes = sc.Votes([[1, 2, 3], [0, 0, 4]])
     p = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]
     a, b = (
@@ -123,7 +123,7 @@ def test_a_simulation_is_repeatable_and_asks_for_its_generator() -> None:
         sc.vote_noise_floor(votes, p, metric="ent_ce", rng=np.random.default_rng(3), draws=0)
 
 
-def test_floors_refuse() -> None:
+def test_floors_refuse_invalid_input() -> None:
     with pytest.raises(sc.InputTypeError, match="votes must be Votes: got list"):
         sc.vote_noise_floor([[1, 2]], [0.5], metric="dist_ce")  # type: ignore[arg-type]
     with pytest.raises(

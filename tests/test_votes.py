@@ -115,7 +115,7 @@ def test_what_is_no_table_is_refused() -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ([[1, -1], [1, 1]], "1 of 4 are not, the first is counts[0, 1] = -1.0. If these are shares"),
+        ([[1, -1], [1, 1]], "1 of 4 are not, the first is counts[0, 1] = -1.0. If these are vote shares"),
         ([[0.5, 0.5]], "counts must be whole numbers of 0 or more: 2 of 2 are not"),
         ([[1, float("nan")]], "counts[0, 1] = nan"),
         ([[1, 0], [0, 0], [0, 0]], "every item must have a vote: 2 of 3 have none, the first is counts[1]"),

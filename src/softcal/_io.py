@@ -24,7 +24,7 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
     """Raise an error with the name of the file and the reason where a file cannot be read.
 
     Call the yielded function after reading. It raises if another process has written to the file
-    in the meantime, because the rows may then be a mixture of the old file and the new one.
+    in the meantime. The rows could then be a mixture of the old file and the new one.
     """
 
     def unchanged() -> None:
@@ -45,7 +45,7 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
     except FileNotFoundError as error:
         message = f"no such file: {path}"
         raise InputError(message) from error
-    except _troubles() as error:
+    except _reading_errors() as error:
         message = f"cannot read {path}: {_reason(error, path):.300}"
         raise InputError(message) from error
 
@@ -64,7 +64,7 @@ def refuse_elsewhere(path: Path) -> None:
         raise InputError(message)
 
 
-def _troubles() -> tuple[type[Exception], ...]:
+def _reading_errors() -> tuple[type[Exception], ...]:
     """Return the errors reading may raise, with those of Arrow only if Arrow is loaded."""
     arrow = sys.modules.get("pyarrow")
     return (OSError, UnicodeError, *(() if arrow is None else (arrow.ArrowException,)))

@@ -153,7 +153,7 @@ class Bins:
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
         """
         if not is_whole(n):
-            message = f"bins must be an integer, Bins, or edges: got {n!r:.60}."
+            message = f"bins must be a whole number, Bins, or edges: got {n!r:.60}."
             raise InputTypeError(message)
         if not 1 <= n <= MAX_BINS:
             message = f"the number of bins must be between 1 and {MAX_BINS}: got {n}."
@@ -188,9 +188,9 @@ class Bins:
     def tie_grid(bins: BinsLike = 10) -> Bins:
         """Return the coarser grid for products between models, or within groups of rows.
 
-        These products have one entry per pair of bins, so the grid has 60 equal-width bins, or up
-        to 120 where the given number does not divide 60. If no such number exists, the given bins
-        are the grid.
+        These products have one entry per pair of bins. The grid therefore has 60 equal-width bins,
+        or up to 120 if the given number does not divide 60. If no such number exists, the given
+        bins are the grid.
 
         Parameters
         ----------

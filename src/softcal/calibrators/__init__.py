@@ -1,4 +1,4 @@
-"""Calibrators for soft labels, classifiers that use them, and a comparison of methods."""
+"""Calibrators and classifiers for soft labels, and a comparison of calibration methods."""
 
 from softcal._optional import attach_stub
 

@@ -1,4 +1,4 @@
-"""What all calibration maps share: checked data, logarithms of predictions, saved numbers."""
+"""Shared parts of the calibration maps: validated data, logarithms, and saved numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Data(NamedTuple):
     p: FloatArray
     y: FloatArray
     w: FloatArray
-    logits: bool = False  # whether that is what p holds
+    logits: bool = False  # whether p holds logits
 
     @property
     def shares(self) -> FloatArray:
@@ -41,7 +41,8 @@ def fitting_data(
     *,
     logits: bool = False,
 ) -> Data:
-    """Check what a map is to be fitted on; two dimensions are classes."""
+    """Validate the data of a fit: of shape (n,) or (n, 1), or of shape (n, C) for classes."""
+    y_prob, y_true = _one_column(y_prob), _one_column(y_true)
     if _matrix(y_prob) is not None:
         return _of_classes(y_prob, y_true, sample_weight, names, logits=logits)
     rows = inputs.rows(y_true, y_prob, sample_weight, names=names)
@@ -49,7 +50,7 @@ def fitting_data(
     w = None if rows.sample_weight is None else inputs.as_float64(rows.sample_weight)
     if logits:
         inputs.logits(p, names.y_prob)
-        rows = rows._replace(y_prob=np.zeros(p.size))  # the other columns follow the same rules
+        rows = rows._replace(y_prob=np.zeros(p.size))  # to validate the other columns as usual
     if not inputs.all_valid(inputs.as_float64(rows.y_prob), y, w):
         inputs.refuse(rows)
     if w is None:
@@ -60,15 +61,19 @@ def fitting_data(
 
 
 def predictions(y_prob: npt.ArrayLike, name: str = "y_prob", *, logits: bool = False) -> FloatArray:
-    """Check predictions of shape (n,), or of shape (n, C) with rows that sum to 1; or logits."""
+    """Validate predictions of shape (n,) or (n, 1), or of shape (n, C) with rows that sum to 1.
+
+    Logits need not sum to 1. The result of a single column has shape (n,).
+    """
+    y_prob = _one_column(y_prob)
     matrix = _matrix(y_prob)
     read = inputs.logits if logits else inputs.probabilities
     if matrix is None:
         return inputs.as_float64(read(y_prob, name))
     if matrix.shape[1] < 2:
         message = (
-            f"{name} must be one column, or one column per class, at least two: it has shape "
-            f"{matrix.shape}. Pass that column itself (of an array, {name}.ravel())."
+            f"{name} must be one column, or one column per class: it has shape {matrix.shape}. "
+            "Pass one value per row, or one per class."
         )
         raise InputError(message)
     classes: FloatArray = inputs.as_float64(read(matrix.ravel(), name)).reshape(matrix.shape)
@@ -80,16 +85,22 @@ def predictions(y_prob: npt.ArrayLike, name: str = "y_prob", *, logits: bool = F
         message = (
             f"each row of {name} must sum to 1: {off.sum()} of {off.size} do not, the first is "
             f"row {first}, which sums to {float(classes[first].sum()):.6g}. Divide each row by its "
-            "sum, if the classes exclude each other."
+            "sum, if the classes are mutually exclusive."
         )
         raise InputError(message)
     return classes
 
 
+def _one_column(values: npt.ArrayLike) -> npt.ArrayLike:
+    """Return values of shape (n, 1) as one column, as scikit-learn does; others unchanged."""
+    matrix = _matrix(values)
+    return values if matrix is None or matrix.shape[1] != 1 else _first(values, matrix)
+
+
 def _matrix(values: npt.ArrayLike) -> npt.NDArray[Any] | None:
-    """Return what has two dimensions as an array; `inputs` validates everything else."""
+    """Return a two-dimensional input as an array; `inputs` validates everything else."""
     if isinstance(values, np.ma.MaskedArray):
-        return values if values.ndim == 2 else None  # `inputs` refuses what is masked
+        return values if values.ndim == 2 else None  # `inputs` refuses masked values
     try:
         array = np.asarray(values.detach() if hasattr(values, "detach") else values)
     except (TypeError, ValueError, RuntimeError):
@@ -109,13 +120,13 @@ def _of_classes(
     if labels is None or labels.shape != p.shape:
         found = to_array(y_true, names.y_true).shape
         message = (
-            f"{names.y_true} must give each class its share, as {names.y_prob} does: it has shape "
-            f"{found}, not {p.shape}. Of class numbers make "
+            f"{names.y_true} must have one column per class, as {names.y_prob} does: it has shape "
+            f"{found}, not {p.shape}. For class numbers, pass "
             f"numpy.eye({p.shape[1]})[{names.y_true}]."
         )
         raise InputError(message)
     y = predictions(y_true, names.y_true)
-    # Weights, and pandas' indexes, are validated beside the first class.
+    # Weights and pandas indexes are validated with the first class.
     first = _first(y_prob, p), _first(y_true, y)
     one = fitting_data(*first, sample_weight, names, logits=logits)
     if sample_weight is None:
@@ -137,23 +148,23 @@ def _weighted(p: FloatArray, y: FloatArray, w: FloatArray, *, logits: bool) -> D
 FORMAT = "softcal.calibrator"
 SCHEMA = 2
 
-_LARGEST = 1e100  # a parameter of a saved map beyond this is damage
+_LARGEST = 1e100  # a saved map with a larger parameter is damaged
 
 
 class CalibrationMap(_display.Printed, ABC):
-    """A fitted map from predictions to calibrated predictions: a frozen handful of numbers."""
+    """A fitted map from predictions to calibrated predictions. It is immutable."""
 
     method: ClassVar[str]
-    dimensions: ClassVar[tuple[int, ...]] = (1,)  # of the predictions it takes
+    dimensions: ClassVar[tuple[int, ...]] = (1,)  # of the predictions it accepts
 
     @property
     def n_classes(self) -> int | None:
-        """How many classes it was fitted on, where that matters."""
+        """The number of classes of the fit; None if the map accepts any number."""
         return None
 
     @property
     def takes_logits(self) -> bool:
-        """Whether it takes logits instead of probabilities."""
+        """Whether the map accepts logits instead of probabilities."""
         return False
 
     @classmethod
@@ -166,7 +177,18 @@ class CalibrationMap(_display.Printed, ABC):
         """Map validated predictions."""
 
     def predict(self, y_prob: npt.ArrayLike) -> FloatArray:
-        """Return calibrated probabilities, in the shape of the predictions, or logits, given."""
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+            Predictions, or logits if the map was fitted on logits.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The calibrated probabilities. A single column gives shape (n_samples,).
+        """
         p = predictions(y_prob, logits=self.takes_logits)
         self.refuse_other_dimensions(p)
         if self.n_classes not in (None, p.shape[-1]):
@@ -179,14 +201,14 @@ class CalibrationMap(_display.Printed, ABC):
 
     @classmethod
     def refuse_other_dimensions(cls, p: FloatArray) -> None:
-        """Refuse class probabilities where one column is meant, or the other way round."""
+        """Refuse class probabilities if the map needs one column, and the reverse."""
         if p.ndim not in cls.dimensions:
             wanted = "one column" if cls.dimensions == (1,) else "one column per class"
             message = f"{cls.method} calibration takes {wanted}: y_prob has shape {p.shape}."
             raise InputError(message)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the map as plain data, ready for JSON; `softcal.load_calibrator` reads it."""
+        """Return the map as plain data, ready for JSON. `load_calibrator` reads it."""
         return {
             "format": FORMAT,
             "schema": SCHEMA,
@@ -200,7 +222,7 @@ class CalibrationMap(_display.Printed, ABC):
     @classmethod
     @abstractmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Make the map of saved parameters, trusting nothing."""
+        """Return the map of saved parameters, with full validation."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._numbers())})"
@@ -209,7 +231,7 @@ class CalibrationMap(_display.Printed, ABC):
         return f"{self.method} calibrator: {', '.join(self._numbers())}", [], []
 
     def _numbers(self) -> list[str]:
-        """Name the parameters: a number as it is, an array by its shape."""
+        """Return the parameters as text: numbers by value, arrays by shape."""
         out = []
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
@@ -225,7 +247,7 @@ def _plain(value: Any) -> Any:
 
 
 def saved_numbers(parameters: dict[str, Any], name: str, dimensions: int) -> FloatArray:
-    """Read one saved parameter: a number, a list of them, or a list of equally long lists."""
+    """Return one saved parameter: a number, a list of numbers, or lists of equal length."""
     values = np.array(parameters[name], dtype=object)
     flat = values.ravel().tolist()
     good = values.ndim == dimensions and all(type(value) in (int, float) for value in flat)
@@ -237,25 +259,26 @@ def saved_numbers(parameters: dict[str, Any], name: str, dimensions: int) -> Flo
 
 
 def refuse_unless(rule: bool, text: str) -> None:  # noqa: FBT001
-    """Refuse a saved map that no fit can have made."""
+    """Refuse a saved map that no fit can have produced."""
     if not rule:
-        message = f"a saved calibrator's {text}: the file is damaged, or made by something else."
+        message = (
+            f"a saved calibrator's {text}: the file is damaged, or was written by another program."
+        )
         raise InputError(message)
 
 
 _SMALLEST = 2.0**-1074  # positive float64
-_CLOSEST_TO_1 = 2.0**-53  # the distance of 1 from the next smaller float64
-_HARD = 0.5  # stands for the smallest other prediction where all are 0 or 1
+_CLOSEST_TO_1 = 2.0**-53  # the distance between 1 and the next smaller float64
+_HARD = 0.5  # used as the smallest other prediction if all are 0 or 1
 
 
 class Input(ABC):
-    """What a map of logarithms is given, and how finite logarithms are taken of it.
+    """The input of a map of logarithms, and how finite logarithms are computed from it.
 
-    Probabilities are used as they are; only 0 and 1, which have no logit, need a rule. A 0 means
-    "less than this model can say". Where the map was fitted on zeros, they are read as half the
-    smallest other prediction of the fit: for a forest of 100 trees 0.005. Otherwise a 0 is read as
-    half the smallest positive float64. Predictions of 1 follow the same rule by their distance
-    from 1.
+    Only predictions of 0 and 1, which have no finite logit, are changed. If the map was fitted on
+    zeros, a 0 is replaced by half the smallest other prediction of the fit: 0.005 for a forest of
+    100 trees. Otherwise a 0 is replaced by half the smallest positive float64. The same rule
+    applies to predictions of 1, by their distance from 1.
     """
 
     kind: ClassVar[str]
@@ -274,18 +297,18 @@ class Input(ABC):
         """Return log p of every class."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, which `read_input` reads."""
+        """Return plain data. `read_input` reads it."""
         return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
 
     @classmethod
     @abstractmethod
     def read(cls, saved: dict[str, Any]) -> Self:
-        """Make it of saved numbers."""
+        """Return the input of saved numbers."""
 
 
 @dataclass(frozen=True)
 class Logits(Input):
-    """Log-odds of one column, or any version of the log probabilities of all classes."""
+    """Log-odds of one column, or the logits of all classes, up to a constant per row."""
 
     kind: ClassVar[str] = "logits"
 
@@ -298,21 +321,22 @@ class Logits(Input):
         return x
 
     def log_classes(self, x: FloatArray) -> FloatArray:
-        """Return the version that probabilities have: its exponentials sum to 1."""
+        """Return the log-softmax, whose exponentials sum to 1."""
         return log_softmax(x)[0]
 
     @classmethod
     def read(cls, saved: dict[str, Any]) -> Self:  # noqa: ARG003
-        """There is nothing to read."""
+        """Return the input, which has no parameters."""
         return cls()
 
 
 @dataclass(frozen=True)
 class Probabilities(Input):
-    """Probabilities, used as they are down to a distance from 0 and from 1.
+    """Probabilities, unchanged except very close to 0 and to 1.
 
-    A prediction p below `near_zero`, m for short, is read as m/2 (1 + 1/(1 + log2(m/p))), which
-    rises strictly from m/2 at 0 to m at m. The same holds at 1. In the fit only 0 is below m.
+    Let m be `near_zero`. A prediction p below m is replaced by m/2 (1 + 1/(1 + log2(m/p))). This
+    value increases strictly from m/2 at p = 0 to m at p = m. The same holds at 1. In the fit only 0
+    is below m.
     """
 
     kind: ClassVar[str] = "probabilities"
@@ -321,7 +345,7 @@ class Probabilities(Input):
 
     @staticmethod
     def of(p: FloatArray) -> Probabilities:
-        """Choose the distances for the predictions a map is fitted on."""
+        """Choose the distances from the predictions of the fit."""
         return Probabilities(_nearest(p, _SMALLEST), _nearest(1 - p, _CLOSEST_TO_1))
 
     def logs(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -356,7 +380,7 @@ class Probabilities(Input):
 
 @dataclass(frozen=True)
 class Clipped(Input):
-    """Probabilities as softcal 0.1 read them: those outside [low, high] are the nearer end."""
+    """Probabilities clipped to [low, high], as in softcal 0.1."""
 
     kind: ClassVar[str] = "clipped"
     low: float
@@ -374,7 +398,7 @@ class Clipped(Input):
 
     @classmethod
     def read(cls, saved: dict[str, Any]) -> Self:
-        """Read both ends; for maps of classes 0.1 saved the lower one only."""
+        """Read both limits; for classes, 0.1 saved only the lower one."""
         low, high = (float(saved_numbers(saved, name, 0)) for name in ("low", "high"))
         refuse_unless(0 < low <= 0.5, "low must be above 0 and at most 0.5")
         refuse_unless(0.5 <= high < 1, "high must be at least 0.5 and below 1")
@@ -385,23 +409,23 @@ KINDS: dict[str, type[Input]] = {each.kind: each for each in (Logits, Probabilit
 
 
 class LogMap(CalibrationMap):
-    """A map of logarithms, which takes probabilities or logits."""
+    """A map of logarithms, which accepts probabilities or logits."""
 
     input: Input
 
     @property
     def takes_logits(self) -> bool:
-        """Whether it takes logits."""
+        """Whether the map accepts logits."""
         return isinstance(self.input, Logits)
 
 
 def input_of(data: Data) -> Input:
-    """Choose how a map reads what it is fitted on."""
+    """Return the input of a map fitted on this data."""
     return Logits() if data.logits else Probabilities.of(data.p)
 
 
 def read_input(parameters: dict[str, Any]) -> Input:
-    """Read what a saved map takes."""
+    """Return the input of a saved map."""
     saved = parameters["input"]
     kind = KINDS.get(str(saved.get("kind"))) if isinstance(saved, dict) else None
     names = set() if kind is None else {"kind", *(field.name for field in fields(kind))}  # type: ignore[arg-type]
@@ -414,7 +438,7 @@ def read_input(parameters: dict[str, Any]) -> Input:
 
 
 def _nearest(distance: FloatArray, without: float) -> float:
-    """Choose the distance from an end below which predictions are not used as they are."""
+    """Return the distance from 0 or 1 below which predictions are replaced."""
     if (distance > 0).all():
         return without
     other = distance[(distance > 0) & (distance < 1)]
@@ -422,7 +446,7 @@ def _nearest(distance: FloatArray, without: float) -> float:
 
 
 def _read_as(log_distance: FloatArray, near: float) -> FloatArray:
-    """Return the logarithm of what a distance below `near` is read as; that of 0 is -inf."""
+    """Return the logarithm that replaces that of a distance below `near`; log 0 is -inf."""
     halvings = (np.log(near) - log_distance) / np.log(2)
     read: FloatArray = np.log(near) - np.log(2) + np.log1p(1 / (1 + halvings))
     return read

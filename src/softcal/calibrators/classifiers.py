@@ -1,4 +1,4 @@
-"""Classifiers for soft labels, with scikit-learn's interface."""
+"""Classifiers for soft labels, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
 class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Train a binary scikit-learn classifier on labels that are probabilities.
 
-    scikit-learn's classifiers refuse such labels. A row with label y is the same to a weighted loss
-    as that row twice: once with class 1 and weight y, once with class 0 and weight 1 - y,
+    The classifiers of scikit-learn refuse such labels. For a weighted loss, a row with label y is
+    equivalent to two rows: one of class 1 with weight y, and one of class 0 with weight 1 - y,
 
-    \[ \ell(y, p) = y \, \ell(1, p) + (1 - y) \, \ell(0, p) , \]
+    \[ \ell(y, p) = y \, \ell(1, p) + (1 - y) \, \ell(0, p) . \]
 
-    and that is what the classifier is given; so log loss becomes soft cross-entropy. Rows of weight
-    0 are left out: with labels 0 and 1 it is the classifier itself.
+    The classifier is trained on these rows, so the log loss becomes soft cross-entropy. Rows of
+    weight 0 are omitted: with labels of 0 and 1 the result equals the original classifier.
 
-    With it, `cross_val_score` and `GridSearchCV` work with soft labels, scored by
+    `cross_val_score` and `GridSearchCV` then work with soft labels and the scorer
     `make_scorer(softcal.smece, response_method="predict_proba", greater_is_better=False)`.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        One whose `fit` takes `sample_weight`, with `predict_proba` to be scored. Of a pipeline the
-        last step gets the weights; the others see both halves of every row.
+        A classifier whose `fit` accepts `sample_weight`. Scoring needs `predict_proba`. In a
+        pipeline the last step receives the weights; the other steps see each row twice.
 
     Attributes
     ----------
     estimator_ : scikit-learn classifier
         The fitted copy.
     classes_ : ndarray
-        0 and 1: `predict_proba(X)[:, 1]` is the predicted probability.
+        The classes 0 and 1: `predict_proba(X)[:, 1]` is the predicted probability.
 
     Examples
     --------
@@ -77,31 +77,31 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
 
         Parameters
         ----------
-        X : array-like of shape (n, features)
-            As the classifier takes it.
-        y : array-like of shape (n,)
+        X : array-like of shape (n_samples, n_features)
+            The features, in any form that the classifier accepts.
+        y : array-like of shape (n_samples,)
             Labels in [0, 1].
-        sample_weight : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights.
 
         Returns
         -------
-        SoftLabelClassifier
-            Itself.
+        self : SoftLabelClassifier
+            The fitted classifier.
         """
         check_consistent_length(X, y)
         label = inputs.as_float64(inputs.probabilities(y, "y"))
         weight = (
             np.ones(label.size) if sample_weight is None else _weights(sample_weight, label.size)
         )
-        # Both halves of a row stand side by side, so that the order of the rows stays theirs.
+        # Both halves of a row are adjacent, so that the order of the rows is kept.
         halves = np.stack((weight * (1 - label), weight * label), axis=1)
         self.estimator_ = trained_on_shares(self.estimator, X, halves)
         self.classes_ = self.estimator_.classes_
         return self
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return the probability of class 0 and of class 1, one column each."""
+        """Return the probabilities of class 0 and class 1, one column each."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
@@ -116,17 +116,17 @@ def trained_on_shares(
     X: Any,  # noqa: N803
     shares: inputs.FloatArray,
     which: str = "these rows",
-    remedy: str = "Add rows of another.",
+    remedy: str = "Add rows of another class.",
 ) -> Any:
-    """Fit a copy of a classifier to rows that enter once per class, weighted by its share of them.
+    """Fit a copy of a classifier to one copy of each row per class, weighted by its share.
 
-    Which rows they are, and what to do when all are of one class, is for the message.
+    `which` names the rows, and `remedy` ends the message if all are of one class.
 
     Raises
     ------
     InputError
-        If the classifier takes no weights, and they are not all 1; or if it refuses labels of one
-        class only, and there are no others.
+        If the classifier does not accept weights, and they are not all 1; or if all rows are of one
+        class, and the classifier refuses that.
     """
     row, class_ = np.nonzero(shares)
     weight = shares[row, class_]
@@ -145,14 +145,14 @@ def trained_on_shares(
         if len(seen) > 1:
             raise
         message = (
-            f"{type(estimator).__name__} must be trained on labels of two classes or more: of "
-            f"{which} they are {seen}. {remedy}"
+            f"{type(estimator).__name__} must be trained on labels of two or more classes: the "
+            f"classes of {which} are {seen}. {remedy}"
         )
         raise InputError(message) from error
 
 
 def _weight_name(estimator: Any) -> str | None:
-    """Find what the weights are called; a pipeline passes them to its last step by name."""
+    """Return the name of the weight argument; a pipeline passes it to its last step by name."""
     if isinstance(estimator, Pipeline):
         step, last = estimator.steps[-1]
         name = _weight_name(last)
@@ -169,34 +169,34 @@ def _weights(sample_weight: npt.ArrayLike, size: int) -> inputs.FloatArray:
 
 
 class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Train any classifier on soft labels, and calibrate it on predictions it did not train on.
+    """Train a classifier on soft labels, and calibrate it on out-of-fold predictions.
 
-    The classifier is trained as by `SoftLabelClassifier`, on any number of classes: each row enters
-    once per class, weighted by the label's share of it. The map is fitted on out-of-fold
-    predictions against the soft labels, and the classifier once more on all rows.
+    The classifier is trained as by `SoftLabelClassifier`, on any number of classes: each row is
+    repeated per class, weighted by the label's share of that class. The calibration map is fitted
+    to out-of-fold predictions and the soft labels. The classifier is then trained on all rows.
 
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, and `sample_weight` in `fit` unless all labels are 0 or 1. A fitted
-        one in scikit-learn's `FrozenEstimator` is only calibrated: then give rows it was not
-        trained on.
-    method : str, default "temperature"
-        temperature, platt, beta, histogram or isotonic for one column of labels; temperature,
-        vector or dirichlet for one column per class.
-    cv : int, default 5
+        A classifier with `predict_proba`, whose `fit` accepts `sample_weight` unless all labels are
+        0 or 1. A fitted classifier in scikit-learn's `FrozenEstimator` is only calibrated: then
+        pass rows on which it was not trained.
+    method : str, default="temperature"
+        temperature, platt, beta, histogram, or isotonic for one column of labels; temperature,
+        vector, or dirichlet for one column per class.
+    cv : int, default=5
         The number of folds.
-    random_state : int, default 0
+    random_state : int, default=0
         Assigns rows to folds; the same number gives the same folds.
 
     Attributes
     ----------
     estimator_ : classifier
-        Fitted on all rows.
+        The classifier fitted on all rows.
     calibrator_ : CalibrationMap
-        With `to_dict()`; `softcal.load_calibrator` reads it.
+        The fitted map. `softcal.calibrators.load_calibrator` reads its `to_dict()`.
     classes_ : ndarray
-        Of a frozen estimator its own; otherwise 0, 1, ... in the order of the columns of labels.
+        The classes of a frozen estimator; otherwise 0, 1, ... in the order of the label columns.
 
     Examples
     --------
@@ -222,21 +222,26 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self.random_state = random_state
 
     def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: N803
-        """Fit classifier and map.
+        """Fit the classifier and the calibration map.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n, n_features)
-            Whatever the classifier takes.
-        y : array-like of shape (n,) or (n, n_classes)
+        X : array-like of shape (n_samples, n_features)
+            The features, in any form that the classifier accepts.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Soft labels: the probability of the second class, or of each class.
-        sample_weight : array-like of shape (n,), optional
-            Weights of rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        self : SoftCalibratedClassifier
+            The fitted classifier.
         """
         labels = predictions(y, "y")
         method = _method(self.method, labels)
         names = Names(y_true="y", y_prob="y")
-        fitting_data(labels, labels, sample_weight, names)  # refuses bad weights before the work
+        fitting_data(labels, labels, sample_weight, names)  # validates weights before training
         check_consistent_length(X, labels)
         self._labels_are_classes = labels.ndim == 2
         shares = labels if labels.ndim == 2 else np.column_stack([1 - labels, labels])
@@ -255,7 +260,7 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return calibrated class probabilities, of shape (n, n_classes)."""
+        """Return calibrated class probabilities, of shape (n_samples, n_classes)."""
         check_is_fitted(self)
         q = self.calibrator_.predict(self._uncalibrated(self.estimator_, X))
         return q if q.ndim == 2 else np.column_stack([1 - q, q])
@@ -281,16 +286,16 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 take_rows(X, fit_on),
                 shares[fit_on],
                 f"the rows outside fold {number} of {self.cv}",
-                "Add rows of another, or try another cv or random_state.",
+                "Add rows of another class, or try another cv or random_state.",
             )
             found[held_out] = self._uncalibrated(model, take_rows(X, held_out))
         return found
 
     def _uncalibrated(self, model: Any, X: Any) -> FloatArray:  # noqa: N803
-        """Return what a classifier predicts, 0 for a class it has not seen."""
-        said = model.predict_proba(X)
-        p = np.zeros((said.shape[0], self.classes_.size))
-        p[:, np.searchsorted(self.classes_, model.classes_)] = said
+        """Return the predictions of a classifier, with 0 for a class it has not seen."""
+        found = model.predict_proba(X)
+        p = np.zeros((found.shape[0], self.classes_.size))
+        p[:, np.searchsorted(self.classes_, model.classes_)] = found
         return p if self._labels_are_classes else p[:, 1]
 
 
@@ -309,6 +314,6 @@ def _refuse_other_classes(classes: npt.NDArray[Any], n_labels: int) -> None:
     if classes.size != n_labels:
         message = (
             f"y must have one column per class of the frozen estimator, which has {classes.size}: "
-            f"it stands for {n_labels}."
+            f"y has {n_labels} classes."
         )
         raise InputError(message)

@@ -1,6 +1,6 @@
-"""Calibrators as scikit-learn estimators: `fit(y_prob, y_true)`, `predict(y_prob)`.
+"""Calibrators as scikit-learn estimators: `fit(y_prob, y_true)` and `predict(y_prob)`.
 
-Thin: the numbers come from the maps of `softcal.calibrators`, which needs no scikit-learn.
+The estimators wrap the maps of `softcal.calibrators.maps`, which need no scikit-learn.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 
 class _Calibrator(BaseEstimator):  # type: ignore[misc]
-    """What all calibrators have in common."""
+    """Base class of all calibrators."""
 
-    # In scikit-learn's words y_prob is X and y_true is y, which are passed by position.
+    # For scikit-learn, y_prob is X and y_true is y, which are passed by position.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"y_true": UNUSED}
 
     _map: ClassVar[type[CalibrationMap]]
 
     map_: CalibrationMap
-    """The fitted map, which needs no scikit-learn."""
+    """The fitted map. It needs no scikit-learn."""
 
     logits: bool = False
 
@@ -53,15 +53,21 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         y_true: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Fit to predictions and the soft labels they should have had.
+        """Fit the calibrator to held-out predictions and their soft labels.
 
         Parameters
         ----------
-        y_prob, y_true : array-like of shape (n,) or (n, n_classes)
-            Predictions the model made for rows it was not trained on, or their logits, and labels
-            in [0, 1].
-        sample_weight : array-like of shape (n,), optional
-            A weight of k is the row k times, a weight of 0 its absence.
+        y_prob : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+            Predictions, or logits, for rows the model was not trained on.
+        y_true : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+            Labels in [0, 1].
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights. A weight of k equals k copies of the row.
+
+        Returns
+        -------
+        self : object
+            The fitted calibrator.
         """
         data = fitting_data(y_prob, y_true, sample_weight, logits=self.logits)
         self._map.refuse_other_dimensions(data.p)
@@ -72,18 +78,35 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         return self._map.fit(data)
 
     def predict(self, y_prob: npt.ArrayLike) -> FloatArray:
-        """Return calibrated probabilities, in the shape of the predictions, or logits, given."""
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+            Predictions, or logits if the calibrator was fitted on logits.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The calibrated probabilities. A single column gives shape (n_samples,).
+        """
         check_is_fitted(self)
         return self.map_.predict(y_prob)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was fitted as plain data, ready for JSON."""
+        """Return the fitted map as plain data, ready for JSON."""
         check_is_fitted(self)
         return self.map_.to_dict()
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Read a fitted calibrator of this kind back from what `to_dict` gave."""
+        """Return the fitted calibrator of this class that `to_dict` saved.
+
+        Parameters
+        ----------
+        saved : dict
+            The return value of `to_dict`, possibly read from JSON.
+        """
         found = load_calibrator(saved)
         if not isinstance(found, cls._map):
             message = (
@@ -103,39 +126,44 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
 
 
 class _LogCalibrator(_Calibrator):
-    """What calibrators that work on logarithms have in common: they take logits as well."""
+    """Base class of calibrators of logarithms, which also accept logits."""
 
     def __init__(self, *, logits: bool = False) -> None:
         self.logits = logits
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Read a fitted calibrator of this kind back from what `to_dict` gave."""
+        """Return the fitted calibrator of this class that `to_dict` saved.
+
+        Parameters
+        ----------
+        saved : dict
+            The return value of `to_dict`, possibly read from JSON.
+        """
         calibrator = super().from_dict(saved)
         calibrator.logits = calibrator.map_.takes_logits
         return calibrator
 
 
 class TemperatureCalibrator(_LogCalibrator):
-    r"""Temperature scaling: one number makes predictions more or less extreme.
+    r"""Temperature scaling: one parameter makes predictions more or less extreme.
 
     \[ q = \sigma(\mathrm{logit}(p) / T), \qquad q_k \propto p_k^{1/T} \text{ for classes} \]
 
-    with the T > 0 (at most about 22,000) of lowest soft cross-entropy. Strictly rising: order and
-    most likely class are kept, and different predictions stay different as far as float64 can
-    tell the results apart.
+    The fit minimizes the soft cross-entropy over T > 0 (at most about 22,000). The map is strictly
+    increasing: it keeps the order of predictions and the most likely class. Different predictions
+    stay different, up to the precision of float64.
 
     Parameters
     ----------
-    logits : bool, default False
-        Whether `y_prob` holds logits: log-odds for one column; for classes the logits themselves,
-        of which softmax makes the probabilities. A network has them, and they keep what
-        probabilities of exactly 0 and 1 have lost.
+    logits : bool, default=False
+        Whether `y_prob` contains logits: log-odds for one column, or the input of a softmax for
+        classes. Logits keep information that probabilities of exactly 0 and 1 have lost.
 
     Attributes
     ----------
     temperature_ : float
-        T; above 1 the predictions were too extreme.
+        T. It is above 1 if the predictions were too extreme.
 
     Examples
     --------
@@ -155,28 +183,30 @@ class TemperatureCalibrator(_LogCalibrator):
 
     @property
     def temperature_(self) -> float:
-        """T."""
+        """The temperature T."""
         return self.map_.temperature
 
 
 class PlattCalibrator(_LogCalibrator):
-    r"""Platt scaling on the logit: logistic calibration with a slope and an intercept.
+    r"""Platt scaling of the logit: logistic calibration with a slope and an intercept.
 
     \[ q = \sigma(a \, \mathrm{logit}(p) + b), \qquad a \ge 0 \]
 
-    The labels are used as they are, without Platt's smoothing of 0 and 1. Rising: order is kept.
-    Where labels fall as predictions rise, a is 0 and every prediction becomes the mean label: a
-    model that is upside down has to be turned by a person.
+    The fit minimizes the soft cross-entropy, without Platt's smoothing of labels of 0 and 1. The
+    map is non-decreasing and never inverts a model. If labels decrease with the predictions, a is 0
+    and every prediction becomes the mean label.
 
     Parameters
     ----------
-    logits : bool, default False
-        Whether `y_prob` holds log-odds instead of probabilities.
+    logits : bool, default=False
+        Whether `y_prob` contains log-odds instead of probabilities.
 
     Attributes
     ----------
-    slope_, intercept_ : float
-        a and b.
+    slope_ : float
+        The slope a.
+    intercept_ : float
+        The intercept b.
 
     Examples
     --------
@@ -190,31 +220,36 @@ class PlattCalibrator(_LogCalibrator):
 
     @property
     def slope_(self) -> float:
-        """The factor of the logit."""
+        """The slope a."""
         return self.map_.slope
 
     @property
     def intercept_(self) -> float:
-        """What is added to it."""
+        """The intercept b."""
         return self.map_.intercept
 
 
 class BetaCalibrator(_LogCalibrator):
-    r"""Beta calibration (Kull et al. 2017): low and high predictions are stretched apart.
+    r"""Beta calibration (Kull et al. 2017): separate slopes for low and high predictions.
 
     \[ q = \sigma(a \log p - b \log(1 - p) + c), \qquad a, b \ge 0 \]
 
-    a = b = 1, c = 0 changes nothing; a = b is Platt scaling. Rising: order is kept.
+    The fit minimizes the soft cross-entropy. The map is the identity for a = b = 1 and c = 0, and
+    Platt scaling for a = b. It is non-decreasing, so it keeps the order of predictions.
 
     Parameters
     ----------
-    logits : bool, default False
-        Whether `y_prob` holds log-odds instead of probabilities.
+    logits : bool, default=False
+        Whether `y_prob` contains log-odds instead of probabilities.
 
     Attributes
     ----------
-    a_, b_, c_ : float
-        As above.
+    a_ : float
+        The coefficient of log p.
+    b_ : float
+        The coefficient of -log(1 - p).
+    c_ : float
+        The intercept.
 
     Examples
     --------
@@ -228,31 +263,35 @@ class BetaCalibrator(_LogCalibrator):
 
     @property
     def a_(self) -> float:
-        """The factor of log p."""
+        """The coefficient of log p."""
         return self.map_.a
 
     @property
     def b_(self) -> float:
-        """The factor of -log(1 - p)."""
+        """The coefficient of -log(1 - p)."""
         return self.map_.b
 
     @property
     def c_(self) -> float:
-        """What is added."""
+        """The intercept."""
         return self.map_.c
 
 
 class IsotonicCalibrator(_Calibrator):
-    r"""Isotonic regression: the rising curve nearest the labels in squared error.
+    r"""Isotonic regression: the non-decreasing curve with the lowest squared error.
 
-    Between fitted points the curve is a straight line, outside them level. It never falls, but
-    makes many different predictions equal, and it may say exactly 0 or 1, where one label that
-    differs makes the log loss infinite.
+    \[ \min_{f \text{ non-decreasing}} \sum_i w_i (f(p_i) - y_i)^2 \]
+
+    The curve is linear between fitted points and constant outside them. It maps many different
+    predictions to the same value. It may predict exactly 0 or 1, and one label that differs then
+    makes the log loss infinite.
 
     Attributes
     ----------
-    x_, y_ : ndarray
-        The points of the curve.
+    x_ : ndarray
+        The predictions at which the slope of the curve changes.
+    y_ : ndarray
+        The values of the curve at these predictions.
 
     Examples
     --------
@@ -266,32 +305,36 @@ class IsotonicCalibrator(_Calibrator):
 
     @property
     def x_(self) -> FloatArray:
-        """Predictions at which the curve bends."""
+        """The predictions at which the slope of the curve changes."""
         return self.map_.x
 
     @property
     def y_(self) -> FloatArray:
-        """Its height there."""
+        """The values of the curve at these predictions."""
         return self.map_.y
 
 
 class HistogramCalibrator(_Calibrator):
-    """Histogram binning: every prediction becomes the mean label of its bin.
+    r"""Histogram binning: every prediction becomes the mean label of its bin.
 
-    Not rising: two neighboring bins may change places. A bin without rows, which only bins of
-    equal width can be, gives its middle.
+    \[ q = \bar y_b \quad \text{for } p \in [e_b, e_{b+1}) \]
+
+    The map is not monotone. A bin without rows, which only the strategy "uniform" can produce,
+    predicts its midpoint.
 
     Parameters
     ----------
-    bins : int, default 10
-        How many bins, at most.
-    strategy : "quantile" or "uniform", default "quantile"
-        Bins that hold the same number of rows, counted by weight, or of equal width.
+    bins : int, default=10
+        The largest number of bins.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Whether bins have equal total weight, or equal width.
 
     Attributes
     ----------
-    edges_, values_ : ndarray
-        The bins and what each predicts.
+    edges_ : ndarray
+        The edges of the bins.
+    values_ : ndarray
+        The prediction of each bin.
 
     Examples
     --------
@@ -324,7 +367,7 @@ class HistogramCalibrator(_Calibrator):
 
     @property
     def values_(self) -> FloatArray:
-        """What each bin predicts."""
+        """The prediction of each bin."""
         return self.map_.values
 
 
@@ -333,18 +376,20 @@ class VectorScalingCalibrator(_LogCalibrator):
 
     \[ q = \mathrm{softmax}(a \circ \log p + b) \]
 
-    The logarithms of the probabilities stand for the logits, of which they are one version. The
-    most likely class may change.
+    The fit minimizes the soft cross-entropy. The logarithms of the probabilities serve as logits.
+    The most likely class may change.
 
     Parameters
     ----------
-    logits : bool, default False
-        Whether `y_prob` holds logits; log p is then their log-softmax.
+    logits : bool, default=False
+        Whether `y_prob` contains logits; log p is then their log-softmax.
 
     Attributes
     ----------
-    slopes_, intercepts_ : ndarray of shape (n_classes,)
-        a and b.
+    slopes_ : ndarray of shape (n_classes,)
+        The slope a of each class.
+    intercepts_ : ndarray of shape (n_classes,)
+        The intercept b of each class.
 
     Examples
     --------
@@ -359,12 +404,12 @@ class VectorScalingCalibrator(_LogCalibrator):
 
     @property
     def slopes_(self) -> FloatArray:
-        """The factor of each class."""
+        """The slope of each class."""
         return self.map_.slopes
 
     @property
     def intercepts_(self) -> FloatArray:
-        """What is added to each class."""
+        """The intercept of each class."""
         return self.map_.intercepts
 
 
@@ -373,20 +418,20 @@ class DirichletCalibrator(_LogCalibrator):
 
     \[ q = \mathrm{softmax}(W \log p + b) \]
 
-    With C classes it has C (C + 1) numbers, so it needs many rows for many classes; it is not
-    regularized. The most likely class may change.
+    The fit minimizes the soft cross-entropy, without regularization. With C classes there are
+    C (C + 1) parameters, so many classes need many rows. The most likely class may change.
 
     Parameters
     ----------
-    logits : bool, default False
-        Whether `y_prob` holds logits; log p is then their log-softmax.
+    logits : bool, default=False
+        Whether `y_prob` contains logits; log p is then their log-softmax.
 
     Attributes
     ----------
     matrix_ : ndarray of shape (n_classes, n_classes)
-        W.
+        The matrix W.
     intercepts_ : ndarray of shape (n_classes,)
-        b.
+        The intercept b of each class.
 
     Examples
     --------
@@ -400,10 +445,10 @@ class DirichletCalibrator(_LogCalibrator):
 
     @property
     def matrix_(self) -> FloatArray:
-        """The weights of each class's logarithm in each class."""
+        """The matrix W."""
         return self.map_.matrix
 
     @property
     def intercepts_(self) -> FloatArray:
-        """What is added to each class."""
+        """The intercept of each class."""
         return self.map_.intercepts

@@ -1,6 +1,6 @@
-"""A calibrator applied to a file: its columns as they were, and calibrated ones beside them.
+"""Apply a calibrator to a file: write a copy with additional calibrated columns.
 
-Batch by batch, so that memory stays bounded; the new file appears when it is whole.
+Files are processed in batches, so that memory is bounded. The new file is written atomically.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _PARQUET = {".parquet", ".pq"}
 _ROWS_AT_ONCE = 1 << 16
-_BYTE_ORDER_MARK = "\ufeff"  # with which spreadsheets start a file of UTF-8
+_BYTE_ORDER_MARK = "\ufeff"  # spreadsheets write it at the start of UTF-8 files
 
 SUFFIX = "_calibrated"
 
@@ -42,24 +42,35 @@ T = TypeVar("T")
 def write_calibrated(
     calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path
 ) -> int:
-    """Write a copy of a file with a column `NAME_calibrated` for each column named.
+    """Write a copy of a file with a column `NAME_calibrated` for each of the columns.
 
-    Text to text keeps every byte of the rows and adds cells at their ends; Parquet to Parquet keeps
-    schema, metadata and values. From the one to the other goes through Arrow.
+    From text to text, every byte of the rows is kept, and cells are added at their ends. From
+    Parquet to Parquet, the schema, metadata, and values are kept. Other conversions use Arrow.
+
+    Parameters
+    ----------
+    calibrator : CalibrationMap
+        The fitted map.
+    source : Path
+        The file to read.
+    columns : sequence of str
+        The columns of predictions: one, or one per class.
+    target : Path
+        The file to write.
 
     Returns
     -------
     int
-        How many rows were written.
+        The number of rows written.
 
     Raises
     ------
     InputError
-        If a file cannot be read or written, a column is absent, or a new one is there already.
+        If a file cannot be read or written, a column is missing, or a new column already exists.
     """
     if target.suffix.lower() not in {*MARKS, *_PARQUET}:
         message = (
-            f"cannot tell the format of {target.name!r}: the name must end in .csv, .tsv or "
+            f"cannot tell the format of {target.name!r}: the name must end in .csv, .tsv, or "
             ".parquet."
         )
         raise InputError(message)
@@ -68,8 +79,8 @@ def write_calibrated(
         form = format_of(source)
     if form.kind not in ("text", "parquet") or form.compression is not None:
         message = (
-            f"cannot apply a calibrator to {source}: save it as CSV, TSV or Parquet first, and not "
-            "compressed."
+            f"cannot apply a calibrator to {source}: save it as uncompressed CSV, TSV, or Parquet "
+            "first."
         )
         raise InputError(message)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
@@ -78,7 +89,7 @@ def write_calibrated(
 
 
 def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
-    """Walk through what is read, so that its troubles are told from those of what is written."""
+    """Yield the rows read, with errors of reading separate from errors of writing."""
     with readable(source) as unchanged:
         try:
             yield from rows
@@ -91,7 +102,7 @@ def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
 def _calibrated(
     calibrator: CalibrationMap, columns: Sequence[str], parts: Sequence[Any], first_row: int
 ) -> FloatArray:
-    """Map one batch; of one column or of one per class."""
+    """Map one batch of one column, or of one column per class."""
     given = np.column_stack(parts) if len(parts) > 1 else parts[0]
     try:
         found = calibrator.predict(given)
@@ -142,7 +153,7 @@ def _text(
 
 
 def _records(source: Path, separator: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each record as it stands in the file, quotes and line ends and all, and its cells."""
+    """Yield the unchanged text of each record, with quotes and line ends, and its cells."""
     taken: list[str] = []
 
     def remembered() -> Iterator[str]:
@@ -166,7 +177,7 @@ def _with_cells(raw: str, added: str) -> str:
 
 
 def _quoted(names: Sequence[str], separator: str) -> str:
-    """Quote names that need it."""
+    """Join names with the separator, quoted where necessary."""
     return separator.join(
         '"' + name.replace('"', '""') + '"' if set(name) & {separator, '"', "\n", "\r"} else name
         for name in names
@@ -234,13 +245,13 @@ def _arrow(
 
 
 def _refuse_lists(columns: Sequence[str], target: Path) -> None:
-    """Refuse lists beside other columns, or where the new file cannot hold them."""
+    """Refuse several columns if one holds lists, and text files for lists."""
     if len(columns) > 1:
         message = f"name one column of lists, or single columns: got {', '.join(columns)}."
         raise InputError(message)
     if target.suffix.lower() in MARKS:
         message = (
-            f"{columns[0]} holds lists, which a text file cannot hold: write to a .parquet file."
+            f"{columns[0]} holds lists, which a text file cannot store: write to a .parquet file."
         )
         raise InputError(message)
 
@@ -256,7 +267,7 @@ def _matrix(lists: Any, name: str, first_row: int) -> FloatArray:
         message = (
             f"{name} must hold lists of one length, of two or more numbers: {other.sum()} of "
             f"{other.size} in the batch from row {first_row + 1} are not, the first is row "
-            f"{first_row + at + 1}, which has {lengths[at]}. Leave those rows out first."
+            f"{first_row + at + 1}, which has {lengths[at]}. Omit those rows first."
         )
         raise InputError(message)
     values: FloatArray = lists.flatten().to_numpy(zero_copy_only=False)

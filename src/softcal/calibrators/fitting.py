@@ -1,4 +1,4 @@
-"""Minimize soft cross-entropy: Newton's method, and L-BFGS where parameters are many."""
+"""Minimize soft cross-entropy, by Newton's method, or by L-BFGS for many parameters."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
 RIDGE = 1e-9
-"""What leaving the start costs: RIDGE/2 times the squared distance, beside a mean loss per row.
+"""Ridge penalty: RIDGE/2 times the squared distance from the start is added to the mean loss.
 
-It is far below what the noise of any real data set costs, and makes the least value exist and be
-unique where the data alone would not say: labels that separate, equal predictions, one row.
+It is far smaller than the noise of any real data set. It makes the minimum exist and be unique even
+for separable labels, equal predictions, or a single row.
 """
 
 _MOST_STEPS = 200
 _MOST_HALVINGS = 40
 _MOST_DIRECTIONS = 50
-_NEARLY_FLAT = 1e-13  # slope below which nothing is left to gain
-_NEARLY_THERE = 1e-13  # promised gain below which the loss cannot judge a step, nor need it
+_NEARLY_FLAT = 1e-13  # gradient below which the search stops
+_NEARLY_THERE = 1e-13  # predicted decrease that is too small to check, so the step is accepted
 
 
 class Local(NamedTuple):
-    """A function near a point: its value, slope and curvature."""
+    """The value, gradient, and Hessian of a function at a point."""
 
     value: float
     slope: FloatArray
     curvature: FloatArray
 
 
-def least(near: Callable[[FloatArray], Local], start: FloatArray, lower: FloatArray) -> FloatArray:
-    """Find the least of function plus ridge by Newton's steps, halved where they go too far."""
+def minimum(
+    near: Callable[[FloatArray], Local], start: FloatArray, lower: FloatArray
+) -> FloatArray:
+    """Minimize the function plus ridge by Newton steps, halved if they do not decrease it."""
 
     def with_ridge(at: FloatArray) -> Local:
         found, moved = near(at), at - start
@@ -49,23 +51,23 @@ def least(near: Callable[[FloatArray], Local], start: FloatArray, lower: FloatAr
 
     at, here = start, with_ridge(start)
     for _ in range(_MOST_STEPS):
-        target = _least_of_parabola(at, here, lower)
+        target = _minimum_of_quadratic(at, here, lower)
         if float(here.slope @ (at - target)) < _NEARLY_THERE:
             return target
         for halvings in range(_MOST_HALVINGS):
             there = at + (target - at) / 2**halvings
             found = with_ridge(there)
-            # A fair part of what the slope promises.
+            # The decrease must be a fair part of what the gradient predicts (Armijo's rule).
             if found.value <= here.value + 1e-4 * float(here.slope @ (there - at)):
                 break
         at, here = there, found
     return at
 
 
-def _least_of_parabola(at: FloatArray, here: Local, lower: FloatArray) -> FloatArray:
-    """Find where value, slope and curvature say the least is, not below the limits.
+def _minimum_of_quadratic(at: FloatArray, here: Local, lower: FloatArray) -> FloatArray:
+    """Minimize the quadratic approximation, with parameters not below their limits.
 
-    With some numbers at their limits, the others follow; the few ways to choose are tried.
+    Each subset of the limited parameters is fixed at its limits in turn; there are few of them.
     """
     slope, curvature = here.slope, here.curvature
     best, gain = at, 0.0
@@ -91,14 +93,14 @@ _NUMBERS_AT_ONCE = 1 << 16
 def logistic(
     columns: Sequence[FloatArray], y: FloatArray, w: FloatArray, theta: FloatArray
 ) -> Local:
-    """Sum over rows of w (log(1 + exp(eta)) - y eta), eta being linear in the columns.
+    """Compute the sum over rows of w (log(1 + exp(eta)) - y eta), for eta linear in the columns.
 
-    The last number of theta stands alone where there is one more of them than columns.
+    If theta has one more number than there are columns, the last one is the intercept.
     """
     n_parameters = theta.size
 
     def of_rows(part: slice) -> Local:
-        # No matrix products: BLAS would start threads of its own inside these.
+        # No matrix products: BLAS would start its own threads inside these threads.
         x = [column[part] for column in columns]
         eta = sum((number * each for number, each in zip(theta, x, strict=False)), 0.0)
         if n_parameters > len(x):
@@ -121,7 +123,7 @@ def logistic(
 
 
 def common_slope(z: FloatArray, y: FloatArray, w: FloatArray, theta: FloatArray) -> Local:
-    """Cross-entropy of softmax(theta z), one theta for all classes, with slope and curvature."""
+    """Compute the cross-entropy of softmax(theta z), with one theta for all classes."""
 
     def of_rows(part: slice) -> Local:
         z_, y_, w_ = z[part], y[part], w[part]
@@ -139,7 +141,7 @@ def common_slope(z: FloatArray, y: FloatArray, w: FloatArray, theta: FloatArray)
 
 
 class SoftmaxLoss(NamedTuple):
-    """Cross-entropy of softmax(eta), eta being linear in theta."""
+    """Cross-entropy of softmax(eta), for eta linear in theta."""
 
     eta: Callable[[FloatArray, slice], FloatArray]
     slope: Callable[[slice, FloatArray], FloatArray]
@@ -147,7 +149,7 @@ class SoftmaxLoss(NamedTuple):
     w: FloatArray
 
     def near(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return the value and the slope, which weighted residuals w (q - y) make."""
+        """Return the value and the gradient, from the weighted residuals w (q - y)."""
         value, slopes = 0.0, []
         for part in self._parts():
             log_q, q = log_softmax(self.eta(theta, part))
@@ -157,7 +159,7 @@ class SoftmaxLoss(NamedTuple):
         return value, np.sum(slopes, axis=0)
 
     def bends(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return the curvature times a direction: how the slope changes as theta moves there."""
+        """Return the product of the Hessian and a direction."""
         slopes = []
         for part in self._parts():
             q, change = log_softmax(self.eta(theta, part))[1], self.eta(direction, part)
@@ -170,11 +172,11 @@ class SoftmaxLoss(NamedTuple):
         return _slices(self.y.shape[0], max(1, _NUMBERS_AT_ONCE // self.y.shape[1]))
 
 
-def least_softmax(loss: SoftmaxLoss, start: FloatArray) -> FloatArray:
-    """Find the lowest of loss plus ridge by L-BFGS: too many numbers for Newton's matrix.
+def softmax_minimum(loss: SoftmaxLoss, start: FloatArray) -> FloatArray:
+    """Minimize the loss plus ridge by L-BFGS, because the Hessian would be too large.
 
-    L-BFGS compares values, which rounding makes alike some way from the lowest; Newton's steps,
-    found by conjugate gradients, go by the slope and cover the rest.
+    L-BFGS compares values, which rounding makes equal near the minimum. Newton steps, computed by
+    conjugate gradients, use only the gradient and complete the search.
     """
     from scipy.optimize import minimize
     from scipy.sparse.linalg import LinearOperator, cg
@@ -194,13 +196,13 @@ def least_softmax(loss: SoftmaxLoss, start: FloatArray) -> FloatArray:
         there = at - cg(bends, slope, rtol=1e-3, maxiter=_MOST_DIRECTIONS)[0]
         found = with_ridge(there)[1]
         if not np.abs(found).max() < np.abs(slope).max() / 2:
-            break  # rounding is all that is left
+            break  # only rounding errors remain
         at, slope = there, found
     return at
 
 
 def log_softmax(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log softmax of each row, and softmax."""
+    """Return the log-softmax and the softmax of each row."""
     eta = eta - eta.max(axis=1, keepdims=True)
     q = np.exp(eta)
     total = q.sum(axis=1, keepdims=True)
@@ -208,7 +210,7 @@ def log_softmax(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _total(of_rows: Callable[[slice], Local], n: int, size: int) -> Local:
-    """Add up blocks in their order, so that the number of cores changes no digit."""
+    """Add up blocks in order, so that the result does not depend on the number of cores."""
     parts = _parallel.in_order(of_rows, _slices(n, size), at_most=-(-n // size))
     values, slopes, curvatures = zip(*parts, strict=True)
     return Local(sum(values), np.sum(slopes, axis=0), np.sum(curvatures, axis=0))

@@ -1,4 +1,4 @@
-"""Calibration maps, and how saved ones are read, trusting nothing: the file may be anybody's."""
+"""Calibration maps, and loading of saved maps with full validation."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from softcal.calibrators.base import (
 from softcal.calibrators.fitting import (
     SoftmaxLoss,
     common_slope,
-    least,
-    least_softmax,
     log_softmax,
     logistic,
+    minimum,
+    softmax_minimum,
 )
 from softcal.exceptions import InputError, InputTypeError
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.calibrators.base import Data
 
-_LEAST_SCALE = 1e-6  # a direction in which the logarithms vary less than this is not stretched
-_TILT = 1e-15  # per prediction: more than rounding moves a mean label
-_SHALLOWEST = float(np.exp(-10))  # the least slope, so that T is at most about 22,000
+_LEAST_SCALE = 1e-6  # directions in which the logarithms vary less than this are not rescaled
+_TILT = 1e-15  # per prediction: more than the rounding error of a mean label
+_SHALLOWEST = float(np.exp(-10))  # the smallest slope, so that T is at most about 22,000
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,13 +54,13 @@ class TemperatureMap(LogMap):
 
     @classmethod
     def fit(cls, data: Data) -> Self:
-        """Find the slope 1/T, in which the loss is convex, and give T."""
+        """Find the slope 1/T, in which the loss is convex."""
         input_ = input_of(data)
         if data.p.ndim == 2:
             near = partial(common_slope, input_.log_classes(data.p), data.y, data.shares)
         else:
             near = partial(logistic, [input_.logit(data.p)], data.y, data.shares)
-        (slope,) = least(near, np.ones(1), np.array([_SHALLOWEST]))
+        (slope,) = minimum(near, np.ones(1), np.array([_SHALLOWEST]))
         return cls(1 / float(slope), input_)
 
     def apply(self, p: FloatArray) -> FloatArray:
@@ -72,7 +72,7 @@ class TemperatureMap(LogMap):
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Read T, above 0."""
+        """Read the temperature, which must be positive."""
         temperature = float(saved_numbers(parameters, "temperature", 0))
         refuse_unless(temperature > 1e-100, "temperature must be above 0")
         return cls(temperature, read_input(parameters))
@@ -80,7 +80,7 @@ class TemperatureMap(LogMap):
 
 @dataclass(frozen=True, repr=False)
 class PlattMap(LogMap):
-    """Stretch and shift the logit; see `PlattCalibrator`."""
+    """Scale and shift the logit; see `PlattCalibrator`."""
 
     method: ClassVar[str] = "platt"
     slope: float
@@ -89,10 +89,10 @@ class PlattMap(LogMap):
 
     @classmethod
     def fit(cls, data: Data) -> Self:
-        """Find slope, not below 0, and intercept."""
+        """Find the slope, 0 or more, and the intercept."""
         input_ = input_of(data)
         near = partial(logistic, [input_.logit(data.p)], data.y, data.shares)
-        slope, intercept = least(near, np.array([1.0, 0.0]), np.array([0.0, -np.inf]))
+        slope, intercept = minimum(near, np.array([1.0, 0.0]), np.array([0.0, -np.inf]))
         return cls(float(slope), float(intercept), input_)
 
     def apply(self, p: FloatArray) -> FloatArray:
@@ -102,7 +102,7 @@ class PlattMap(LogMap):
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Read both numbers."""
+        """Read slope and intercept."""
         slope, intercept = (float(saved_numbers(parameters, n, 0)) for n in ("slope", "intercept"))
         refuse_unless(slope >= 0, "slope must be 0 or more")
         return cls(slope, intercept, read_input(parameters))
@@ -110,7 +110,7 @@ class PlattMap(LogMap):
 
 @dataclass(frozen=True, repr=False)
 class BetaMap(LogMap):
-    """Weigh log p and log(1 - p) apart; see `BetaCalibrator`."""
+    """Scale log p and log(1 - p) separately; see `BetaCalibrator`."""
 
     method: ClassVar[str] = "beta"
     a: float
@@ -120,11 +120,11 @@ class BetaMap(LogMap):
 
     @classmethod
     def fit(cls, data: Data) -> Self:
-        """Find a and b, not below 0, and c."""
+        """Find a and b, 0 or more, and c."""
         input_ = input_of(data)
         log_p, log_rest = input_.logs(data.p)
         near = partial(logistic, [log_p, -log_rest], data.y, data.shares)
-        a, b, c = least(near, np.array([1.0, 1.0, 0.0]), np.array([0.0, 0.0, -np.inf]))
+        a, b, c = minimum(near, np.array([1.0, 1.0, 0.0]), np.array([0.0, 0.0, -np.inf]))
         return cls(float(a), float(b), float(c), input_)
 
     def apply(self, p: FloatArray) -> FloatArray:
@@ -135,7 +135,7 @@ class BetaMap(LogMap):
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Read the three numbers."""
+        """Read a, b, and c."""
         a, b, c = (float(saved_numbers(parameters, name, 0)) for name in ("a", "b", "c"))
         refuse_unless(a >= 0 and b >= 0, "a and b must be 0 or more")
         return cls(a, b, c, read_input(parameters))
@@ -143,7 +143,7 @@ class BetaMap(LogMap):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IsotonicMap(CalibrationMap):
-    """Straight lines between points that rise; see `IsotonicCalibrator`."""
+    """Interpolate linearly between increasing points; see `IsotonicCalibrator`."""
 
     method: ClassVar[str] = "isotonic"
     x: FloatArray
@@ -151,16 +151,16 @@ class IsotonicMap(CalibrationMap):
 
     @classmethod
     def fit(cls, data: Data) -> Self:
-        """Find the rising values nearest the labels in weighted squares (PAV)."""
+        """Find the non-decreasing values with the lowest weighted squared error (PAV)."""
         from scipy.optimize import isotonic_regression
 
         order = np.argsort(data.p)
         p, y, w = (column[order] for column in data[:3])
         new = np.append(True, p[1:] > p[:-1])
-        group, p = np.cumsum(new) - 1, p[new]  # of equal predictions
+        group, p = np.cumsum(new) - 1, p[new]  # groups of equal predictions
         label, weight = means(group, y, w, p.size), np.bincount(group, w)
-        # scipy rounds, so the labels are tilted: it may leave apart what belongs together, which
-        # the loop below finds, and never joins what does not.
+        # scipy rounds, so the labels are tilted: scipy may then fail to pool some values, which
+        # the loop below corrects, but never pools too many.
         blocks = isotonic_regression(label + _TILT * np.arange(p.size), weights=weight).blocks
         pool = np.repeat(np.arange(blocks.size - 1), np.diff(blocks))
         while True:
@@ -170,18 +170,18 @@ class IsotonicMap(CalibrationMap):
                 break
             pool = np.append(0, np.cumsum(~falls))[pool]
         values = values[pool]
-        # A point between two of its own height changes no line.
+        # A point between two of equal height does not change the curve.
         bend = np.ones(values.size, dtype=bool)
         bend[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
         return cls(p[bend], values[bend])
 
     def apply(self, p: FloatArray) -> FloatArray:
-        """Interpolate; outside the fitted range, take the value at its end."""
+        """Interpolate; outside the fitted range, use the value at its end."""
         if self.x.size == 1:
             return np.full(p.shape, self.y[0])
         inside = np.clip(p, self.x[0], self.x[-1])
         left = np.minimum(self.x.searchsorted(inside, side="right"), self.x.size - 1) - 1
-        # Unlike numpy.interp's, this share is in [0, 1] however close two points are.
+        # Unlike in numpy.interp, this share is in [0, 1] even if two points are very close.
         share = (inside - self.x[left]) / (self.x[left + 1] - self.x[left])
         low, high = self.y[left], self.y[left + 1]
         q: FloatArray = np.where(share < 1, np.minimum(low + share * (high - low), high), high)
@@ -189,19 +189,21 @@ class IsotonicMap(CalibrationMap):
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Read points that rise."""
+        """Read increasing points."""
         x, y = (saved_numbers(parameters, name, 1) for name in ("x", "y"))
         refuse_unless(
             x.size == y.size and bool((np.diff(x) > 0).all()) and _in_unit(x),
-            "x must rise within [0, 1] and be as long as y",
+            "x must increase within [0, 1] and be as long as y",
         )
-        refuse_unless(bool((np.diff(y) >= 0).all()) and _in_unit(y), "y must never fall in [0, 1]")
+        refuse_unless(
+            bool((np.diff(y) >= 0).all()) and _in_unit(y), "y must not decrease, within [0, 1]"
+        )
         return cls(x, y)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HistogramMap(CalibrationMap):
-    """The mean label of the bin a prediction is in; see `HistogramCalibrator`."""
+    """Map a prediction to the mean label of its bin; see `HistogramCalibrator`."""
 
     method: ClassVar[str] = "histogram"
     edges: FloatArray
@@ -209,20 +211,20 @@ class HistogramMap(CalibrationMap):
 
     @classmethod
     def fit(cls, data: Data, bins: Bins | None = None) -> Self:
-        """Take weighted means per bin; a bin without rows keeps its middle."""
+        """Compute weighted mean labels per bin; a bin without rows predicts its midpoint."""
         bins = equal_mass(data, 10) if bins is None else bins
         values = means(bins.locate(data.p), data.y, data.w, len(bins))
         middle = (bins.edges[:-1] + bins.edges[1:]) / 2
         return cls(bins.edges, np.where(np.isnan(values), middle, values))
 
     def apply(self, p: FloatArray) -> FloatArray:
-        """Look up the bin."""
+        """Look up the values of the bins."""
         q: FloatArray = self.values[Bins(self.edges).locate(p)]
         return q
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Read edges and one value for each bin."""
+        """Read the edges and one value per bin."""
         edges, values = (saved_numbers(parameters, name, 1) for name in ("edges", "values"))
         bins = Bins(edges)
         refuse_unless(
@@ -233,7 +235,7 @@ class HistogramMap(CalibrationMap):
 
 def equal_mass(data: Data, n: int) -> Bins:
     """Return at most n bins of equal total weight."""
-    alike = bool((data.w == data.w[0]).all())  # then there is no need to sort
+    alike = bool((data.w == data.w[0]).all())  # then no sort is necessary
     return Bins.quantile(data.p, n, None if alike else data.w)
 
 
@@ -243,7 +245,7 @@ def _in_unit(values: FloatArray) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorScalingMap(LogMap):
-    """Stretch and shift the logarithm of each class; see `VectorScalingCalibrator`."""
+    """Scale and shift the logarithm of each class; see `VectorScalingCalibrator`."""
 
     method: ClassVar[str] = "vector"
     dimensions: ClassVar[tuple[int, ...]] = (2,)
@@ -253,7 +255,7 @@ class VectorScalingMap(LogMap):
 
     @property
     def n_classes(self) -> int:
-        """How many classes it was fitted on."""
+        """The number of classes of the fit."""
         return self.slopes.size
 
     @classmethod
@@ -270,7 +272,7 @@ class VectorScalingMap(LogMap):
             return np.concatenate([(r * z[part]).sum(axis=0), r.sum(axis=0)])
 
         n = z.shape[1]
-        theta = least_softmax(SoftmaxLoss(eta, slope, y, w), np.repeat([1.0, 0.0], n))
+        theta = softmax_minimum(SoftmaxLoss(eta, slope, y, w), np.repeat([1.0, 0.0], n))
         slopes, intercepts = theta.reshape(2, n)
         return cls(slopes, intercepts, input_)
 
@@ -280,7 +282,7 @@ class VectorScalingMap(LogMap):
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Read both vectors."""
+        """Read slopes and intercepts."""
         slopes, intercepts = (saved_numbers(parameters, n, 1) for n in ("slopes", "intercepts"))
         refuse_unless(slopes.size == intercepts.size > 1, "slopes and intercepts must match")
         return cls(slopes, intercepts, read_input(parameters))
@@ -298,12 +300,12 @@ class DirichletMap(LogMap):
 
     @property
     def n_classes(self) -> int:
-        """How many classes it was fitted on."""
+        """The number of classes of the fit."""
         return self.intercepts.size
 
     @classmethod
     def fit(cls, data: Data) -> Self:
-        """Find the matrix and an intercept per class, in coordinates that suit the search."""
+        """Find the matrix and one intercept per class, in decorrelated coordinates."""
         input_ = input_of(data)
         z, y, w = input_.log_classes(data.p), data.y, data.shares
         n, center = z.shape[1], w @ z
@@ -318,7 +320,7 @@ class DirichletMap(LogMap):
         def slope(part: slice, r: FloatArray) -> FloatArray:
             return np.concatenate([(x[part].T @ r).ravel(), r.sum(axis=0)])
 
-        theta = least_softmax(
+        theta = softmax_minimum(
             SoftmaxLoss(eta, slope, y, w), np.append(roots[:, None] * axes.T, center)
         )
         matrix = (axes / roots @ theta[: n * n].reshape(n, n)).T
@@ -330,11 +332,13 @@ class DirichletMap(LogMap):
 
     @classmethod
     def read(cls, parameters: dict[str, Any]) -> Self:
-        """Read matrix and intercepts."""
+        """Read the matrix and the intercepts."""
         matrix = saved_numbers(parameters, "matrix", 2)
         intercepts = saved_numbers(parameters, "intercepts", 1)
         n = intercepts.size
-        refuse_unless(matrix.shape == (n, n) and n > 1, "matrix must be square, as intercepts say")
+        refuse_unless(
+            matrix.shape == (n, n) and n > 1, "matrix must be square, and as large as intercepts"
+        )
         return cls(matrix, intercepts, read_input(parameters))
 
 
@@ -351,26 +355,26 @@ MAPS: dict[str, type[CalibrationMap]] = {
     )
 }
 
-_OLD_HIGH = 1 - 2.0**-24  # for classes, where nothing depends on it, 0.1 saved no upper end
+_OLD_HIGH = 1 - 2.0**-24  # 0.1 saved no upper limit for classes, where it has no effect
 
 
 def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
-    """Read any calibrator back from what `to_dict` gave. Needs no scikit-learn.
+    """Load any calibrator that `to_dict` saved, without scikit-learn.
 
     Parameters
     ----------
     saved : dict
-        For instance `json.load` of a file `softcal recalibrate` wrote.
+        For example the result of `json.load` for a file that `softcal recalibrate` wrote.
 
     Returns
     -------
     CalibrationMap
-        With `predict(y_prob)`, `method`, `to_dict()`, and its numbers as attributes.
+        The map, with `predict(y_prob)`, `method`, `to_dict()`, and its parameters as attributes.
 
     Raises
     ------
     InputError
-        If this is not such a calibrator, or one of a newer softcal.
+        If this is not a saved calibrator, or if a newer softcal saved it.
 
     Examples
     --------
@@ -386,8 +390,8 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
     """
     if not isinstance(saved, dict):
         message = (
-            f"load_calibrator takes what was saved, as a dict: got {type(saved).__name__}. Read a "
-            "file with json.load first."
+            f"load_calibrator takes a saved calibrator as a dict: got {type(saved).__name__}. Read "
+            "a file with json.load first."
         )
         raise InputTypeError(message)
     _io.schema_of(saved, FORMAT, SCHEMA, "a saved calibrator")

@@ -42,7 +42,7 @@ def split_folds(
 ) -> Iterator[tuple[Indices, Indices]]:
     """Yield, for each fold, the rows to fit on and the rows held out.
 
-    `groups` has the number of each row's group, from 0.
+    `groups` has the index of each row's group, from 0.
     """
     units = n_rows if groups is None else int(groups.max()) + 1
     if not is_whole(n_folds):
@@ -64,21 +64,21 @@ def split_folds(
 BINARY_METHODS = tuple(name for name, map_ in MAPS.items() if 1 in map_.dimensions)
 CLASS_METHODS = tuple(name for name, map_ in MAPS.items() if 2 in map_.dimensions)
 LOGIT_METHODS = tuple(name for name, map_ in MAPS.items() if issubclass(map_, LogMap))
-"""Methods that take logits as well, of one column or of classes."""
+"""Methods that also accept logits, of one column or of classes."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How predictions do: as they are, or mapped by a method fitted on other rows.
+    """Scores of the original predictions, or of one calibration method on held-out rows.
 
     Attributes
     ----------
     method : str
-        The method, or `"none"`.
+        The method, or `"none"` for the original predictions.
     brier, log_loss : float
         Proper scores against the soft labels; the log loss may be infinite.
     smece : Interval
-        SMECE with its interval, for these predictions as if the map had been given.
+        SMECE with its interval. The interval ignores the uncertainty of the fitted map.
     table : Reliability
         The reliability table.
     """
@@ -97,13 +97,13 @@ class RepairPreview(_display.Printed):
     Attributes
     ----------
     before : Trial
-        The predictions as they are.
+        The scores of the original predictions.
     after : tuple of Trial
-        Each method, on held-out rows.
+        The scores of each method on held-out rows.
     best : str
         The method with the lowest held-out Brier score.
     helps : bool
-        Whether that score is below that of the predictions as they are.
+        Whether that score is below that of the original predictions.
     folds : int
         The number of folds.
     """
@@ -134,7 +134,7 @@ class RepairPreview(_display.Printed):
         verdict = (
             f"{self.best} has the lowest held-out Brier score"
             if self.helps
-            else "No method improved the held-out Brier score; keep the predictions"
+            else "No method improved the held-out Brier score; keep the original predictions"
         )
         rows = [
             [
@@ -162,37 +162,45 @@ def repair_preview(
     level: float = 0.95,
     logits: bool = False,
 ) -> RepairPreview:
-    """Fit each calibration method on all folds except one, and score it on the one held out.
+    """Compare calibration methods by cross-validation.
 
-    The best method has the lowest held-out Brier score. The log loss is not used, because a single
-    row decides it when isotonic regression or a bin predicts exactly 0 or 1. SMECE is not used,
-    because it is not a proper score: predicting the mean label for every row would win.
+    Each method is fitted on all folds except one, and scored on the fold held out. The best method
+    has the lowest held-out Brier score. The log loss is not used, because a single row decides it
+    if isotonic regression or a bin predicts exactly 0 or 1. SMECE is not used, because it is not a
+    proper score: predicting the mean label for every row would win.
 
     Parameters
     ----------
-    y_true : Votes or array-like of shape (n,) or (n, classes)
+    y_true : Votes or array-like of shape (n_samples,) or (n_samples, n_classes)
         Labels as in `reliability`, or for classes as in `classwise_reliability`.
-    y_prob : array-like of shape (n,) or (n, classes)
-        Predictions. For classes the Brier score and the log loss are those of all classes, and
+    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Predictions. For classes, the Brier score and the log loss are those of all classes, and
         SMECE and the tables are those of the predicted class.
-    bins, sample_weight, n_votes, groups
-        As in `reliability`. Rows of one group are never on both sides of a fold.
+    bins : int, Bins or sequence of float, default=10
+        The bins of the tables, as in `reliability`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+    n_votes : int or array-like of shape (n_samples,), optional
+        The number of votes behind each label, for the intervals.
+    groups : array-like of shape (n_samples,), optional
+        The group of each row. All rows of a group are in the same fold.
     methods : sequence of str, optional
-        Some of temperature, platt, beta, histogram, isotonic; for classes some of temperature,
-        vector, dirichlet; all of them by default. Histogram and isotonic do not take logits.
-    folds : int
-        At least 2.
-    rng : numpy.random.Generator or int, default 0
+        Some of temperature, platt, beta, histogram, and isotonic; for classes, some of temperature,
+        vector, and dirichlet. By default, all of them. Histogram and isotonic do not accept logits.
+    folds : int, default=5
+        The number of folds, at least 2.
+    rng : numpy.random.Generator or int, default=0
         Assigns rows to folds; the same seed gives the same folds.
-    level : float
-        Of the intervals.
-    logits : bool, default False
-        Whether `y_prob` holds logits, as in `TemperatureCalibrator`.
+    level : float, default=0.95
+        The confidence level of the intervals.
+    logits : bool, default=False
+        Whether `y_prob` contains logits, as in `TemperatureCalibrator`.
 
     Returns
     -------
     RepairPreview
-        The predictions as they are, each method on held-out rows, and which does best.
+        The scores of the original predictions and of each method on held-out rows, and the best
+        method.
 
     Examples
     --------
@@ -211,7 +219,7 @@ def repair_preview(
       histogram   0.0396     0.4495   0.0065   0.0000 to 0.0233
        isotonic   0.0388        inf   0.0140   0.0000 to 0.0248
 
-    Classes, here from logits:
+    Classes, from logits:
 
     >>> y_true = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5]] * 20
     >>> z = [[4.0, 1.0, -3.0], [0.0, 4.0, 2.0], [1.0, 2.0, 4.0]] * 20
@@ -238,7 +246,7 @@ def preview_of(
     level: float,
     logits: bool = False,
 ) -> RepairPreview:
-    """Compare methods on rows whose kind and shape are checked, whose names the messages use."""
+    """Compare methods on rows with validated type and shape; messages use the names of `rows`."""
     data = fitting_data(rows.y_prob, rows.y_true, rows.sample_weight, rows.names, logits=logits)
     known = CLASS_METHODS if data.p.ndim == 2 else BINARY_METHODS
     if logits:
@@ -273,11 +281,11 @@ def preview_of(
     return RepairPreview(before, after, best.method, best.brier < before.brier, folds)
 
 
-_SOFTMAX = TemperatureMap(1.0, Logits())  # which makes probabilities of logits
+_SOFTMAX = TemperatureMap(1.0, Logits())  # converts logits to probabilities
 
 
 def _present(rows: Rows, groups: npt.ArrayLike | None) -> tuple[Any, Any, Any]:
-    """Give weights, votes and groups, where there are any, of the rows that have weight."""
+    """Return the weights, votes, and groups of the rows with positive weight."""
     weights, votes = rows.sample_weight, rows.n_votes
     present = np.ones(rows.y_prob.size, dtype=bool) if weights is None else weights > 0
     return (
@@ -296,7 +304,7 @@ def fit_map(
     names: Names = DEFAULT_NAMES,
     logits: bool = False,
 ) -> CalibrationMap:
-    """Fit one method to all rows."""
+    """Fit one calibration method to all rows."""
     data = fitting_data(y_prob, y_true, sample_weight, names, logits=logits)
     map_ = MAPS[method]
     map_.refuse_other_dimensions(data.p)
@@ -304,7 +312,7 @@ def fit_map(
 
 
 def _by_appearance(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Give groups numbers in order of appearance: folds do not depend on their names."""
+    """Renumber groups in order of appearance, so that folds do not depend on their names."""
     _, first, number = np.unique(groups, return_index=True, return_inverse=True)
     return first.argsort().argsort()[number]
 

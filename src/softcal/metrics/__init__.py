@@ -1,4 +1,4 @@
-"""Metrics of calibration and proper scores; the functions are at the top of softcal."""
+"""Result types of the metrics. The functions themselves are in the `softcal` namespace."""
 
 from softcal._optional import attach_stub
 

@@ -1,4 +1,4 @@
-"""Binned metrics: SMECE, ECE, the largest and the root mean squared gap, and their variants."""
+"""Binned metrics: SMECE, ECE, the largest gap, the root mean squared gap, and variants."""
 
 from __future__ import annotations
 
@@ -37,31 +37,34 @@ def smece(
 ) -> float:
     r"""Compute SMECE, the soft mean expected calibration error of probabilistic labels.
 
-    Not SmoothECE (`smECE` in relplot): this is the binned error against soft labels,
+    SMECE bins the predictions and averages the absolute gap between mean prediction and mean
+    label, weighted by bin size. It is not SmoothECE (`smECE` in relplot), which is `smooth_ece`.
 
     \[ \mathrm{SMECE} = \sum_b \frac{n_b}{n} \bigl|\bar p_b - \bar y_b\bigr|
        = \frac1n \sum_b \Bigl|\sum_{i \in b} (p_i - y_i)\Bigr| . \]
 
-    With labels 0 and 1 it is exactly `ece`. Empty bins add nothing. The value depends on the
-    bins: report them with it.
+    With labels of 0 and 1 it equals `ece` exactly. Empty bins add nothing. The value depends on
+    the bins, so report the bins with it.
 
     Parameters
     ----------
-    y_true : array-like or Reliability
-        Labels as in `reliability`, or a table, which is then the only argument.
-    y_prob, sample_weight
-        As in `reliability`.
-    bins : int, Bins or edges, default 10
-        As in `reliability`.
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1], as in `reliability`. A table may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
 
     Returns
     -------
     float
-        Between 0 and 1; exactly 0 when every label equals its prediction.
+        Between 0 and 1; exactly 0 if every label equals its prediction.
 
     Examples
     --------
-    Gaps of 0.05 in a bin of two rows and of 0.1 in a bin of one: (2 * 0.05 + 0.1) / 3.
+    The gap is 0.05 in a bin of two rows and 0.1 in a bin of one row: (2 * 0.05 + 0.1) / 3.
 
     >>> round(smece([0.0, 0.5, 1.0], [0.2, 0.4, 0.9], bins=2), 4)
     0.0667
@@ -94,11 +97,17 @@ def ece(
 
     Parameters
     ----------
-    y_true, y_prob, bins, sample_weight
-        As in `smece`; the labels must be 0 or 1, unless a threshold is given.
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels, which must be 0 or 1 unless a threshold is given. A table may be passed instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
     threshold : float, optional
-        Harden the labels on purpose, as in `harden`. This discards what the labels know, and the
-        perfect model then has an ECE above 0. A Reliability keeps sums for a threshold of 0.5 only.
+        Harden the labels on purpose, as in `harden`. This discards information: a perfect model
+        then has a positive ECE. A table supports a threshold of 0.5 only.
 
     Returns
     -------
@@ -133,30 +142,35 @@ def _ece_of_table(rel: Reliability, threshold: float | None) -> float:
     if threshold is not None:
         if threshold != 0.5:
             message = (
-                f"ece of a Reliability takes threshold=0.5, because the table keeps sums of labels "
+                f"ece of a Reliability takes threshold=0.5, because the table has sums of labels "
                 f"hardened at 0.5 only: got {threshold!r:.60}. Pass the rows for another threshold."
             )
             raise InputError(message)
         return rel.hardened().smece
     if not rel.has_hard_labels:
         message = (
-            "labels must be 0 or 1 for ece: the table has soft labels. Use smece, which takes soft "
-            "labels, or threshold=0.5 to harden them on purpose."
+            "labels must be 0 or 1 for ece: the table has soft labels. Use smece, which accepts "
+            "soft labels, or threshold=0.5 to harden them on purpose."
         )
         raise InputError(message)
     return rel.smece
 
 
 def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool_]:
-    """Turn probabilistic labels into outcomes: True where the label is above the threshold.
+    r"""Convert probabilistic labels to outcomes, \([y_i > t]\), for a threshold t.
 
     Parameters
     ----------
-    y_true : array-like
-        Labels between 0 and 1.
-    threshold : float, default 0.5
-        At least 0 and below 1. A label equal to the threshold becomes False, so a threshold of 1
-        would make every label False; it is refused.
+    y_true : array-like of shape (n_samples,)
+        Labels in [0, 1].
+    threshold : float, default=0.5
+        At least 0 and below 1. A label equal to the threshold becomes False. A threshold of 1
+        would make every label False, and is refused.
+
+    Returns
+    -------
+    ndarray of bool
+        True where the label is above the threshold.
 
     Examples
     --------
@@ -172,7 +186,7 @@ def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool
             f"{threshold!r}."
         )
         raise InputError(message)
-    # As a float64, so that labels of any dtype are compared with the same number.
+    # A float64, so that labels of any dtype are compared with the same number.
     hard: npt.NDArray[np.bool_] = inputs.probabilities(y_true, "y_true") > np.float64(threshold)
     return hard
 
@@ -186,8 +200,23 @@ def max_gap(
 ) -> float:
     r"""Compute the largest absolute gap of any bin (MCE), \(\max_b |\bar p_b - \bar y_b|\).
 
-    Parameters are those of `smece`. A bin of one row counts as much as any other, so look at the
-    counts too.
+    A bin of one row counts as much as any other, so check the counts as well.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A table may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -204,9 +233,25 @@ def rms_gap(
     bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Compute the root mean square gap, \(\sqrt{\sum_b (n_b/n) (\bar p_b - \bar y_b)^2}\).
+    r"""Compute the root mean squared gap, \(\sqrt{\sum_b (n_b/n) (\bar p_b - \bar y_b)^2}\).
 
-    Parameters are those of `smece`. Never below SMECE.
+    It is never below SMECE.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A table may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -224,7 +269,19 @@ def bias(
 ) -> float:
     r"""Compute the mean prediction minus the mean label, \(\bar p - \bar y\), without bins.
 
-    Parameters are those of `smece`. Above 0 the predictions are too high overall.
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A table may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Between -1 and 1; positive if the predictions are too high on average.
 
     Examples
     --------
@@ -235,7 +292,7 @@ def bias(
 
 
 _ROUNDING = 1e-9
-"""Of what a bin weighs: where all pairs of its rows weigh less, they are but rounding."""
+"""The share of a bin's squared weight below which the weight of its pairs is rounding error."""
 
 
 def squared_gap_debiased(
@@ -245,31 +302,36 @@ def squared_gap_debiased(
     bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Estimate the mean squared gap of the bins without the bias from noise; may be below 0.
+    r"""Estimate the mean squared gap of the bins without the bias from noise; may be negative.
 
-    The square of `rms_gap` is too large on average, since a gap that is nothing but chance has a
-    square too. Leaving each row's product with itself out of the square leaves no bias:
+    The square of `rms_gap` is too large on average, because noise adds to every squared gap.
+    Excluding each row's product with itself removes this bias:
 
     \[ \frac1n \sum_b n_b \, \frac{\sum_{i \ne j \in b} d_i d_j}{n_b (n_b - 1)}
        = \frac1n \sum_b \frac{(\sum_{i \in b} d_i)^2 - \sum_{i \in b} d_i^2}{n_b - 1},
        \qquad d_i = p_i - y_i . \]
 
-    Unlike the correction \(\bar y (1 - \bar y) / (n_b - 1)\) of Kumar, Liang and Ma (Verified
-    uncertainty calibration, NeurIPS 2019), which is right for labels of 0 and 1, this one is
+    The correction \(\bar y (1 - \bar y) / (n_b - 1)\) of Kumar, Liang, and Ma (Verified
+    uncertainty calibration, NeurIPS 2019) is valid for labels of 0 and 1 only. This one is
     unbiased for soft labels and vote shares as well.
 
     Parameters
     ----------
-    y_true, y_prob, bins, sample_weight
-        As in `smece`. Weighted rows bring \(w_i w_j d_i d_j\), divided by the sum of
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A table may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights. The products are then \(w_i w_j d_i d_j\), divided by the sum of
         \(w_i w_j\) over the same pairs.
 
     Returns
     -------
     float
-        An estimate of a square, but itself no square: about 0 for a calibrated model, and then as
-        often below as above. A bin of one row, or in which one has all the weight but for
-        rounding, says nothing of its gap, and adds 0.
+        An estimate of a squared quantity that can itself be negative. For a calibrated model it is
+        0 on average. A bin adds 0 if one row has all its weight, up to rounding.
 
     Examples
     --------
@@ -286,49 +348,51 @@ def squared_gap_debiased(
 
 
 def sweep_bins(y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, most: int = 1000) -> Bins:
-    r"""Find the largest number of equal-mass bins whose mean labels never fall.
+    r"""Find the largest number of equal-mass bins whose mean labels are non-decreasing.
 
-    Try 2, 3, 4, ... bins of equal mass, and stop before the first number of bins at which a mean
-    label is below that of the bin before (Roelofs, Cain, Shlens and Mozer, Mitigating bias in
-    calibration error estimation, AISTATS 2022). Equal means count as not falling. Soft labels have
-    less noise than 0/1 outcomes, and so get more bins. Constant labels never fall: they get one
-    bin per distinct prediction, up to `most`, because labels without noise need no averaging.
+    Try 2, 3, 4, ... bins of equal mass, and stop before the first number of bins at which
+    \(\bar y_{b+1} < \bar y_b\) for some bin. See Roelofs, Cain, Shlens, and Mozer, Mitigating bias
+    in calibration error estimation, AISTATS 2022. Soft labels have less noise than 0/1 outcomes,
+    and therefore allow more bins. Constant labels allow one bin per distinct prediction, up to
+    `most`.
 
     Parameters
     ----------
-    y_true, y_prob
-        As in `reliability`.
-    most : int, default 1000
-        Largest number of bins. Labels without noise would have one bin per row.
+    y_true : array-like of shape (n_samples,)
+        Labels in [0, 1].
+    y_prob : array-like of shape (n_samples,)
+        Predicted probabilities in [0, 1].
+    most : int, default=1000
+        Largest number of bins. Labels without noise would allow one bin per row.
 
     Returns
     -------
     Bins
-        `Bins.quantile(y_prob, b)` for the b found; equal predictions share a bin. The ECE-sweep of
-        the paper is `smece(y_true, y_prob, bins=sweep_bins(y_true, y_prob))`.
+        `Bins.quantile(y_prob, b)` for the number b found; equal predictions share a bin. The
+        ECE-sweep of the paper is `smece(y_true, y_prob, bins=sweep_bins(y_true, y_prob))`.
 
     Examples
     --------
     >>> sweep_bins([0.0, 0.3, 0.2, 0.9], [0.1, 0.4, 0.6, 0.8]).edges
     array([0. , 0.4, 0.6, 1. ])
     """
-    upper = len(Bins.uniform(most))  # refuses what is no number of bins
+    upper = len(Bins.uniform(most))  # validates `most`
     pools = distinct(inputs.rows(y_true, y_prob))
     rows_before = np.append(0, pools.rows.cumsum())
     labels_before = np.append(0.0, pools.label.cumsum())
     found = 1
     most = min(upper, int(rows_before[-1]))
-    while found < most and _rises(found + 1, rows_before, labels_before):
+    while found < most and _increases(found + 1, rows_before, labels_before):
         found += 1
     return Bins.quantile(y_prob, found)
 
 
-def _rises(n_bins: int, rows_before: npt.NDArray[np.int64], labels_before: FloatArray) -> bool:
-    """Whether the mean labels of n equal-mass bins never fall. Bins start at a pool each."""
+def _increases(n_bins: int, rows_before: npt.NDArray[np.int64], labels_before: FloatArray) -> bool:
+    """Return whether the mean labels of n equal-mass bins are non-decreasing."""
     wanted = np.arange(1, n_bins) * rows_before[-1] // n_bins
     starts = rows_before.searchsorted(wanted, side="right") - 1
-    # As `Bins.quantile`: no bin is left empty at the bottom.
+    # As in `Bins.quantile`, the first bin is not empty.
     bounds = np.unique(np.concatenate(([0], np.maximum(starts, 1), [rows_before.size - 1])))
     means = np.diff(labels_before[bounds]) / np.diff(rows_before[bounds])
-    # Cumulative sums round: equal means may seem to fall by that much.
+    # Tolerance for the rounding of cumulative sums.
     return bool((np.diff(means) >= -1e-12).all())

@@ -1,4 +1,4 @@
-"""Labels known only as intervals: the smallest and the largest SMECE they leave possible."""
+"""Bounds of SMECE for labels that are known only as intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = 1
 
 
 class SmeceBounds(_display.Printed, NamedTuple("SmeceBounds", [("low", float), ("high", float)])):
-    """The smallest and the largest SMECE that labels in the intervals can give."""
+    """The smallest and the largest SMECE over all labels in the intervals."""
 
     __slots__ = ()
 
@@ -39,11 +39,11 @@ class SmeceBounds(_display.Printed, NamedTuple("SmeceBounds", [("low", float), (
 
 @dataclass(frozen=True, repr=False)
 class ReliabilityBounds(_display.Printed):
-    r"""Two reliability tables of the same rows: of their lowest and of their highest labels.
+    r"""Two reliability tables of the same rows: one of their lowest labels, one of their highest.
 
-    Made by `reliability_bounds`. In a bin the sum of p - y can be anything from
-    \(\sum (p - y_\text{high})\) to \(\sum (p - y_\text{low})\), and bins share no rows: so the two
-    tables hold all there is to know about SMECE. They add, as tables do.
+    `reliability_bounds` builds it. In each bin the sum of p - y can be any value from
+    \(\sum (p - y_\text{high})\) to \(\sum (p - y_\text{low})\), independently of the other bins.
+    The two tables therefore determine the range of SMECE. Bounds add, as tables do.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class ReliabilityBounds(_display.Printed):
 
     @property
     def n(self) -> int:
-        """The number of rows; rows of weight 0 are not counted."""
+        """The number of rows with positive weight."""
         return self.low.n
 
     @property
@@ -87,8 +87,8 @@ class ReliabilityBounds(_display.Printed):
     def smece(self) -> SmeceBounds:
         r"""The smallest and the largest SMECE over all labels in the intervals.
 
-        With \([a_b, c_b]\) what the sum of p - y of bin b can be, its least absolute value is the
-        distance of that interval to 0, its greatest that of the end further off:
+        Let \([a_b, c_b]\) be the range of the sum of p - y in bin b. The smallest absolute value is
+        the distance of that interval from 0, and the largest that of its farther end:
 
         \[ \frac1n \sum_b \max(0, a_b, -c_b) \le \mathrm{SMECE}
            \le \frac1n \sum_b \max(|a_b|, |c_b|) \]
@@ -101,7 +101,7 @@ class ReliabilityBounds(_display.Printed):
         return SmeceBounds(smece_of(nearest, weight), smece_of(furthest, weight))
 
     def __add__(self, other: ReliabilityBounds) -> ReliabilityBounds:
-        """Merge two of them built with the same bins. `sum(parts)` works.
+        """Merge two bounds built with the same bins. `sum(parts)` works.
 
         Examples
         --------
@@ -114,11 +114,16 @@ class ReliabilityBounds(_display.Printed):
         return ReliabilityBounds(self.low + other.low, self.high + other.high)
 
     def __radd__(self, other: object) -> ReliabilityBounds:
-        """Let `sum(parts)`, which starts from 0, work."""
+        """Support `sum(parts)`, which starts from 0."""
         return self if other == 0 else NotImplemented
 
     def coarsen(self, bins: BinsLike) -> ReliabilityBounds:
-        """Join neighbouring bins into fewer, as `Reliability.coarsen` does.
+        """Merge adjacent bins, as `Reliability.coarsen` does.
+
+        Parameters
+        ----------
+        bins : int, Bins or sequence of float
+            The coarser bins. Each of their edges must be an edge of the tables.
 
         Examples
         --------
@@ -128,7 +133,7 @@ class ReliabilityBounds(_display.Printed):
         return ReliabilityBounds(self.low.coarsen(bins), self.high.coarsen(bins))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give both tables as plain numbers and lists, to be saved as JSON.
+        """Return both tables as plain numbers and lists, which can be saved as JSON.
 
         Examples
         --------
@@ -145,12 +150,17 @@ class ReliabilityBounds(_display.Printed):
 
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> ReliabilityBounds:
-        """Read back what `to_dict` gave, trusting nothing.
+        """Return the bounds that `to_dict` saved, with full validation.
+
+        Parameters
+        ----------
+        saved : dict
+            The return value of `to_dict`, possibly read from JSON.
 
         Raises
         ------
         InputError, InputTypeError
-            If this is no such thing, or one of a newer softcal.
+            If these are not saved bounds, or if a newer softcal saved them.
         """
         _io.schema_of(saved, FORMAT, SCHEMA, "saved reliability bounds")
         return ReliabilityBounds(
@@ -164,7 +174,7 @@ class ReliabilityBounds(_display.Printed):
         smece = f"\n{self.smece}" if self.n else ""
         return f"n = {self.n:,}   bins = {len(self.bins)}{smece}", [], []
 
-    __hash__ = None  # type: ignore[assignment]  # equal by its tables, which cannot be hashed
+    __hash__ = None  # type: ignore[assignment]  # equality compares tables, which are not hashable
 
 
 def smece_bounds(
@@ -175,29 +185,41 @@ def smece_bounds(
     bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> SmeceBounds:
-    """Compute the smallest and largest SMECE over all labels between y_low and y_high, exactly.
+    r"""Compute the exact smallest and largest SMECE over all labels between y_low and y_high.
 
-    These bounds speak of the rows at hand, not of chance: they do not become narrower with more
-    rows, only with more precise labels.
+    With \(a_b = \sum_{i \in b} (p_i - y_{\text{high},i})\) and
+    \(c_b = \sum_{i \in b} (p_i - y_{\text{low},i})\), the bounds are
+
+    \[ \frac1n \sum_b \max(0, a_b, -c_b) \le \mathrm{SMECE}
+       \le \frac1n \sum_b \max(|a_b|, |c_b|) . \]
+
+    They describe the given rows and are not a confidence interval: more rows do not make them
+    narrower, more precise labels do.
 
     Parameters
     ----------
-    y_low, y_high : array-like of shape (n,)
-        The ends of each label's interval, in [0, 1]; equal where the label is known. Instead of
-        rows: the tables of both ends, or as `y_low` alone the set of one model that
-        `scan(..., label_bounds=...)` made, or `ReliabilityBounds`.
-    y_prob, bins, sample_weight
-        As in `reliability`; only with rows.
+    y_low : array-like of shape (n_samples,), Reliability, ReliabilityBounds or TableSet
+        The lower end of each label's interval, in [0, 1]. Instead of rows: the table of the lower
+        ends, bounds, or the set of one model from `scan(..., label_bounds=...)`.
+    y_high : array-like of shape (n_samples,) or Reliability, optional
+        The upper end of each label's interval, equal to the lower end where the label is known; or
+        the table of the upper ends. Omit it with bounds or a set.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with rows.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1. Only with rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights. Only with rows.
 
     Returns
     -------
     SmeceBounds
-        `low` and `high`. Both are attained; any value between them is, too.
+        `low` and `high`. Both are attained, as is every value between them.
 
     Raises
     ------
     InputError, InputTypeError
-        If a lower end is above its upper end, or the data breaks a rule of `reliability`.
+        If a lower end is above its upper end, or the data is invalid.
 
     Examples
     --------
@@ -222,17 +244,27 @@ def reliability_bounds(
     bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> ReliabilityBounds:
-    """Add up the lowest and the highest labels per bin, for `smece_bounds` of merged parts.
+    """Compute the reliability tables of the lowest and the highest labels.
+
+    Use it instead of `smece_bounds` to merge parts of the data.
 
     Parameters
     ----------
-    y_low, y_high, y_prob, bins, sample_weight
-        As in `smece_bounds`.
+    y_low : array-like of shape (n_samples,), Reliability, ReliabilityBounds or TableSet
+        The lower end of each label's interval, or tables, as in `smece_bounds`.
+    y_high : array-like of shape (n_samples,) or Reliability, optional
+        The upper end of each label's interval, or the table of the upper ends.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with rows.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1. Only with rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights. Only with rows.
 
     Returns
     -------
     ReliabilityBounds
-        Adds, coarsens and saves as JSON; `bounds.smece` are its bounds.
+        Both tables. They can be added, coarsened, and saved as JSON. `bounds.smece` has the bounds.
 
     Examples
     --------
@@ -246,8 +278,8 @@ def reliability_bounds(
         return _of_tables(y_low, y_high)
     if y_high is None or y_prob is None or isinstance(y_high, Reliability):
         message = (
-            "bounds are of rows (y_low, y_high, y_prob), of two tables (low, high), or of a set "
-            f"made with label_bounds: got {type(y_low).__name__}, {type(y_high).__name__}, "
+            "bounds need rows (y_low, y_high, y_prob), two tables (low, high), or a set built "
+            f"with label_bounds: got {type(y_low).__name__}, {type(y_high).__name__}, "
             f"{type(y_prob).__name__}."
         )
         raise InputTypeError(message)
@@ -262,11 +294,11 @@ def reliability_bounds(
 def _of_tables(
     low: Reliability | ReliabilityBounds | TableSet, high: npt.ArrayLike | Reliability | None
 ) -> ReliabilityBounds:
-    """Return both tables of what holds them."""
+    """Return the bounds of two tables, of bounds, or of a set."""
     if isinstance(low, Reliability):
         if not isinstance(high, Reliability):
             message = (
-                "y_high must be the table of the upper ends, as y_low is that of the lower ones: "
+                "y_high must be the table of the upper ends, because y_low is a table: "
                 f"got {type(high).__name__}."
             )
             raise InputTypeError(message)
@@ -276,13 +308,13 @@ def _of_tables(
         return low
     if low.targets != BOUNDS:
         message = (
-            f"the set must be one of labels known as intervals: its targets are "
-            f"{listed(low.targets)}. Make it with scan(..., label_bounds=(low, high))."
+            f"the set must have labels known as intervals: its targets are "
+            f"{listed(low.targets)}. Build it with scan(..., label_bounds=(low, high))."
         )
         raise InputError(message)
     if len(low) > 1:
         message = (
-            f"the set must have one model: it has {len(low)}. Choose one, as in "
+            f"the set must have one model: it has {len(low)}. Choose one, for example "
             f"tables.select([{low.models[0]!r}])."
         )
         raise InputError(message)
@@ -305,14 +337,14 @@ def _refuse_crossed(low: Rows, high: Rows) -> None:
 
 
 def _refuse_other_rows(low: Reliability, high: Reliability) -> None:
-    """Refuse two tables that cannot be of the same rows, as a damaged file might hold."""
+    """Refuse two tables that cannot come from the same rows, for example from a damaged file."""
     rounding = 1e-9 * low.sums.weight
     same = np.array_equal(low.count, high.count) and bool(
         (np.abs(low.sums.weight - high.sums.weight) <= rounding).all()
     )
     if not same or (high.sums.residual > low.sums.residual + rounding).any():
         message = (
-            "the two tables are not of the lowest and highest labels of the same rows: counts, "
-            "weights or the order of their labels differ. Build them with reliability_bounds."
+            "the two tables are not those of the lowest and highest labels of the same rows: "
+            "counts, weights, or the order of labels differ. Build them with reliability_bounds."
         )
         raise InputError(message)

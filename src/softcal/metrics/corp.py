@@ -1,7 +1,7 @@
-r"""The isotonic (CORP) curve, and a score split into miscalibration, discrimination, uncertainty.
+r"""The isotonic (CORP) curve, and score decompositions based on it.
 
-Dimitriadis, Gneiting and Jordan, Stable reliability diagrams for probabilistic classifiers, PNAS
-118(8), 2021. Isotonic regression asks nothing of the labels but a mean, so they may be soft.
+Dimitriadis, Gneiting, and Jordan, Stable reliability diagrams for probabilistic classifiers, PNAS
+118(8), 2021. Isotonic regression uses only means of labels, so labels may be soft.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class ScoreDecomposition(_display.Printed):
-    """A mean score as miscalibration - discrimination + uncertainty.
+    """A mean score decomposed as miscalibration - discrimination + uncertainty.
 
     Attributes
     ----------
     score : float
-        The mean score of the predictions as they are; smaller is better.
+        The mean score of the original predictions; lower is better.
     miscalibration : float
-        What the best increasing recalibration would subtract from the score, 0 or more; from a
-        table it may be below 0 (see `corp`).
+        The decrease of the score under the best increasing recalibration. It is never negative,
+        except from a table (see `corp`).
     discrimination : float
-        What the recalibrated predictions gain over predicting the mean label, 0 or more.
+        The improvement of the recalibrated predictions over predicting the mean label, 0 or more.
     uncertainty : float
         The score of predicting the mean label for every row.
     """
@@ -62,20 +62,20 @@ class ScoreDecomposition(_display.Printed):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CorpCurve(_display.Printed):
-    """The isotonic recalibration curve, a step for each pool of predictions.
+    """The isotonic recalibration curve, with one step for each pool of predictions.
 
     Attributes
     ----------
     prob_low, prob_high : ndarray
-        The least and greatest prediction of each step; from a table, the edges of its bins.
+        The lowest and highest prediction of each step; from a table, the edges of its bins.
     recalibrated : ndarray
-        The mean label of the step, strictly increasing from step to step.
+        The mean label of each step, strictly increasing.
     count : ndarray
-        The number of rows of the step.
+        The number of rows of each step.
     weight : ndarray
-        Their weight.
+        The weight of the rows of each step.
     brier : ScoreDecomposition
-        The Brier score, decomposed.
+        The decomposition of the Brier score.
     """
 
     prob_low: FloatArray
@@ -107,37 +107,42 @@ def corp(
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> CorpCurve:
-    r"""Fit the best increasing recalibration, and decompose the Brier score by it.
+    r"""Fit the best increasing recalibration, and decompose the Brier score.
 
-    With \(\hat y_i\) the isotonic regression of the labels on the predictions (equal predictions
-    pooled first) and \(\bar y\) the mean label,
+    Let \(\hat y_i\) be the isotonic regression of the labels on the predictions, with equal
+    predictions pooled first, and \(\bar y\) the mean label. Then
 
     \[ \underbrace{\overline{(p - y)^2}}_{\text{score}} =
        \underbrace{\overline{(p - y)^2} - \overline{(\hat y - y)^2}}_{\text{miscalibration}} -
        \underbrace{\overline{(\hat y - \bar y)^2}}_{\text{discrimination}} +
        \underbrace{\overline{(y - \bar y)^2}}_{\text{uncertainty}} . \]
 
-    The uncertainty is the variance of the labels. For labels of 0 and 1, and only for those, that
-    is \(\bar y (1 - \bar y)\).
+    The uncertainty is the variance of the labels. It equals \(\bar y (1 - \bar y)\) only for labels
+    of 0 and 1.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `reliability`; or a Reliability alone.
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A table may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
 
     Returns
     -------
     CorpCurve
-        The curve, and `brier`, the decomposition. It detects only miscalibration that an
+        The curve and, as `brier`, the decomposition. It detects only miscalibration that an
         increasing map can fix. With little data the fit follows noise, and the miscalibration of a
-        perfect model is above 0.
+        perfect model is positive.
 
     Notes
     -----
-    With a Reliability the curve is constant within a bin. Score and uncertainty are those of the
-    rows, to rounding. Miscalibration and discrimination are too small by the same amount, at most
-    the largest share of weight in one bin: 1/3600 for 3,600 bins with evenly spread predictions,
-    and 0 where the predictions of each bin are equal. The miscalibration may then be below 0.
+    From a table the curve is constant within a bin. Score and uncertainty equal those of the rows,
+    up to rounding. Miscalibration and discrimination are too small by the same amount, at most the
+    largest share of weight in one bin. That is 1/3600 for 3,600 bins with evenly spread
+    predictions, and 0 if the predictions within each bin are equal. The miscalibration may be
+    negative.
 
     Examples
     --------
@@ -160,7 +165,7 @@ def corp(
         return _corp_of_table(rows)
     pools = distinct(rows)
     recalibrated, starts = _isotonic(pools.label, pools.weight)
-    # Within a pool p and y^ are constant, so the labels enter by their mean alone.
+    # p and the fit are constant within a pool, so only the mean label of a pool matters.
     gain = pools.weight * (pools.prob - recalibrated)
     gain *= pools.prob + recalibrated - 2 * pools.label / pools.weight
     mean = min(float(pools.label.sum() / pools.weight.sum()), 1.0)
@@ -211,18 +216,27 @@ def log_loss_decomposition(
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> ScoreDecomposition:
-    r"""Decompose the log loss by the isotonic recalibration of `corp`.
+    r"""Decompose the log loss with the isotonic recalibration of `corp`.
 
-    The log loss is linear in the label, so the same recalibration is the best increasing one for it
-    too. With \(H(q) = -q \log q - (1 - q) \log(1 - q)\) the uncertainty is \(H(\bar y)\) and the
-    discrimination \(H(\bar y) - \overline{H(\hat y)}\). With soft labels the score can never reach
-    0 but only `label_entropy`. Where the model rules out what a label holds possible, the score
-    and the miscalibration are infinite.
+    The log loss is linear in the label, so the same increasing recalibration is the best one. With
+    \(H(q) = -q \log q - (1 - q) \log(1 - q)\), the uncertainty is \(H(\bar y)\) and the
+    discrimination is \(H(\bar y) - \overline{H(\hat y)}\). With soft labels the lowest possible
+    score is `label_entropy`, not 0. The score and the miscalibration are infinite if a prediction
+    is exactly 0 or 1 and its label differs.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `reliability`.
+    y_true : array-like of shape (n_samples,)
+        Labels in [0, 1].
+    y_prob : array-like of shape (n_samples,)
+        Predicted probabilities in [0, 1].
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    ScoreDecomposition
+        The log loss and its three parts, in nats.
 
     Examples
     --------
@@ -243,8 +257,8 @@ def log_loss_decomposition(
 
 
 def _isotonic(label: FloatArray, weight: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """Fit increasing values to the pools' mean labels; say at which pools the steps start."""
-    mean = np.clip(label / weight, 0.0, 1.0)  # a mean of labels, but for rounding
+    """Fit increasing values to the pools' mean labels; return them and the start of each step."""
+    mean = np.clip(label / weight, 0.0, 1.0)  # corrects rounding
     fitted: FloatArray = isotonic_regression(mean, weights=weight).x
     starts = np.flatnonzero(np.append(True, fitted[1:] > fitted[:-1]))
     return fitted, starts
@@ -253,14 +267,14 @@ def _isotonic(label: FloatArray, weight: FloatArray) -> tuple[FloatArray, npt.ND
 def _decomposition(
     score: float, miscalibration: float, discrimination: float, uncertainty: float
 ) -> ScoreDecomposition:
-    """Keep the two parts that are never negative from being so by rounding."""
+    """Return the decomposition, with negative parts from rounding set to 0."""
     return ScoreDecomposition(
         score, max(miscalibration, 0.0), max(discrimination, 0.0), uncertainty
     )
 
 
 def _spread_of(values: FloatArray, weight: FloatArray) -> float:
-    """Weighted variance of the values."""
+    """Return the weighted variance of the values."""
     share = weight / weight.sum()
     return float((share * (values - (share * values).sum()) ** 2).sum())
 

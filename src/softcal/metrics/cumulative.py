@@ -1,10 +1,10 @@
-r"""Calibration by cumulative differences: no bins, no bandwidth, and a p-value.
+r"""Cumulative calibration errors: no bins, no bandwidth, and a p-value.
 
-Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu, Metrics of calibration for probabilistic predictions,
-JMLR 23, 2022. Walk through the rows in the order of their predictions and add up the
-residuals: of a calibrated model the sum wanders as a Brownian motion does, and its greatest
-excursion and its range have known laws. Its variance is taken from the residuals themselves; the
-p(1 - p) of the paper holds for labels of 0 and 1 only.
+Arrieta-Ibarra, Gujral, Tannen, Tygert, and Xu, Metrics of calibration for probabilistic
+predictions, JMLR 23, 2022. Residuals are added up in the order of the predictions. For a calibrated
+model the cumulative sum behaves like a Brownian motion, whose largest excursion and range have
+known distributions. The variance is estimated from the residuals, because the p(1 - p) of the paper
+is valid for labels of 0 and 1 only.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
 
-_TERMS = np.arange(12)  # of each series; the first left out is below 1e-16 where it is used
-_CERTAIN = 1e-3  # below it the chance is 1 in every digit, and 1/x^2 may overflow
-_ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
-_SLACK = 1e-12  # of a sum of squares, which rounding of labels may leave
-_SWITCH = 1.5  # below, the series in 1/x converge faster; above, those in x
+_TERMS = np.arange(12)  # of each series; the next term is below 1e-16 where it is used
+_CERTAIN = 1e-3  # below this the probability rounds to 1, and 1/x^2 may overflow
+_ROUNDING = 1e-9  # residuals below this are treated as 0
+_SLACK = 1e-12  # sum of squares that rounding of labels may cause
+_SWITCH = 1.5  # below this the series in 1/x converge faster; above, those in x
 
 
 @dataclass(frozen=True, repr=False)
 class CumulativeTest(_display.Printed):
-    """The largest cumulative residual, or their range, with a test of calibration.
+    """The largest cumulative residual, or the range of cumulative residuals, with a test.
 
     Attributes
     ----------
     statistic : float
-        The greatest excursion, or the range: on the scale of a calibration error.
+        The largest excursion, or the range, on the scale of a calibration error.
     scale : float
-        The standard deviation of the last sum, were the model calibrated.
+        The standard deviation of the last cumulative sum under calibration.
     pvalue : float
-        How often a calibrated model would wander at least as far, for many rows; 0 where a label
-        contradicts a prediction of exactly 0 or 1.
+        The probability, for many rows, of a statistic at least this large under calibration. It is
+        0 if a label contradicts a prediction of exactly 0 or 1.
     """
 
     statistic: float
@@ -68,26 +68,30 @@ def ecce_mad(
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> CumulativeTest:
-    r"""Compute ECCE-MAD, the greatest absolute cumulative residual, and test calibration.
+    r"""Compute ECCE-MAD, the largest absolute cumulative residual, and test calibration.
 
     \[ \max_t |C(t)|, \qquad C(t) = \frac1n \sum_{i : p_i \le t} (p_i - y_i), \qquad
        \mathrm{scale} = \frac1n \sqrt{\textstyle\sum_i (p_i - y_i)^2} \]
 
-    The sum is evaluated after each distinct prediction, so the order of equal ones does not
-    matter. With a Reliability, it is evaluated after each bin only: the statistic is never above
-    that of the rows, and below it by at most
-    \(\max_b \frac1n \sqrt{n_b \sum_{i \in b} (p_i - y_i)^2}\); the p-value is then too large.
+    The sum is evaluated after each distinct prediction, so the order of equal predictions does not
+    matter. For a table it is evaluated after each bin only. The statistic is then never above that
+    of the rows, and below it by at most
+    \(\max_b \frac1n \sqrt{n_b \sum_{i \in b} (p_i - y_i)^2}\). The p-value is conservative.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `reliability`; or a Reliability alone, built without groups.
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A table built without groups may be passed as the only argument instead.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
 
     Returns
     -------
     CumulativeTest
-        A small p-value speaks against calibration. It supposes independent rows, and many; with
-        few distinct predictions it is too large rather than too small.
+        The statistic and its p-value. A small p-value is evidence of miscalibration. The test
+        assumes many independent rows. With few distinct predictions it is conservative.
 
     Examples
     --------
@@ -114,19 +118,23 @@ def ecce_range(
 
     \[ \max_t C(t) - \min_t C(t), \qquad C(t) = \frac1n \sum_{i : p_i \le t} (p_i - y_i), \]
 
-    the start, 0, included: the largest bias, in absolute value, over any interval of predictions,
-    times the share of rows there.
+    including the initial value 0. This is the largest absolute bias over any interval of
+    predictions, times the share of rows in the interval.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `ecce_mad`; with a Reliability, the statistic is below that of the rows by at most
-        twice what `ecce_mad` states.
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A table built without groups may be passed as the only argument instead.
+        The statistic is then below that of the rows by at most twice the bound of `ecce_mad`.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
 
     Returns
     -------
     CumulativeTest
-        As in `ecce_mad`.
+        The statistic and its p-value, as in `ecce_mad`.
 
     Examples
     --------
@@ -143,9 +151,9 @@ def _walk(
     y_prob: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
 ) -> tuple[FloatArray, float, float, float]:
-    """Return the cumulative residuals, from 0, and how far chance takes them.
+    """Return the cumulative residuals, from 0, and what their distribution depends on.
 
-    That is the scale, the scale with rounding, and the factor of `possible_share`.
+    These are the scale, the scale with rounding, and the factor of `possible_share`.
     """
     found = rows_or_table(name, y_true, y_prob, sample_weight=sample_weight)
     if isinstance(found, Reliability):
@@ -159,7 +167,7 @@ def _walk_over(rel: Reliability) -> tuple[FloatArray, float, float, float]:
     refuse_no_rows(rel)
     if rel.clusters is not None:
         message = (
-            "the test takes rows as independent, and this table was built with groups. Look "
+            "the test assumes independent rows, and this table was built with groups. Check "
             "whether smece_interval contains 0 instead."
         )
         raise InputError(message)
@@ -184,11 +192,11 @@ def _cumulative(
 
 
 def possible_share(contradiction: float) -> float:
-    r"""Return the factor of a p-value after predictions of exactly 0 and 1: 0 if contradicted.
+    r"""Return the factor of a p-value due to predictions of exactly 0 and 1: 0 if contradicted.
 
-    Where a calibrated model predicts 0 the labels have mean 0, so each of them is 0, soft labels
-    too. `contradiction` is \(\sum (p - y)^2\) over such rows. Up to 1e-12 it may be rounding,
-    and the factor falls from 1 to 0.
+    If a calibrated model predicts 0, the labels have mean 0, so each of them is 0, even if labels
+    are soft. `contradiction` is \(\sum (p - y)^2\) over such rows. A value up to 1e-12 may be
+    rounding; from 0 to 1e-12 the factor decreases from 1 to 0.
     """
     return min(max(1 - contradiction / _SLACK, 0.0), 1.0)
 
@@ -214,7 +222,7 @@ def _range(walk: FloatArray) -> float:
 
 
 def _chance_of_greatest(x: float) -> float:
-    r"""Give P(max |B| > x) for a Brownian motion B on [0, 1].
+    r"""Compute P(max |B| > x) for a Brownian motion B on [0, 1].
 
     \[ 4 \sum_{k \ge 0} (-1)^k \Phi(-(2k + 1) x)
        = 1 - \frac4\pi \sum_{k \ge 0} \frac{(-1)^k}{2k + 1} e^{-(2k + 1)^2 \pi^2 / 8 x^2} \]
@@ -230,11 +238,11 @@ def _chance_of_greatest(x: float) -> float:
 
 
 def _chance_of_range(x: float) -> float:
-    r"""Give P(max B - min B > x) for a Brownian motion B on [0, 1].
+    r"""Compute P(max B - min B > x) for a Brownian motion B on [0, 1].
 
     Feller, The asymptotic distribution of the range of sums of independent random variables, Ann.
     Math. Statist. 22, 1951, has the density \(8 \sum_{k \ge 1} (-1)^{k-1} k^2 \varphi(kx)\).
-    Integrated as it stands, and after Poisson's summation formula:
+    Direct integration, and integration after Poisson's summation formula, give
 
     \[ 8 \sum_{k \ge 1} (-1)^{k-1} k\, \Phi(-kx) = 1 - 8 \sum_{k \ge 0}
        \Bigl( \frac1{x^2} + \frac1{(2k + 1)^2 \pi^2} \Bigr) e^{-(2k + 1)^2 \pi^2 / 2 x^2} \]

@@ -1,4 +1,4 @@
-"""What each row of many classes adds to the scores of single items that a set of tables keeps."""
+"""Compute the sums of item scores that a multiclass set of tables stores."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _terms(
     if weight is None:
         return terms
     here = weight > 0
-    terms[:, ~here] = 0.0  # a row of weight 0 is absent, whatever its scores
+    terms[:, ~here] = 0.0  # a row of weight 0 counts as absent, even if a score is NaN
     count = SCORES.index("infinite")
     terms[np.arange(len(SCORES)) != count] *= weight
     return terms

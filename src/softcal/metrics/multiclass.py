@@ -1,7 +1,7 @@
-"""Calibration of many classes: class by class, and of the predicted class.
+"""Multiclass calibration: per class, and of the predicted class.
 
-Labels and predictions have a row per item and a column per class, and rows that sum to 1. Each
-question has a name of its own, since the answers differ: see docs/multiclass.md.
+Labels and predictions have one row per item and one column per class, and rows sum to 1. The
+metrics answer different questions; see docs/multiclass.md.
 """
 
 from __future__ import annotations
@@ -36,28 +36,36 @@ def classwise_reliability(
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
 ) -> dict[Any, Reliability]:
-    """Build one reliability table per class: its probability against its share of the label.
+    r"""Compute one reliability table per class, of its probability and its share of the label.
+
+    The table of class c is `reliability` of \(y_{\cdot c}\) and \(p_{\cdot c}\).
 
     Parameters
     ----------
-    y_true : Votes or array-like of shape (items, classes)
+    y_true : Votes or array-like of shape (n_samples, n_classes)
         Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`, whose numbers of
-        votes then go into every interval. Numbers of classes are refused; pass
-        `numpy.eye(n_classes)[numbers]`.
-    y_prob : array-like of shape (items, classes)
-        Predictions that sum to 1 for each item, to 1e-3: room for half precision.
-    bins, sample_weight, n_votes, groups
-        As in `reliability`; the same for every class. `groups` changes only the uncertainty.
+        votes enter every interval. For class numbers, pass `numpy.eye(n_classes)[numbers]`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item within 1e-3, a tolerance for half precision.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1, for every class.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+    n_votes : int or array-like of shape (n_samples,), optional
+        The number of votes behind each label. It changes only the uncertainty.
+    groups : array-like of shape (n_samples,), optional
+        The group of each item, if items are not independent. It changes only the uncertainty.
 
     Returns
     -------
     dict
-        By class: as the votes name it, or the columns of a frame, or by number.
+        The table of each class, by the name in the votes or in the columns of a frame, or by
+        number.
 
     Raises
     ------
     InputError, InputTypeError
-        If the data breaks a rule; rows are never made to sum to 1 silently.
+        If the data is invalid. Rows are never normalized silently.
 
     Examples
     --------
@@ -84,7 +92,7 @@ def classwise_reliability(
 def _group_numbers(
     groups: npt.ArrayLike | None, data: ClassRows, y_true: npt.ArrayLike, y_prob: npt.ArrayLike
 ) -> npt.NDArray[np.intp] | None:
-    """Return the number of each row's group, where there are groups."""
+    """Return the index of each row's group, or None without groups."""
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
     return None if groups is None else inputs.group_numbers(groups, data.column(0))
 
@@ -96,14 +104,28 @@ def classwise_smece(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Average the SMECE of each class against the rest, classes with equal weight.
+    r"""Compute the mean SMECE over classes, each class against the rest, with equal weights.
 
     \[ \frac1C \sum_c \mathrm{SMECE}(y_{\cdot c}, p_{\cdot c}) \]
 
-    With many rare classes it is small whatever the model does: most probabilities are near 0, and
-    so are their errors. With one-hot labels it is the classwise ECE (static calibration error).
+    With many rare classes it is small for any model, because most probabilities and their errors
+    are near 0. With one-hot labels it is the classwise ECE (static calibration error).
 
-    Parameters are those of `classwise_reliability`.
+    Parameters
+    ----------
+    y_true : Votes or array-like of shape (n_samples, n_classes)
+        Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1, for every class.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -123,13 +145,32 @@ def top_label_reliability(
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
 ) -> Reliability:
-    """Build the table of the predicted class: its probability against its share of the label.
+    r"""Compute the reliability table of the predicted class.
 
-    The predicted class is the one of highest probability, the first of them where some are equal.
-    With soft labels nothing is "correct" or not: the label is the mass it puts on that class. With
-    one-hot labels that mass is 1 or 0, and this the usual table of confidence and accuracy.
+    The predicted class \(c_i = \arg\max_c p_{ic}\) has the highest probability; the first one is
+    used if several are equal. The table is `reliability` of the label's mass on that class,
+    \(y_{i c_i}\), and \(p_{i c_i}\). With one-hot labels that mass is 1 or 0, and this is the usual
+    table of confidence and accuracy.
 
-    Parameters are those of `classwise_reliability`.
+    Parameters
+    ----------
+    y_true : Votes or array-like of shape (n_samples, n_classes)
+        Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+    n_votes : int or array-like of shape (n_samples,), optional
+        The number of votes behind each label. It changes only the uncertainty.
+    groups : array-like of shape (n_samples,), optional
+        The group of each item, if items are not independent. It changes only the uncertainty.
+
+    Returns
+    -------
+    Reliability
+        The table of the predicted class.
 
     Examples
     --------
@@ -157,10 +198,24 @@ def top_label_smece(
 
     \[ \mathrm{SMECE}\bigl(y_{i c_i}, p_{i c_i}\bigr), \qquad c_i = \arg\max_c p_{ic} \]
 
-    With one-hot labels it is the usual ECE of the confidence. Against the majority of votes, which
-    is what most tools do, the same model can look calibrated.
+    With one-hot labels it is the usual confidence ECE. Most tools use the majority vote as the
+    label, and the same model can then appear calibrated.
 
-    Parameters are those of `classwise_reliability`.
+    Parameters
+    ----------
+    y_true : Votes or array-like of shape (n_samples, n_classes)
+        Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -177,13 +232,22 @@ def dist_ce(
 
     \[ \frac1n \sum_i \tfrac12 \sum_c |p_{ic} - y_{ic}| \]
 
-    Half the Manhattan distance, and 1 minus the "soft accuracy". With two classes it is the mean
-    absolute difference.
+    It is half the Manhattan distance, and 1 minus the "soft accuracy". With two classes it is the
+    mean absolute difference.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `classwise_reliability`.
+    y_true : Votes or array-like of shape (n_samples, n_classes)
+        Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -196,13 +260,25 @@ def dist_ce(
 def ent_ce(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
 ) -> float:
-    r"""Compute EntCE, the mean absolute difference of the entropies of prediction and label.
+    r"""Compute EntCE, the mean absolute difference between the entropies of prediction and label.
 
     \[ \frac1n \sum_i |H(p_i) - H(y_i)|, \qquad H(q) = -\sum_c q_c \log q_c \]
 
-    Whether the model is unsure where people disagree, whichever classes it thinks of.
+    It measures whether the model is uncertain where people disagree, regardless of the classes.
 
-    Parameters are those of `dist_ce`.
+    Parameters
+    ----------
+    y_true : Votes or array-like of shape (n_samples, n_classes)
+        Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        0 or more, in nats.
 
     Examples
     --------
@@ -219,10 +295,22 @@ def ent_ce_signed(
 
     \[ \frac1n \sum_i H(p_i) - H(y_i) \]
 
-    Above 0 the model is less sure than people, below 0 surer. Items of either kind cancel, so 0
-    does not mean that all is well: see `ent_ce`.
+    Items with opposite signs cancel, so a value of 0 does not imply that entropies agree; see
+    `ent_ce`.
 
-    Parameters are those of `dist_ce`.
+    Parameters
+    ----------
+    y_true : Votes or array-like of shape (n_samples, n_classes)
+        Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        Positive if the model is less certain than people, negative if it is more certain.
 
     Examples
     --------
@@ -235,22 +323,29 @@ def ent_ce_signed(
 def rank_cs(
     y_true: npt.ArrayLike, y_prob: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
 ) -> float:
-    r"""Compute RankCS, the share of items whose classes are in the order of the labels.
+    r"""Compute RankCS, the share of items whose predictions rank the classes as the labels do.
 
-    An item counts when \(p_{ic} > p_{id}\) for all classes c, d with \(y_{ic} > y_{id}\). Classes
-    with equal labels may be in any order, unlike in Baan et al.'s code, where the order of the
-    columns decides; classes with equal predictions but different labels are out of order.
+    An item counts if \(p_{ic} > p_{id}\) for all classes c, d with \(y_{ic} > y_{id}\). Classes
+    with equal labels may be in any order; in the code of Baan et al. the order of the columns
+    decides. An item with equal predictions for classes of different labels does not count.
 
-    Parameters are those of `dist_ce`.
+    Parameters
+    ----------
+    y_true : Votes or array-like of shape (n_samples, n_classes)
+        Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
+    y_prob : array-like of shape (n_samples, n_classes)
+        Predictions that sum to 1 for each item.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
 
     Returns
     -------
     float
-        Between 0 and 1, and higher is better.
+        Between 0 and 1; higher is better.
 
     Examples
     --------
-    The first two classes are tied, so both orders of them are right.
+    The first two classes are tied, so both of their orders are correct.
 
     >>> rank_cs([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2]], [[0.39, 0.41, 0.2], [0.41, 0.39, 0.2]])
     1.0
@@ -258,17 +353,17 @@ def rank_cs(
     return mean_of_items(same_order, y_true, y_prob, sample_weight)
 
 
-# What one row gives; p and y have shape (classes, rows).
+# Scores per row; p and y have shape (classes, rows).
 
 
 def total_variation(p: FloatArray, y: FloatArray) -> FloatArray:
-    """Give half the sum of absolute differences."""
+    """Return half the sum of absolute differences."""
     distance: FloatArray = np.abs(p - y).sum(axis=0) / 2
     return distance
 
 
 def entropy_gap(p: FloatArray, y: FloatArray) -> FloatArray:
-    """Give the entropy of the prediction minus that of the label."""
+    """Return the entropy of the prediction minus that of the label."""
     return entropy(p) - entropy(y)
 
 
@@ -281,12 +376,12 @@ def entropy(q: FloatArray) -> FloatArray:
 
 
 def absolute_entropy_gap(p: FloatArray, y: FloatArray) -> FloatArray:
-    """Give its absolute value."""
+    """Return the absolute value of `entropy_gap`."""
     return np.abs(entropy_gap(p, y))
 
 
 def same_order(p: FloatArray, y: FloatArray) -> FloatArray:
-    """Give 1 where no class has a higher label than another without a higher prediction."""
+    """Return 1 if every class with a higher label also has a higher prediction."""
     if ((y == 0) | (y == 1)).all():  # one class per row: no need to sort
         one = y == 1
         least = p.min(axis=0, where=one, initial=np.inf)

@@ -1,4 +1,4 @@
-"""Proper scores of one or many classes: the Brier score, the log loss, and its two parts."""
+"""Proper scores for one or many classes: the Brier score, the log loss, and its two parts."""
 
 from __future__ import annotations
 
@@ -34,18 +34,24 @@ def brier(
     \[ \frac1n \sum_i (p_i - y_i)^2, \qquad
        \frac1n \sum_i \sum_c (p_{ic} - y_{ic})^2 \text{ for classes} \]
 
-    If z is a 0/1 outcome drawn with probability y, the usual Brier score against z is on average
-    this one plus the mean of y(1 - y).
+    Let z be a 0/1 outcome drawn with probability y. The expected Brier score against z is this one
+    plus the mean of y(1 - y).
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `smece`, or of shape (n, classes) as in `classwise_reliability`.
+    y_true : array-like of shape (n_samples,) or (n_samples, n_classes), or Reliability
+        Labels in [0, 1], which sum to 1 per row for classes. A table may be passed as the only
+        argument instead.
+    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes), optional
+        Predicted probabilities; required with labels.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
 
     Returns
     -------
     float
-        Between 0 and 1; for classes between 0 and 2, and twice that of one column for two classes.
+        Between 0 and 1. For classes it is between 0 and 2, and for two classes twice the score of
+        one column.
 
     Examples
     --------
@@ -71,14 +77,23 @@ def log_loss(
     \[ -\frac1n \sum_i y_i \log p_i + (1 - y_i) \log(1 - p_i) = H(y) + KL(y \| p), \qquad
        -\frac1n \sum_i \sum_c y_{ic} \log p_{ic} \text{ for classes} \]
 
-    Its lowest value is not 0 but the entropy of the labels, `label_entropy`; what the model adds
-    to that is `kl_divergence`. Nothing is clipped: where a prediction is exactly 0 for what the
-    label holds possible, the loss is infinite.
+    Its lowest value is the entropy of the labels, `label_entropy`, not 0. The excess of the model
+    is `kl_divergence`. Predictions are not clipped: the loss is infinite if the prediction of a
+    class is exactly 0 and its label is positive.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `reliability`, or of shape (n, classes) as in `classwise_reliability`.
+    y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Labels in [0, 1], which sum to 1 per row for classes.
+    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Predicted probabilities.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        At least `label_entropy`; possibly infinite.
 
     Examples
     --------
@@ -106,9 +121,21 @@ def kl_divergence(
     \[ \frac1n \sum_i y_i \log \frac{y_i}{p_i} + (1 - y_i) \log \frac{1 - y_i}{1 - p_i}, \qquad
        \frac1n \sum_i \sum_c y_{ic} \log \frac{y_{ic}}{p_{ic}} \text{ for classes} \]
 
-    The log loss above its lowest value: exactly 0 when every label equals its prediction.
+    It is the log loss minus its lowest possible value, `label_entropy`.
 
-    Parameters are those of `log_loss`.
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Labels in [0, 1], which sum to 1 per row for classes.
+    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Predicted probabilities.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        0 or more; exactly 0 if every label equals its prediction.
 
     Examples
     --------
@@ -128,12 +155,19 @@ def label_entropy(y_true: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None 
     \[ H(y) = -\frac1n \sum_i y_i \log y_i + (1 - y_i) \log(1 - y_i), \qquad
        -\frac1n \sum_i \sum_c y_{ic} \log y_{ic} \text{ for classes} \]
 
-    0 when every label is 0 or 1.
+    It is 0 if every label is 0 or 1.
 
     Parameters
     ----------
-    y_true, sample_weight
-        As in `log_loss`. `Votes` of two classes count as one column.
+    y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Labels in [0, 1]. `Votes` of two classes count as one column.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        0 or more.
 
     Examples
     --------
@@ -181,7 +215,7 @@ def _mean_of_rows(
     y_prob: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None,
 ) -> float:
-    """Return the weighted mean of what each row gives, in blocks so that memory stays bounded."""
+    """Return the weighted mean of the terms of rows, in blocks of bounded memory."""
     rows = inputs.rows(y_true, y_prob, sample_weight)
 
     def losses() -> Iterator[tuple[FloatArray, FloatArray | None]]:
@@ -202,7 +236,7 @@ def mean_of_items(
     y_prob: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None,
 ) -> float:
-    """Return the weighted mean of what each item gives; p and y have shape (classes, rows)."""
+    """Return the weighted mean of the terms of items; p and y have shape (classes, rows)."""
     data = class_rows(y_true, y_prob, sample_weight)
     w = data.sample_weight
     mean = weighted_mean(
@@ -215,14 +249,14 @@ def mean_of_items(
 
 
 def weighted_mean(blocks: Iterable[tuple[FloatArray, FloatArray | None]]) -> float | None:
-    """Return the mean loss of rows, given in blocks with their weights; None without weight."""
+    """Return the weighted mean loss over blocks of rows; None if the total weight is 0."""
     totals, weights = [], []
     for loss, w in blocks:
         if w is None:
             totals.append(float(loss.sum()))
             weights.append(float(loss.size))
         else:
-            # A row of weight 0 is absent, even where its loss is infinite.
+            # A row of weight 0 counts as absent, even if its loss is infinite.
             here = np.multiply(w, loss, out=np.zeros_like(loss), where=w > 0)
             totals.append(float(here.sum()))
             weights.append(float(w.sum()))

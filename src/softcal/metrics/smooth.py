@@ -1,4 +1,4 @@
-"""SmoothECE for soft labels: kernel smoothing instead of bins."""
+"""SmoothECE for soft labels, with kernel smoothing instead of bins."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
 CELLS = 1 << 14
-"""Nodes lie at 0, 1/CELLS, ..., 1. A power of two, so that the place of a p is exact."""
+"""Nodes are at 0, 1/CELLS, ..., 1. A power of two, so that p * CELLS is exact."""
 
 
 def spread(place: FloatArray, mass: FloatArray) -> FloatArray:
-    """Split masses at places in [0, 1] between the nodes beside them."""
+    """Split each mass between the two nodes next to its place in [0, 1]."""
     scaled = place * CELLS
     node = scaled.astype(np.intp)
     right = mass * (scaled - node)
@@ -47,51 +47,57 @@ def smooth_ece(
 ) -> float:
     r"""Compute SmoothECE (`smECE` in relplot), a calibration error without bins.
 
-    Not SMECE, which is `smece`: SMECE sorts predictions into bins, SmoothECE smooths the residuals
-    by a Gaussian kernel \(K_\sigma\) reflected at 0 and 1,
+    It is not SMECE, which is `smece` and uses bins. SmoothECE smooths the residuals with a Gaussian
+    kernel \(K_\sigma\) reflected at 0 and 1,
 
     \[ \mathrm{smECE}_\sigma
        = \int_0^1 \Bigl| \frac1n \sum_i K_\sigma(t, p_i)\,(p_i - y_i) \Bigr|\,dt , \]
 
-    and chooses the bandwidth by itself: the result is the one \(\sigma^*\) at which
+    and chooses the bandwidth automatically: the result is the unique \(\sigma^*\) with
     \(\mathrm{smECE}_\sigma = \sigma\) (Blasiok and Nakkiran, Smooth ECE: Principled Reliability
-    Diagrams via Kernel Smoothing, 2023). Nothing in this asks for labels of 0 or 1.
+    Diagrams via Kernel Smoothing, 2023). Labels may be soft.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        As in `reliability`; or a fine Reliability alone, in which no bin with rows may be wider
-        than 0.01, for instance one built with `bins=3600`.
+    y_true : array-like of shape (n_samples,) or Reliability
+        Labels in [0, 1]. A fine table may be passed as the only argument instead: no bin with rows
+        may be wider than 0.01, for example with `bins=3600`.
+    y_prob : array-like of shape (n_samples,), optional
+        Predicted probabilities in [0, 1]; required with labels.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
 
     Returns
     -------
     float
-        Between 0 and 1; exactly 0 when every label equals its prediction.
+        Between 0 and 1; exactly 0 if every label equals its prediction.
 
     Notes
     -----
-    With a Reliability, every residual of a bin is put at the bin's mean prediction. With bins of
-    width at most w that changes the result by at most \(\frac{1}{\sqrt{2\pi}}
-    \frac{w}{\sigma^*} \sqrt{\mathrm{Brier}}\), and not at all where the predictions of each bin
-    are equal. In practice the change is far smaller, because residuals of both signs move alike.
+    For a table, all residuals of a bin are placed at the bin's mean prediction. With bins of width
+    at most w, this changes the result by at most \(\frac{1}{\sqrt{2\pi}}
+    \frac{w}{\sigma^*} \sqrt{\mathrm{Brier}}\). It changes nothing if the predictions within each
+    bin are equal. In practice the change is far smaller, because residuals of both signs move
+    together.
 
-    Residuals are put on a lattice of spacing \(h = 2^{-14}\), and the integral is taken on a grid
-    of spacing \(\Delta \le \max(\sigma/128, h)\). The result is then wrong by at most
+    Residuals are placed on a lattice of spacing \(h = 2^{-14}\), and the integral is computed on a
+    grid of spacing \(\Delta \le \max(\sigma/128, h)\). The error of the result is at most
 
     \[ \tfrac18 \cdot 4\varphi(1) \cdot \frac{h^2 + \Delta^2}{\sigma^{*2}} \cdot
-       \frac1n \sum_i |p_i - y_i| : \]
+       \frac1n \sum_i |p_i - y_i| , \]
 
-    less than 0.000012 times the mean absolute residual for results of 0.01 and more, and the
-    1e-9 to which the equation is solved. Below
-    \(2h = 0.00012\) nothing is promised but that the result is small.
+    plus the tolerance of 1e-9 of the equation. For results of 0.01 and more this is less than
+    0.000012 times the mean absolute residual. For results below \(2h = 0.00012\) the relative error
+    is not bounded.
 
-    relplot's `smECE` agrees to about 0.001 for results below 0.1. It is higher for larger results,
-    because it cuts the kernel at a distance of 0.5: by up to 0.003 for results of 0.1 to 0.2, and
-    by up to 0.24 above, on random data. It also counts predictions of exactly 0 or 1 by half.
+    The `smECE` of relplot agrees to about 0.001 for results below 0.1. It truncates the kernel at a
+    distance of 0.5, and is therefore too high for larger results. On random data it was too high by
+    up to 0.003 for results of 0.1 to 0.2, and by up to 0.24 above. It also counts predictions of
+    exactly 0 or 1 by half.
 
     Examples
     --------
-    Where all residuals have one sign, smoothing changes nothing: it is the mean residual.
+    If all residuals have the same sign, the result is the mean absolute residual.
 
     >>> round(smooth_ece([0.1, 0.3, 0.8], [0.2, 0.4, 0.9]), 6)
     0.1
@@ -117,7 +123,7 @@ def _of_table(rel: Reliability) -> float:
     refuse_no_rows(rel)
     filled = rel.count > 0
     width = np.diff(rel.bins.edges)[filled]
-    wide = width > _WIDEST_BIN * (1 + 1e-9)  # more than the rounding of edges
+    wide = width > _WIDEST_BIN * (1 + 1e-9)  # tolerance for the rounding of edges
     if wide.any():
         message = (
             f"smooth_ece needs a fine table: {wide.sum()} of {wide.size} bins with rows are wider "
@@ -132,12 +138,12 @@ def _of_table(rel: Reliability) -> float:
 def _fixed_point(mass: FloatArray) -> float:
     """Find the bandwidth that equals the smoothed error at that bandwidth.
 
-    The error never grows with the bandwidth, is at least 0 and at most 1: there is exactly one.
+    There is exactly one, because the error is in [0, 1] and does not increase with the bandwidth.
     """
     unsmoothed = float(np.abs(mass).sum())
     if not unsmoothed:
         return 0.0
-    # The transform counts inner nodes twice, the ends once.
+    # The transform counts inner nodes twice and the ends once.
     halved = mass / 2
     halved[[0, -1]] *= 2
     coefficient = dct(halved, type=1)
@@ -150,7 +156,7 @@ def _fixed_point(mass: FloatArray) -> float:
 
 
 def _error_at(sigma: float, coefficient: FloatArray) -> float:
-    """Integrate the absolute smoothed residual."""
+    """Integrate the absolute value of the smoothed residual."""
     needed = min(_POINTS_PER_BANDWIDTH / sigma, CELLS)
     points = max(_FEWEST_POINTS, 1 << (int(np.ceil(needed)) - 1).bit_length())
     frequency = np.pi * np.arange(points + 1)
@@ -160,10 +166,10 @@ def _error_at(sigma: float, coefficient: FloatArray) -> float:
 
 
 def _integral_of_absolute(values: FloatArray) -> float:
-    """Add up the area between 0 and the straight lines through the values, one unit apart."""
+    """Integrate the absolute value of the polyline through the values, one unit apart."""
     height = np.abs(values)
     trapezoids = height.sum() - (height[0] + height[-1]) / 2
-    # A line from a to -b encloses two triangles, which are a b / (a + b) less than its trapezoid.
+    # A line from a to -b encloses two triangles: its trapezoid minus a b / (a + b).
     crossing = np.flatnonzero(values[:-1] * values[1:] < 0)
     a, b = height[crossing], height[crossing + 1]
     return float(trapezoids - (a * b / (a + b)).sum())

@@ -1,9 +1,9 @@
-"""What vote noise adds to scores of single items.
+"""Effects of vote noise on scores of single items.
 
-A share of m votes is not the rate it estimates. Calibration errors average the difference away;
-scores of single items do not, and stay above 0 for a model that is exactly right. The excess of the
+A share of m votes differs from the rate it estimates. Calibration errors average this difference
+out. Scores of single items do not, and are positive even for a perfect model. The excess of the
 Brier score can be subtracted without bias. Total variation and entropy have no unbiased correction,
-but the score of a perfect model can be computed.
+but the expected score of a perfect model can be computed.
 """
 
 from __future__ import annotations
@@ -43,26 +43,33 @@ def brier_without_vote_noise(
     n_votes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Estimate the Brier score against the rates behind the votes, which shares only estimate.
+    r"""Estimate the Brier score against the rates behind the votes, without vote noise.
 
     \[ \frac1n \sum_i (p_i - y_i)^2 - \frac{y_i (1 - y_i)}{m_i - 1}, \qquad
        \frac1n \sum_i \sum_c (p_{ic} - y_{ic})^2 - \frac{y_{ic} (1 - y_{ic})}{m_i - 1}
        \text{ for classes} \]
 
-    With y the share of m votes that were drawn independently at a rate y*, its mean is that of
-    \((p - y^*)^2\), for any m of 2 or more. `brier` is higher by what vote noise adds. An estimate
-    from few items can be below 0.
+    Let y be the share of m votes drawn independently with rate y*. This is an unbiased estimate of
+    the mean of \((p - y^*)^2\), for any m of 2 or more. `brier` is higher because of vote noise.
+    An estimate from few items can be negative.
 
     Parameters
     ----------
-    y_true : Votes, shares or Reliability
-        With shares, pass `n_votes`; every item needs two votes or more. A table must have been
-        built from votes.
-    y_prob : array-like of shape (n,) or (n, classes)
-        The predictions; one column for two classes, or one column per class, which gives twice as
-        much.
-    n_votes, sample_weight
-        As in `reliability`.
+    y_true : Votes, array-like of shape (n_samples,) or (n_samples, n_classes), or Reliability
+        Votes, or vote shares together with `n_votes`. Every item needs at least two votes. A table
+        must have been built from votes.
+    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes), optional
+        Predicted probabilities; required unless a table is passed. One column per class gives twice
+        the score of one column for two classes.
+    n_votes : int or array-like of shape (n_samples,), optional
+        The number of votes behind each label; omit it with `Votes`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        The estimate.
 
     Examples
     --------
@@ -123,10 +130,10 @@ def vote_noise_floor(
 ) -> float:
     r"""Compute the mean score of a model whose predictions are exactly the true rates.
 
-    Each item gets as many votes as it has, drawn from the **prediction**; the result is the mean
-    of the metric over such draws. A model's score above this floor is its own; a score at the
-    floor is as good as these votes can show. To ask what a perfect model would score were the
-    shares the true rates, pass `votes.shares` as `y_prob`.
+    For each item, as many votes as it has are drawn from the prediction. The result is the mean
+    of the metric over such draws. Only the part of a model's score above this floor is due to the
+    model. To compute the score of a perfect model whose rates are the vote shares, pass
+    `votes.shares` as `y_prob`.
 
     `dist_ce` is exact: the number of votes for one class is binomial, and
 
@@ -152,7 +159,7 @@ def vote_noise_floor(
 
     Examples
     --------
-    A model that knows the rate of 0.5 exactly, and three votes on each item:
+    The model predicts the rate of 0.5 exactly, and each item has three votes.
 
     >>> round(vote_noise_floor(Votes([[2, 1]]), [0.5], metric="dist_ce"), 4)
     0.25
@@ -194,7 +201,7 @@ def _dist_ce_floor(data: ClassRows, totals: npt.NDArray[Any]) -> float:
 
 
 def distance_by_chance(p: FloatArray, votes: npt.NDArray[Any]) -> FloatArray:
-    """Return each row's mean total variation distance from the shares of votes drawn from p.
+    """Return the expected total variation distance between p and the shares of votes drawn from p.
 
     p has shape (classes, rows).
     """
@@ -207,7 +214,7 @@ def distance_by_chance(p: FloatArray, votes: npt.NDArray[Any]) -> FloatArray:
 
 
 def _two_class_floor(data: ClassRows, totals: npt.NDArray[Any], metric: Metric) -> float:
-    """Add up all outcomes of each item's votes, items of equal numbers of votes together."""
+    """Sum over all outcomes of each item's votes, for items with the same number at once."""
     from scipy.stats import binom
 
     score, second, total = _SCORES[metric], data.y_prob[:, 1].astype(np.float64), 0.0
@@ -239,7 +246,7 @@ def _simulated_floor(
     for start in range(0, totals.size, size):
         part = slice(start, start + size)
         p = data.y_prob[part].astype(np.float64)
-        p /= p.sum(axis=1, keepdims=True)  # to the last digit, which the generator insists on
+        p /= p.sum(axis=1, keepdims=True)  # the generator requires an exact sum
         for _ in range(draws):
             shares = rng.multinomial(totals[part], p) / totals[part, None]
             total += float(score(p.T, shares.T).sum())
@@ -258,14 +265,14 @@ def _refuse_table_of_single_votes(rel: Reliability) -> None:
 
 def _refuse_single_votes(n_votes: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
     if n_votes is None:
-        message = "pass Votes as y_true, or n_votes=: vote noise depends on how many there are."
+        message = "pass Votes as y_true, or n_votes=: vote noise depends on the number of votes."
         raise InputError(message)
     single = n_votes == 1
     if single.any():
         message = (
             f"every item must have two votes or more: {single.sum()} of {single.size} have one, "
-            f"the first is item {single.argmax()}. One vote does not show how much votes differ; "
-            "leave those items out."
+            f"the first is item {single.argmax()}. One vote gives no estimate of vote noise: omit "
+            "those items."
         )
         raise InputError(message)
     return n_votes

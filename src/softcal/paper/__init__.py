@@ -1,8 +1,8 @@
-"""The SMECE paper (Leznik, March 2026), to the printed digit, and what it needs and lacks.
+"""Reproduction of the SMECE paper (Leznik, March 2026), to the printed digit.
 
-`model` is the paper's model of the data, its five predictors, and what the metrics tend to, in
-closed form; `experiments` the paper's four and three it lacks; `reproduction` sets ours beside the
-printed figures; `figures` draws them.
+`model` has the paper's generative model, its five predictors, and the limits of the metrics in
+closed form. `experiments` has the paper's four experiments and three more. `reproduction` compares
+our results with the printed numbers. `figures` draws the figures.
 """
 
 from softcal.paper.experiments import (

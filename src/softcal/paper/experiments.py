@@ -1,4 +1,4 @@
-"""The paper's experiments, and three of our own."""
+"""The four experiments of the paper, and three more."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
 READINGS = ("open", "closed")
-"""Of the last bin: as the paper writes it, and as the library has it."""
+"""The last bin: half-open as in the paper, and closed as in the library."""
 
 METRICS = ("smece", "ece")
 
-_ROWS_AT_ONCE = 1 << 14  # what stays in a core's cache
+_ROWS_AT_ONCE = 1 << 14  # fits the cache of a core
 
 
 def silent(_rows: int) -> None:
@@ -42,17 +42,32 @@ def scores(
 ) -> FloatArray:
     """Draw data sets and score the five models on each.
 
-    The draws are the paper's, in its order: n inputs from (-3, 3), then n numbers for model E,
-    for one data set after another. `step` is told how many rows are done, for a progress bar.
+    The draws have the order of the paper: for each data set, n inputs from (-3, 3), then n numbers
+    for model E.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        The generator of the draws.
+    k : float
+        The steepness of the posterior.
+    n : int
+        The number of rows of each data set.
+    replications : int, default=1
+        The number of data sets.
+    bins : int, default=10
+        The number of equal-width bins.
+    step : callable, optional
+        Called with the number of rows done, for a progress bar.
 
     Returns
     -------
     ndarray of shape (2, 2, 5, replications)
-        By reading (`READINGS`), metric (`METRICS`), model (`MODELS`) and data set.
+        By reading (`READINGS`), metric (`METRICS`), model (`MODELS`), and data set.
     """
     edges = Bins.uniform(bins)
     parts = []
-    # In one thread: batches that fit a cache are too short for threads to gain anything here.
+    # One thread, because batches that fit a cache are too short for threads to save time.
     for x, e in _batches(rng, n, replications):
         parts.append(_score(x, e, k, edges))
         step(x.size)
@@ -81,7 +96,7 @@ def _score(x: FloatArray, e: FloatArray, k: float, bins: Bins) -> FloatArray:
         for metric, y in enumerate(labels):
             residual = column_residuals(y.T, p.T, bins)
             out[1, metric, j] = np.abs(residual).sum(axis=1) / x.shape[1]
-            # Bins without 1 leave these predictions out.
+            # With a half-open last bin, these predictions are in no bin.
             residual[:, -1] -= np.where(ones, p - y, 0.0).sum(axis=1)
             out[0, metric, j] = np.abs(residual).sum(axis=1) / x.shape[1]
     return out
@@ -92,15 +107,15 @@ SIZES = (500, 1000, 2000, 5000, 10_000)
 
 PAIRS = tuple("-".join(pair) for pair in combinations(MODELS, 2))
 TIED_PAIR = "B-C"
-"""The paper holds B and C to be equally good, and counts any order of them as right."""
+"""The paper considers B and C equally good, and counts any order of them as correct."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Experiment 1: the five models scored once.
+    """Experiment 1: scores of the five models on one data set.
 
-    `value` has shape (2, 2, 5): reading, metric, model, in the order of `READINGS`, `METRICS` and
-    `MODELS`; `rank` is the same, from 1 for the least error.
+    `value` has shape (2, 2, 5): reading, metric, model, in the order of `READINGS`, `METRICS`, and
+    `MODELS`. `rank` has the same shape, with 1 for the lowest error.
     """
 
     k: float
@@ -109,14 +124,14 @@ class Ranking:
 
     @property
     def rank(self) -> FloatArray:
-        """The place of each model, 1 for the least error."""
+        """The rank of each model, 1 for the lowest error."""
         order = self.value.argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
         return (order + 1).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Experiment 2: the five models scored once for each k. `value` is (2, 2, 5, len(k))."""
+    """Experiment 2: scores of the five models for each k. `value` is (2, 2, 5, len(k))."""
 
     k: tuple[float, ...]
     n: int
@@ -125,9 +140,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class PairAccuracy:
-    """Experiment 3: how often each pair is ranked in the claimed order.
+    """Experiment 3: the share of data sets that rank each pair in the claimed order.
 
-    `value` has shape (2, 2, len(PAIRS), len(k)); `overall` is its mean over the ten pairs.
+    `value` has shape (2, 2, len(PAIRS), len(k)). `overall` is its mean over the ten pairs.
     """
 
     k: tuple[float, ...]
@@ -144,7 +159,7 @@ class PairAccuracy:
 
 @dataclass(frozen=True)
 class Spread:
-    """Experiment 4: mean and standard deviation over replications, each (2, 2, 5, len(n))."""
+    """Experiment 4: mean and standard deviation over replications, both (2, 2, 5, len(n))."""
 
     k: float
     n: tuple[int, ...]
@@ -193,13 +208,13 @@ def experiment_3(
     bins: int = 10,
     step: Callable[[int], object] = silent,
 ) -> PairAccuracy:
-    """Count how often each pair of models comes out in the paper's order A > B ~ C > D > E."""
+    """Compute how often each pair of models is ranked in the paper's order A > B ~ C > D > E."""
     values = [ranked_right(scores(rng, each, n, replications, bins=bins, step=step)) for each in k]
     return PairAccuracy(tuple(k), n, replications, np.stack(values, axis=-1))
 
 
 def ranked_right(value: FloatArray) -> FloatArray:
-    """Give the share of data sets (last axis) in which each pair is in the claimed order."""
+    """Return the share of data sets (last axis) that rank each pair in the claimed order."""
     letters = list(MODELS)
     shares = []
     for pair in PAIRS:
@@ -218,7 +233,7 @@ def experiment_4(
     bins: int = 10,
     step: Callable[[int], object] = silent,
 ) -> Spread:
-    """Score the five models over and over at growing n, to see what moves: mean or spread."""
+    """Compute the mean and standard deviation of the scores of the five models for each n."""
     values = [scores(rng, k, each, replications, bins=bins, step=step) for each in n]
     return Spread(
         k,
@@ -231,13 +246,13 @@ def experiment_4(
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Experiment 5: the perfect model against outcomes that really happen.
+    """Experiment 5: the perfect model, scored against drawn outcomes.
 
-    `drawn` and `thresholded` are the mean ECE of the perfect model at each n against outcomes
-    drawn with the posterior probability and against the posterior cut at 1/2; `slope` is that of
-    log ECE over log n. `worth` says how many drawn outcomes give a score as small a standard error
-    as one soft label does, for the models B, C and D; `worth_simulated` is the same from the spread
-    of the scores themselves.
+    `drawn` and `thresholded` are the mean ECE of the perfect model at each n: against outcomes
+    drawn with the posterior probability, and against the posterior thresholded at 1/2. `slope` is
+    the slope of log ECE over log n. `worth` is the number of drawn outcomes that give the same
+    standard error as one soft label, for the models B, C, and D. `worth_simulated` is the same,
+    estimated from the variance of the simulated scores.
     """
 
     n: tuple[int, ...]
@@ -256,12 +271,12 @@ def experiment_5(
     replications: int = 200,
     bins: int = 10,
 ) -> Outcomes:
-    r"""Score the perfect model against real outcomes, to see whether its ECE has a floor.
+    r"""Score the perfect model against drawn outcomes, to test whether its ECE has a floor.
 
-    Against outcomes \(z \sim \mathrm{Bernoulli}(p^*)\) it falls like \(n^{-1/2}\): the floor of the
-    paper's experiment 4 is the doing of the threshold. What a soft label buys is variance. With
-    s the sign of the gap of a row's bin, one row adds \(s(p - y)\) to SMECE, and drawing z adds
-    \(E\,y(1-y)\) to its variance, so one soft label is worth
+    Against outcomes \(z \sim \mathrm{Bernoulli}(p^*)\) the ECE decreases like \(n^{-1/2}\). The
+    floor in experiment 4 of the paper is caused by the threshold. Soft labels reduce the variance.
+    Let s be the sign of the gap of a row's bin. One row adds \(s(p - y)\) to SMECE, and drawing z
+    adds \(E\,y(1-y)\) to its variance. One soft label is therefore worth
     \(1 + E\,y(1-y) / \mathrm{Var}(s(p - y))\) outcomes.
     """
     drawn, thresholded = [], []
@@ -299,7 +314,7 @@ def _worth(
             rel = reliability(y, p, bins=bins)
             found.append(rel.smece)
             hard[model].append(reliability(outcome, p, bins=bins).smece)
-            # sum of s d is n SMECE and s^2 = 1, so the variance of s d is mean d^2 - SMECE^2
+            # The sum of s d is n SMECE and s^2 = 1, so Var(s d) = mean d^2 - SMECE^2.
             ratios[model].append(1 + noise / (rel.brier - rel.smece**2))
     formula = {model: float(np.mean(found)) for model, found in ratios.items()}
     spread = {model: float(np.var(hard[model]) / np.var(soft[model])) for model in soft}
@@ -308,10 +323,10 @@ def _worth(
 
 @dataclass(frozen=True)
 class VoteScores:
-    """Experiment 6: the perfect model against the votes of K annotators.
+    """Experiment 6: the perfect model, scored against the votes of K annotators.
 
-    Mean over replications, for each number of votes: `ece_majority` against the majority vote,
-    `smece_share` against the share of votes.
+    Means over replications for each number of votes: `ece_majority` against the majority vote, and
+    `smece_share` against the vote share.
     """
 
     votes: tuple[int, ...]
@@ -328,11 +343,11 @@ def experiment_6(
     replications: int = 200,
     bins: int = 10,
 ) -> VoteScores:
-    """Let K annotators vote on each item, and score a model that knows the true rate.
+    """Score a model that predicts the true rate against the votes of K annotators.
 
-    The rates are drawn from Beta(2, 2): most items are open to dispute. The more annotators, the
-    closer the majority is to a threshold of the rate, and the worse the perfect model looks against
-    it; the share tends to the rate, and SMECE to 0. A tie is no majority.
+    The rates are drawn from Beta(2, 2), so annotators disagree on most items. As K grows, the
+    majority vote approaches the thresholded rate, and the ECE of the perfect model increases. The
+    vote share approaches the rate, and SMECE approaches 0. A tie does not count as a majority.
     """
     means = []
     for count in votes:
@@ -355,8 +370,8 @@ def experiment_6(
 class Dimensions:
     """Experiment 7: classes in d dimensions with unequal priors and covariances.
 
-    For each d, scores of the true posterior and of the posterior a linear model would have (one
-    covariance for both classes): SMECE against the posterior, ECE against the posterior cut at 1/2.
+    For each d, the scores of the true posterior and of a linear model (one covariance for both
+    classes): SMECE against the posterior, and ECE against the posterior thresholded at 1/2.
     """
 
     d: tuple[int, ...]
@@ -375,7 +390,10 @@ def experiment_7(
     prior: float = 0.3,
     bins: int = 10,
 ) -> Dimensions:
-    """Leave the line: SMECE of the true posterior stays exactly 0 in any number of dimensions."""
+    """Score the true posterior and a linear model in d dimensions.
+
+    SMECE of the true posterior is exactly 0 in any number of dimensions.
+    """
     found = []
     for size in d:
         classes = random_mixture(rng, size, prior)
@@ -393,7 +411,7 @@ def experiment_7(
 
 
 def random_mixture(rng: np.random.Generator, d: int, prior: float) -> Mixture:
-    """Make two classes a unit apart in d dimensions, with random and unequal covariances."""
+    """Return two classes whose means are a unit apart, with random, unequal covariances."""
 
     def covariance() -> FloatArray:
         root = rng.normal(size=(d, d)) / np.sqrt(d)

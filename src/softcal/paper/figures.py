@@ -1,4 +1,4 @@
-"""The paper's figures."""
+"""Draw the figures of the paper."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 STYLES = {letter: style_of(k) for k, letter in enumerate(MODELS)}
 _SOFT, _HARD = BLUE, VERMILLION
-_CLOSED, _OPEN = 1, 0  # the reading of the last bin, as in `scoring.READINGS`
+_CLOSED, _OPEN = 1, 0  # the reading of the last bin, as in `experiments.READINGS`
 
 
 def reliability_diagrams(k: float = 2.0, n: int = 5000) -> Figure:
-    """Draw each model's mean label per bin, soft and thresholded, over its mean prediction."""
+    """Draw each model's mean soft and thresholded labels per bin over its mean predictions."""
     rng = np.random.default_rng(SEED)
     x, e = rng.uniform(-HALF_WIDTH, HALF_WIDTH, n), rng.uniform(0, 1, n)
     models = predictions(k, x, e)
@@ -64,7 +64,7 @@ def reliability_diagrams(k: float = 2.0, n: int = 5000) -> Figure:
 
 
 def over_steepness(sweep: Sweep) -> Figure:
-    """Draw both metrics over k: the exact limits as lines, experiment 2 as points."""
+    """Draw both metrics over k, with exact limits as lines and experiment 2 as points."""
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     fine = np.geomspace(min(STEEPNESSES), max(STEEPNESSES), 200)
@@ -96,7 +96,7 @@ def ranking_accuracy(result: PairAccuracy) -> Figure:
     ax = figure.subplots()
     overall = result.overall
     ax.axhline(0.55, color="0.6", linewidth=1, linestyle=":")
-    ax.text(50, 0.555, "tossing a coin", fontsize=9, color="0.35", ha="right", va="bottom")
+    ax.text(50, 0.555, "random order", fontsize=9, color="0.35", ha="right", va="bottom")
     for m, (name, color, marker, line) in enumerate(
         (("SMECE", _SOFT, "o", "-"), ("ECE, thresholded label", _HARD, "s", "--"))
     ):
@@ -124,7 +124,7 @@ def ranking_accuracy(result: PairAccuracy) -> Figure:
 
 
 def confidently_wrong(spread: Spread, outcomes: Outcomes) -> Figure:
-    """Draw the perfect model's scores over n, against three kinds of label."""
+    """Draw the scores of the perfect model over n, against three kinds of labels."""
     figure = Figure(figsize=(5.6, 3.8), layout="constrained")
     ax = figure.subplots()
     n = np.array(spread.n)
@@ -149,7 +149,7 @@ def confidently_wrong(spread: Spread, outcomes: Outcomes) -> Figure:
 
 
 def _plain_ticks(ax: Axes, values: Any) -> None:
-    """Label a log axis with the numbers that were used, not with powers of ten."""
+    """Label a log axis with the values used, not with powers of ten."""
     ax.xaxis.set_ticks(list(values), [f"{value:,g}" for value in values])
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.xaxis.set_ticks([], minor=True)

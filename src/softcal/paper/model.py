@@ -1,4 +1,4 @@
-"""The paper's generative model, and the limits of its scores."""
+"""The generative model of the paper, and the limits of its scores."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MODELS = {
     "D": "Biased high",
     "E": "Random",
 }
-"""The paper's five predictors by letter. `predictions` says what each predicts."""
+"""The five predictors of the paper by letter, as defined in `predictions`."""
 
-SEED = 42  # of the paper's draws
+SEED = 42  # of the draws of the paper
 HALF_WIDTH = 3.0
-"""The paper draws inputs evenly from (-3, 3)."""
+"""The inputs of the paper are uniform on (-3, 3)."""
 
 BIAS = 0.15
 OVERCONFIDENCE = 3.0
@@ -34,10 +34,19 @@ UNDERCONFIDENCE = 0.4
 
 
 def predictions(k: float, x: FloatArray, e: FloatArray) -> dict[str, FloatArray]:
-    r"""Return what each of the five models predicts at the inputs x.
+    r"""Return the predictions of the five models at the inputs x.
 
-    A \(\sigma(kx)\), the posterior itself; B \(\sigma(3kx)\); C \(\sigma(0.4kx)\);
-    D \(\min(\sigma(kx) + 0.15, 1)\); E the numbers e, drawn without looking at x.
+    A is the posterior \(\sigma(kx)\), B is \(\sigma(3kx)\), C is \(\sigma(0.4kx)\), and D is
+    \(\min(\sigma(kx) + 0.15, 1)\). E predicts the numbers e, which are independent of x.
+
+    Parameters
+    ----------
+    k : float
+        The steepness of the posterior.
+    x : ndarray
+        The inputs.
+    e : ndarray
+        The predictions of model E.
 
     Examples
     --------
@@ -56,16 +65,24 @@ def predictions(k: float, x: FloatArray, e: FloatArray) -> dict[str, FloatArray]
 
 
 def _sigmoid(z: FloatArray) -> FloatArray:
-    # NumPy's exp is several times faster here than scipy's expit, and the paper's z are tame.
+    # Several times faster than scipy's expit; the arguments here do not overflow.
     out: FloatArray = 1 / (1 + np.exp(-z))
     return out
 
 
 @dataclass(frozen=True)
 class Gaussians:
-    r"""The paper's two classes: \(N(-\mu, \sigma^2)\) and \(N(+\mu, \sigma^2)\), equally likely.
+    r"""Two equally likely classes, \(N(-\mu, \sigma^2)\) and \(N(+\mu, \sigma^2)\).
 
-    Appendix A: the posterior of the second class is \(\sigma(kx)\) with \(k = 2\mu/\sigma^2\).
+    The posterior of the second class is \(\sigma(kx)\) with \(k = 2\mu/\sigma^2\) (Appendix A of
+    the paper).
+
+    Parameters
+    ----------
+    mu : float, default=1.0
+        The mean of the second class, and minus that of the first.
+    sigma : float, default=1.0
+        The standard deviation of both classes.
 
     Examples
     --------
@@ -81,7 +98,7 @@ class Gaussians:
 
     @property
     def k(self) -> float:
-        """The steepness of the posterior, the paper's signal-to-noise ratio."""
+        """The steepness of the posterior, called signal-to-noise ratio in the paper."""
         return 2 * self.mu / self.sigma**2
 
     def posterior(self, x: FloatArray) -> FloatArray:
@@ -91,11 +108,11 @@ class Gaussians:
 
     @staticmethod
     def draw_uniform(rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw inputs evenly from (-3, 3), as the paper does, whatever the classes."""
+        """Draw inputs uniformly from (-3, 3), as the paper does for any classes."""
         return rng.uniform(-HALF_WIDTH, HALF_WIDTH, n)
 
     def draw_mixture(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw inputs from the classes themselves."""
+        """Draw inputs from the two classes."""
         return rng.normal(np.where(rng.random(n) < 0.5, self.mu, -self.mu), self.sigma)
 
 
@@ -103,15 +120,18 @@ class Gaussians:
 class Mixture:
     r"""Two Gaussian classes in any number of dimensions, with any priors and covariances.
 
-    The log odds of the second class are quadratic in x, linear only where the covariances agree:
-    \(\log\frac{\pi}{1-\pi} + \log N(x; m_1, C_1) - \log N(x; m_0, C_0)\).
+    The log odds of the second class,
+    \(\log\frac{\pi}{1-\pi} + \log N(x; m_1, C_1) - \log N(x; m_0, C_0)\), are quadratic in x, and
+    linear only if the covariances are equal.
 
     Parameters
     ----------
     prior : float
-        Probability \(\pi\) of the second class.
-    means : tuple of two arrays of shape (d,)
-    covariances : tuple of two arrays of shape (d, d)
+        The probability \(\pi\) of the second class.
+    means : tuple of two ndarrays of shape (d,)
+        The means of the first and the second class.
+    covariances : tuple of two ndarrays of shape (d, d)
+        The covariances of the first and the second class.
     """
 
     prior: float
@@ -128,7 +148,7 @@ class Mixture:
         return np.where(second[:, None], both[1], both[0])
 
     def posterior(self, x: FloatArray) -> FloatArray:
-        """Return the probability of the second class at each row of x, by Bayes' theorem."""
+        """Compute the probability of the second class at each row of x."""
         from scipy.stats import multivariate_normal
 
         first, second = (
@@ -140,7 +160,7 @@ class Mixture:
         return out
 
     def pooled(self) -> Mixture:
-        """Return the same classes with one covariance for both: what a linear model assumes."""
+        """Return the same classes with one pooled covariance, as a linear model assumes."""
         first, second = self.covariances
         pooled = (1 - self.prior) * first + self.prior * second
         return Mixture(self.prior, self.means, (pooled, pooled))
@@ -150,18 +170,18 @@ _STEEPNESS = {"A": 1.0, "B": OVERCONFIDENCE, "C": UNDERCONFIDENCE, "D": 1.0}
 
 
 def limit_smece(model: str, k: float, bins: int = 10, *, last_bin_closed: bool = True) -> float:
-    """Return the limit of SMECE of one of the paper's models, against the posterior.
+    """Compute the limit of SMECE of a model of the paper against the posterior, for large n.
 
     Parameters
     ----------
     model : str
-        A, B, C, D or E.
+        A, B, C, D, or E.
     k : float
         The steepness of the posterior, above 0.
-    bins : int
-        Number of equal-width bins.
-    last_bin_closed : bool
-        False reads the paper's bins literally: p = 1 is in none of them, yet counts in n.
+    bins : int, default=10
+        The number of equal-width bins.
+    last_bin_closed : bool, default=True
+        Whether p = 1 belongs to the last bin. In the paper it belongs to no bin, but counts in n.
 
     Examples
     --------
@@ -174,9 +194,20 @@ def limit_smece(model: str, k: float, bins: int = 10, *, last_bin_closed: bool =
 
 
 def limit_ece(model: str, k: float, bins: int = 10, *, last_bin_closed: bool = True) -> float:
-    """Return the limit of ECE of one of the paper's models, against the thresholded label.
+    """Compute the limit of ECE of a model of the paper against the thresholded label, for large n.
 
-    Parameters are those of `limit_smece`. The label is 1 where x is at least 0.
+    The label is 1 if x is at least 0.
+
+    Parameters
+    ----------
+    model : str
+        A, B, C, D, or E.
+    k : float
+        The steepness of the posterior, above 0.
+    bins : int, default=10
+        The number of equal-width bins.
+    last_bin_closed : bool, default=True
+        Whether p = 1 belongs to the last bin.
 
     Examples
     --------
@@ -195,21 +226,21 @@ def _limit(model: str, k: float, bins: int, label: Integral, last_bin_closed: bo
         return float(np.abs((edges[:-1] + edges[1:]) / 2 - 0.5).mean())
     shift = BIAS if model == "D" else 0.0
     a = _STEEPNESS[model] * k
-    # x at the edges; below the least prediction and above the greatest there are no rows
+    # x at the edges; no rows are below the lowest prediction or above the highest.
     with np.errstate(divide="ignore"):
         cuts = logit(np.clip(edges - shift, 0.0, 1.0)) / a
     cuts = np.clip(cuts, -HALF_WIDTH, HALF_WIDTH)
     predicted = _softplus_over(a)
     gaps = np.diff(predicted(cuts) + shift * cuts - label(cuts))
     if last_bin_closed:
-        # Where p is 1 the gap of a row is 1 - label; those rows lie from the last cut to 3.
+        # If p is 1, the gap of a row is 1 - label. These rows extend from the last cut to 3.
         rest = np.array([cuts[-1], HALF_WIDTH])
         gaps[-1] += float(np.diff(rest - label(rest))[0])
     return float(np.abs(gaps).sum()) / (2 * HALF_WIDTH)
 
 
 def _softplus_over(a: float) -> Integral:
-    """Return the integral of sigmoid(ax)."""
+    """Return the antiderivative of sigmoid(ax)."""
 
     def integral(x: FloatArray) -> FloatArray:
         out: FloatArray = np.logaddexp(0.0, a * x) / a

@@ -1,4 +1,4 @@
-"""The paper's tables, recomputed, compared with the printed digits, and written to a folder."""
+"""Recompute the tables of the paper, compare them with the printed digits, and write them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from softcal.paper.experiments import (
 from softcal.paper.model import HALF_WIDTH, MODELS, SEED, limit_ece, limit_smece, predictions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from softcal._validation.inputs import FloatArray
 
 TOTAL_ROWS = 5000 * (1 + len(STEEPNESSES)) + 1000 * 1000 * len(STEEPNESSES) + 500 * sum(SIZES)
-"""Rows all four experiments draw, for a progress bar."""
+"""The number of rows that the four experiments draw, for a progress bar."""
 
 TABLES = {
     "experiment_1": "Experiment 1: k = 2, n = 5,000",
@@ -56,9 +56,9 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed figure and ours: as the paper bins, with the last bin closed, in the limit.
+    """One printed number, and ours: with the paper's bins, with the last bin closed, and the limit.
 
-    `row` and `column` name its place in the table; `limit` is None for a standard deviation.
+    `row` and `column` are its position in the table. `limit` is None for a standard deviation.
     """
 
     table: str
@@ -72,12 +72,12 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The cell as one would say it."""
+        """The name of the cell: its row and column."""
         return f"{self.row}, {self.column}"
 
     @property
     def reproduced(self) -> bool:
-        """Whether ours, binned as the paper does, prints as the same digits."""
+        """Whether our number, with the paper's bins, has the same printed digits."""
         return self.shown(self.open) == self.shown(self.printed)
 
     @property
@@ -86,13 +86,13 @@ class Cell:
         return self.shown(self.open) != self.shown(self.closed)
 
     def shown(self, value: float) -> str:
-        """Print a value with as many decimals as the paper does."""
+        """Format a value with as many decimals as in the paper."""
         return f"{value:.{self.decimals}f}"
 
 
 @dataclass(frozen=True)
 class Experiments:
-    """The results of the paper's four experiments, in one stream of draws."""
+    """The results of the paper's four experiments, from one stream of draws."""
 
     one: Ranking
     two: Sweep
@@ -112,14 +112,14 @@ def run_all(step: Callable[[int], object] = silent) -> Experiments:
 
 
 def printed_tables() -> dict[str, Any]:
-    """Load the figures the paper prints."""
+    """Load the numbers printed in the paper."""
     text = (files("softcal.paper") / "printed_tables.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 
 
 def compare(results: Experiments) -> list[Cell]:
-    """Set every printed figure beside ours."""
+    """Compare every printed number with ours."""
     printed = printed_tables()
     return [
         *_cells_1(results.one, printed["experiment_1"]["rows"]),
@@ -140,7 +140,7 @@ def limits(k: float, *, last_bin_closed: bool = True) -> FloatArray:
 
 
 def limit_accuracy(k: float) -> FloatArray:
-    """Return, for both metrics, whether each pair is ranked as claimed when n is without bound."""
+    """Return, for both metrics, whether each pair is ranked as claimed in the limit of large n."""
     value = limits(k)[None, :, :, None]
     accuracy: FloatArray = ranked_right(value)[0]
     return accuracy
@@ -153,7 +153,7 @@ def _cell(
     limit: float | None,
     decimals: int,
 ) -> Cell:
-    """Make a cell of ours under both readings of the last bin, in the order of `READINGS`."""
+    """Return a cell from our numbers under both readings of the last bin, as in `READINGS`."""
     literal, closed = (float(value) for value in ours)
     return Cell(*place, printed, literal, closed, limit, decimals)
 
@@ -211,7 +211,7 @@ def _cells_4(result: Spread, printed: dict[str, Any]) -> Iterator[Cell]:
 
 
 def errata(results: Experiments, cells: list[Cell], outcomes: Outcomes) -> list[dict[str, Any]]:
-    """List the errors: a title, what the paper says, what we find, and the numbers behind it."""
+    """Return the errata: for each a title, the claim, our finding, and the numbers."""
     return [
         _dropped_ones(results, cells),
         _pair_c_e(cells),
@@ -238,10 +238,10 @@ def _dropped_ones(results: Experiments, cells: list[Cell]) -> dict[str, Any]:
     closed, literal = limit_smece("D", k), limit_smece("D", k, last_bin_closed=False)
     return _entry(
         "Predictions of exactly 1 are in no bin",
-        "Bins [(b-1)/B, b/B): p = 1 belongs to none of them, yet counts in n.",
+        "Bins [(b-1)/B, b/B): p = 1 belongs to none of them, but counts in n.",
         f"Model D predicts exactly 1 for {dropped:,} of {n:,} rows of experiment 1 "
-        f"({dropped / n:.1%}). Closing the last bin changes {len(changed)} printed figures; "
-        f"SMECE of D tends to {closed:.4f}, not {literal:.4f}.",
+        f"({dropped / n:.1%}). Closing the last bin changes {len(changed)} printed numbers. "
+        f"The limit of SMECE of D is {closed:.4f}, not {literal:.4f}.",
         dropped=dropped,
         rows=n,
         changed=[f"{c.table}: {c.name}: {c.shown(c.open)} -> {c.shown(c.closed)}" for c in changed],
@@ -260,7 +260,7 @@ def _pair_c_e(cells: list[Cell]) -> dict[str, Any]:
         "Pair C-E under ECE at k = 2",
         f"Accuracy {wrong.printed:.3f}.",
         f"It is {wrong.open:.3f}. The paper's overall accuracy, {overall.printed:.3f}, is the mean "
-        f"of the ten pairs with ours ({ours:.4f}), not with the printed one ({printed:.4f}).",
+        f"of the ten pairs with our number ({ours:.4f}), not with the printed one ({printed:.4f}).",
         printed=wrong.printed,
         ours=wrong.open,
         overall_printed=overall.printed,
@@ -272,9 +272,9 @@ def _pair_c_e(cells: list[Cell]) -> dict[str, Any]:
 def _ratio(cells: list[Cell]) -> dict[str, Any]:
     a, b = (_find(cells, "experiment_1", model, "ECE").printed for model in "AB")
     return _entry(
-        "How much larger the ECE of A is than that of B",
+        "Ratio of the ECE of A to that of B",
         "29 times.",
-        f"{a} / {b} is {a / b:.1f} times.",
+        f"{a} / {b} = {a / b:.1f} times.",
         ratio=a / b,
     )
 
@@ -283,7 +283,7 @@ def _uncertain_range(k: float) -> dict[str, Any]:
     share = math.log(9) / k / HALF_WIDTH  # sigmoid(kx) is 0.9 at x = log(9)/k
     return _entry(
         "Share of the inputs with a posterior between 0.1 and 0.9",
-        "Approximately 60 %.",
+        "Approximately 60%.",
         f"log(9)/6 = {share:.1%}.",
         share=share,
     )
@@ -296,8 +296,8 @@ def _pair_c_d(results: Experiments, cells: list[Cell]) -> dict[str, Any]:
     return _entry(
         "Pair C-D at k = 2",
         "Accuracy 0.000: an ambiguity of scalar summaries at this sample size.",
-        f"Not noise: in the limit SMECE is {c:.4f} for C and {d:.4f} for D, so D is the better "
-        f"calibrated, and accuracy stays {pair.limit:.0f} at any n. The claimed order is wrong.",
+        f"The claimed order is wrong. In the limit SMECE is {c:.4f} for C and {d:.4f} for D, so D "
+        f"is better calibrated, and the accuracy stays {pair.limit:.0f} for any n.",
         limit_c=c,
         limit_d=d,
     )
@@ -307,11 +307,12 @@ def _floor(outcomes: Outcomes) -> dict[str, Any]:
     first, last = outcomes.n[0], outcomes.n[-1]
     return _entry(
         "Whether ECE of the perfect model has a floor",
-        "A structural gap whenever the label is a probability and the outcome a realisation of it.",
-        f"Only for thresholded labels. Against outcomes drawn with the posterior probability its "
-        f"ECE falls from {outcomes.drawn[0]:.4f} at n = {first:,} to {outcomes.drawn[-1]:.4f} at "
-        f"n = {last:,}, like n^{outcomes.slope:.2f} (thresholded: {outcomes.thresholded[0]:.4f} to "
-        f"{outcomes.thresholded[-1]:.4f}). What soft labels buy there is variance.",
+        "A structural gap whenever the label is a probability and the outcome a realization of it.",
+        f"Only for thresholded labels. Against outcomes drawn with the posterior probability, the "
+        f"ECE decreases from {outcomes.drawn[0]:.4f} at n = {first:,} to {outcomes.drawn[-1]:.4f} "
+        f"at n = {last:,}, like n^{outcomes.slope:.2f} (thresholded: "
+        f"{outcomes.thresholded[0]:.4f} to {outcomes.thresholded[-1]:.4f}). Soft labels reduce the "
+        "variance.",
         n=list(outcomes.n),
         ece_drawn=outcomes.drawn.tolist(),
         ece_thresholded=outcomes.thresholded.tolist(),
@@ -321,7 +322,7 @@ def _floor(outcomes: Outcomes) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Report:
-    """The paper's experiments, the three it lacks, the comparison and the errata."""
+    """The results of the seven experiments, the comparison with the paper, and the errata."""
 
     results: Experiments
     outcomes: Outcomes
@@ -342,7 +343,7 @@ class Report:
                     "printed": cell.printed,
                     "ours": round(cell.open, cell.decimals),
                     "why": "the paper's own overall accuracy is the mean of its ten pairs only "
-                    "with our figure: see the errata",
+                    "with our number: see the errata",
                 }
                 for cell in self.cells
                 if not cell.reproduced
@@ -363,16 +364,46 @@ class Report:
             },
         }
 
+    def csv_tables(self) -> dict[str, tuple[dict[str, Any], ...]]:
+        """Return the rows of the CSV file of each table, including experiments 5 to 7."""
+        found = {
+            table: tuple(_as_row(cell) for cell in self.cells if cell.table == table)
+            for table in TABLES
+        }
+        outcomes, votes, dimensions = self.outcomes, self.votes, self.dimensions
+        return found | {
+            "experiment_5": _rows(
+                n=outcomes.n, ece_drawn=outcomes.drawn, ece_thresholded=outcomes.thresholded
+            ),
+            "experiment_5_worth": _rows(
+                model=outcomes.worth,
+                worth=outcomes.worth.values(),
+                worth_simulated=outcomes.worth_simulated.values(),
+            ),
+            "experiment_6": _rows(
+                votes=votes.votes, ece_majority=votes.ece_majority, smece_share=votes.smece_share
+            ),
+            "experiment_7": _rows(
+                d=dimensions.d,
+                smece_true=dimensions.smece_true,
+                ece_true=dimensions.ece_true,
+                smece_linear=dimensions.smece_linear,
+                ece_linear=dimensions.ece_linear,
+            ),
+        }
+
     def write(self, folder: Path) -> None:
-        """Write each table as CSV and each figure as PNG and PDF."""
+        """Write the tables of all experiments as CSV, and each figure as PNG and PDF."""
         from softcal.paper import figures
 
-        for table in TABLES:
+        for table, rows in self.csv_tables().items():
             with (
                 written_whole(folder / f"{table}.csv") as path,
                 path.open("w", newline="", encoding="utf-8") as lines,
             ):
-                _write_csv(lines, [cell for cell in self.cells if cell.table == table])
+                writer = csv.DictWriter(lines, rows[0])
+                writer.writeheader()
+                writer.writerows(rows)
         for name, figure in {
             "reliability": figures.reliability_diagrams(),
             "over_k": figures.over_steepness(self.results.two),
@@ -385,7 +416,7 @@ class Report:
 
 
 def reproduce(step: Callable[[int], object] = silent) -> Report:
-    """Run everything; about two seconds. `step` is told of rows done, for a progress bar."""
+    """Run all experiments, in about two seconds; `step` is called with the rows done."""
     results = run_all(step)
     cells = compare(results)
     outcomes = experiment_5(np.random.default_rng(5))
@@ -399,15 +430,23 @@ def reproduce(step: Callable[[int], object] = silent) -> Report:
     )
 
 
-def _write_csv(lines: Any, cells: list[Cell]) -> None:
-    writer = csv.writer(lines)
-    writer.writerow(
-        ["row", "column", "printed", "ours_as_the_paper_bins", "ours_last_bin_closed", "limit"]
+def _as_row(cell: Cell) -> dict[str, Any]:
+    """Return a cell as a row of its CSV file; a limit of None is an empty field."""
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "printed": cell.printed,
+        "ours_as_the_paper_bins": cell.open,
+        "ours_last_bin_closed": cell.closed,
+        "limit": cell.limit,
+    }
+
+
+def _rows(**columns: Iterable[Any]) -> tuple[dict[str, Any], ...]:
+    """Return the rows of a table, given its columns by name."""
+    return tuple(
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
     )
-    for cell in cells:
-        shown = (cell.printed, cell.open, cell.closed)
-        limit = "" if cell.limit is None else cell.limit
-        writer.writerow([cell.row, cell.column, *shown, limit])
 
 
 def _plain(result: Outcomes | VoteScores | Dimensions) -> dict[str, Any]:

@@ -42,8 +42,8 @@ _LARGE = 200_000
 class Sums:
     """The sums that a table stores for each bin. All of them can be added.
 
-    p is the prediction, y the label, d = p - y, w the weight (1 by default), and m the number of
-    votes behind the label, if given. The sum of w p is not stored, because it is label + residual.
+    p is the prediction, y the label, and d = p - y. w is the weight (1 by default), and m the
+    number of votes, if given. The sum of w p is not stored, because it is label + residual.
     The last five are NaN in tables of schema 1 with soft labels, whose files do not contain them.
     NaN plus any sum is NaN.
     """

@@ -1,8 +1,8 @@
-"""The calibration error of soft labels as torchmetrics, for training loops on any device.
+"""Calibration errors of soft labels as torchmetrics metrics, on any device.
 
-The state is the table of sums: of constant size however many rows are seen, float64 whatever the
-model computes in, and added up across processes. With groups it also has the sums of each group in
-each bin that the group fills. Needs the `torch` extra.
+The state is the table of sums. It has a constant size, is float64 for every dtype of the model, and
+is added up across processes. With groups it also has the sums of each group in each bin that the
+group fills. It needs the extra `torch`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class TableMetric(Metric):
-    """What the metrics share: one table of sums per class, kept as torchmetrics keeps state."""
+    """Base class of the metrics, with one table of sums per class as state."""
 
     is_differentiable = False
     higher_is_better = False
@@ -62,14 +62,14 @@ class TableMetric(Metric):
     edges: Tensor  # (bins + 1,)
     sums: Tensor  #  (sums, classes, bins), never changed in place
     grouped: Tensor  # (), the number of rows that have a group
-    group_keys: list[Tensor]  # parts of shape (entries, 2), as `group_sums` has them
+    group_keys: list[Tensor]  # parts of shape (entries, 2), as `group_sums` returns them
     group_sums: list[Tensor]  # parts of shape (entries, 2)
 
     def __init__(self, bins: BinsLike, n_tables: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.bins = Bins.of(bins)
-        # The edges are state too, so that no sums of other bins are ever added to these: not from
-        # another process, not from a checkpoint, not by a MetricCollection that shares states.
+        # The edges are part of the state, so that sums of other bins are never added: neither from
+        # another process or a checkpoint, nor by a MetricCollection that shares states.
         self.add_state("edges", torch.tensor(self.bins.edges), dist_reduce_fx=_the_same_edges)
         zeros = torch.zeros(len(KEPT), n_tables, len(self.bins), dtype=torch.float64)
         self.add_state("sums", zeros, dist_reduce_fx="sum")
@@ -79,7 +79,7 @@ class TableMetric(Metric):
             self.add_state(name, [], dist_reduce_fx="cat")
 
     def compute(self) -> Tensor:
-        """Give the error of all rows so far, of all processes: a float64 tensor.
+        """Compute the error of all rows so far, of all processes, as a float64 tensor.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class TableMetric(Metric):
         weights: Tensor | None,
         groups: Tensor | None,
     ) -> None:
-        """Add the sums of a batch, and those of its groups given the rows (n, classes)."""
+        """Add the sums of a batch, and the sums of its groups, given the rows (n, classes)."""
         total, grouped = self.sums + sums, self.grouped
         parts = self.group_keys, self.group_sums
         if groups is not None:
@@ -118,9 +118,9 @@ class TableMetric(Metric):
     def _joined(
         self, keys: list[Tensor], sums: list[Tensor], *, to_one: bool = False
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Add up the parts of a state when the later ones outgrow the first.
+        """Add up the parts of a state when the later parts are larger than the first.
 
-        Not with every batch, or many small ones would take time that grows with their square.
+        With every batch, the time would grow with the square of the number of batches.
         """
         if not to_one and sum(map(len, keys[1:])) <= sum(map(len, keys[:1])):
             return keys, sums
@@ -135,7 +135,7 @@ class TableMetric(Metric):
         return [joined[0]], [joined[1]]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a batch and give the error of this batch alone."""
+        """Add a batch, and return the error of this batch alone."""
         before = dict(vars(self))
         parts = [list(before[name]) for name in _GROUP_STATES]
         try:
@@ -143,8 +143,8 @@ class TableMetric(Metric):
             if self.group_keys:
                 _refuse_mixture(self.sums, self.grouped)
         except Exception:
-            # torchmetrics sets the state aside before it looks at the batch, and empties its lists.
-            # Put all of it back.
+            # torchmetrics replaces the state before it validates the batch, and empties its lists.
+            # Restore all of it.
             vars(self).update(before)
             for name, part in zip(_GROUP_STATES, parts, strict=True):
                 before[name][:] = part
@@ -153,7 +153,12 @@ class TableMetric(Metric):
         return value
 
     def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
-        """Add the rows of another metric of the same kind and bins, or of its `metric_state`.
+        """Add the rows of another metric of the same class and bins, or of its `metric_state`.
+
+        Parameters
+        ----------
+        incoming_state : dict or Metric
+            The other metric, or its state.
 
         Raises
         ------
@@ -166,7 +171,7 @@ class TableMetric(Metric):
             if not self._fits(state):
                 message = (
                     f"cannot merge a metric with other bins or classes than these {self.bins!r} "
-                    f"and {self.sums.shape[1]} tables. Make both with the same arguments."
+                    f"and {self.sums.shape[1]} tables. Create both with the same arguments."
                 )
                 raise BinMismatchError(message)
             sums, grouped = (getattr(self, k) + state[k].to(self.sums) for k in _STATES[1:])
@@ -176,11 +181,11 @@ class TableMetric(Metric):
         self._accept_new_rows()
 
     def _no_groups(self) -> dict[str, Any]:
-        """Return the states of groups that have no rows."""
+        """Return the states of groups without rows."""
         return {"grouped": torch.zeros_like(self.grouped), **{name: [] for name in _GROUP_STATES}}
 
     def _fits(self, state: dict[str, Any]) -> bool:
-        """Whether another state has these bins and classes, in full precision."""
+        """Return whether another state has these bins and classes, in full precision."""
         edges, sums, grouped = (state.get(name) for name in _STATES)
         return (
             isinstance(edges, Tensor)
@@ -193,7 +198,7 @@ class TableMetric(Metric):
         )
 
     def _groups_fit(self, keys: object, sums: object) -> bool:
-        """Whether the sums of groups have these bins and classes, in full precision."""
+        """Return whether the sums of groups have these bins and classes, in full precision."""
         cells = self.sums.shape[1] * len(self.bins)
         return (
             isinstance(keys, list)
@@ -211,7 +216,7 @@ class TableMetric(Metric):
         )
 
     def _accept_new_rows(self) -> None:
-        """Have the next `compute` look at them, and not say that there was no update."""
+        """Discard the cached result, and count an update, so that `compute` uses the new rows."""
         self._computed = None
         self._update_count += 1
 
@@ -225,7 +230,7 @@ class TableMetric(Metric):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load a checkpoint of this metric, refusing one of other bins or less precision."""
+        """Load a checkpoint of this metric; refuse other bins, or lower precision."""
         names = (*_STATES, *_GROUP_STATES)
         saved = {name: state_dict[prefix + name] for name in names if prefix + name in state_dict}
         before = {name: getattr(self, name) for name in names}
@@ -236,11 +241,11 @@ class TableMetric(Metric):
         if not saved:
             return
         saved["sums"] = _of_all_schemas(saved.get("sums"))
-        saved = {**self._no_groups(), **saved}  # which a checkpoint of softcal 0.1 does not have
+        saved = {**self._no_groups(), **saved}  # a checkpoint of softcal 0.1 has no groups
         if not self._fits(saved):
             error_msgs.append(
                 f"{prefix}sums must be float64 sums of {self.bins!r} and "
-                f"{self.sums.shape[1]} tables: load it into a metric made with the same arguments."
+                f"{self.sums.shape[1]} tables: load it into a metric with the same arguments."
             )
             return
         self.sums, self.grouped = (
@@ -252,23 +257,23 @@ class TableMetric(Metric):
         self._accept_new_rows()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Any:
-        """Follow the model to another device, but not to another dtype: sums need float64."""
+        """Move to another device with the model, but keep float64, which the sums need."""
         super()._apply(fn, exclude_state=(*exclude_state, *_STATES, *_GROUP_STATES))
         for name in _STATES:
             setattr(self, name, getattr(self, name).to(self.device))
         for name in _GROUP_STATES:
             setattr(self, name, [part.to(self.device) for part in getattr(self, name)])
-        self._computed = None  # which torchmetrics may have rounded
+        self._computed = None  # torchmetrics may have rounded it
         return self
 
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
         """Gather the states of all processes; a group may have rows in several of them."""
-        # One part each, also in a process without groups: torchmetrics would give it another type.
+        # One part each, even in a process without groups, so that torchmetrics keeps the type.
         self.group_keys, self.group_sums = self._joined(
             self.group_keys, self.group_sums, to_one=True
         )
         super()._sync_dist(*args, **kwargs)
-        for name in _GROUP_STATES:  # which torchmetrics has concatenated
+        for name in _GROUP_STATES:  # torchmetrics has concatenated them
             setattr(self, name, [getattr(self, name)])
 
     def tables(self) -> list[Reliability]:
@@ -291,7 +296,7 @@ class TableMetric(Metric):
         ]  # fmt: skip
 
     def _clusters(self) -> Sequence[Clusters | None]:
-        """Return what each table keeps of the groups; None where there are none."""
+        """Return the products of group sums of each table; None without groups."""
         tables = self.sums.shape[1]
         if not self.grouped:
             return [None] * tables
@@ -312,22 +317,23 @@ class SoftCalibrationError(TableMetric):
 
     \[ \mathrm{SMECE} = \frac{\sum_b |\sum_{i \in b} w_i (p_i - y_i)|}{\sum_i w_i} \]
 
-    With labels 0 and 1 it is the expected calibration error (`norm="l1"` of torchmetrics'
-    `BinaryCalibrationError`, but p = 1 belongs to the last bin). `softcal.smece` is the same for
-    arrays, and says more. Not to be trained on: the gradient is not tracked.
+    With labels of 0 and 1 it is the expected calibration error: `BinaryCalibrationError` of
+    torchmetrics with `norm="l1"`, except that p = 1 belongs to the last bin. It equals
+    `softcal.smece` of the same rows. It is not a training loss: the gradient is not tracked.
 
-    The state is a table of float64 sums: it does not grow, adds up across processes, and stays
-    float64 through `.half()`, `.to(torch.bfloat16)` and `set_dtype`. (So it cannot be moved to a
-    device without float64, such as `mps`: leave it on the CPU and pass `preds.cpu()`.) With groups
-    it grows with their number, and `compute` and `reliability` gather those of all processes.
+    The state is a table of float64 sums. It has a constant size, is added up across processes, and
+    stays float64 through `.half()`, `.to(torch.bfloat16)`, and `set_dtype`. For a device without
+    float64, such as `mps`, leave the metric on the CPU and pass `preds.cpu()`. With groups the
+    state grows with their number, and `compute` and `reliability` gather the groups of all
+    processes.
 
     Parameters
     ----------
-    bins : int, Bins or edges, default 10
-        As in `softcal.reliability`. float16, bfloat16 and float32 predictions are compared with
-        the edges as they are.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges. Predictions of float16, bfloat16, and
+        float32 are compared with the edges without rounding.
     **kwargs
-        Those of `torchmetrics.Metric`.
+        Arguments of `torchmetrics.Metric`.
 
     Examples
     --------
@@ -351,25 +357,22 @@ class SoftCalibrationError(TableMetric):
         weights: Tensor | None = None,
         groups: Tensor | None = None,
     ) -> None:
-        """Add a batch, in torchmetrics' order: predictions first.
+        """Add a batch, with predictions first, as in torchmetrics.
+
+        A batch without rows, or with only zero weights, adds nothing. An invalid batch raises
+        `InputError` or `InputTypeError`, and the state does not change.
 
         Parameters
         ----------
         preds : Tensor of shape (n,)
-            Predicted probabilities in [0, 1]. Logits are refused, never converted.
+            Predicted probabilities in [0, 1]. Logits are refused.
         target : Tensor of shape (n,)
             Labels in [0, 1].
         weights : Tensor of shape (n,), optional
-            Non-negative weights. A batch without rows, or of weight 0, adds nothing.
+            Non-negative weights.
         groups : integer Tensor of shape (n,), optional
-            Which patient, document or annotator each row belongs to, by a number that is the same
-            in every batch and every process. It changes only the uncertainty, which
-            `reliability` has.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            If the batch breaks a rule; the state is then as before.
+            The patient, document, or annotator of each row, by a number that is the same in every
+            batch and process. Groups change only the uncertainty.
         """
         _refuse_no_tensors(preds=preds, target=target)
         if preds.shape != target.shape or preds.numel():
@@ -377,28 +380,29 @@ class SoftCalibrationError(TableMetric):
             self._add(sums, preds.unsqueeze(1), target.unsqueeze(1), weights, groups)
 
     def reliability(self) -> Reliability:
-        """Give the table of all rows so far, of all processes: for intervals, tests, pictures.
+        """Return the table of all rows so far, for intervals, tests, and plots.
 
-        Where there are several processes, all of them must call it, as for `compute`.
+        It includes the rows of all processes. All of them must call it, as for `compute`.
         """
         return self.tables()[0]
 
 
 class TopLabelSoftCalibrationError(TableMetric):
-    r"""SMECE of the predicted class's probability against the label mass on that class.
+    r"""SMECE of the predicted class, as a torchmetrics metric.
 
-    Each row gives \(p_i = \max_c p_{ic}\), at class \(k_i\) (the first, where several tie), and
-    \(y_i = y_{i k_i}\), the share of the label on it. With one-hot labels this is the usual
-    confidence calibration error.
+    \[ \mathrm{SMECE}\bigl(y_{i c_i}, p_{i c_i}\bigr), \qquad c_i = \arg\max_c p_{ic} \]
+
+    The first class is used if several have the highest probability. With one-hot labels this is the
+    usual confidence calibration error. The state is as in `SoftCalibrationError`.
 
     Parameters
     ----------
     num_classes : int
-        At least 2.
-    bins : int, Bins or edges, default 10
-        As in `softcal.reliability`.
+        The number of classes, at least 2.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges.
     **kwargs
-        Those of `torchmetrics.Metric`.
+        Arguments of `torchmetrics.Metric`.
 
     Examples
     --------
@@ -421,12 +425,24 @@ class TopLabelSoftCalibrationError(TableMetric):
         weights: Tensor | None = None,
         groups: Tensor | None = None,
     ) -> None:
-        """Add a batch; the parameters are those of `ClasswiseSoftCalibrationError.update`."""
+        """Add a batch, as `SoftCalibrationError.update` does.
+
+        Parameters
+        ----------
+        preds : Tensor of shape (n, num_classes)
+            Predicted probabilities in [0, 1] that sum to 1 per row. Logits are refused.
+        target : Tensor of shape (n, num_classes) or integer Tensor of shape (n,)
+            The label's share of each class, or the class number, from 0.
+        weights : Tensor of shape (n,), optional
+            Non-negative weights.
+        groups : integer Tensor of shape (n,), optional
+            The group of each row.
+        """
         target = _label_of_each_class(preds, target, self.num_classes)
         if not len(preds):
             return
         if not are_probabilities(preds, target):
-            # Which refuses them: in any class, not the predicted one alone.
+            # Raise for an invalid value in any class, not only in the predicted one.
             class_sums(preds, target, None, self.bins)
         _refuse_other_sums(preds)
         top, predicted = preds.max(dim=1)
@@ -435,26 +451,26 @@ class TopLabelSoftCalibrationError(TableMetric):
         self._add(sums, top.unsqueeze(1), mass.unsqueeze(1), weights, groups)
 
     def reliability(self) -> Reliability:
-        """Give the table of all rows so far, as `SoftCalibrationError.reliability` does."""
+        """Return the table of all rows so far, as `SoftCalibrationError.reliability` does."""
         return self.tables()[0]
 
 
 class ClasswiseSoftCalibrationError(TableMetric):
-    r"""Mean over the classes of the SMECE of each class's probability.
+    r"""Mean SMECE over the classes, as a torchmetrics metric.
 
     \[ \frac1C \sum_c \frac{\sum_b |\sum_{i \in b} w_i (p_{ic} - y_{ic})|}{\sum_i w_i} \]
 
-    Each class is its own binary problem, so this also serves labels that do not exclude each other
-    (multilabel): rows need not sum to 1.
+    Each class is treated as a binary problem, so rows need not sum to 1, and multilabel problems
+    are supported. The state is as in `SoftCalibrationError`, with one table per class.
 
     Parameters
     ----------
     num_classes : int
-        At least 2.
-    bins : int, Bins or edges, default 10
-        As in `softcal.reliability`.
+        The number of classes, at least 2.
+    bins : int, Bins or sequence of float, default=10
+        A number of equal-width bins, `Bins`, or edges.
     **kwargs
-        Those of `torchmetrics.Metric`.
+        Arguments of `torchmetrics.Metric`.
 
     Examples
     --------
@@ -479,25 +495,18 @@ class ClasswiseSoftCalibrationError(TableMetric):
         weights: Tensor | None = None,
         groups: Tensor | None = None,
     ) -> None:
-        """Add a batch.
+        """Add a batch, as `SoftCalibrationError.update` does.
 
         Parameters
         ----------
         preds : Tensor of shape (n, num_classes)
-            Predicted probabilities in [0, 1]. Logits are refused, never converted.
+            Predicted probabilities in [0, 1]; rows need not sum to 1. Logits are refused.
         target : Tensor of shape (n, num_classes) or integer Tensor of shape (n,)
-            The label's share of each class, in [0, 1], or the number of the class, from 0.
+            The label of each class in [0, 1], or the class number, from 0.
         weights : Tensor of shape (n,), optional
-            Non-negative weights. A batch without rows, or of weight 0, adds nothing.
+            Non-negative weights.
         groups : integer Tensor of shape (n,), optional
-            Which patient, document or annotator each row belongs to, by a number that is the same
-            in every batch and every process. It changes only the uncertainty, which
-            `reliabilities` has.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            If the batch breaks a rule; the state is then as before.
+            The group of each row.
         """
         target = _label_of_each_class(preds, target, self.num_classes)
         if len(preds):
@@ -505,12 +514,12 @@ class ClasswiseSoftCalibrationError(TableMetric):
             self._add(sums, preds, target, weights, groups)
 
     def reliabilities(self) -> list[Reliability]:
-        """Give one table per class, as `SoftCalibrationError.reliability` does."""
+        """Return one table per class, as `SoftCalibrationError.reliability` does."""
         return self.tables()
 
 
 def _of_all_schemas(sums: object) -> object:
-    """Add the sums that a checkpoint of softcal 0.1 does not have, as not known (NaN)."""
+    """Add NaN for the sums that a checkpoint of softcal 0.1 does not have."""
     if isinstance(sums, Tensor) and sums.ndim == 3 and len(sums) == _SUMS_OF_SCHEMA_1:
         missing = len(KEPT) - _SUMS_OF_SCHEMA_1
         return torch.cat((sums, sums.new_full((missing, *sums.shape[1:]), torch.nan)))
@@ -518,20 +527,20 @@ def _of_all_schemas(sums: object) -> object:
 
 
 def _the_same_edges(edges: Tensor) -> Tensor:
-    """Reduce the edges of several processes, which must all be the same, to one."""
+    """Return the edges of several processes, which must be identical."""
     if not bool((edges == edges[0]).all()):
         message = (
-            "cannot add up processes with different bins: make the metric with the same bins "
-            "everywhere, for instance Bins.quantile of the same predictions."
+            "cannot add up processes with different bins: create the metric with the same bins "
+            "everywhere, for example Bins.quantile of the same predictions."
         )
         raise BinMismatchError(message)
     return edges[0]
 
 
 def _refuse_other_sums(preds: Tensor) -> None:
-    """Refuse rows that are no distribution over the classes, but for the rounding of their type."""
+    """Refuse rows that do not sum to 1, within the rounding of their dtype."""
     off = (preds.detach().double().sum(dim=1) - 1).abs()
-    allowed = max(SUM_TOLERANCE, torch.finfo(preds.dtype).eps)  # which bfloat16 needs
+    allowed = max(SUM_TOLERANCE, torch.finfo(preds.dtype).eps)  # larger for bfloat16
     wrong = off > allowed
     if bool(wrong.any()):
         first = int(wrong.int().argmax())
@@ -553,24 +562,24 @@ def _refuse_no_tensors(**given: object) -> None:
 
 
 def _refuse_mixture(sums: Tensor, grouped: Tensor) -> None:
-    """Refuse rows with groups beside rows without."""
+    """Refuse a mixture of rows with groups and rows without."""
     rows = int(sums[0, 0].sum())
     if int(grouped) not in (0, rows):
         message = (
-            f"all rows must have groups, or none: {int(grouped)} of {rows} have. Pass groups with "
-            "every batch, in every process."
+            f"all rows must have groups, or none: {int(grouped)} of {rows} have one. Pass groups "
+            "with every batch, in every process."
         )
         raise InputError(message)
 
 
 def _refuse_other_groups(groups: Tensor, rows: int) -> None:
-    """Refuse groups that are not one whole number per row."""
+    """Refuse groups that are not one integer per row."""
     _refuse_no_tensors(groups=groups)
     if not _is_whole(groups) or groups.shape != (rows,):
         message = (
-            f"groups must have shape ({rows},) and hold whole numbers: it has "
-            f"{tuple(groups.shape)} and is {groups.dtype}. Number the groups once, for all "
-            "batches, for instance with numpy.unique(names, return_inverse=True)[1]."
+            f"groups must have shape ({rows},) and hold whole numbers: it has shape "
+            f"{tuple(groups.shape)} and dtype {groups.dtype}. Number the groups once, for all "
+            "batches, for example with numpy.unique(names, return_inverse=True)[1]."
         )
         raise InputError(message)
 
@@ -594,21 +603,21 @@ def _number_of_classes(num_classes: int) -> int:
 
 
 def _label_of_each_class(preds: Tensor, target: Tensor, num_classes: int) -> Tensor:
-    """Give the labels in the shape of the predictions; numbers of classes become one-hot."""
+    """Return the labels in the shape of the predictions; class numbers become one-hot."""
     _refuse_no_tensors(preds=preds, target=target)
     rows = preds.shape[:1]
     if preds.shape != (*rows, num_classes):
         message = (
             f"preds must have shape (n, {num_classes}): it has {tuple(preds.shape)}. "
-            "Of images, pass preds.movedim(1, -1).flatten(0, -2)."
+            "For images, pass preds.movedim(1, -1).flatten(0, -2)."
         )
         raise InputError(message)
     if target.shape == preds.shape:
         return target
     if target.shape != rows or not _is_whole(target):
         message = (
-            f"target must have shape {tuple(preds.shape)}, or {tuple(rows)} with the numbers of "
-            f"the classes as integers: it has {tuple(target.shape)} and is {target.dtype}."
+            f"target must have shape {tuple(preds.shape)}, or {tuple(rows)} with integer class "
+            f"numbers: it has shape {tuple(target.shape)} and dtype {target.dtype}."
         )
         raise InputError(message)
     one_hot = target.unsqueeze(1) == torch.arange(num_classes, device=target.device)
@@ -616,9 +625,9 @@ def _label_of_each_class(preds: Tensor, target: Tensor, num_classes: int) -> Ten
         wrong = ~one_hot.any(dim=1)
         first = int(wrong.int().argmax())
         message = (
-            f"target must be numbers of classes from 0 to {num_classes - 1}: {int(wrong.sum())} of "
-            f"{len(target)} are not, the first is target[{first}] = {int(target[first])}. Leave "
-            "rows without a class out of the batch."
+            f"target must be class numbers from 0 to {num_classes - 1}: {int(wrong.sum())} of "
+            f"{len(target)} are not, the first is target[{first}] = {int(target[first])}. Omit "
+            "rows without a class from the batch."
         )
         raise InputError(message)
     return one_hot

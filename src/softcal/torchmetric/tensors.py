@@ -1,8 +1,8 @@
-"""Torch tensors to the sums of the table, on the device where they are.
+"""Compute the sums of a table from torch tensors, on their device.
 
-On the CPU the rows go through the one door and the kernel, as views of the tensors, which is
-several times faster than torch's own operations. On any other device torch adds them up where they
-are, and only a batch that breaks a rule is copied to the host, for the door to say why.
+On the CPU, the rows go through input validation and the kernel as views of the tensors, which is
+several times faster than torch operations. On any other device torch computes the sums. Only an
+invalid batch is copied to the host, where input validation raises the error.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 VOTES = ("votes", "repeated", "vote_floor", "vote_noise")
 KEPT = tuple(name for name in kernel.SUM_NAMES if name not in VOTES)
-"""The sums kept of tensors, in this order: all except those of votes."""
+"""The sums stored for tensors, in this order: all except those of votes."""
 
 
 def column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Add up columns of shape (n,): a float64 tensor of shape (sums, 1, bins)."""
+    """Return the sums of columns of shape (n,), as float64 of shape (sums, 1, bins)."""
     add_up = host_column_sums if preds.device.type == "cpu" else device_column_sums
     return add_up(preds, target, weights, bins)
 
 
 def class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Add up each class of shape (n, classes): a float64 tensor of shape (sums, classes, bins)."""
+    """Return the sums of each class, given (n, classes), of shape (sums, classes, bins)."""
     add_up = host_class_sums if preds.device.type == "cpu" else device_class_sums
     return add_up(preds, target, weights, bins)
 
 
 def are_probabilities(*tensors: Tensor) -> bool:
-    """Whether every value is in [0, 1]; asks the device once."""
-    # A NaN is its tensor's least and largest value, and fails both comparisons.
+    """Return whether every value is in [0, 1], with a single synchronization."""
+    # If there is a NaN, aminmax returns NaN, which fails both comparisons.
     ends = (tensor.detach().aminmax() for tensor in tensors)
     return bool(torch.stack([(low >= 0) & (high <= 1) for low, high in ends]).all())
 
@@ -48,7 +48,7 @@ def are_probabilities(*tensors: Tensor) -> bool:
 def host_column_sums(
     preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins, part: str = ""
 ) -> Tensor:
-    """Add up columns on the CPU; `part` is the index they have in what the caller passed."""
+    """Return the sums of columns on the CPU; `part` is the caller's index, for messages."""
     remedy = "torch.softmax(preds, dim=1)" if part else "torch.sigmoid({})"
     names = Names(f"target{part}", f"preds{part}", "weights", from_logits=remedy)
     rows = inputs.rows(target, preds, weights, names=names)
@@ -59,20 +59,20 @@ def host_column_sums(
 
 
 def host_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Add up each class on the CPU."""
+    """Return the sums of each class on the CPU."""
     columns = zip(preds.unbind(1), target.unbind(1), strict=True)
     each = (host_column_sums(p, y, weights, bins, f"[:, {k}]") for k, (p, y) in enumerate(columns))
     return torch.cat(list(each), dim=1)
 
 
 def device_column_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Add up columns with torch alone."""
+    """Return the sums of columns with torch operations."""
     sums = _with_torch(preds.unsqueeze(-1), target.unsqueeze(-1), weights, bins)
     return host_column_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
 
 
 def device_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor:
-    """Add up each class with torch alone."""
+    """Return the sums of each class with torch operations."""
     sums = _with_torch(preds, target, weights, bins)
     return host_class_sums(*_on_host(preds, target, weights), bins) if sums is None else sums
 
@@ -80,7 +80,7 @@ def device_class_sums(preds: Tensor, target: Tensor, weights: Tensor | None, bin
 def group_sums(
     preds: Tensor, target: Tensor, weights: Tensor | None, groups: Tensor, bins: Bins
 ) -> tuple[Tensor, Tensor]:
-    """Add up the rows of each group in each bin of each class, given rows that keep the rules.
+    """Compute the sums of each group in each bin of each class, given valid rows.
 
     Returns
     -------
@@ -100,8 +100,8 @@ def group_sums(
 
 
 def added_by_key(keys: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """Add up entries of the same key."""
-    # By one column at a time, since torch sorts whole numbers much faster than rows of them.
+    """Add up entries with the same key."""
+    # One column at a time, because torch sorts integers much faster than rows of integers.
     (names, group), (cells, cell) = (torch.unique(key, return_inverse=True) for key in keys.T)
     found, place = torch.unique(group * len(cells) + cell, return_inverse=True)
     total = sums.new_zeros(len(found), sums.shape[1]).index_add_(0, place, sums)
@@ -123,7 +123,7 @@ def _on_host(
 
 
 def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bins) -> Tensor | None:
-    """Add up (n, classes), or give None when something breaks the rules."""
+    """Return the sums of (n, classes), or None if something is invalid."""
     if not _have_right_shapes(preds, target, weights) or not are_probabilities(preds, target):
         return None
     p, y = preds.detach().double(), target.detach().double()
@@ -143,7 +143,7 @@ def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bin
     hardened = (w * e, w * e * e, ww * e * e, outcome * p_var, outcome * ww * dd)
     terms = (*plain, *hardened)
     sums = torch.zeros(shape, dtype=torch.float64, device=p.device).flatten(1)
-    # index_add_, not bincount: torch has a deterministic form of it on every device.
+    # index_add_, not bincount, because torch has a deterministic version on every device.
     sums.index_add_(1, cell.flatten(), torch.stack(terms).flatten(1))
     return sums.reshape(shape)
 
