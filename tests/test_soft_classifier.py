@@ -110,7 +110,7 @@ def test_training_rows_of_one_class_are_reported() -> None:
     x, y = np.arange(10.0)[:, None], np.zeros(10)
     with pytest.raises(sc.InputError, match=r"of these rows are \[0\]. Add rows of another class"):
         sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(x, y)
-    with pytest.raises(sc.InputError, match=r"of these rows they are \[\]"):
+    with pytest.raises(sc.InputError, match=r"of these rows are \[\]"):
         sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(x, y, sample_weight=y)
     y[3] = 1.0  # one row, so the other folds lack its class
     words = r"of the rows outside fold \d of 2 they are \[0\]. .* try another cv or random_state"
