@@ -278,7 +278,7 @@ def test_recalibrate_then_apply_then_score(
 
 @pytest.fixture
 def classes(tmp_path: Path) -> Path:
-    """Three classes, in different orders for labels and over-confident predictions."""
+    """Three classes, in different orders for labels and overconfident predictions."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=(600, 3))
     label, sure = (np.exp(k * z) / np.exp(k * z).sum(axis=1, keepdims=True) for k in (1, 2.5))

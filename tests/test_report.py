@@ -85,8 +85,8 @@ def uniform(rng: np.random.Generator) -> np.ndarray[Any, Any]:
 def test_verdict_names_direction_of_error(uniform: np.ndarray[Any, Any]) -> None:
     p = uniform
     toward_the_middle = 0.5 + (p - 0.5) * 0.7
-    assert verdict_of(toward_the_middle, p).headline == "over-confident"
-    assert verdict_of(p, toward_the_middle).headline == "under-confident"
+    assert verdict_of(toward_the_middle, p).headline == "overconfident"
+    assert verdict_of(p, toward_the_middle).headline == "underconfident"
     assert verdict_of(np.clip(p - 0.1, 0, 1), p).headline == "too high"
     assert verdict_of(np.clip(p + 0.1, 0, 1), p).headline == "too low"
 
@@ -111,17 +111,17 @@ def test_opposite_errors_in_both_halves_are_named(rng: np.random.Generator) -> N
     assert verdict_of(y, p).headline == "too high above 0.5"
 
 
-def test_too_high_top_label_probability_is_over_confident(
+def test_too_high_top_label_probability_is_overconfident(
     uniform: np.ndarray[Any, Any],
 ) -> None:
     p = uniform
     found = verdict_of(np.clip(p - 0.1, 0, 1), p, top_label=True)
-    assert found.headline == "over-confident"
+    assert found.headline == "overconfident"
     assert "Against the majority class" in all_words(found)
     toward_the_middle = 0.5 + (p - 0.5) * 0.7
     p = p[(p > 0.25)]
     found = verdict_of(toward_the_middle[uniform > 0.25], p, top_label=True)
-    assert found.headline == "over-confident"
+    assert found.headline == "overconfident"
     assert "below 0.5 (33% of the rows), it is" in found.sentences[1]
     assert "percentage points too low on average" in found.sentences[1]
 
@@ -133,7 +133,7 @@ def test_halves_are_named_by_their_dividing_edge() -> None:
     )
 
 
-def test_rare_predictions_are_too_high_rather_than_under_confident(
+def test_rare_predictions_are_too_high_rather_than_underconfident(
     uniform: np.ndarray[Any, Any],
 ) -> None:
     p = 0.2 * uniform
@@ -277,7 +277,7 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
         below, above = np.transpose(halves).tolist()
         supported = {
             "too high": low > 0, "too low": high < 0,
-            "over-confident": below[1] < 0 < above[0], "under-confident": above[1] < 0 < below[0],
+            "overconfident": below[1] < 0 < above[0], "underconfident": above[1] < 0 < below[0],
             "too high below 0.5": below[0] > 0, "too low below 0.5": below[1] < 0,
             "too high above 0.5": above[0] > 0, "too low above 0.5": above[1] < 0,
         }  # fmt: skip
@@ -290,7 +290,7 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
                 if said:
                     assert lowest > 0 if said[1] == "high" else highest < 0
         else:
-            assert not re.search("too high|too low|over-confident|under-confident", words)
+            assert not re.search("too high|too low|overconfident|underconfident", words)
     assert states == {"miscalibrated", "borderline", "undetected", "undecided"}
 
 
@@ -780,7 +780,7 @@ def test_a_report_on_many_classes_is_about_the_predicted_class(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
     p = rng.dirichlet(np.ones(4) / 2, 3000)
-    y = 0.6 * p + 0.1  # over-confident predictions
+    y = 0.6 * p + 0.1  # overconfident predictions
     path = tmp_path / "report.html"
     models = {"model": p, "other": 0.5 * p + 0.125}
     sc.write_report(path, y, models, by=np.arange(3000) % 3, title="Four classes")
@@ -799,7 +799,7 @@ def test_a_report_on_many_classes_is_about_the_predicted_class(
         assert_same_card(ours["soft"][then["choices"].index(10)], whole["soft"][at])
     assert_same_card(then["classes"], data["classes"])
     assert "The probability of the predicted class is compared with" in again
-    assert "over-confident" in page
+    assert "overconfident" in page
     assert "The probability of the predicted class is compared with" in page
     assert "other is better calibrated than model" in page
     assert ">Recalibration</h2>" not in page

@@ -73,7 +73,7 @@ def verdict(
 ) -> Verdict:
     """Return the verdict on a model from its fine table; `hard` has hardened labels, if known.
 
-    With `top_label`, a probability that is too high is over-confident on either side of 0.5.
+    With `top_label`, a probability that is too high is overconfident on either side of 0.5.
     """
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
@@ -152,12 +152,12 @@ def _borderline(interval: Interval, pvalue: float, could_be: str) -> str:
 
 
 _SAID = {
-    "over-confident": "over-confident, more certain than the labels",
-    "under-confident": "under-confident, less certain than the labels",
+    "overconfident": "overconfident, more certain than the labels",
+    "underconfident": "underconfident, less certain than the labels",
     "miscalibrated": "miscalibrated, in no clear direction",
 }
 _WORDS = {1: "too high", -1: "too low"}
-_WORDS_OF_THE_PREDICTED_CLASS = {1: "over-confident", -1: "under-confident"}
+_WORDS_OF_THE_PREDICTED_CLASS = {1: "overconfident", -1: "underconfident"}
 
 
 def _directions(fine: Reliability, level: float, *, top_label: bool) -> tuple[str, list[str]]:
@@ -174,7 +174,7 @@ def _directions(fine: Reliability, level: float, *, top_label: bool) -> tuple[st
     named = [f"{words[gap.sign]} {name}" for name, gap in halves if gap.sign]
     headline = "miscalibrated"
     if signs in ([-1, 1], [1, -1]) and not top_label:
-        headline = "over-confident" if signs == [-1, 1] else "under-confident"
+        headline = "overconfident" if signs == [-1, 1] else "underconfident"
     elif overall.sign:
         headline = words[overall.sign]
     elif named:
