@@ -1,4 +1,4 @@
-"""The documentation shows what the program prints. (Its code runs as doctests.)"""
+"""What the documentation shows is what the program prints. (Its code runs as doctests.)"""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from softcal.paper.reproduction import reproduce
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
-# Pages of text and tables, or with diagrams of text.
+# These are words and tables by nature, or write their own pictures in text.
 WITHOUT_PICTURES = {
     *("api", "architecture", "choose", "evidence", "faq", "methods", "migrate"),
     *("reliability", "speed"),
 }
 
 
-def test_paper_page_shows_command_output() -> None:
+def test_the_paper_page_shows_what_the_command_prints() -> None:
     console = Console(width=80, file=io.StringIO(), highlight=False)
     show(console, reproduce())
     assert isinstance(console.file, io.StringIO)
@@ -83,7 +83,7 @@ def test_every_picture_says_in_words_what_it_shows() -> None:
             assert len("".join(alt)) > 40, f"{page.name}: {alt}"
 
 
-def test_every_choice_links_to_code_that_runs() -> None:
+def test_the_tree_leads_to_a_leaf_that_runs() -> None:
     page = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
     tree, leaves = page.split("## Two lines for each leaf")
     anchors = set(re.findall(r"\]\(#([a-z-]+)\)", tree))
@@ -95,7 +95,7 @@ def test_every_choice_links_to_code_that_runs() -> None:
     assert anchors == runs
 
 
-def test_parameters_on_one_line_get_an_entry_each() -> None:
+def test_names_that_share_a_line_get_an_entry_each() -> None:
     shared = (
         "Parameters\n----------\nlow, high : float\n    The ends.\n    Both.\nbins\n    As in x.\n"
     )

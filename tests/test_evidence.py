@@ -1,4 +1,4 @@
-"""The evidence page shows the current results; those of other libraries, if installed.
+"""The page of evidence says what today's code says; the other libraries' lines, where installed.
 
 Its right answers are doctests, so pytest computes them too.
 """
@@ -18,12 +18,12 @@ from benchmarks.evidence.wrong_numbers import block, row, verdict
 
 PAGE = (Path(__file__).parent.parent / "docs" / "evidence.md").read_text(encoding="utf-8")
 QUICK = [question for question in QUESTIONS if "20_000_000" not in question.setup]
-# The libraries of the test environment; `make evidence` runs all others.
+# Those the tests have anyway; all the rest answer `make evidence`.
 HERE = [peer for peer in PEERS if peer.name in ("scikit-learn", "relplot", "netcal")]
 
 
 def part_of(question: Question) -> str:
-    """Return the section of the page about a question."""
+    """Cut out what the page says about a question."""
     return PAGE.partition(f". {question.title}\n")[2].partition("\n#")[0]
 
 
@@ -40,19 +40,19 @@ def lines_of(peer: Peer, questions: list[Question]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("question", QUICK, ids=lambda question: question.title)
-def test_page_shows_code_and_correct_answer(question: Question) -> None:
+def test_the_page_shows_the_code_and_its_right_answer(question: Question) -> None:
     assert block(question) in part_of(question)
 
 
 @pytest.mark.parametrize("peer", [SOFTCAL, *HERE], ids=lambda peer: peer.name)
-def test_page_shows_current_answers(peer: Peer) -> None:
+def test_the_page_shows_what_is_answered_today(peer: Peer) -> None:
     for title, line in lines_of(peer, QUICK).items():
         question = next(question for question in QUICK if question.title == title)
         assert f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" in part_of(question)
 
 
 def test_softcal_is_right_or_refuses() -> None:
-    """softcal refuses bad input and returns a correct number for all other input."""
+    """Of bad input the right thing is to refuse it, of the rest a right number is wanted."""
     for title, line in lines_of(SOFTCAL, QUICK).items():
         bad = next(question for question in QUICK if question.title == title).bad
         assert line[3] == ("refuses" if bad else "right"), title
@@ -69,11 +69,11 @@ def test_softcal_is_right_or_refuses() -> None:
     ],
 )
 def test_the_verdict_follows_from_the_number(question: Question, found: Answer, words: str) -> None:
-    """A library that is fixed is called right by the next run."""
+    """A library that is mended is called right by the next run."""
     assert verdict(question, right_answer(question), found) == words
 
 
-def test_bad_input_is_judged_by_its_effect_on_the_number() -> None:
+def test_bad_input_is_judged_by_what_it_does_to_the_number() -> None:
     bad = next(question for question in QUICK if question.bad and question.right != "np.nan")
     right = right_answer(bad)
     assert verdict(bad, right, Answer(right)) == "unharmed"
@@ -85,7 +85,7 @@ def test_bad_input_is_judged_by_its_effect_on_the_number() -> None:
     ("rate", "words"),
     [(0.05, "right"), (0.0, "**too rarely**"), (1.0, "**rejects the calibrated**")],
 )
-def test_calibration_test_is_judged_on_calibrated_soft_labels(rate: Any, words: str) -> None:
+def test_a_test_is_judged_by_calibrated_soft_labels(rate: Any, words: str) -> None:
     assert judged_by_rates({"soft, calibrated": rate}) == words
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the documentation are correct, in light and dark mode."""
+"""The pictures of the documentation: what they show is so, in the light and in the dark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def drawn(tmp_path: Path) -> str:
     return (tmp_path / "picture.svg").read_text(encoding="utf-8")
 
 
-def test_every_color_has_a_dark_variant(drawn: str) -> None:
+def test_every_colour_of_a_picture_has_a_second_one_for_the_dark(drawn: str) -> None:
     sheet, _, body = drawn.partition("</style>")
     used = set(re.findall(r"var\(--([0-9a-f]{6}), #\1\)", body))
     assert len(used) > 3
@@ -30,11 +30,11 @@ def test_every_color_has_a_dark_variant(drawn: str) -> None:
     assert re.findall(r"[^ ]#[0-9a-f]{6}", body) == []
 
 
-def test_dark_variant_swaps_text_and_background() -> None:
+def test_ink_and_paper_change_places_in_the_dark() -> None:
     assert ink._in_the_dark("#000000") > ink._in_the_dark("#777777") > ink._in_the_dark("#ffffff")
 
 
-def test_readme_picture_equals_built_picture(drawn: str) -> None:
+def test_the_picture_of_the_readme_is_the_one_the_build_draws(drawn: str) -> None:
     kept = (ROOT / "docs" / "figures" / "two_labels.svg").read_text(encoding="utf-8")
     number = r"-?\d+\.\d+"
     assert re.sub(number, "0", kept) == re.sub(number, "0", drawn)
@@ -50,9 +50,9 @@ def test_the_shaded_area_is_the_smooth_ece() -> None:
     assert area == pytest.approx(found, abs=1e-5)
 
 
-def test_bootstrap_picture_is_centered_on_its_error() -> None:
+def test_the_bootstrap_of_the_picture_is_centred_on_its_own_error() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(sureness._ROWS)
-    low, high = sureness._bootstrap(p - 0.2 * (p - 0.5), p, rng)  # exact labels without noise
+    low, high = sureness._bootstrap(p - 0.2 * (p - 0.5), p, rng)  # exact labels: no noise to add
     assert low < sc.smece(p - 0.2 * (p - 0.5), p) < high
     assert high - low < 0.01

@@ -1,4 +1,4 @@
-"""The guarantees of docs/reliability.md: each has a test; here are those without another file."""
+"""The promises of docs/reliability.md: that each has its test, and those no other file shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 SOURCE = Path(sc.__file__).parent
 
 
-def test_every_test_named_on_the_page_exists() -> None:
+def test_every_test_the_page_names_exists() -> None:
     page = (HERE.parent / "docs" / "reliability.md").read_text(encoding="utf-8")
     named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", page)
     assert len(named) > 60
@@ -30,7 +30,7 @@ def test_every_test_named_on_the_page_exists() -> None:
         assert f"def {name}(" in (HERE / file).read_text(encoding="utf-8"), f"{file}::{name}"
 
 
-def test_source_imports_no_network_or_pickle() -> None:
+def test_no_source_file_knows_the_network_or_pickle() -> None:
     unwanted = r"^\s*(import|from) (socket|ssl|urllib|http|requests|pickle|shelve|joblib)\b"
     for path in SOURCE.rglob("*.py"):
         assert not re.search(unwanted, path.read_text(encoding="utf-8"), re.MULTILINE), path
@@ -48,15 +48,15 @@ def test_no_command_opens_a_socket(tmp_path: Path) -> None:
     run = [sys.executable, "-c", code]
     shown = subprocess.run([*run, "demo", "-o", str(tmp_path)], capture_output=True, check=False)  # noqa: S603
     assert shown.returncode == 0
-    opens_socket = [sys.executable, "-c", code.replace("main()", "import socket; socket.socket()")]
-    assert subprocess.run(opens_socket, check=False).returncode == 99  # noqa: S603
+    knocking = [sys.executable, "-c", code.replace("main()", "import socket; socket.socket()")]
+    assert subprocess.run(knocking, check=False).returncode == 99  # noqa: S603
 
 
-def test_library_changes_no_global_state(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_nothing_global_changes(tmp_path: Path, rng: np.random.Generator) -> None:
     def state() -> list[object]:
         return [
             random.getstate(),
-            repr(np.random.get_state()),  # noqa: NPY002 - the global generator must not change
+            repr(np.random.get_state()),  # noqa: NPY002 - the global one, which we leave alone
             np.geterr(),
             np.get_printoptions(),
             list(warnings.filters),
@@ -76,7 +76,7 @@ def test_library_changes_no_global_state(tmp_path: Path, rng: np.random.Generato
         sc.calibrators.IsotonicCalibrator().fit(p, y).predict(p)
         sc.write_report(tmp_path / "report.html", y, {"m": p})
 
-    use_it()  # because some libraries set variables when they are imported
+    use_it()  # some libraries set variables of their own when they are imported
     before = state()
     use_it()
     assert state() == before

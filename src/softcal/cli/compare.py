@@ -123,21 +123,20 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
     from softcal.inference.comparison import holm
     from softcal.table.tableset import TOP
 
+    smece = {pred: rel.smece for pred, rel in tables.items()}
     if tables.targets[0] == TOP:
         card = class_scorecard(tables, level=level)
+        if len(tables) == 2:
+            pair = _pair(tables, *tables, level=level)
+            del pair["a"], pair["b"]  # because `models` has them
+            return card | {"top_label": pair}
+        models = card.pop("models")
     else:
-        models = [{"pred": pred, "smece": rel.smece} for pred, rel in tables.items()]
-        card = {**about(tables), "label": tables.label, "models": models}
-    if len(tables) == 2:
-        a, b = tables
-        found = _pair(tables, a, b, level)
-        if tables.targets[0] != TOP:
-            del card["models"]
-            return card | found
-        del found["a"], found["b"]  # because `models` has them
-        return card | {"top_label": found}
-    smece = {pred: rel.smece for pred, rel in tables.items()}
-    ranked = sorted(card.pop("models"), key=lambda model: smece[model["pred"]])
+        card = {**about(tables), "label": tables.label}
+        if len(tables) == 2:
+            return card | _pair(tables, *tables, level=level)
+        models = [{"pred": pred, "smece": value} for pred, value in smece.items()]
+    ranked = sorted(models, key=lambda model: smece[model["pred"]])
     pairs = [_pair(tables, a["pred"], b["pred"], level) for a, b in combinations(ranked, 2)]
     for pair, pvalue in zip(pairs, holm([pair["pvalue"] for pair in pairs]), strict=True):
         pair["pvalue_holm"] = pvalue
