@@ -30,12 +30,12 @@ def apply(
     ],
     pred: Annotated[
         list[str] | None,
-        column_option("Column of predictions. Many classes: repeat once per class, in order."),
+        column_option("Column of predictions. Multiclass: repeat once per class, in order."),
     ] = None,
     pred_columns: Annotated[
         str | None,
         typer.Option(
-            help="Many classes: all columns, as a,b,c or PREFIX*, or one column of lists.",
+            help="Multiclass: all columns, as a,b,c or PREFIX*, or one column of lists.",
             metavar="COLS",
         ),
     ] = None,
@@ -70,7 +70,9 @@ def _columns(
     from softcal.sources.class_columns import class_columns, names_of_columns
 
     if pred_columns is None:
-        return given(pred, "Missing option '--pred', or '--pred-columns' for many classes.")
+        return given(
+            pred, "Missing option '--pred', or '--pred-columns' for multiclass predictions."
+        )
     if pred:
         message = "give --pred or --pred-columns, not both."
         raise InputError(message)

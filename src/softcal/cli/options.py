@@ -178,25 +178,19 @@ Group = Annotated[
 ]
 LabelColumns = Annotated[
     str | None,
-    typer.Option(
-        help="Many classes: columns of label shares, as a,b,c or PREFIX*.", metavar="COLS"
-    ),
+    typer.Option(help="Multiclass: columns of label shares, as a,b,c or PREFIX*.", metavar="COLS"),
 ]
 VoteColumns = Annotated[
     str | None,
-    typer.Option(help="Many classes: columns of vote counts instead of shares.", metavar="COLS"),
+    typer.Option(help="Multiclass: columns of vote counts instead of shares.", metavar="COLS"),
 ]
 PredColumns = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Many classes: columns of predictions; repeat for each model.", metavar="COLS"
-    ),
+    typer.Option(help="Multiclass: columns of predictions; repeat for each model.", metavar="COLS"),
 ]
 ClassNames = Annotated[
     str | None,
-    typer.Option(
-        "--classes", help="Many classes: their names in order, as a,b,c.", metavar="NAMES"
-    ),
+    typer.Option("--classes", help="Multiclass: their names in order, as a,b,c.", metavar="NAMES"),
 ]
 LabelLow = Annotated[
     str | None,

@@ -70,7 +70,7 @@ def recalibrate(
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: Annotated[
-        str | None, typer.Option(help="Many classes: columns of predictions.", metavar="COLS")
+        str | None, typer.Option(help="Multiclass: columns of predictions.", metavar="COLS")
     ] = None,
     classes: ClassNames = None,
     method: Annotated[
