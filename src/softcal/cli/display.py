@@ -47,7 +47,9 @@ def scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> 
 
 def about(tables: TableSet) -> dict[str, Any]:
     """Return the numbers of rows and bins, for JSON."""
-    weightless = {"rows_without_weight": tables.rows_without_weight} if tables.weight else {}
+    weightless = (
+        {} if tables.weight is None else {"rows_without_weight": tables.rows_without_weight}
+    )
     return {"n": tables.n, **weightless, "bins": len(tables.bins)}
 
 
@@ -129,9 +131,9 @@ def show_table_scores(console: Console, tables: TableSet, card: dict[str, Any], 
         terminal.print_titled(console, title, _models_table(card))
     else:
         console.print(Text(printable(title), style="bold"))
+        console.print()
         for model in card["models"]:
             for column, parts in segments_of(card, model):
-                console.print()
                 terminal.print_titled(
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
