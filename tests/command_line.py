@@ -1,4 +1,4 @@
-"""The command line: as a person runs it, in its own process, and in the process of the tests."""
+"""Run the command line in a subprocess or in the process of the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from softcal import cli
 
 
 def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run one command, whatever comes of it."""
+    """Run one command in a subprocess; return its result, also on an error."""
     command = [sys.executable, "-m", "softcal", *map(str, arguments)]
     return subprocess.run(  # noqa: S603
         command, capture_output=True, text=True, check=False, encoding="utf-8"
@@ -22,7 +22,7 @@ def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def softcal_here(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run one command in this process, which is faster; tests/test_cli.py shows it is the same."""
+    """Run one command in this process, which is faster; test_cli.py tests that both agree."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = cli.run(list(map(str, arguments)))
@@ -30,7 +30,7 @@ def softcal_here(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def assert_same_card(ours: Any, other: Any) -> None:
-    """Two results of a command as JSON: the same keys and texts, and numbers equal to 1e-12."""
+    """Assert that two JSON results have the same keys and texts, and numbers equal to 1e-12."""
     if isinstance(other, dict):
         assert list(ours) == list(other)
         for key, value in other.items():

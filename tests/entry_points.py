@@ -41,20 +41,20 @@ OF_A_TABLE: tuple[Callable[[sc.Reliability], Any], ...] = (
     sc.squared_gap_debiased,
     sc.planning.Assumptions.from_pilot,
 )
-"""All that is asked of a table after it is made or read."""
+"""The functions that are called on every table."""
 
 
 def answer(call: Callable[[], Answer]) -> Answer | None:
-    """Return what a call returns; None where it raises `SoftcalError`, which must say why."""
+    """Return the result of a call; None if it raises a `SoftcalError` with a message."""
     try:
         return call()
     except sc.SoftcalError as error:
-        assert str(error).strip()  # noqa: PT017 - a refusal must say why
+        assert str(error).strip()  # noqa: PT017 - an error must have a message
         return None
 
 
 def numbers_in(found: Any) -> Iterable[float]:
-    """Walk through all numbers of an answer: of a tuple, a dict, an array or our own classes."""
+    """Yield all numbers of a result: of a tuple, a dict, an array, or our own classes."""
     if isinstance(found, dict):
         found = list(found.values())
     if isinstance(found, np.ndarray):
@@ -69,13 +69,13 @@ def numbers_in(found: Any) -> Iterable[float]:
 
 
 def refuse_nonsense(found: Any, name: str) -> None:
-    """Refuse an answer with NaN or an infinite number in it."""
+    """Assert that a result has no NaN and no infinite number."""
     bad = [number for number in numbers_in(found) if not math.isfinite(number)]
     assert not bad, f"{name} gave {bad[0]}"
 
 
 def table(rel: sc.Reliability) -> None:
-    """Ask a table for everything it knows."""
+    """Call every function of a table."""
     str(rel)
     again = sc.Reliability.from_dict(json.loads(json.dumps(rel.to_dict(), allow_nan=False)))
     assert again == rel
@@ -109,7 +109,7 @@ def table(rel: sc.Reliability) -> None:
 
 
 def rows_file(data: bytes, suffix: str, folder: Path) -> None:
-    """Scan a file of these bytes, whole and by segments."""
+    """Scan a file with this content, with and without segments."""
     path = folder / f"rows{suffix}"
     path.write_bytes(data)
     tables = answer(lambda: sc.scan(path, y_true="y", y_prob="p"))
@@ -127,7 +127,7 @@ def rows_file(data: bytes, suffix: str, folder: Path) -> None:
 
 
 def plain_rows(data: bytes) -> tuple[list[float], list[float]] | None:
-    """Read rows that leave no room for doubt, as anyone would; None if there is any."""
+    """Parse unambiguous rows independently of softcal; return None for ambiguous ones."""
     head, *lines = data.replace(b"\r\n", b"\n").split(b"\n")
     lines = [line for line in lines if line]
     cells = [_PLAIN_ROW.fullmatch(line) for line in lines]
@@ -137,7 +137,7 @@ def plain_rows(data: bytes) -> tuple[list[float], list[float]] | None:
 
 
 def command(arguments: list[str]) -> str | None:
-    """Run the command line; give what it printed, None where it refused in one line."""
+    """Run the command line; return its output, or None if it printed a one-line error."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = cli.run(arguments)
@@ -151,7 +151,7 @@ def command(arguments: list[str]) -> str | None:
 
 
 def scored_file(data: bytes, suffix: str, folder: Path) -> None:
-    """Run `softcal score` over a file of these bytes."""
+    """Run `softcal score` on a file with this content."""
     path = folder / f"scored{suffix}"
     path.write_bytes(data)
     json_answer(["score", str(path), "--label", "y", "--pred", "p", "--format", "json"])
@@ -161,7 +161,7 @@ def scored_file(data: bytes, suffix: str, folder: Path) -> None:
 
 
 def json_answer(arguments: list[str]) -> Any:
-    """Run a command that prints JSON, which must have neither NaN nor infinity in it."""
+    """Run a command that prints JSON; assert that it has no NaN and no infinity."""
     printed = command(arguments)
     return None if printed is None else json.loads(printed, parse_constant=_refuse_constant)
 
@@ -171,11 +171,11 @@ def _refuse_constant(name: str) -> None:
     raise AssertionError(message)
 
 
-# What was saved
+# Saved files
 
 
 def saved_table(saved: Any) -> None:
-    """Read a saved table, and ask it for everything."""
+    """Load a saved table, and call every function of it."""
     rel = answer(lambda: sc.Reliability.from_dict(saved))
     if rel is not None:
         table(rel)
@@ -187,7 +187,7 @@ def saved_table(saved: Any) -> None:
 
 
 def saved_set(data: bytes, folder: Path) -> None:
-    """Load a set from a file of these bytes, and save it again."""
+    """Load a set from a file with this content, and save it again."""
     path = folder / "set.softcal"
     path.write_bytes(data)
     tables = answer(lambda: sc.load(path))
@@ -203,7 +203,7 @@ def saved_set(data: bytes, folder: Path) -> None:
 
 
 def merged_file(data: bytes, folder: Path) -> None:
-    """Merge a file of these bytes with itself, under another name."""
+    """Merge a file with this content with a copy of itself."""
     paths = [folder / "left.json", folder / "right.json"]
     for path in paths:
         path.write_bytes(data)
@@ -214,7 +214,7 @@ def merged_file(data: bytes, folder: Path) -> None:
 
 
 def saved_calibrator(saved: Any) -> None:
-    """Read a saved calibrator, and map predictions with it."""
+    """Load a saved calibrator, and map predictions with it."""
     found = answer(lambda: sc.calibrators.load_calibrator(saved))
     if found is None:
         return
@@ -234,7 +234,7 @@ def saved_calibrator(saved: Any) -> None:
 
 
 def applied_file(data: bytes, calibrator: dict[str, Any], suffix: str, folder: Path) -> None:
-    """Run `softcal apply` over a file of these bytes."""
+    """Run `softcal apply` on a file with this content."""
     source, target, saved = folder / f"in{suffix}", folder / f"out{suffix}", folder / "map.json"
     source.write_bytes(data)
     saved.write_text(json.dumps(calibrator))
@@ -246,7 +246,7 @@ def applied_file(data: bytes, calibrator: dict[str, Any], suffix: str, folder: P
 
 
 def applied_calibrator(data: bytes, folder: Path) -> None:
-    """Run `softcal apply` with a calibrator of these bytes over three good rows."""
+    """Run `softcal apply` with a calibrator of this content on three valid rows."""
     source, target, saved = folder / "good.csv", folder / "good_out.csv", folder / "map.json"
     source.write_text("y,p\n0,0\n0.5,0.25\n1,1\n")
     saved.write_bytes(data)
@@ -286,7 +286,7 @@ def _swept(y_true: Any, y_prob: Any, most: Any) -> sc.Reliability:
 
 
 def _of_models(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Name the predictions of several models apart from those of one, for the strategies."""
+    """Rename the predictions of several models, so that strategies can tell them from one."""
 
     def call_with_models(**arguments: Any) -> Any:
         return function(y_prob=arguments.pop("models"), **arguments)
@@ -311,9 +311,9 @@ MAY_BE_INFINITE = (
     sc.log_loss, sc.kl_divergence, sc.log_loss_decomposition, _compare, _compare_many,
     sc.calibrators.repair_preview,
 )  # fmt: skip
-"""A log loss is infinite where a model rules out what happened."""
+"""A log loss is infinite if a model predicts exactly 0 or 1 and the label differs."""
 
-# Not those with one value per bin, which is NaN where a bin is empty: they are called with tables.
+# Functions with one value per bin, NaN for an empty bin, are called with tables instead.
 OF_COLUMNS: tuple[Callable[..., Any], ...] = (
     sc.smece, sc.ece, sc.max_gap, sc.rms_gap, sc.bias, sc.brier, sc.log_loss, sc.kl_divergence,
     sc.label_entropy, sc.harden, sc.reliability, sc.smooth_ece, sc.corp, sc.log_loss_decomposition,
@@ -332,7 +332,7 @@ OF_CLASSES: tuple[Callable[..., Any], ...] = (
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    """Call a function of arrays; look at all numbers of its answer."""
+    """Call a function of arrays, and check all numbers of its result."""
     found = answer(lambda: function(**arguments))
     for rel in found.values() if isinstance(found, dict) else [found]:
         if isinstance(rel, sc.Reliability):

@@ -1,4 +1,4 @@
-"""Names that a column or a slice may have, and that must never be more than text."""
+"""Hostile names of columns and segments, which must be treated as text."""
 
 from __future__ import annotations
 

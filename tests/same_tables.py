@@ -1,4 +1,4 @@
-"""A table added up in parts, and that of all rows at once: equal to rounding."""
+"""Assert that tables and sets of the same rows are equal up to rounding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool = True) -> None:
-    """Counts are exact; sums, which rows of both signs make small, right to the largest weight."""
+    """Assert equal counts, and sums equal up to rounding relative to the largest weight."""
     assert ours.bins == whole.bins
     np.testing.assert_array_equal(ours.count, whole.count)
     size = float(whole.sums.weight.max())
@@ -35,7 +35,7 @@ def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool =
 
 
 def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:
-    """Two sets of the same rows are equal to rounding, in whatever order their cells came."""
+    """Assert that two sets of the same rows are equal up to rounding, in any order of cells."""
     for about in ("label", "models", "targets", "by_names", "bins", "grid", "weight", "votes"):
         assert getattr(ours, about) == getattr(whole, about), (name, about)
     assert ours.rows_without_weight == whole.rows_without_weight, name
@@ -73,7 +73,7 @@ def assert_same_entries(
     *,
     exact: bool = False,
 ) -> None:
-    """Compare entries whose keys have the number of a place in one part; none is a sum of 0."""
+    """Compare entries after renumbering one key; a missing entry equals a sum of 0."""
     sides = [_by_name(each, part, names) for each, names in zip((ours, whole), places, strict=True)]
     nothing = np.zeros(len(whole.values))
     keys = list(dict.fromkeys([*sides[0], *sides[1]]))

@@ -1,4 +1,4 @@
-"""Good examples of all that softcal reads, and ways to spoil them a little.
+"""Valid examples of everything that softcal reads, and ways to corrupt them.
 
 A fuzzer that starts from these gets past the first check of an entry point.
 """
@@ -31,7 +31,7 @@ LEAVES: tuple[Any, ...] = (
 
 @cache
 def tables() -> tuple[dict[str, Any], ...]:
-    """Saved tables: with weights, votes, groups, other bins, bounds, and none of these."""
+    """Return saved tables: with weights, votes, groups, other bins, bounds, and none of these."""
     y, p = [0.0, 0.5, 1.0, 0.25, 0.75], [0.2, 0.4, 0.9, 0.9, 0.0]
     some = (
         sc.reliability(y, p, bins=3),
@@ -46,7 +46,7 @@ def tables() -> tuple[dict[str, Any], ...]:
 
 @cache
 def sets() -> tuple[dict[str, Any], ...]:
-    """Saved sets: with segments, weights, pairs and groups, and one without."""
+    """Return saved sets: with segments, weights, pairs, and groups, and one without."""
     rows = pa.table({**_COLUMNS[1], "q": [0.25, 0.5, 0.75], "g": [1, 1, 2]})
     both = ["p", "q"]
     some = (
@@ -59,7 +59,7 @@ def sets() -> tuple[dict[str, Any], ...]:
 
 @cache
 def scores() -> tuple[dict[str, Any], ...]:
-    """What `softcal score --save` of 0.1 kept, by hand: with slices, and without."""
+    """Return files as `softcal score --save` of 0.1 wrote them, with and without slices."""
     soft, hard = (sc.reliability(y, [0.2, 0.7], bins=2).to_dict() for y in ([0.5, 1.0], [0, 1]))
     tables = {"table": soft, "hardened": hard}
     model = {"pred": "m", **tables, "slices": [{"value": "a", **tables}]}
@@ -71,7 +71,7 @@ def scores() -> tuple[dict[str, Any], ...]:
 
 @cache
 def calibrators() -> tuple[dict[str, Any], ...]:
-    """One saved calibrator of each method."""
+    """Return one saved calibrator of each method."""
     rng = np.random.default_rng(0)
     p = rng.random(60)
     y = np.clip(p**2 + 0.1 * rng.standard_normal(60), 0, 1)
@@ -97,7 +97,7 @@ def calibrators() -> tuple[dict[str, Any], ...]:
 
 @cache
 def files(suffix: str) -> tuple[bytes, ...]:
-    """Small files of rows, of one format."""
+    """Return small files of rows in one format."""
     return tuple(_file(columns, suffix) for columns in _COLUMNS) + _ODD.get(suffix, ())
 
 
@@ -145,15 +145,15 @@ def _cell(value: Any) -> str:
 
 
 def as_bytes(saved: Any) -> bytes:
-    """Give what a file of this would hold."""
+    """Return the bytes of a file with this content."""
     return json.dumps(saved).encode()
 
 
-# Spoiling
+# Corruption
 
 
 def spoiled(saved: Any, rng: random.Random) -> Any:
-    """Change a saved thing in a few places: other values, parts lost, moved or doubled."""
+    """Change a saved object in a few places: replace, drop, move, or duplicate parts."""
     changed = copy.deepcopy(saved)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
         places = list(_places(changed))
@@ -165,7 +165,7 @@ def spoiled(saved: Any, rng: random.Random) -> Any:
 
 
 def _places(saved: Any) -> Any:
-    """Walk through everything that can be changed: what holds it, and its key or number."""
+    """Yield everything that can be changed: its container, and its key or index."""
     keys = (
         saved.keys()
         if isinstance(saved, dict)
@@ -199,7 +199,7 @@ def _spoil(holder: Any, key: Any, rng: random.Random, places: list[Any]) -> None
 
 
 def _nearby(value: float, rng: random.Random) -> float:
-    """Change a number a little, or to one of another size."""
+    """Return a number that differs slightly or in size."""
     factor = rng.choice((1 + 1e-12, 1 - 1e-7, 0.9, -1, 2, 10, 1e10, 1e-10, 1e150, 1e-300))
     try:
         return value * factor

@@ -1,4 +1,4 @@
-"""A real standalone Spark cluster on this machine: a master and two workers, each a process."""
+"""Run a standalone Spark cluster on this machine: a master and two workers as processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORKERS = 2
 
 
 class Cluster:
-    """The processes of the cluster, and a session that runs on it."""
+    """The processes of the cluster, and a session on it."""
 
     def __init__(self, folder: Path, memory: str) -> None:
         import pyspark
@@ -76,7 +76,7 @@ class Cluster:
             "spark.sql.shuffle.partitions": "4",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            # A worker is killed on purpose: notice it soon.
+            # A test kills a worker, so detect it soon.
             "spark.network.timeout": "30s",
             "spark.network.timeoutInterval": "5s",
             "spark.executor.heartbeatInterval": "2s",
@@ -87,16 +87,16 @@ class Cluster:
         for name, value in settings.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
-        session.range(1).count()  # runs only once a worker has given an executor
+        session.range(1).count()  # returns once a worker provides an executor
         return session
 
     def executors(self) -> int:
-        """How many executors the driver sees, itself not counted."""
+        """Return the number of executors that the driver sees, without itself."""
         state = self.session.sparkContext._jsc.sc().getExecutorMemoryStatus()
         return int(state.size()) - 1
 
     def kill_a_worker(self) -> None:
-        """Kill a worker and its executor at once, as when a machine loses power."""
+        """Kill a worker and its executor, as if a machine lost power."""
         os.killpg(self.workers.pop().pid, signal.SIGKILL)
 
     def stop(self) -> None:
@@ -117,7 +117,7 @@ def _free_port() -> int:
 
 @contextmanager
 def cluster(folder: Path, memory: str = "512m") -> Iterator[Cluster]:
-    """Start a cluster with both workers at hand, and stop it in the end."""
+    """Start a cluster with two workers, and stop it at the end."""
     made = Cluster(folder, memory)
     try:
         made.start()
@@ -127,7 +127,7 @@ def cluster(folder: Path, memory: str = "512m") -> Iterator[Cluster]:
 
 
 def wait_until(condition: Any, seconds: float = 60) -> None:
-    """Wait for something to become true; fail if it does not."""
+    """Wait until a condition is true; fail if it stays false."""
     limit = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > limit:

@@ -1,4 +1,4 @@
-"""Many classes on the command line: rows and saved tables give the same."""
+"""Many classes on the command line: rows and saved tables give the same result."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def matrix(data: dict[str, Any], before: str, after: str = "") -> Any:
     return np.column_stack([data[f"{before}{name}{after}"] for name in CLASSES])
 
 
-def test_score_gives_what_the_library_gives(file: Path, data: dict[str, Any]) -> None:
-    """Of every format; classes are matched by name, whatever the order of the columns."""
+def test_score_of_classes_matches_library(file: Path, data: dict[str, Any]) -> None:
+    """In every format; classes are matched by name, in any order of columns."""
     card = found(
         "score",
         file,
@@ -138,7 +138,7 @@ def test_shares_have_no_vote_noise_and_weights_count(parquet: Path, data: dict[s
     assert_same_card(weighted["dist_ce_floor"], float(np.average(each, weights=w)))
 
 
-def test_lists_of_columns_go_by_their_order(parquet: Path, data: dict[str, Any]) -> None:
+def test_listed_columns_are_matched_by_order(parquet: Path, data: dict[str, Any]) -> None:
     lists = (
         "--vote-columns",
         "votes_fox, votes_cat,votes_dog",
@@ -154,24 +154,24 @@ def test_lists_of_columns_go_by_their_order(parquet: Path, data: dict[str, Any])
     assert mixed["models"][0]["top_label_smece"] != expected
 
 
-def test_the_table_is_for_people(parquet: Path) -> None:
+def test_score_of_classes_prints_a_table(parquet: Path) -> None:
     text = softcal("score", parquet, *VOTES, "--pred-columns", "prob_*_a").stdout
     assert "data.parquet: 300 rows, label votes_*, 3 classes, 10 bins" in text
     for name in (
         "top-label SMECE",
         "95% interval",
         "classwise SMECE",
-        "floor by vote noise",
+        "floor from vote noise",
         "RankCS",
     ):
         assert name in text
     shares = softcal(
         "score", parquet, "--label-columns", "share_", "--pred-columns", "prob_*_a"
     ).stdout
-    assert "vote noise" not in shares.partition("Top-label:")[0]
+    assert "vote noise" not in shares.partition("Top-label compares")[0]
 
 
-def test_what_is_infinite_is_null(tmp_path: Path) -> None:
+def test_infinite_log_loss_is_null_in_json(tmp_path: Path) -> None:
     path = tmp_path / "two.csv"
     path.write_text("y_a,y_b,p_a,p_b,q_a,q_b\n0.5,0.5,1,0,0.5,0.5\n1,0,1,0,0.5,0.5\n")
     arguments = ("score", path, "--label-columns", "y_", "--pred-columns", "p_")
@@ -181,7 +181,7 @@ def test_what_is_infinite_is_null(tmp_path: Path) -> None:
     lines = softcal(*arguments).stdout.splitlines()
     for name in ("log loss  ", "KL divergence"):
         assert [line.split()[-1] for line in lines if name in line] == ["inf"]
-    assert "In 1 of 2 rows p_ predicts exactly 0 or 1 and the label differs" in " ".join(lines)
+    assert "p_ predicts exactly 0 or 1 in 1 of 2 rows whose labels differ" in " ".join(lines)
     card = found("compare", *arguments[1:], "--pred-columns", "q_")
     assert card["top_label"]["log_loss"]["low"] is None
 
@@ -201,7 +201,7 @@ def test_a_model_of_classes_named_twice_is_refused(parquet: Path) -> None:
         assert "each model must be named once: --pred-columns 'prob_*_a'" in result.stderr
 
 
-def test_one_vote_leaves_the_brier_score_as_it_is(tmp_path: Path) -> None:
+def test_single_votes_give_no_brier_without_vote_noise(tmp_path: Path) -> None:
     path = tmp_path / "two.csv"
     path.write_text("v_a,v_b,p_a,p_b\n1,0,0.5,0.5\n1,2,0.7,0.3\n")
     model = found("score", path, "--vote-columns", "v_", "--pred-columns", "p_")["models"][0]
@@ -209,7 +209,7 @@ def test_one_vote_leaves_the_brier_score_as_it_is(tmp_path: Path) -> None:
     assert model["dist_ce_floor"] > 0
 
 
-def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, Any]) -> None:
+def test_compare_names_better_top_label(parquet: Path, data: dict[str, Any]) -> None:
     models = ("--pred-columns", "prob_*_a", "--pred-columns", "prob_*_b")
     card = found("compare", parquet, *VOTES, *models, "--level", 0.9)
     votes = sc.Votes(matrix(data, "votes_"))
@@ -227,7 +227,7 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
     few.write_text("y_a,y_b,p_a,p_b,q_a,q_b\n0.5,0.5,0.7,0.3,0.6,0.4\n1,0,0.7,0.3,0.8,0.2\n")
     columns = ("--label-columns", "y_*", "--pred-columns", "p_*", "--pred-columns", "q_*")
     same = softcal("compare", few, *columns)
-    assert "These data cannot tell whose top label is better calibrated" in same.stdout
+    assert "These data do not show whether the top label of p_* or q_* is better" in same.stdout
 
 
 @pytest.mark.parametrize(
@@ -236,10 +236,10 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
         (("score", "--pred-columns", "prob_*_a"), "give one of --label-columns (shares), --vote-columns (counts) and --label (a column of class"),
         (("score", *VOTES, "--label-columns", "share_", "--pred-columns", "prob_*_a"), "give one of --label-columns"),
         (("score", *VOTES), "Missing option '--pred-columns'."),
-        (("score", *VOTES, "--pred-columns", "prob_"), "'prob_' must stand for the classes of the label: missing cat, dog, fox; beside them cat_a, cat_b"),
-        (("score", *VOTES, "--pred-columns", "q_*"), "'q_*' must stand for two or more different columns: it stands for none."),
-        (("score", *VOTES, "--pred-columns", "w,w"), "it stands for 'w', 'w'."),
-        (("score", *VOTES, "--pred-columns", "prob_cat_a,prob_dog_a"), "as many columns as there are classes of the label, 3: it stands for 2."),
+        (("score", *VOTES, "--pred-columns", "prob_"), "'prob_' must match the classes of the label: missing cat, dog, fox; unknown cat_a, cat_b"),
+        (("score", *VOTES, "--pred-columns", "q_*"), "'q_*' must match two or more different columns: it matches none."),
+        (("score", *VOTES, "--pred-columns", "w,w"), "it matches 'w', 'w'."),
+        (("score", *VOTES, "--pred-columns", "prob_cat_a,prob_dog_a"), "must match one column per class of the label, 3 in total: it matches 2."),
         (("score", *VOTES, "--pred-columns", "a,b,c"), "has no column 'a'"),
         (("score", "--label-columns", "votes_", "--pred-columns", "prob_*_a"), "votes_cat must be in [0, 1]: "),
         (("score", "--vote-columns", "share_", "--pred-columns", "prob_*_a"), "share_cat must be whole numbers of 0 or more"),
@@ -249,13 +249,15 @@ def test_compare_says_whose_top_label_is_better(parquet: Path, data: dict[str, A
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--votes", "w"), "leave --votes out: --vote-columns say how many votes there are."),
         (("score", "--label", "w", "--pred-columns", "prob_*_a"), "w must be one of the 3 classes"),
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred", "w"), "--pred is for one probability per row"),
-        (("compare", *VOTES, "--pred-columns", "prob_*_a"), "give --pred-columns twice or more, with different columns"),
+        (("compare", *VOTES, "--pred-columns", "prob_*_a"), "give --pred-columns two or more times, with different columns"),
         (("score", "--label", "w"), "Missing option '--pred'."),
         (("compare", "--pred", "w", "--pred", "v"), "Missing option '--label'."),
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred-columns", "nowhere_*", "--bins", "2001"), "a comparison takes at most 2000 bins: got 2001"),
     ],
 )  # fmt: skip
-def test_refusals(parquet: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_class_options_are_refused(
+    parquet: Path, arguments: tuple[str, ...], message: str
+) -> None:
     command, *options = arguments
     result = softcal(command, parquet, *options)
     assert (result.returncode, result.stdout) == (2, "")
@@ -263,7 +265,7 @@ def test_refusals(parquet: Path, arguments: tuple[str, ...], message: str) -> No
     assert result.stderr.count("\n") == 1
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     options = ("--vote-columns", "v_", "--pred-columns", "p_")
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 no")
@@ -282,7 +284,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert message in result.stderr
 
 
-def test_names_are_read_without_the_rest(tmp_path: Path) -> None:
+def test_column_names_are_read_without_the_rows(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text('\ufeffa,"b,c"\n1\n')
     assert names_of_columns(path) == ["a", "b,c"]
@@ -324,7 +326,7 @@ def test_rows_of_weight_0_are_counted_with_classes_too(
     card = json.loads(capsys.readouterr().out)
     assert (card["n"], card["rows_without_weight"]) == (4, 2)
     assert cli.run(["score", *options[:-4], "--weight", "w"]) == 0
-    assert "c.csv: 4 rows (2 more have weight 0), label y_*" in capsys.readouterr().out
+    assert "c.csv: 4 rows (2 more with weight 0), label y_*" in capsys.readouterr().out
 
 
 # Rows and saved tables
@@ -368,7 +370,7 @@ def several(tmp_path: Path, data: dict[str, Any], rng: np.random.Generator) -> t
 def _both_ways(
     command: str, paths: tuple[Path, ...], options: tuple[str, ...], tmp_path: Path
 ) -> dict[str, Any]:
-    """Run a command on one file, on two, on saved tables, and see that all are the same."""
+    """Return the result on one file; assert that two files and saved tables give the same."""
     card = found(command, paths[0], *options)
     saved = tmp_path / "saved.softcal"
     assert_same_card(found(command, *paths[1:], *options), card)
@@ -441,7 +443,7 @@ def test_lists_of_predictions_are_one_column_per_model(
     assert_same_card(lists, columns)
 
 
-def test_models_of_classes_are_compared_two_by_two(several: tuple[Path, ...]) -> None:
+def test_models_of_classes_are_compared_pairwise(several: tuple[Path, ...]) -> None:
     card = found("compare", several[0], *LABELS["names"], *MODELS)
     smece = [model["top_label_smece"] for model in card["models"]]
     assert smece == sorted(smece)
@@ -489,13 +491,13 @@ def test_one_model_of_saved_classes_is_selected_by_its_columns(
         assert message in softcal("score", saved, *options).stderr
 
 
-def test_few_of_very_many_classes_are_shown(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_only_worst_of_many_classes_are_printed(tmp_path: Path, rng: np.random.Generator) -> None:
     p = rng.dirichlet(np.ones(40), 50)
     columns = {f"p_{k}": p[:, k] for k in range(40)}
     pq.write_table(pa.table({"y": rng.integers(0, 40, 50), **columns}), tmp_path / "d.parquet")
     arguments = ("score", tmp_path / "d.parquet", "--label", "y", "--pred-columns", "p_*")
     text = softcal(*arguments).stdout
-    assert "SMECE by class, worst first: 5 of 40 (--format json has all)" in text
+    assert "SMECE by class, worst first: 5 of 40 (all with --format json)" in text
     assert len(found(*arguments)["models"][0]["smece_by_class"]) == 40
     assert max(map(len, text.splitlines())) <= 80
 
@@ -521,7 +523,7 @@ def test_plan_takes_saved_classes_as_a_pilot(several: tuple[Path, ...], tmp_path
     softcal("scan", several[0], *LABELS["votes"], *MODELS, "-o", saved)
     aim = ("--pilot", saved, "--half-width", "0.02", "--format", "json")
     assert softcal("plan", *aim, "--pred", "prob_*_b").returncode == 0
-    assert "say with --pred which model" in softcal("plan", *aim).stderr
+    assert "choose one with --pred." in softcal("plan", *aim).stderr
 
 
 def test_commands_of_the_page_on_classes_run(

@@ -1,4 +1,4 @@
-"""The command line: its output and its exit code, the same in its own process as in ours."""
+"""The command line: output and exit codes, the same in a subprocess as in this process."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, columns: dict[str, Any]
         ("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "ten"),
     ],
 )  # fmt: skip
-def test_a_process_of_its_own_prints_what_a_command_prints_here(
+def test_subprocess_prints_the_same_as_run_in_process(
     arguments: tuple[object, ...],
 ) -> None:
     own, here = softcal_process(*arguments), softcal(*arguments)
     assert (own.returncode, own.stdout, own.stderr) == (here.returncode, here.stdout, here.stderr)
 
 
-def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any]) -> None:
+def test_score_matches_library(file: Path, columns: dict[str, Any]) -> None:
     found = card(file, "--label", "y", "--pred", "p", "--pred", "q", "--bins", 7, "--weight", "w")
     assert list(found) == ["n", "rows_without_weight", "bins", "label", "models"]
     assert (found["n"], found["bins"], found["label"]) == (300, 7, "y")
@@ -99,7 +99,7 @@ def test_score_gives_what_the_library_gives(file: Path, columns: dict[str, Any])
         assert [row["gap"] for row in model["table"]] == pytest.approx(rel.gap.tolist(), rel=1e-12)
 
 
-def test_score_of_the_radiologists() -> None:
+def test_score_of_bundled_dataset() -> None:
     found = card(DATA, "--label", "soft_malignant", "--pred", FOREST, "--pred", REGRESSION)
     forest, regression = found["models"]
     assert found["n"] == 1377
@@ -117,7 +117,7 @@ def test_empty_bins_are_null_in_json(tmp_path: Path) -> None:
     assert table[1]["gap"] == 0.25
 
 
-def test_the_table_fits_80_columns_and_pipes_without_colour() -> None:
+def test_table_fits_80_columns_and_has_no_color_when_piped() -> None:
     shown = softcal("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
     assert shown.returncode == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
@@ -159,7 +159,7 @@ def test_names_from_the_data_are_not_markup(tmp_path: Path) -> None:
         (("advise",), "No such command 'advise'"),
     ],
 )  # fmt: skip
-def test_refusals_are_one_line_on_stderr_and_exit_2(
+def test_error_is_one_line_on_stderr_with_exit_code_2(
     arguments: tuple[object, ...], message: str
 ) -> None:
     result = softcal(*arguments)
@@ -183,7 +183,7 @@ def test_refusals_are_one_line_on_stderr_and_exit_2(
         ("hole.csv", b"y,p\n0.5,\n0.5,0.5\n"),
     ],
 )
-def test_spoilt_files_are_refused_in_one_line(tmp_path: Path, name: str, content: bytes) -> None:
+def test_corrupted_file_is_refused_in_one_line(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     result = softcal("score", path, "--label", "y", "--pred", "p")
@@ -200,11 +200,13 @@ def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
     assert "no data in" in result.stderr
 
 
-def test_demo_shows_what_the_paper_is_about(tmp_path: Path) -> None:
+def test_demo_prints_scores_and_writes_report(tmp_path: Path) -> None:
     shown = softcal("demo", "-o", tmp_path)
     assert shown.returncode == 0
     assert "report.html" in shown.stdout
-    assert "random forest" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "random forest" in page
+    assert 'By <span class="name">number of radiologists</span>' in page
     shown = without("altair", "demo", "-o", tmp_path)
     assert "pip install 'softcal[report]'" in shown.stdout
     for number in ("1,377", "0.0222", "0.0952", "0.0328", "0.1067"):
@@ -212,7 +214,7 @@ def test_demo_shows_what_the_paper_is_about(tmp_path: Path) -> None:
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-def test_report_writes_one_page_and_says_the_verdict(tmp_path: Path) -> None:
+def test_report_writes_page_and_prints_verdicts(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     options = ("--label", "soft_malignant", "--pred", FOREST, "--votes", "n_readers")
     shown = softcal("report", DATA, *options, "--by", "patient", "-o", path)
@@ -255,7 +257,7 @@ def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_without_the_extra_the_command_says_what_to_install() -> None:
+def test_missing_extra_names_what_to_install() -> None:
     score = ("score", DATA, "--label", "soft_malignant", "--pred", FOREST)
     for extra, result in (
         ("cli", without("typer")),
@@ -267,17 +269,17 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
         assert result.stderr.count("\n") == 1
 
 
-def test_paper_says_what_its_figures_need_before_it_starts(tmp_path: Path) -> None:
+def test_paper_fails_early_without_matplotlib(tmp_path: Path) -> None:
     result = without("matplotlib", "paper", "-o", tmp_path / "paper")
     assert result.returncode == 2
     assert result.stderr == "softcal: error: this needs matplotlib: pip install 'softcal[plot]'\n"
 
 
-def test_a_broken_installation_is_not_taken_for_a_missing_extra() -> None:
+def test_broken_installation_is_not_reported_as_missing_extra() -> None:
     assert "Traceback" in without("json").stderr
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_version_and_loops(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--version"]) == 0
     assert re.fullmatch(
         rf"softcal {re.escape(sc.__version__)} \(C\+\+ loops, .+\)\n", capsys.readouterr().out
@@ -290,14 +292,14 @@ def test_help_of_every_command_names_its_options() -> None:
         assert option in shown
 
 
-def test_without_arguments_it_shows_its_help() -> None:
+def test_no_arguments_prints_help() -> None:
     shown = softcal()
     assert shown.returncode == 0
     assert "score" in shown.stdout
     assert shown.stderr == ""
 
 
-def test_the_first_cell_that_is_no_number_is_named(tmp_path: Path) -> None:
+def test_first_non_numeric_cell_is_named(tmp_path: Path) -> None:
     path = tmp_path / "late.csv"
     path.write_text("y,p\n0.5,0.5\n0.25,\noops,0.5\n")
     result = softcal("score", path, "--label", "y", "--pred", "p")
@@ -310,7 +312,7 @@ def test_quoted_cells_may_hold_newlines(tmp_path: Path) -> None:
     assert card(path, "--label", "y", "--pred", "p")["n"] == 60_000
 
 
-def test_long_names_of_models_are_never_cut_short(tmp_path: Path) -> None:
+def test_long_model_names_are_not_truncated(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
     first, second = "m" * 90 + "_a", "m" * 90 + "_b"
     path.write_text(f"y,{first},{second}\n0.5,0.75,0.25\n")
@@ -320,7 +322,7 @@ def test_long_names_of_models_are_never_cut_short(tmp_path: Path) -> None:
     assert second in joined
 
 
-def test_names_the_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
+def test_unencodable_names_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "names.csv"
     path.write_text("y,模型\n0.5,0.75\n", encoding="utf-8")
     result = subprocess.run(  # noqa: S603
@@ -331,8 +333,8 @@ def test_names_the_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
     assert rb"\u6a21\u578b" in result.stdout
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the full device of Linux")
-def test_output_that_cannot_be_written_is_an_error_in_one_line() -> None:
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full of Linux")
+def test_unwritable_output_is_an_error_in_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(
             [sys.executable, "-m", "softcal", "score", "--help"],
@@ -344,8 +346,8 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
-def test_an_interruption_is_no_success() -> None:
-    """Interrupted in the middle of a command, it exits with 130 and prints no result."""
+def test_interrupt_exits_with_an_error_code() -> None:
+    """An interrupt during a command exits with 130 and prints no result."""
     code = (
         "import os, signal, sys\n"
         "from softcal.sources import collect\n"
@@ -362,7 +364,7 @@ def test_an_interruption_is_no_success() -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_an_interruption_before_the_command_starts_is_no_success_either() -> None:
+def test_interrupt_during_startup_exits_with_an_error_code() -> None:
     code = (
         "from softcal import cli\n"
         "def interrupted(_): raise KeyboardInterrupt\n"
@@ -403,7 +405,7 @@ def test_a_value_above_its_interval_is_explained_where_it_happens(tmp_path: Path
     assert found.note.startswith("Where bins hold few rows, noise pushes SMECE up")
 
 
-def test_votes_and_groups_change_the_uncertainty_alone() -> None:
+def test_votes_and_groups_change_only_the_uncertainty() -> None:
     plain = card(DATA, "--label", "soft_malignant", "--pred", FOREST)["models"][0]
     options = ("--votes", "n_readers", "--group", "patient", "--level", "0.9")
     grouped = card(DATA, "--label", "soft_malignant", "--pred", FOREST, *options)["models"][0]
@@ -429,7 +431,7 @@ def comparison(*arguments: object) -> dict[str, Any]:
     return loaded
 
 
-def test_compare_gives_what_the_library_gives() -> None:
+def test_compare_matches_library() -> None:
     found = comparison("--pred", FOREST, "--pred", REGRESSION, "--votes", "n_readers")
     nodules = lidc_malignancy()
     expected = sc.compare(
@@ -451,7 +453,7 @@ def test_compare_takes_groups() -> None:
         assert found[key] == pytest.approx(getattr(expected, key), rel=1e-9)
 
 
-def test_compare_says_which_is_better_or_that_it_cannot_tell(tmp_path: Path) -> None:
+def test_compare_names_better_model_or_reports_no_difference(tmp_path: Path) -> None:
     both = ("compare", DATA, "--label", "soft_malignant", "--pred", FOREST, "--pred", REGRESSION)
     shown = softcal(*both, "--votes", "n_readers").stdout
     assert f"{FOREST} is better calibrated than {REGRESSION}" in " ".join(shown.split())
@@ -461,7 +463,9 @@ def test_compare_says_which_is_better_or_that_it_cannot_tell(tmp_path: Path) -> 
     path = tmp_path / "few.csv"
     path.write_text("y,w,p,q\n0.5,1,0.4,0.6\n1,2,0.9,0\n")
     few = softcal("compare", path, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w")
-    assert "cannot tell which of p and q" in " ".join(few.stdout.split())
+    assert "These data do not show whether p or q is better calibrated" in " ".join(
+        few.stdout.split()
+    )
     unknown = softcal(
         "compare", path, "--label", "y", "--pred", "p", "--pred", "q", "--format", "json"
     )
@@ -473,11 +477,11 @@ def test_compare_refuses_one_model_or_the_same_twice(names: list[str]) -> None:
     preds = [part for name in names for part in ("--pred", name)]
     result = softcal("compare", DATA, "--label", "soft_malignant", *preds)
     assert result.returncode == 2
-    assert "give --pred twice" in result.stderr
+    assert "give --pred two or more times" in result.stderr
 
 
 @pytest.mark.parametrize("closed", [1, 2])
-def test_a_stream_the_caller_closed_is_no_error(closed: int) -> None:
+def test_closed_stream_is_not_an_error(closed: int) -> None:
     command = f'exec "$0" -m softcal --version {closed}>&-'
     found = subprocess.run(  # noqa: S603
         ["/bin/sh", "-c", command, sys.executable], capture_output=True, text=True, check=False
@@ -500,7 +504,7 @@ def test_output_never_overwrites_the_data(
     assert path.read_text() == before
 
 
-def test_compare_shows_names_as_they_are(
+def test_compare_prints_names_without_markup(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "m.csv"
@@ -523,10 +527,10 @@ def test_compare_explains_an_infinite_log_loss(
     assert cli.run(options) == 0
     shown = capsys.readouterr().out
     for name in "pq":
-        assert f"In 1 of 3 rows {name} predicts exactly 0 or 1 and the label differs" in shown
+        assert f"{name} predicts exactly 0 or 1 in 1 of 3 rows whose labels differ" in shown
 
 
-def test_a_file_whose_rows_have_weight_0_changes_nothing(
+def test_file_of_zero_weights_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, w in (("a", 0), ("b", 1)):
@@ -561,7 +565,7 @@ def test_groups_are_the_same_in_files_of_any_kind(
     assert scored("a.parquet", "c.csv") == scored("a.parquet", "b.parquet")
 
 
-def test_a_row_without_a_group_is_refused_by_its_name_and_place(
+def test_missing_group_is_refused_with_column_and_row(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.csv"

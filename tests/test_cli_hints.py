@@ -1,4 +1,4 @@
-"""What a refused command is told to do, it can do: remedies at the command line name no Python."""
+"""Error messages of the command line name remedies at the command line, not in Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "remedy"), REFUSED)
-def test_the_remedy_is_one_for_the_command_line(
+def test_remedy_names_options_not_python(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], remedy: str
 ) -> None:
     path = tmp_path / "data.csv"
@@ -55,7 +55,7 @@ def test_the_remedy_is_one_for_the_command_line(
     assert cli.run([command, str(path), *options]) == 2
     said = capsys.readouterr().err
     assert remedy in said
-    # The bracket is how the door tells a Python user of the same thing.
+    # In parentheses, the message names the same remedy for Python users.
     assert not PYTHON.search(said.replace("(softcal.Votes, ", "(").replace("(y_true, ", "("))
 
 
@@ -67,7 +67,7 @@ PLANS = [
 
 
 @pytest.mark.parametrize(("aim", "remedy"), PLANS)
-def test_so_are_those_of_plans(
+def test_remedy_of_plan_names_options_not_python(
     capsys: pytest.CaptureFixture[str], aim: tuple[str, ...], remedy: str
 ) -> None:
     assert cli.run(["plan", "--smece", "0.05", "--label-spread", "0.1", *aim]) == 2
@@ -76,7 +76,7 @@ def test_so_are_those_of_plans(
     assert not PYTHON.search(said)
 
 
-def test_compare_gives_the_correlation_a_plan_asks_for(
+def test_compare_prints_the_correlation_for_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = lidc_malignancy()
@@ -96,7 +96,7 @@ def test_compare_gives_the_correlation_a_plan_asks_for(
         return found
 
     assert correlation() == pytest.approx(expected, abs=1e-12)
-    assert correlation("--weight", names[0]) is None  # a plan takes no weights, and no groups
+    assert correlation("--weight", names[0]) is None  # because plans support no weights or groups
     assert correlation("--group", names[0]) is None
     assert cli.run(call) == 0
     assert f"--correlation {expected:.2f}" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Rows or saved tables: `softcal scan`, and every command that takes either."""
+"""`softcal scan`, and every command on rows and on saved tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD_SCORES = Path(__file__).parent / "tables" / "scores1_by_votes.json"
 
 
 def written(folder: Path, n: int = 900) -> Path:
-    """Write rows of three models as two files, of several row groups each."""
+    """Write rows of three models as two files with several row groups each."""
     rng = np.random.default_rng(14)
     p = rng.random(n)
     m = rng.integers(1, 6, n)
@@ -77,7 +77,7 @@ def card(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, An
         (("compare", "--bins", "20"), (*MODELS, "--group", "g", "--by", "site")),
     ],
 )
-def test_commands_give_the_same_for_rows_and_saved_tables(
+def test_rows_and_saved_tables_give_the_same_result(
     command: tuple[str, ...], columns: tuple[str, ...], many: int, rows: Path,
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -92,7 +92,7 @@ def test_commands_give_the_same_for_rows_and_saved_tables(
     assert_same_card(card(capsys, name, saved, "--label", "y", *columns, *options), of_rows)
 
 
-def test_plan_gives_the_same_for_rows_and_saved_tables(
+def test_plan_from_rows_equals_plan_from_saved_tables(
     rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "pilot.softcal"
@@ -122,7 +122,7 @@ def test_saved_tables_are_added_up(
     assert "have the same content" in refused(capsys, "score", tmp_path / "*.softcal")
 
 
-def test_scan_says_what_it_saved(
+def test_scan_prints_summary(
     rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "s.softcal"
@@ -140,7 +140,7 @@ def test_scan_says_what_it_saved(
     assert sc.load(saved).date is None
 
 
-def test_score_saves_what_scan_saves(
+def test_score_save_equals_scan(
     rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--label", "y", *TWO, "--by", "day", "--group", "g")
@@ -173,7 +173,7 @@ def test_options_select_from_saved_tables(
         assert message in refused(capsys, "score", saved, *wrong)
 
 
-def test_rows_and_saved_tables_do_not_mix(
+def test_mixing_rows_and_saved_tables_is_refused(
     rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "s.softcal"
@@ -183,23 +183,23 @@ def test_rows_and_saved_tables_do_not_mix(
         f"give rows or saved tables, not both: {saved} holds saved tables, {rows} does not" in said
     )
     said = refused(capsys, "scan", saved, "--label", "y", "--pred", "p", "-o", tmp_path / "t")
-    assert f"{saved} holds tables already: add tables up with `softcal merge`" in said
+    assert f"{saved} already holds tables: use `softcal merge` to add up tables" in said
     assert "is the data itself" in refused(capsys, "score", saved, "--save", saved)
 
 
-def test_a_date_must_be_a_day(
+def test_invalid_date_is_refused(
     rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--label", "y", "--pred", "p", "-o", tmp_path / "s")
     for date in ("yesterday", "2026-02-30"):
         said = refused(capsys, "scan", rows, *options, "--date", date)
-        assert f"--date must be a day such as 2026-05-31: got {date!r}." in said
+        assert f"--date must be a date such as 2026-05-31: got {date!r}." in said
     assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize("name", ["week.csv", "week.parquet", "week", "week.json"])
 @pytest.mark.parametrize("many", [1, 10**9])  # entries: saved as Parquet, or as JSON
-def test_saved_tables_are_recognized_whatever_their_name(
+def test_saved_tables_are_recognized_by_content(
     name: str, many: int, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -208,7 +208,7 @@ def test_saved_tables_are_recognized_whatever_their_name(
     assert card(capsys, "score", tmp_path / name)["n"] == 900
 
 
-def test_rows_whose_first_column_is_named_like_a_parquet_file_are_rows(
+def test_csv_that_starts_with_parquet_magic_is_read_as_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.csv"
@@ -216,7 +216,7 @@ def test_rows_whose_first_column_is_named_like_a_parquet_file_are_rows(
     assert card(capsys, "score", path, "--label", "y", "--pred", "PAR1")["n"] == 1
 
 
-# Files of 0.1
+# Files saved by 0.1
 
 
 def test_a_table_saved_by_0_1_is_scored_and_not_compared(
@@ -226,7 +226,7 @@ def test_a_table_saved_by_0_1_is_scored_and_not_compared(
     path.write_text(json.dumps(sc.reliability([0.5, 1.0], [0.25, 0.75]).to_dict()))
     assert card(capsys, "score", path)["models"][0]["pred"] == "model"
     said = refused(capsys, "compare", path)
-    assert "there must be two models to compare: the tables have 'model' only" in said
+    assert "a comparison needs two models: the tables have only 'model'" in said
 
 
 def test_scores_saved_by_0_1_are_scored_and_not_compared(
@@ -234,13 +234,15 @@ def test_scores_saved_by_0_1_are_scored_and_not_compared(
 ) -> None:
     assert len(card(capsys, "score", OLD_SCORES)["models"]) > 1
     said = refused(capsys, "compare", OLD_SCORES)
-    assert "Make them again from the rows with `softcal scan`" in said
+    assert "Make the tables again from the rows with `softcal scan`" in said
 
 
 # Segments
 
 
-def test_rows_without_a_value_are_a_segment(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_segment_values_are_a_segment(
+    rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = ("--label", "y", *TWO, "--by", "site")
     values = [one["value"] for one in card(capsys, "score", rows, *options)["models"][0]["slices"]]
     assert values == ["a", "b", None]
@@ -251,7 +253,7 @@ def test_rows_without_a_value_are_a_segment(rows: Path, capsys: pytest.CaptureFi
     assert "site (missing): " in run(capsys, "compare", rows, *options)
 
 
-def test_several_by_columns_make_a_table_for_each(
+def test_several_by_columns_print_one_table_each(
     rows: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--label", "y", *TWO, "--by", "site", "--by", "day")
@@ -277,7 +279,9 @@ def test_several_by_columns_make_a_table_for_each(
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_groups_and_segments_go_together(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_groups_within_segments_match_library(
+    rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = ("--label", "y", "--pred", "p", "--group", "g", "--by", "day")
     found = card(capsys, "score", rows, *options)["models"][0]["slices"]
     data = pd.concat([pd.read_parquet(rows / f"{k}.parquet") for k in range(2)])
@@ -288,7 +292,7 @@ def test_groups_and_segments_go_together(rows: Path, capsys: pytest.CaptureFixtu
         assert (one["low"], one["high"]) == pytest.approx((interval.low, interval.high), rel=1e-9)
 
 
-def test_segments_may_be_those_of_the_votes(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_votes_column_can_define_segments(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = card(capsys, "score", rows, "--label", "y", "--pred", "p", "--votes", "m", "--by", "m")
     assert [one["value"] for one in found["models"][0]["slices"]] == ["1", "2", "3", "4", "5"]
 
@@ -319,7 +323,7 @@ def test_segments_are_sorted_numbers_first(
 # Comparisons
 
 
-def test_compare_adds_up_the_pieces_of_files(
+def test_compare_of_several_files_matches_library(
     rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--label", "y", *TWO, "--weight", "w", "--votes", "m")
@@ -351,11 +355,11 @@ def test_compare_ranks_more_than_two_models(rows: Path, capsys: pytest.CaptureFi
     assert_same_card(pair, {key: value for key, value in two.items() if key in pair})
     assert found["indistinguishable"] == [["r", "p"]]
     shown = run(capsys, "compare", rows, "--label", "y", *MODELS)
-    assert "These data cannot tell which is better calibrated: r and p." in shown
+    assert "These data do not show which is better calibrated: r and p." in shown
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_compare_says_when_no_order_may_be_chance(
+def test_compare_reports_when_all_pairs_differ(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.csv"
@@ -364,4 +368,4 @@ def test_compare_says_when_no_order_may_be_chance(
     assert card(capsys, "compare", path, *options)["indistinguishable"] == []
     shown = run(capsys, "compare", path, *options)
     assert "[p]" in shown
-    assert "The data settle the order: every pair of models is told apart." in shown
+    assert "Every pair of models differs significantly." in shown

@@ -1,4 +1,4 @@
-"""What the command line shows can be read by whoever has never seen it, in 80 columns."""
+"""Help, messages, and tables of the command line are readable in 80 columns."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
-def test_help_has_no_words_of_programmers(
+def test_help_shows_no_type_names_or_braces(
     capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     assert not re.search(r"[<>{}]", shown(capsys, *command, "--help"))
 
 
-def test_help_breaks_no_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_does_not_break_method_names(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "recalibrate", "--help")
     for method in ("temperature", "histogram", "isotonic", "dirichlet"):
         assert method in text
 
 
-def test_each_slice_is_one_line_with_its_number_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_segment_is_one_line_with_its_row_count(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, "score", DATA, *FOREST, "--by", "n_readers").splitlines()
     start = lines.index("prob_rf_all, by n_readers")
     first = [line.split()[:3] for line in lines[start + 5 : start + 8]]
     assert first == [["all", "1,377", "0.0952"], ["3", "481", "0.0704"], ["4", "896", "0.1097"]]
 
 
-def test_a_long_name_gives_way_and_no_number_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_names_wrap_and_numbers_are_not_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "score", DATA, *FOREST, "--by", "patient")
-    assert "0.081-0.106" in text
+    assert "0.081 to 0.106" in text
     assert "…" not in text
 
 
 # Columns
 
 
-def test_apply_takes_the_columns_of_classes_at_once(
+def test_apply_accepts_pred_columns_pattern(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, saved = tmp_path / "data.csv", tmp_path / "cal.json"
@@ -83,18 +83,18 @@ def test_apply_takes_the_columns_of_classes_at_once(
     assert "--pred-columns" in refused(capsys, "apply", saved, data, "-o", tmp_path / "x.csv")
 
 
-def test_one_column_is_not_called_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_single_column_for_pred_columns_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     labels = ("--label-columns", "soft_malignant,soft_confidence")
     said = refused(capsys, "score", DATA, *labels, "--pred-columns", "prob_rf_all")
     assert "must hold a list of numbers per row, one per class: it holds single values." in said
     said = refused(capsys, "score", DATA, *labels, "--pred-columns", "nobody_")
-    assert "it stands for none. Give names" in said
+    assert "it matches none. Give names" in said
 
 
 # Values
 
 
-def test_votes_with_one_prediction_are_told_what_to_make_of_them(
+def test_vote_columns_with_one_prediction_names_the_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     votes = ("--vote-columns", "readers_rating_1,readers_rating_5")
@@ -103,7 +103,7 @@ def test_votes_with_one_prediction_are_told_what_to_make_of_them(
 
 
 @pytest.mark.parametrize("command", ["score", "report", "recalibrate"])
-def test_labels_that_are_counts_are_told_of_votes(
+def test_count_labels_get_a_hint_about_votes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     counts = ("--label", "n_readers", "--pred", "prob_rf_all")
@@ -124,7 +124,7 @@ def test_labels_that_are_counts_are_told_of_votes(
         ("high", "'high'.\n"),
     ],
 )
-def test_text_is_told_how_to_be_a_number(
+def test_text_values_get_a_hint_about_conversion(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], cell: str, remedy: str
 ) -> None:
     path, saved = tmp_path / "data.csv", tmp_path / "cal.json"
@@ -135,9 +135,7 @@ def test_text_is_told_how_to_be_a_number(
 
 
 @pytest.mark.parametrize("source", ["s3://bucket/x.csv", "s3://bucket/*.csv", "https://x.org/a"])
-def test_files_of_elsewhere_are_not_looked_for_here(
-    capsys: pytest.CaptureFixture[str], source: str
-) -> None:
+def test_remote_paths_are_refused(capsys: pytest.CaptureFixture[str], source: str) -> None:
     with pytest.raises(sc.InputError, match="only files of this machine") as caught:
         sc.scan(source, y_true="y", y_prob="p")
     assert source in str(caught.value)
@@ -167,20 +165,20 @@ STATED = ("--smece", "0.05", "--label-spread", "0.1", "--half-width", "0.02")
         (("--pred", "p"), "--pilot"),
     ],
 )
-def test_a_plan_refuses_options_it_would_not_use(
+def test_plan_refuses_options_without_effect(
     capsys: pytest.CaptureFixture[str], option: tuple[str, str], needed: str
 ) -> None:
     said = refused(capsys, "plan", *STATED, *option)
-    assert f"{option[0]} goes with {needed} only: leave it out, or give {needed}." in said
+    assert f"{option[0]} has no effect without {needed}: leave it out, or give {needed}." in said
 
 
-def test_a_plan_of_a_difference_aims_at_a_power_of_080(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_default_power_is_080(capsys: pytest.CaptureFixture[str]) -> None:
     aim = (*STATED[:4], "--difference", "0.05", "--correlation", "0.5")
     assert shown(capsys, "plan", *aim) == shown(capsys, "plan", *aim, "--power", "0.8")
     assert shown(capsys, "plan", *aim) != shown(capsys, "plan", *aim, "--power", "0.9")
 
 
-def test_bounds_of_smece_have_no_level_and_models_of_different_columns(
+def test_bounds_refuse_level_and_repeated_columns(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ends = ("--label-low", "soft_malignant", "--label-high", "soft_malignant")
@@ -190,12 +188,12 @@ def test_bounds_of_smece_have_no_level_and_models_of_different_columns(
     assert "must be different columns" in refused(capsys, *call, "--pred", "soft_malignant")
 
 
-def test_a_comparison_refuses_the_label_as_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_refuses_the_label_as_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "compare", DATA, *FOREST, "--pred", "soft_malignant")
     assert "label and prediction must be different columns" in said
 
 
-def test_a_file_that_is_not_json_is_called_that(
+def test_non_json_file_is_refused_as_such(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.json"
@@ -209,7 +207,7 @@ def test_a_file_that_is_not_json_is_called_that(
 # Results
 
 
-def test_a_repair_that_does_not_help_is_not_recommended(
+def test_unhelpful_recalibration_is_not_recommended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "data.csv"
@@ -220,7 +218,9 @@ def test_a_repair_that_does_not_help_is_not_recommended(
     )
 
 
-def test_a_comparison_says_of_what_and_how_sure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_prints_source_level_and_brier_difference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     options = (*FOREST, "--pred", "prob_lr_geometry", "--level", "0.9")
     text = shown(capsys, "compare", DATA, *options)
     assert text.startswith("items.csv: 1,377 rows")
@@ -233,7 +233,7 @@ def test_a_comparison_says_of_what_and_how_sure(capsys: pytest.CaptureFixture[st
     )
 
 
-def test_a_comparison_shows_both_log_losses(
+def test_compare_prints_both_log_losses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rng: np.random.Generator
 ) -> None:
     y, p, q = rng.random((3, 40)).round(6)
@@ -251,7 +251,7 @@ def test_a_comparison_shows_both_log_losses(
     assert re.search(line, shown(capsys, *options))
 
 
-def test_a_finite_log_loss_is_shown_beside_an_infinite_one(
+def test_compare_prints_finite_log_loss_beside_infinite(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "data.csv"
@@ -269,7 +269,7 @@ LONG = "probability_of_malignancy_by_forest_on_features_of_fold_"
 
 
 def _head_and_body(text: str) -> tuple[list[list[str]], list[list[str]]]:
-    """Give the words of each line of the first table of a text, above and below its rule."""
+    """Return the words of each line of the first table, above and below its rule."""
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
     lines = text.splitlines()[2:]
@@ -278,7 +278,7 @@ def _head_and_body(text: str) -> tuple[list[list[str]], list[list[str]]]:
     return [line.split() for line in lines[:rule]], [line.split() for line in lines[rule + 1 : end]]
 
 
-def test_names_with_one_beginning_are_told_apart_in_every_table(
+def test_names_with_a_common_prefix_are_printed_in_full(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [f"{LONG}{k}" for k in "123"]
@@ -287,13 +287,16 @@ def test_names_with_one_beginning_are_told_apart_in_every_table(
     label = ("--label", "y")
     preds = [part for name in names for part in ("--pred", name)]
     head, _ = _head_and_body(shown(capsys, "compare", path, *label, *preds[:4]))
-    assert ["".join(parts[k] for parts in head) for k in (0, 1)] == names[:2]
+    *above, last = head
+    both = [*above, last[:2]]  # the second name may need one line more
+    assert "".join(parts[0] for parts in both if len(parts) == 2) == names[0]
+    assert "".join(parts[-1] for parts in both) == names[1]
     for labels in (label, ("--label-low", "y", "--label-high", "y")):
         _, body = _head_and_body(shown(capsys, "score", path, *labels, *preds))
         assert "".join(parts[0] for parts in body) == "".join(names)
 
 
-def test_many_models_of_classes_are_shown_with_whole_names_and_numbers(
+def test_many_models_of_classes_are_printed_in_full(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     models = [f"{LONG}{k}" for k in "12345"]
@@ -310,11 +313,56 @@ def test_many_models_of_classes_are_shown_with_whole_names_and_numbers(
         named += ["".join(parts) for parts in zip(*head, strict=True)]
     assert named == [f"{model}_*" for model in models]
     found = json.loads(shown(capsys, *options, "--format", "json"))["models"]
-    intervals = [f"{model['low']:.3f}-{model['high']:.3f}" for model in found]
-    assert re.findall(r"\d\.\d{3}-\d\.\d{3}", text) == intervals
+    intervals = [f"{model['low']:.3f} to {model['high']:.3f}" for model in found]
+    assert re.findall(r"\d\.\d{3} to \d\.\d{3}", text) == intervals
 
 
-def test_a_plan_says_why_its_smece_is_not_that_of_the_score(
+def test_plan_prints_no_cost_of_0(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ("plan", "--pilot", DATA, *FOREST, "--half-width", "0.02")
+    assert "Cost" not in shown(capsys, *call)
+    assert "Cost: " in shown(capsys, *call, "--item-cost", "2")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--smece", "2"), "--smece must be at least 0 and at most 0.5: got 2.0."),
+        (("--half-width", "-1"), "--half-width must be above 0 and below 1: got -1.0."),
+        (("--half-width", "1e-5"), "--half-width 1e-05 needs more than 1,000,000,000 items"),
+        (("--half-width", "0.1", "--item-cost", "-1"), "--item-cost must be at least 0: got -1.0."),
+    ],
+)
+def test_plan_errors_name_options(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
+) -> None:
+    stated = dict(zip(STATED[::2], STATED[1::2], strict=True))
+    stated |= dict(zip(options[::2], options[1::2], strict=True))
+    said = refused(capsys, "plan", *(word for option in stated.items() for word in option))
+    assert said.startswith(f"softcal: error: {message}")
+
+
+def test_one_row_and_one_bin_are_singular(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, cal, saved = (tmp_path / name for name in ("one.csv", "cal.json", "one.softcal"))
+    one = ("--label", "y", "--pred", "p", "--bins", "1")
+    classes = ("--label-columns", "a,b", "--pred-columns", "p,q")
+    shown(capsys, "recalibrate", DATA, *FOREST, "--method", "platt", "-o", cal)
+    data.write_text("y,p,q,a,b\n0.5,0.4,0.6,0.5,0.5\n")
+    printed = [
+        shown(capsys, "score", data, *one),
+        shown(capsys, "score", data, "--label-low", "y", "--label-high", "y", *one[2:]),
+        shown(capsys, "score", data, *classes),
+        shown(capsys, "compare", data, *one, "--pred", "q"),
+        shown(capsys, "scan", data, *one, "-o", saved),
+        shown(capsys, "apply", cal, data, "--pred", "p", "-o", tmp_path / "out.csv"),
+    ]
+    assert all("1 row," in text for text in printed)
+    assert not any(re.search(r"\b1 (rows|bins|models)", text) for text in printed)
+    assert shown(capsys, "merge", saved).startswith("1 saved file: 1 row, label y, 1 bin\n")
+
+
+def test_plan_explains_debiased_smece_of_pilot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "pilot.json"
@@ -328,10 +376,10 @@ def test_a_plan_says_why_its_smece_is_not_that_of_the_score(
         assert "pilot" not in shown(capsys, *call, *stated)
 
 
-def test_the_bar_knows_its_end_from_the_start(
+def test_progress_bar_shows_total_from_the_start(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, for all the bar knows
+    monkeypatch.setenv("FORCE_COLOR", "1")  # so that the bar is drawn
     assert cli.run(["score", str(DATA), *FOREST]) == 0
     drawn = capsys.readouterr().err
     assert "1,377 rows" in drawn
@@ -341,7 +389,7 @@ def test_the_bar_knows_its_end_from_the_start(
 # The library
 
 
-def test_votes_show_the_order_of_their_classes() -> None:
+def test_votes_repr_shows_class_order() -> None:
     long = {"text": ["a", "a"], "says": ["ok", "hate"]}
     votes = sc.Votes.from_long(long, item="text", label="says")
     assert repr(votes) == "Votes(items=1, classes=('hate', 'ok'), votes=2)"

@@ -14,7 +14,7 @@ Y, P = [0.0, 0.5, 1.0, 0.25], [0.2, 0.4, 0.9, 0.6]
 NAMES = ["ann", "ben", "ann", "cy"]
 
 
-def test_the_squares_are_what_they_say() -> None:
+def test_cluster_sums_match_definition() -> None:
     rel = sc.reliability(Y, P, bins=2, groups=NAMES)
     assert rel.clusters is not None
     sums = {"ann": [0.2, -0.1], "ben": [-0.1, 0.0], "cy": [0.0, 0.35]}
@@ -36,7 +36,7 @@ def test_the_squares_are_what_they_say() -> None:
         lambda v: [(name, 1) for name in v] and np.array([*map(hash, v)]),
     ],
 )
-def test_groups_may_be_named_by_anything(make: Any) -> None:
+def test_groups_may_have_names_of_any_type(make: Any) -> None:
     expected = sc.reliability(Y, P, groups=NAMES)
     assert sc.reliability(Y, P, groups=make(NAMES)) == expected
 
@@ -106,7 +106,7 @@ def test_json_round_trip_keeps_the_groups() -> None:
         {"count": True, "residual": [[1, 0], [0, 1]], "weight": [[1, 0], [0, 1]]},
     ],
 )
-def test_spoilt_groups_are_refused(clusters: Any) -> None:
+def test_corrupted_saved_groups_are_refused(clusters: Any) -> None:
     saved = sc.reliability(Y, P, bins=2, groups=NAMES).to_dict() | {"clusters": clusters}
     with pytest.raises(sc.InputError, match="'clusters' must have a count and two symmetric"):
         sc.Reliability.from_dict(saved)

@@ -1,4 +1,4 @@
-"""The Tab key: what a shell is told, and what a real bash makes of it."""
+"""Shell completion: the offers of softcal, and a real bash that uses them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = list(lidc_malignancy())
 
 
 def ask(**variables: str) -> str:
-    """Start softcal as a shell does, which puts its question into variables."""
+    """Run softcal as a shell does, with the request in environment variables."""
     result = subprocess.run(
         [sys.executable, "-m", "softcal"],
         env=os.environ | variables,
@@ -33,29 +33,29 @@ def ask(**variables: str) -> str:
 
 
 def offered(*words: str) -> list[str]:
-    """Ask as bash does; the last word is the one being typed."""
+    """Return the completions of the last word, as bash requests them."""
     line = " ".join(["softcal", *words])
     shown = ask(COMP_WORDS=line, COMP_CWORD=str(len(words)), _SOFTCAL_COMPLETE="complete_bash")
     return shown.split()
 
 
-def test_commands_options_and_choices() -> None:
+def test_commands_options_and_choices_are_completed() -> None:
     assert offered("re") == ["report", "recalibrate"]
     assert offered("score", "--label-") == ["--label-low", "--label-high", "--label-columns"]
     assert offered("recalibrate", str(DATA), "--method", "p") == ["platt"]
 
 
 @pytest.mark.parametrize("option", ["--label", "--pred", "--by", "--weight", "--votes", "--group"])
-def test_columns_are_those_of_the_file(option: str) -> None:
+def test_columns_of_the_file_are_completed(option: str) -> None:
     assert offered("score", str(DATA), "--bins", "5", option, "") == COLUMNS
 
 
-def test_columns_of_a_folder_and_after_another_argument() -> None:
+def test_columns_of_a_folder_and_of_the_second_argument_are_completed() -> None:
     assert offered("report", str(DATA.parent), "--label", "soft_m") == ["soft_malignant"]
     assert offered("apply", "cal.json", str(DATA), "--pred", "soft_m") == ["soft_malignant"]
 
 
-def test_columns_of_saved_tables_are_those_they_were_made_from(tmp_path: Path) -> None:
+def test_columns_of_saved_tables_are_completed(tmp_path: Path) -> None:
     saved = tmp_path / "saved.softcal"
     columns: dict[str, Any] = {
         "y_true": "soft_malignant",
@@ -68,7 +68,7 @@ def test_columns_of_saved_tables_are_those_they_were_made_from(tmp_path: Path) -
     assert offered("report", str(saved), "--group", "p") == [*columns["y_prob"], "patient"]
 
 
-def test_what_cannot_be_read_is_passed_over_in_silence(tmp_path: Path) -> None:
+def test_unreadable_files_offer_no_completion(tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"not Parquet")
     lines = tmp_path / "rows.jsonl"
@@ -78,7 +78,7 @@ def test_what_cannot_be_read_is_passed_over_in_silence(tmp_path: Path) -> None:
     assert offered("score", "--label", "") == []
 
 
-def test_a_name_that_needs_quotes_is_left_to_the_person(tmp_path: Path) -> None:
+def test_names_that_need_quotes_are_not_completed(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("label,mean label,it's\n0.5,0.5,0.5\n")
     assert offered("score", str(data), "--label", "") == ["label"]
@@ -93,13 +93,13 @@ def test_a_name_that_needs_quotes_is_left_to_the_person(tmp_path: Path) -> None:
         ("powershell", "Register-ArgumentCompleter -Native -CommandName softcal"),
     ],
 )
-def test_every_shell_has_its_script(shell: str, registers: str) -> None:
+def test_completion_script_for_every_shell(shell: str, registers: str) -> None:
     assert registers in ask(_SOFTCAL_COMPLETE=f"source_{shell}")
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_a_real_bash_completes_a_command_a_column_and_a_file(tmp_path: Path) -> None:
-    """Type into bash on a pseudo-terminal: each word is cut short and ended with the Tab key."""
+def test_bash_completes_command_column_and_file(tmp_path: Path) -> None:
+    """Type abbreviated words, each completed with the Tab key, into bash on a pseudo-terminal."""
     pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
     (tmp_path / "items.csv").write_text(DATA.read_text(encoding="utf-8"), encoding="utf-8")
     command = tmp_path / "softcal"
@@ -128,7 +128,7 @@ def test_a_real_bash_completes_a_command_a_column_and_a_file(tmp_path: Path) -> 
 
 
 def _everything(terminal: int) -> str:
-    """Read until the shell hangs up, which Linux reports as an error of the terminal."""
+    """Read until the shell exits, which Linux reports as an error of the terminal."""
     found = b""
     while True:
         try:

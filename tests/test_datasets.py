@@ -6,7 +6,7 @@ import softcal as sc
 from softcal.datasets import lidc_malignancy
 
 
-def test_the_radiologists_are_complete() -> None:
+def test_lidc_dataset_is_complete() -> None:
     nodules = lidc_malignancy()
     assert {column.size for column in nodules.values()} == {1377}
     ratings = np.stack([nodules[f"readers_rating_{k}"] for k in range(1, 6)])
@@ -20,7 +20,7 @@ def test_the_label_is_the_share_of_readers_who_rate_4_or_5() -> None:
     np.testing.assert_allclose(nodules["soft_malignant"], share, rtol=1e-15)
 
 
-def test_the_reference_values() -> None:
+def test_lidc_reference_values() -> None:
     nodules = lidc_malignancy()
     y = nodules["soft_malignant"]
     for column, soft, hard in (

@@ -1,4 +1,4 @@
-"""One fixture through every source and every capability: the same set of tables."""
+"""Every source gives the same set of tables, for every kind of label and option."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# Spark's own Python code opens sockets and leaves them to the collector.
+# Spark's Python code leaves sockets to the garbage collector.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -40,7 +40,7 @@ N = 400
 
 
 def _edges(rng: np.random.Generator) -> Any:
-    """Predictions on edges of bins, right beside them, at 0 and 1, and with ties."""
+    """Return predictions on and next to edges of bins, at 0 and 1, and with ties."""
     edges = np.concatenate([np.arange(11) / 10, np.arange(61) / 60])
     near = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1)])
     return np.concatenate([near, np.round(rng.random(N - near.size), 2)])
@@ -49,7 +49,7 @@ def _edges(rng: np.random.Generator) -> Any:
 def _fixture() -> pa.Table:
     rng = np.random.default_rng(15)
     p = _edges(rng)
-    y = np.round(rng.random(N) * 4) / 4  # exactly 0 and 1 too
+    y = np.round(rng.random(N) * 4) / 4  # including exactly 0 and 1
     w = rng.random(N)
     w[rng.random(N) < 0.1] = 0
     group = rng.integers(0, 40, N)
@@ -124,7 +124,7 @@ NEED_LISTS = [name for name, options in CAPABILITIES.items() if "list" in str(op
 
 
 def _pandas(table: pa.Table) -> pd.DataFrame:
-    """Lists as Arrow's, because Dask takes objects for text."""
+    """Return a frame with lists as Arrow types, because Dask treats objects as text."""
     frame = table.drop_columns([name for name in LISTS if name in table.column_names]).to_pandas()
     for name in LISTS:
         if name in table.column_names:
@@ -168,7 +168,7 @@ Make = "Callable[[pa.Table], Any]"
     ]
 )  # fmt: skip
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pa.Table], Any]:
-    """Return what makes a source of an Arrow table."""
+    """Return the functions that turn an Arrow table into each source."""
 
     def written(ending: str, write: Callable[[pa.Table, Path], object]) -> Any:
         def made(table: pa.Table) -> Path:
@@ -218,7 +218,7 @@ def expected() -> dict[str, sc.TableSet]:
     return {name: sc.scan(TABLE, **options) for name, options in CAPABILITIES.items()}
 
 
-def test_every_capability_gives_the_same_set(
+def test_every_source_gives_the_same_set(
     make: Callable[[pa.Table], Any],
     expected: dict[str, sc.TableSet],
     request: pytest.FixtureRequest,
@@ -301,7 +301,7 @@ NEVER = [
 ]
 
 
-def test_what_breaks_a_rule_is_refused_with_its_count(
+def test_invalid_values_are_refused_with_their_count(
     make: Callable[[pa.Table], Any], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     for column, value, capability, message in NEVER:
@@ -329,7 +329,7 @@ def test_columns_of_the_wrong_kind_are_refused(make: Callable[[pa.Table], Any]) 
 def test_a_spark_partition_may_come_in_any_batches(
     joined: int, expected: dict[str, sc.TableSet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a worker does, in this process: small batches are joined or not, and sets come back."""
+    """Run the worker code in this process, with small batches joined or not."""
     monkeypatch.setattr(engines, "_BATCH_BYTES", joined)
     roles = Roles("y", ("p", MODEL), sample_weight="w", by=tuple(BY))
     job = engines._Job(roles, sc.Bins.uniform(10), True, None)  # noqa: FBT003

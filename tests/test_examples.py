@@ -1,4 +1,4 @@
-"""The studies run, and docs/studies.md shows what they print."""
+"""The examples run, and docs/studies.md shows their output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def loaded(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_prints_what_its_page_shows(
+def test_example_prints_what_its_page_shows(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     for path in STUDIES[name]:

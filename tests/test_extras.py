@@ -1,4 +1,4 @@
-"""With the core alone, whatever needs more says which extra brings it."""
+"""Without extras, everything that needs one names it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SKLEARN = {
 
 
 def with_the_core_alone(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run in a real interpreter whose first finder says that no extra is installed."""
+    """Run code in an interpreter whose first finder hides all extras."""
     setting = """
 import sys
 from softcal._optional import EXTRAS
@@ -87,7 +87,7 @@ def test_extra_all_installs_every_extra_a_feature_needs() -> None:
     assert extras["all"] == [f"softcal[{wanted}]"]
 
 
-def test_every_command_says_in_one_line_what_it_needs() -> None:
+def test_every_command_names_its_missing_extra() -> None:
     code = """
 from softcal.__main__ import main
 for command in sys.argv[1:]:
@@ -104,7 +104,7 @@ for command in sys.argv[1:]:
     assert result.stderr.splitlines() == [message] * len(commands)
 
 
-def test_every_call_says_what_it_needs() -> None:
+def test_every_call_names_its_missing_extra() -> None:
     code = """
 import json
 from importlib.resources import files
@@ -125,12 +125,12 @@ print(json.dumps(found))
     }
 
 
-def test_missing_module_of_no_extra_is_named_as_it_is() -> None:
+def test_missing_module_outside_extras_is_named() -> None:
     with pytest.raises(ModuleNotFoundError, match="No module named 'absent'"), naming_the_extra():
         import_module("absent")
 
 
-def test_every_other_public_name_is_there() -> None:
+def test_other_public_names_need_no_extra() -> None:
     code = """
 import softcal as sc
 from softcal import calibrators, inference, metrics, planning

@@ -1,4 +1,4 @@
-"""The world fails: disks fill, files break, two write at once. What is left, and what is said."""
+"""Failures: full disks, corrupted files, concurrent writers. What is left, and the messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OLD = ("old", "old.csv", "old.parquet")
 
 
 class Bench:
-    """Files to read, a folder to write to, and commands that use them."""
+    """Input files, an output folder, and commands that use them."""
 
     def __init__(self, folder: Path) -> None:
         rng = np.random.default_rng(0)
@@ -72,7 +72,7 @@ class Bench:
         self.run("score", self.data, *COLUMNS, "--bins", "2000", "--save", self.saved)
 
     def run(self, *arguments: object, data: Path | None = None) -> int:
-        """Run a command here, in which words in capitals stand for files."""
+        """Run a command in this folder; words in capitals stand for files."""
         return cli.run(self.filled(*arguments, data=data))
 
     def filled(
@@ -95,7 +95,7 @@ class Bench:
 
 
 def let_anybody_reach(folder: Path) -> None:
-    """Open a folder of pytest's, and those of pytest's that it is in."""
+    """Make a temporary folder and its parents accessible."""
     for reached in (folder, *folder.parents):
         if reached == folder or reached.name.startswith(("pytest-", "popen-")):
             reached.chmod(0o755)
@@ -118,7 +118,7 @@ def bench(prepared: Bench, capsys: pytest.CaptureFixture[str]) -> Iterator[Bench
 
 @pytest.fixture
 def refused(bench: Bench, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """Run a command that must be refused in one line, and leave nothing."""
+    """Run a command that must fail with a one-line message and leave no file."""
 
     def run(*arguments: object, data: Path | None = None) -> str:
         assert bench.run(*arguments, data=data) == 2
@@ -132,11 +132,11 @@ def refused(bench: Bench, capsys: pytest.CaptureFixture[str]) -> Refused:
     return run
 
 
-# What is read
+# Reading
 
 
 def spoilt(table: pa.Table, folder: Path) -> dict[str, Path]:
-    """Make files that are broken, each in its own way."""
+    """Write files that are corrupted in different ways."""
     paths = {name: folder / f"{name}.parquet" for name in ("cut", "torn", "empty")}
     pq.write_table(table, paths["cut"])
     whole = paths["cut"].read_bytes()
@@ -220,7 +220,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Give up the rights of root for a while, if we have them."""
+    """Drop the privileges of root temporarily."""
     if os.geteuid() != 0:
         yield
         return
@@ -233,7 +233,7 @@ def as_nobody() -> Iterator[None]:
 
 @pytest.fixture
 def open_folder(tmp_path: Path) -> Path:
-    """Give a folder that anybody can reach."""
+    """Return a folder that every user can access."""
     let_anybody_reach(tmp_path)
     folder = tmp_path / "open"
     folder.mkdir()
@@ -243,7 +243,7 @@ def open_folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", EVERY_COMMAND, ids=lambda c: f"{c[0]} {c[-1][-5:]}")
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_file_we_may_not_read_is_named(
+def test_unreadable_file_is_named(
     bench: Bench, open_folder: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...],
     suffix: str,
 ) -> None:  # fmt: skip
@@ -253,7 +253,7 @@ def test_a_file_we_may_not_read_is_named(
     else:
         pq.write_table(bench.table, path)
     arguments = bench.filled(*command, data=path, folder=open_folder)
-    assert cli.run(arguments) == 0  # so that all is imported that nobody may not read
+    assert cli.run(arguments) == 0  # import everything before privileges are dropped
     for written in set(open_folder.iterdir()) - {path}:
         written.unlink()
     path.chmod(0)
@@ -266,17 +266,17 @@ def test_a_file_we_may_not_read_is_named(
     assert list(open_folder.iterdir()) == [path]
 
 
-# What is written
+# Writing
 
 
 def listing(folder: Path) -> dict[str, bytes]:
-    """Read every file in a folder and below, hidden ones too."""
+    """Return the content of every file below a folder, including hidden files."""
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(params=["full", "read-only", "forbidden"])
 def bad_folder(request: pytest.FixtureRequest, open_folder: Path) -> Iterator[Path]:
-    """Give a folder with old files in it, to which nothing more can be written."""
+    """Return a folder with existing files to which nothing can be written."""
     folder = open_folder / request.param
     folder.mkdir()
     mounted = request.param != "forbidden"
@@ -300,7 +300,7 @@ def bad_folder(request: pytest.FixtureRequest, open_folder: Path) -> Iterator[Pa
 
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("command", THAT_WRITE, ids=lambda c: f"{c[0]} {c[-1][7:]}")
-def test_what_cannot_be_written_leaves_what_was_there(
+def test_failed_write_keeps_the_existing_file(
     bench: Bench, bad_folder: Path, capsys: pytest.CaptureFixture[str],
     command: tuple[str, ...],
 ) -> None:  # fmt: skip
@@ -317,7 +317,7 @@ def test_what_cannot_be_written_leaves_what_was_there(
 
 @pytest.mark.parametrize("bad_folder", ["full"], indirect=True)
 @pytest.mark.parametrize("command", ["paper", "demo"])
-def test_of_several_files_those_that_are_there_are_whole(
+def test_failure_among_several_outputs_leaves_only_complete_files(
     bad_folder: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     before = listing(bad_folder)
@@ -335,16 +335,16 @@ def test_of_several_files_those_that_are_there_are_whole(
 
 @pytest.fixture(scope="module")
 def warm(prepared: Bench, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Run everything once, so that all is imported that nobody may not read."""
+    """Run every command once, to import everything before privileges are dropped."""
     folder = tmp_path_factory.mktemp("warm")
     for command in THAT_WRITE:
         assert cli.run(prepared.filled(*command, folder=folder)) == 0
 
 
-def test_an_output_that_is_no_file_is_refused_and_stays(
+def test_output_that_is_not_a_regular_file_is_refused(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Most of all a device: a program with the rights of root could replace /dev/null."""
+    """Above all a device: a program run by root could replace /dev/null."""
     folder, pipe = bench.folder / "folder", bench.folder / "pipe"
     device = bench.folder / "null"
     for path in (folder, pipe, device):
@@ -383,11 +383,11 @@ def test_a_total_can_be_merged_into_itself(bench: Bench) -> None:
     assert sc.load(total).n == 2 * bench.table.num_rows
 
 
-def test_a_link_stays_a_link_and_leads_to_the_new_file(tmp_path: Path) -> None:
+def test_symlink_output_is_followed(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "target", tmp_path / "link"
     link.symlink_to(target)
-    for text in ("made", "written anew"):  # at first it leads nowhere
+    for text in ("created", "replaced"):  # at first the link is dangling
         with written_whole(link) as beside:
             beside.write_text(text)
         assert link.is_symlink()
@@ -400,7 +400,9 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o640)
     with written_whole(path) as beside:
-        assert stat.S_IMODE(beside.stat().st_mode) & 0o007 == 0  # nor is it open meanwhile
+        assert (
+            stat.S_IMODE(beside.stat().st_mode) & 0o007 == 0
+        )  # not readable by others while it is written
         beside.write_text("new")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o640)
 
@@ -415,14 +417,14 @@ def test_a_protected_file_is_not_replaced(open_folder: Path) -> None:
     assert path.read_text() == "old"
 
 
-def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
+def test_longest_possible_file_name_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 251 + ".csv")
     with written_whole(path) as beside:
         beside.write_text("whole")
     assert path.read_text() == "whole"
 
 
-def test_two_that_write_at_once_both_succeed_and_one_wins(bench: Bench, tmp_path: Path) -> None:
+def test_concurrent_writers_both_succeed(bench: Bench, tmp_path: Path) -> None:
     output = tmp_path / "out.parquet"
     other = tmp_path / "other.parquet"
     pq.write_table(bench.table.slice(0, 2000), other, row_group_size=100)
@@ -445,10 +447,10 @@ def test_two_that_write_at_once_both_succeed_and_one_wins(bench: Bench, tmp_path
         ("score", "DATA", *COLUMNS, "--format", "json"),
         ("score", "DATA", *COLUMNS, "--bins", "2000"),
         ("score", "--help"),
-        ("--version",),  # so short that it is written at the very end
+        ("--version",),  # so short that it is written at exit
     ],
 )
-def test_a_reader_that_has_enough_ends_it_quietly(bench: Bench, arguments: tuple[str, ...]) -> None:
+def test_broken_pipe_exits_quietly(bench: Bench, arguments: tuple[str, ...]) -> None:
     words = [str(bench.data) if word == "DATA" else word for word in arguments]
     command = [sys.executable, "-m", "softcal", *words]
     buffered = os.environ | {"PYTHONUNBUFFERED": ""}

@@ -1,4 +1,4 @@
-"""What a file holds decides how it is read; what cannot be read is refused with the remedy."""
+"""The content of a file decides how it is read; unreadable files are refused with a remedy."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ OTHERWISE = [
     (b"y;p\n0.5;0.5\n", SEMICOLONS),
     ("y,p\n0.5,0.5\n".encode("utf-16"), UTF_16),
     ("y,p,größe\n0.5,0.5,1\n".encode("latin1"), LATIN),
-    (b"y\n0.5\n", "x.csv has one column, 'y', and classes need two or more.\n"),
+    (b"y\n0.5\n", "x.csv has only one column, 'y', but classes need two or more.\n"),
 ]
 
 
 @pytest.mark.parametrize(("content", "message"), OTHERWISE)
-def test_message_names_the_likely_cause_where_only_names_are_read(
+def test_message_names_the_likely_cause_when_reading_column_names(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
     (tmp_path / "x.csv").write_bytes(content)
@@ -121,9 +121,7 @@ READ = {
     "name", ["x.csv", "x.parquet", "x.arrow", "x.jsonl", "x.csv.gz", "x", "x.d"]
 )
 @pytest.mark.parametrize("kind", READ)
-def test_a_file_is_read_by_its_content_whatever_its_name(
-    tmp_path: Path, kind: str, name: str
-) -> None:
+def test_file_format_is_detected_by_content(tmp_path: Path, kind: str, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(READ[kind])
     assert sc.scan(path, y_true="y", y_prob="p")["p"].smece == 0
@@ -131,7 +129,7 @@ def test_a_file_is_read_by_its_content_whatever_its_name(
 
 
 @pytest.mark.parametrize("name", ["x.tsv", "x.tsv.gz", "X.TSV"])
-def test_a_name_in_tsv_means_tabs(tmp_path: Path, name: str) -> None:
+def test_tsv_suffix_means_tabs(tmp_path: Path, name: str) -> None:
     path, text = tmp_path / name, b"y\tp\n0.5\t0.5\n"
     path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     assert sc.scan(path, y_true="y", y_prob="p")["p"].smece == 0
@@ -153,9 +151,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.csv.gz"])
-def test_content_that_is_not_read_is_named_with_its_remedy(
-    tmp_path: Path, kind: str, name: str
-) -> None:
+def test_unsupported_content_is_named_with_its_remedy(tmp_path: Path, kind: str, name: str) -> None:
     content, remedy = REFUSED[kind]
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
@@ -180,7 +176,7 @@ def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("many", [1, 10**9])
-def test_a_saved_set_is_not_taken_for_rows(
+def test_saved_set_is_not_read_as_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr(table_files, "MANY", many)
@@ -191,7 +187,7 @@ def test_a_saved_set_is_not_taken_for_rows(
         sc.scan(saved, y_true="y", y_prob="p")
 
 
-def test_text_that_is_not_utf_8_in_a_parquet_file_is_not_called_latin1(tmp_path: Path) -> None:
+def test_invalid_utf_8_in_parquet_is_not_reported_as_latin1(tmp_path: Path) -> None:
     no_text = pa.array([b"a", b"\xff"]).view(pa.string())
     path = tmp_path / "x.csv"
     pq.write_table(pa.table({"y": [0.5] * 2, "p": [0.5] * 2, "s": no_text}), path)
@@ -201,7 +197,7 @@ def test_text_that_is_not_utf_8_in_a_parquet_file_is_not_called_latin1(tmp_path:
 
 
 @pytest.mark.parametrize("mark", [b"SQLite format 3\0", b"\x93NUMPY\x01\0v\0", b"y,p\n0.5,\0"])
-def test_a_file_with_a_byte_0_is_not_called_utf_16(tmp_path: Path, mark: bytes) -> None:
+def test_zero_byte_is_not_reported_as_utf_16(tmp_path: Path, mark: bytes) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(mark + b"text" * 20)
     with pytest.raises(sc.InputError, match="has a byte 0, which no text has"):
@@ -209,14 +205,14 @@ def test_a_file_with_a_byte_0_is_not_called_utf_16(tmp_path: Path, mark: bytes) 
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_told_with_or_without_its_mark(tmp_path: Path, encoding: str) -> None:
+def test_utf_16_is_detected_with_or_without_bom(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes("y,p,имя\n0.5,0.5,имя\n".encode(encoding))
     with pytest.raises(sc.InputError, match="looks like UTF-16"):
         sc.scan(path, y_true="y", y_prob="p")
 
 
-def test_a_name_with_a_semicolon_is_a_name(tmp_path: Path) -> None:
+def test_column_name_may_contain_a_semicolon(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("y;1,p;2\n0.5,0.75\n")
     assert sc.scan(path, y_true="y;1", y_prob="p;2")["p;2"].smece == 0.25

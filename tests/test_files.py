@@ -1,4 +1,4 @@
-"""Files are written whole, or not at all."""
+"""Files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+def test_writes_are_atomic(tmp_path: Path) -> None:
     path = tmp_path / "new" / "table.csv"
     with written_whole(path) as beside:
         beside.write_text("whole")
@@ -25,7 +25,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("broken")])
-def test_an_interruption_leaves_what_was_there(tmp_path: Path, error: BaseException) -> None:
+def test_interrupt_keeps_the_existing_file(tmp_path: Path, error: BaseException) -> None:
     path = tmp_path / "table.csv"
     path.write_text("before")
 
@@ -40,7 +40,7 @@ def test_an_interruption_leaves_what_was_there(tmp_path: Path, error: BaseExcept
     assert os.listdir(tmp_path) == ["table.csv"]  # noqa: PTH208
 
 
-def test_a_full_disk_is_our_error_and_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     with pytest.raises(sc.InputError, match=r"cannot write .*: No space left"), written_whole(path):
         raise OSError(28, "No space left on device")

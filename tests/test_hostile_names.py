@@ -1,4 +1,4 @@
-"""Names from the data are text, whatever they hold: on the terminal, in JSON, files and pictures."""
+"""Names from the data are text: in the terminal, JSON, files, and plots."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = 3 * len(NAMES)
 
 
 def escaped(name: str) -> str:
-    """Say, in other words than softcal's, how a name is to be shown: no line or cursor moves."""
+    """Return how a name must be shown, computed independently of softcal."""
     return "".join(
         c if c == " " or c.isprintable() else c.encode("unicode_escape").decode() for c in name
     )
@@ -37,13 +37,13 @@ def escaped(name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no name be folded, so that it can be found."""
+    """Make the terminal wide enough that no name is folded."""
     monkeypatch.setenv("COLUMNS", "9000")
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command that must work; no control character may reach the terminal."""
+    """Run a command that must succeed; assert that it prints no control character."""
 
     def run(*arguments: object) -> str:
         code = cli.run([str(argument) for argument in arguments])
@@ -58,7 +58,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def data(tmp_path: Path, rng: np.random.Generator) -> Path:
-    """Give a file whose columns all have hostile names; the label is 'y', the slices are 's'."""
+    """Return a file whose columns have hostile names, with label 'y' and segments 's'."""
     path = tmp_path / "data.parquet"
     columns: dict[str, Any] = {name: rng.random(ROWS) for name in NAMES}
     slices = [NAMES[k % len(NAMES)] for k in range(ROWS)]
@@ -69,7 +69,7 @@ def data(tmp_path: Path, rng: np.random.Generator) -> Path:
 EACH = [f"--pred={name}" for name in NAMES]
 
 
-def test_score_shows_and_saves_them_all(data: Path, run: Run, tmp_path: Path) -> None:
+def test_score_prints_and_saves_hostile_names(data: Path, run: Run, tmp_path: Path) -> None:
     shown = run("score", data, "--label=y", *EACH)
     assert [escaped(name) for name in NAMES if escaped(name) not in shown] == []
     saved = tmp_path / "saved.json"
@@ -88,7 +88,7 @@ def test_score_shows_and_saves_them_all(data: Path, run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_can_play_every_part(data: Path, run: Run, name: str) -> None:
+def test_hostile_name_works_in_every_role(data: Path, run: Run, name: str) -> None:
     other = "count" if name != "count" else "p"
     options = [f"--label={name}", f"--pred={other}", "--format=json"]
     assert json.loads(run("score", data, *options))["label"] == name
@@ -97,7 +97,7 @@ def test_a_name_can_play_every_part(data: Path, run: Run, name: str) -> None:
     run("score", data, f"--label-low={name}", f"--label-high={name}", f"--pred={other}")
 
 
-def test_values_of_slices_are_text(data: Path, run: Run) -> None:
+def test_hostile_segment_values_are_text(data: Path, run: Run) -> None:
     shown = run("score", data, "--label=y", "--pred=p", "--by=s")
     missing = [n for n in NAMES if not re.search(rf"{re.escape(escaped(n))} +3 ", shown)]
     assert missing == []
@@ -107,7 +107,7 @@ def test_values_of_slices_are_text(data: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "p"])
-def test_compare_says_them(data: Path, run: Run, name: str) -> None:
+def test_compare_prints_hostile_names(data: Path, run: Run, name: str) -> None:
     shown = run("compare", data, "--label=y", "--pred=p", f"--pred={name}")
     assert shown.count(escaped(name)) >= 2  # in the table, and in the sentence
     found = run("compare", data, "--label=y", "--pred=p", f"--pred={name}", "--format=json")
@@ -115,7 +115,7 @@ def test_compare_says_them(data: Path, run: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_calibrated_columns_keep_their_names(
+def test_apply_keeps_hostile_column_names(
     data: Path, run: Run, tmp_path: Path, suffix: str
 ) -> None:
     calibrator, output = tmp_path / "\x1b[31mc.json", tmp_path / f"\u202eo.{suffix}"
@@ -132,7 +132,7 @@ def test_calibrated_columns_keep_their_names(
         assert f"{name}_calibrated" in present
 
 
-def test_patterns_of_classes_are_no_more_than_a_star(tmp_path: Path, run: Run) -> None:
+def test_only_star_is_special_in_class_patterns(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "classes.csv"
     odd = ("[ab]?", "(.*)+", "\x1b[31m")
     with path.open("w", encoding="utf-8", newline="") as out:
@@ -147,7 +147,9 @@ def test_patterns_of_classes_are_no_more_than_a_star(tmp_path: Path, run: Run) -
     assert "q_\\x1b[31m" in run("compare", path, *columns, hostile[1])
 
 
-def test_refusals_say_them_on_one_line(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_print_hostile_names_on_one_line(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     absent = [f"absent {name}" for name in (*NAMES, "\udcff")]
     for name in absent:
         assert cli.run(["score", str(data), "--label=y", f"--pred={name}"]) == 2
@@ -158,13 +160,13 @@ def test_refusals_say_them_on_one_line(data: Path, capsys: pytest.CaptureFixture
     assert all(c.isprintable() for c in said.replace("\n", ""))
 
 
-def test_values_that_are_refused_are_said_on_one_line(
+def test_errors_print_hostile_values_on_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "bad.csv"
     for name in NAMES:
         if "\0" in name:
-            continue  # which text files do not have
+            continue  # text files cannot have it
         with path.open("w", encoding="utf-8", newline="") as out:
             csv.writer(out).writerows([["y", name], [0.5, name or "x"], [0.5, 2]])
         assert cli.run(["score", str(path), "--label=y", f"--pred={name}"]) == 2
@@ -174,7 +176,7 @@ def test_values_that_are_refused_are_said_on_one_line(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names of Windows are text")
-def test_file_names_that_are_no_text(
+def test_undecodable_file_names_are_read(
     tmp_path: Path, data: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / os.fsdecode(b"\xfe.html")
@@ -188,7 +190,7 @@ def test_file_names_that_are_no_text(
         assert said.endswith("its name is not UTF-8. Rename it first.\n")
 
 
-def test_a_report_takes_names_that_are_no_text_and_keeps_slices_apart(tmp_path: Path) -> None:
+def test_report_accepts_undecodable_names_and_separates_segments(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     sc.write_report(path, [0.5, 0.25], {"\udcff": [0.25, 0.75]}, title="\udcfe", by=["a", "a\0"])
     page = path.read_text(encoding="utf-8")
@@ -196,8 +198,8 @@ def test_a_report_takes_names_that_are_no_text_and_keeps_slices_apart(tmp_path: 
     assert "a\\x00" in page
 
 
-@pytest.mark.filterwarnings("ignore:Glyph")  # the font has no such letter: a box is drawn
-def test_pictures_take_them(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:Glyph")  # the font lacks the letter, so a box is drawn
+def test_plots_accept_hostile_names(tmp_path: Path) -> None:
     figure = Figure()
     axes = figure.add_subplot()
     rel = sc.reliability([0.5, 0.25], [0.25, 0.75])

@@ -1,4 +1,4 @@
-"""Stopped at any moment: an exit code that says so, one line, and nothing half-written."""
+"""An interrupt at any moment gives its exit code, one line, and no partial file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sends POSIX signals")
 
-# Python tells its audit hooks of every import, file opened, renamed and removed. So "at the k-th of
-# these" is a moment that hardly depends on the machine; those of the file being written, which
-# threads do not shift, are counted apart.
+# Python calls audit hooks for every import and for every file opened, renamed, or removed. So the
+# k-th call is a moment that hardly depends on the machine. The calls for the output file, which
+# threads do not shift, are counted separately.
 AT_MOMENT = """
 import atexit, json, os, sys
 from softcal.__main__ import main
@@ -41,7 +41,7 @@ def strike(event, arguments):
         seen[kind] += 1
         if moment == f"{kind} {seen[kind]}":
             os.kill(os.getpid(), number)
-strike.__cantrace__ = True  # or what the signal starts would not be covered
+strike.__cantrace__ = True  # otherwise coverage would miss the signal handler
 sys.addaudithook(strike)
 if moment == "none":
     atexit.register(lambda: print(json.dumps(seen), file=sys.stderr))
@@ -51,7 +51,9 @@ COMMANDS = {
     "score": ("score", "DATA", "--label", "y", "--pred", "p", "--save", "OUT/saved.json"),
     "apply": ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", "OUT/out.parquet"),
 }
-MOMENTS = int(os.environ.get("SOFTCAL_MOMENTS", "3"))  # of each command, beside those of writing
+MOMENTS = int(
+    os.environ.get("SOFTCAL_MOMENTS", "3")
+)  # per command, in addition to those of writing
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +85,13 @@ def run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_stopped_at_any_moment_nothing_is_left_half_written(
+def test_interrupt_at_any_moment_leaves_no_partial_file(
     command: str, files: dict[str, Path], tmp_path: Path
 ) -> None:
     whole = run(started(command, files, tmp_path, "none"))
     assert whole.returncode == 0
     seen = json.loads(whole.stderr)
-    assert seen["writing"] >= 3  # made, written to, renamed
+    assert seen["writing"] >= 3  # created, written, renamed
     (path,) = tmp_path.iterdir()
     new = path.read_bytes()
     evenly = [f"any {k}" for k in np.linspace(1, seen["any"], MOMENTS).astype(int)]
@@ -98,22 +100,22 @@ def test_stopped_at_any_moment_nothing_is_left_half_written(
         number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[k % 3]
         path.write_bytes(b"old")
         result = run(started(command, files, tmp_path, moment, number))
-        late = result.returncode == 0  # all was done, and Python about to end
+        late = result.returncode == 0  # the command was done before the signal
         assert late or result.returncode == 128 + number, (moment, result.stderr)
         assert result.stderr == ("" if late else f"softcal: stopped by {number.name}\n")
         assert list(tmp_path.iterdir()) == [path], moment
         assert path.read_bytes() in ([new] if late else [b"old", new])
 
 
-def test_a_signal_that_is_ignored_stays_ignored(files: dict[str, Path], tmp_path: Path) -> None:
-    """As nohup and a shell's background jobs want it."""
+def test_ignored_signal_stays_ignored(files: dict[str, Path], tmp_path: Path) -> None:
+    """As required for nohup and background jobs of a shell."""
     arguments = started("score", files, tmp_path, "any 100", signal.SIGINT)
     ignoring = "import signal, subprocess, sys; signal.signal(2, signal.SIG_IGN); sys.exit(subprocess.call(sys.argv[1:]))"
     assert run([sys.executable, "-c", ignoring, *arguments]).returncode == 0
 
 
-def test_the_terminal_gets_its_cursor_back(files: dict[str, Path], tmp_path: Path) -> None:
-    """The bar of progress hides it. The moment is shortly before the result is written."""
+def test_interrupt_restores_the_cursor(files: dict[str, Path], tmp_path: Path) -> None:
+    """The progress bar hides the cursor; the interrupt comes just before the result is written."""
     before = json.loads(run(started("score", files, tmp_path, "none")).stderr)["before"]
     ours, theirs = pty.openpty()
     arguments = started("score", files, tmp_path, f"any {before - 20}", signal.SIGINT)
@@ -123,7 +125,7 @@ def test_the_terminal_gets_its_cursor_back(files: dict[str, Path], tmp_path: Pat
         assert process.wait(timeout=300) == 130
     os.close(theirs)
     drawn = b""
-    with suppress(OSError):  # which is how a terminal ends that nobody writes to any more
+    with suppress(OSError):  # raised when the other end of the terminal is closed
         while part := os.read(ours, 1 << 16):
             drawn += part
     os.close(ours)
@@ -133,7 +135,7 @@ def test_the_terminal_gets_its_cursor_back(files: dict[str, Path], tmp_path: Pat
     assert shown.endswith("softcal: stopped by SIGINT\r\n")
 
 
-def test_in_python_an_interruption_is_raised_and_the_next_call_works(
+def test_keyboard_interrupt_is_raised_and_next_call_works(
     files: dict[str, Path],
 ) -> None:
     threads = threading.active_count()

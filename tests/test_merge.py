@@ -90,7 +90,7 @@ def test_rows_without_weight_are_told_of(tmp_path: Path) -> None:
     assert (found["n"], found["rows_without_weight"]) == (3, 3)
     grouped = scored("score", tmp_path, *names, "--group", "g")
     assert (grouped["n"], grouped["rows_without_weight"]) == (3, 3)
-    assert "3 rows (3 more have weight 0)" in softcal("score", tmp_path, *names).stdout
+    assert "3 rows (3 more with weight 0)" in softcal("score", tmp_path, *names).stdout
     assert "rows_without_weight" not in scored("score", tmp_path, *names[:4])
     for group in ((), ("--group", "g")):
         compared = scored("compare", tmp_path, *names, "--pred", "q", *group)
@@ -170,7 +170,7 @@ def test_merge_says_that_it_cannot_see_a_group_in_two_files(tmp_path: Path) -> N
         result = softcal(command, tmp_path / "0.json", tmp_path / "1.json")
         assert result.returncode == 0
         (line,) = result.stderr.splitlines()
-        assert "whether a value of g has rows in two files is not known" in line
+        assert "If a value of g has rows in two files, these rows count as independent" in line
     assert softcal("merge", tmp_path / "0.json").stderr == ""
     assert "ann" not in (tmp_path / "0.json").read_text()  # a name of a patient is never saved
 
@@ -197,9 +197,7 @@ def test_a_pilot_of_several_models_needs_a_name(week: Path, tmp_path: Path) -> N
     assert softcal("score", week, *NAMES[:6], "--save", pilot).returncode == 0
     refused = softcal("plan", "--pilot", pilot, *aim)
     assert refused.returncode == 2
-    assert (
-        "say with --pred which model of pilot.json to plan for: it has 'p', 'q'" in refused.stderr
-    )
+    assert "pilot.json has several models, 'p', 'q': choose one with --pred." in refused.stderr
     named = softcal("plan", "--pilot", pilot, "--pred", "q", *aim)
     assert named.stdout.startswith("Collect")
 

@@ -1,4 +1,4 @@
-"""Peers on 0/1 labels agree with us away from their bugs; where they are wrong, we are not.
+"""Peers agree with softcal on 0/1 labels, except for their known bugs, which softcal avoids.
 
 The numbers in comments are what PEERS.md (section 2) measured the peers to return; the wrong
 ones that these tests call live are asserted too, so that we notice when a peer is mended.
@@ -37,13 +37,13 @@ def torchmetrics_ece(y: FloatArray, p: FloatArray, bins: int = 10, norm: Any = "
 
 @pytest.fixture
 def outcomes(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """(y, p) with 0/1 labels and no prediction on an edge, where all rules agree."""
+    """Return 0/1 labels and predictions off the edges, where all binning rules agree."""
     p = rng.random(4000)
     return (rng.random(4000) < p**1.5).astype(float), p
 
 
 @pytest.mark.parametrize("bins", [1, 5, 10, 15, 50])
-def test_ece_equals_the_peers(outcomes: tuple[FloatArray, FloatArray], bins: int) -> None:
+def test_ece_equals_peers(outcomes: tuple[FloatArray, FloatArray], bins: int) -> None:
     y, p = outcomes
     ours = sc.ece(y, p, bins=bins)
     assert ours == pytest.approx(relplot.metrics.binnedECE(p, y, bins), abs=1e-13)
@@ -51,7 +51,7 @@ def test_ece_equals_the_peers(outcomes: tuple[FloatArray, FloatArray], bins: int
     assert ours == pytest.approx(ECE(bins).measure(p, y), abs=1e-13)
 
 
-def test_the_other_norms_equal_torchmetrics(outcomes: tuple[FloatArray, FloatArray]) -> None:
+def test_other_norms_equal_torchmetrics(outcomes: tuple[FloatArray, FloatArray]) -> None:
     y, p = outcomes
     assert sc.max_gap(y, p) == pytest.approx(torchmetrics_ece(y, p, norm="max"), abs=1e-13)
     assert sc.rms_gap(y, p) == pytest.approx(torchmetrics_ece(y, p, norm="l2"), abs=1e-13)
@@ -69,13 +69,13 @@ def test_bin_means_equal_scikit_learns_curve(outcomes: tuple[FloatArray, FloatAr
 
 
 def test_soft_labels_are_not_hardened(peers_data: tuple[FloatArray, FloatArray]) -> None:
-    """1, 3, 4: probmetrics says 0.0368; calzone, kyle and smartcal 0.498; uq360 0.963."""
+    """1, 3, 4: probmetrics returns 0.0368; calzone, kyle, and smartcal 0.498; uq360 0.963."""
     y, p = peers_data
     assert sc.smece(y, p) == pytest.approx(0.0770806465429, abs=1e-13)
 
 
 def test_soft_labels_are_not_taken_for_classes(peers_data: tuple[FloatArray, FloatArray]) -> None:
-    """2: netcal takes more than two label values for classes."""
+    """2: netcal treats more than two label values as classes."""
     y, p = peers_data
     assert float(ECE(10).measure(p, y)) == pytest.approx(0.49798, abs=1e-5)
     with pytest.raises(sc.InputError, match="must be one column"):
@@ -83,7 +83,7 @@ def test_soft_labels_are_not_taken_for_classes(peers_data: tuple[FloatArray, Flo
 
 
 def test_two_soft_values_are_not_taken_for_zero_and_one(rng: np.random.Generator) -> None:
-    """8: scikit-learn turns labels .2 and .8 into 0 and 1 when told which is positive."""
+    """8: scikit-learn turns labels 0.2 and 0.8 into 0 and 1 if pos_label is given."""
     p = rng.random(500)
     y = np.where(rng.random(500) < p, 0.8, 0.2)
     wrong, _ = calibration_curve(y, p, n_bins=1, pos_label=0.8)
@@ -100,7 +100,7 @@ def test_two_soft_values_are_not_taken_for_zero_and_one(rng: np.random.Generator
 def test_one_bad_prediction_does_not_change_the_others(
     outcomes: tuple[FloatArray, FloatArray], bad: float
 ) -> None:
-    """9: torchmetrics takes one value above 1, or one NaN, as a sign that all are logits."""
+    """9: torchmetrics treats all values as logits if one is above 1 or NaN."""
     y, p = outcomes
     p = p.copy()
     right = sc.ece(y, p)
@@ -110,8 +110,8 @@ def test_one_bad_prediction_does_not_change_the_others(
         sc.ece(y, p)
 
 
-def test_counters_do_not_stop_at_2_to_the_24() -> None:
-    """10: float32 counters stop at 16,777,216 a bin (torchmetrics, MONAI: 0.2612)."""
+def test_counts_do_not_saturate_at_2_to_the_24() -> None:
+    """10: float32 counters saturate at 16,777,216 per bin (torchmetrics, MONAI: 0.2612)."""
     n, rare = 20_000_000, 500_000
     p = np.full(n, 0.31, dtype=np.float32)
     y = np.zeros(n, dtype=np.float32)
@@ -124,7 +124,7 @@ def test_counters_do_not_stop_at_2_to_the_24() -> None:
 
 
 def test_a_prediction_of_one_has_no_bin_of_its_own() -> None:
-    """11: torchmetrics, torch-uncertainty and relplot say .125."""
+    """11: torchmetrics, torch-uncertainty, and relplot return 0.125."""
     p = np.array([1.0] * 50 + [0.95] * 50)
     y = np.array([1.0] * 40 + [0.0] * 10 + [1.0] * 50)
     assert relplot.metrics.binnedECE(p, y, 10) == pytest.approx(0.125)
@@ -133,20 +133,20 @@ def test_a_prediction_of_one_has_no_bin_of_its_own() -> None:
 
 
 def test_a_prediction_of_zero_has_no_bin_of_its_own_and_is_not_dropped() -> None:
-    """12: calzone drops it (.050), MAPIE gives it a bin (.125)."""
+    """12: calzone drops it (0.050), MAPIE puts it in a bin of its own (0.125)."""
     p = np.array([0.0] * 50 + [0.05] * 50)
     y = np.array([1.0] * 10 + [0.0] * 40 + [0.0] * 50)
     assert sc.ece(y, p) == pytest.approx(0.075)
     assert sc.reliability(y, p).count[0] == 100
 
 
-def test_ten_bins_are_ten() -> None:
-    """13: MAPIE's num_bins=10 makes nine."""
+def test_ten_bins_give_ten_counts() -> None:
+    """13: MAPIE makes nine bins for num_bins=10."""
     assert sc.reliability([1], [0.5], bins=10).count.size == 10
 
 
-def test_the_callers_labels_are_left_alone() -> None:
-    """13: MAPIE overwrites labels {1, 2} in place; we refuse them."""
+def test_input_labels_are_not_modified() -> None:
+    """13: MAPIE overwrites labels {1, 2} in place; softcal refuses them."""
     y = np.array([1, 2, 1])
     with pytest.raises(sc.InputError, match="y_true must be in"):
         sc.ece(y, [0.1, 0.2, 0.3])
@@ -167,19 +167,19 @@ def test_missing_labels_and_predictions_are_refused(
 
 @pytest.mark.parametrize("bad", [1.2, -0.1])
 def test_predictions_outside_the_range_are_not_clipped(bad: float) -> None:
-    """15: nine peers clip, drop or accept them."""
+    """15: nine peers clip, drop, or accept them."""
     with pytest.raises(sc.InputError, match="y_prob must be in"):
         sc.ece([0, 1], [0.5, bad])
 
 
-def test_minus_one_labels_are_refused() -> None:
+def test_labels_of_minus_1_are_refused() -> None:
     """16: six peers return 0.462 for labels -1 and 1."""
     with pytest.raises(sc.InputError, match=r"-1/\+1 labels, use \(y_true \+ 1\) / 2"):
         sc.ece([-1, 1], [0.2, 0.9])
 
 
 def test_pandas_rows_are_not_silently_realigned(outcomes: tuple[FloatArray, FloatArray]) -> None:
-    """17: relplot and MCGrad align by index (0.438 for 0.088)."""
+    """17: relplot and MCGrad align by index (0.438 instead of 0.088)."""
     y, p = outcomes
     shuffled = pd.Series(p, index=np.arange(p.size)[::-1])
     with pytest.raises(sc.InputError, match="same pandas index"):
@@ -193,7 +193,7 @@ def test_a_single_label_is_not_broadcast() -> None:
 
 
 def test_decimals_on_edges_go_to_the_upper_bin() -> None:
-    """19: linspace puts .3, .6 and .7 a bin too low in relplot, netcal and others."""
+    """19: linspace puts 0.3, 0.6, and 0.7 one bin too low in relplot, netcal, and others."""
     p = np.arange(11) / 10
     assert sc.reliability(np.zeros(11), p).count.tolist() == [1] * 9 + [2]
     counts, _ = np.histogram(p, bins=np.linspace(0, 1, 11))
@@ -201,7 +201,7 @@ def test_decimals_on_edges_go_to_the_upper_bin() -> None:
 
 
 def test_the_table_has_counts() -> None:
-    """20: scikit-learn's curve has none, so its users put wrong ones beside it."""
+    """20: scikit-learn's curve returns no counts."""
     p = np.array([0.05, 0.1, 0.15, 0.2])
     rel = sc.reliability([0, 1, 0, 1], p)
     assert rel.count.sum() == 4

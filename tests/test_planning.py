@@ -387,7 +387,7 @@ def test_the_command_says_the_plan_in_words() -> None:
     shown = softcal("plan", *STATED_OPTIONS, "--half-width", 0.02, "--votes", 3)
     assert shown.stderr == ""
     assert shown.stdout == (
-        "Collect 1,020 items with 3 votes each, 3,060 in all. Cost: 3,060.\n"
+        "Collect 1,020 items with 3 votes each, 3,060 in total. Cost: 3,060.\n"
         "Assuming SMECE = 0.0500, expect a 95%\n"
         "interval of about ±0.0200.\n"
     )
@@ -440,20 +440,20 @@ def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFi
     p = np.linspace(0, 1, 101)
     path.write_text(json.dumps(sc.reliability(p**2, p).to_dict()))
     out = run(capsys, "--pilot", path, "--half-width", 0.01)[1]
-    assert "items labeled as in the pilot. Cost: 0." in out
+    assert "items labeled as in the pilot.\n" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (STATED_OPTIONS, "give one aim: --half-width, --budget or --difference."),
-        ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "give one aim"),
-        (("--half-width", "0.1"), "say what to expect: --pilot DATA, or --smece X"),
+        (STATED_OPTIONS, "give one goal: --half-width, --budget, or --difference."),
+        ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "give one goal"),
+        (("--half-width", "0.1"), "give --pilot DATA, or both --smece X"),
         (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
         (("--half-width", "0.1", "--pilot", "absent.json"), "no such file: absent.json"),
         (("--half-width", "0.1", "--pilot", str(ITEMS)), "Missing option '--pred'."),
         ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
-        ((*STATED_OPTIONS, "--half-width", "2"), "half_width must be above 0 and below 1: got 2.0."),
+        ((*STATED_OPTIONS, "--half-width", "2"), "--half-width must be above 0 and below 1: got 2.0."),
     ],
 )  # fmt: skip
 def test_refusals_are_one_line_and_exit_2(

@@ -1,4 +1,4 @@
-"""The diagram: its artists stand where the table's numbers are, and it touches nothing else."""
+"""The reliability diagram: its artists show the numbers of the table, without side effects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def agg() -> Iterator[None]:
 
 @pytest.fixture
 def rel(rng: np.random.Generator) -> sc.Reliability:
-    """300 rows, soft labels; no prediction between 0.4 and 0.6, so two of ten bins are empty."""
+    """Return a table of 300 soft labels with two of ten bins empty, between 0.4 and 0.6."""
     p = rng.random(300) * 0.4
     p = np.where(rng.random(300) < 0.5, p, 1 - p)
     return sc.reliability(np.clip(p + rng.normal(0, 0.1, 300), 0, 1), p)
@@ -45,7 +45,7 @@ def rel(rng: np.random.Generator) -> sc.Reliability:
 
 @pytest.fixture
 def axes() -> Axes:
-    """Axes that pyplot knows nothing of."""
+    """Return axes that are not managed by pyplot."""
     return Figure(figsize=(4, 4)).add_subplot()
 
 
@@ -54,10 +54,10 @@ def texts(legend: Legend | None) -> list[str]:
     return [text.get_text() for text in legend.get_texts()]
 
 
-# The numbers
+# Numbers
 
 
-def test_points_stand_at_the_means_and_empty_bins_have_none(rel: sc.Reliability) -> None:
+def test_points_are_bin_means_and_empty_bins_are_omitted(rel: sc.Reliability) -> None:
     shown = rel.plot()
     x, y = shown.line_.get_data()
     np.testing.assert_array_equal(x, rel.mean_prob)
@@ -65,7 +65,7 @@ def test_points_stand_at_the_means_and_empty_bins_have_none(rel: sc.Reliability)
     assert np.isnan(np.asarray(x, dtype=float)).nonzero()[0].tolist() == [4, 5]
 
 
-def test_intervals_are_those_of_the_gap_turned_into_labels(rel: sc.Reliability) -> None:
+def test_label_intervals_match_gap_intervals(rel: sc.Reliability) -> None:
     shown = rel.plot(level=0.8)
     assert shown.intervals_ is not None
     (bars,) = shown.intervals_[2]
@@ -80,7 +80,7 @@ def test_intervals_are_those_of_the_gap_turned_into_labels(rel: sc.Reliability) 
     np.testing.assert_allclose(found[:, 1, 1], high, atol=1e-15)
 
 
-def test_the_band_runs_along_the_diagonal_and_leaves_out_empty_bins(rel: sc.Reliability) -> None:
+def test_band_follows_diagonal_and_omits_empty_bins(rel: sc.Reliability) -> None:
     shown = rel.plot(consistency=True)
     assert shown.band_ is not None
     paths = [path.vertices for path in shown.band_.get_paths()]
@@ -106,7 +106,7 @@ def test_the_histogram_counts_rows(rel: sc.Reliability) -> None:
     np.testing.assert_array_equal(edges, rel.bins.edges)
 
 
-def test_the_legend_says_smece_with_its_interval_and_names_bars_and_band_apart(
+def test_legend_shows_smece_interval_bars_and_band(
     rel: sc.Reliability,
 ) -> None:
     found = sc.smece_interval(rel, level=0.9)
@@ -114,13 +114,13 @@ def test_the_legend_says_smece_with_its_interval_and_names_bars_and_band_apart(
     shown = rel.plot(level=0.9, consistency=True)
     assert shown.smece == found
     assert texts(shown.legend_) == [
-        "calibrated", smece, "90 % consistency band", "90 % interval of the mean label",
+        "calibrated", smece, "90% consistency band", "90% interval of the mean label",
     ]  # fmt: skip
     together = rel.plot(name="m", simultaneous=True, consistency=True)
     assert texts(together.legend_)[1:] == [
         f"m: {sc_label(rel)}",
-        "95 % consistency band\n(all bins together)",
-        "95 % interval of the mean label\n(all bins together)",
+        "95% consistency band\n(all bins together)",
+        "95% interval of the mean label\n(all bins together)",
     ]
     assert (together.label_high - together.label_low > shown.label_high - shown.label_low).sum() > 5
 
@@ -144,10 +144,10 @@ def test_a_long_name_is_wrapped_and_the_number_kept_whole(rel: sc.Reliability) -
     assert max(map(len, lines)) <= 36
 
 
-# The places
+# Axes
 
 
-def test_what_is_not_asked_for_is_not_there(rel: sc.Reliability, axes: Axes) -> None:
+def test_parts_can_be_switched_off(rel: sc.Reliability, axes: Axes) -> None:
     shown = rel.plot(axes, intervals=False, histogram=False, legend=False)
     parts = (shown.intervals_, shown.band_, shown.histogram_, shown.legend_, axes.get_legend())
     assert parts == (None,) * 5
@@ -158,9 +158,7 @@ def test_what_is_not_asked_for_is_not_there(rel: sc.Reliability, axes: Axes) -> 
     assert made.figure_.axes == [made.ax_]
 
 
-def test_given_axes_are_drawn_in_and_pyplot_hears_nothing_of_it(
-    rel: sc.Reliability, axes: Axes
-) -> None:
+def test_given_axes_are_used_without_pyplot(rel: sc.Reliability, axes: Axes) -> None:
     shown = rel.plot(axes, consistency=True)
     assert shown.ax_ is axes
     assert shown.figure_ is axes.figure
@@ -170,13 +168,13 @@ def test_given_axes_are_drawn_in_and_pyplot_hears_nothing_of_it(
     assert shown.histogram_.axes in axes.child_axes
 
 
-def test_nothing_global_changes(rel: sc.Reliability) -> None:
+def test_plotting_changes_no_global_state(rel: sc.Reliability) -> None:
     before = dict(mpl.rcParams)
     rel.plot(consistency=True).plot(histogram=False)
     assert dict(mpl.rcParams) == before
 
 
-def test_models_on_one_axes_differ_by_colour_marker_and_line(rel: sc.Reliability) -> None:
+def test_models_on_one_axes_differ_by_color_marker_and_line(rel: sc.Reliability) -> None:
     first = rel.plot(name="a", consistency=True)
     others = [rel.plot(first.ax_, name=name, consistency=True) for name in "bcde"]
     lines = [shown.line_ for shown in (first, *others)]
@@ -185,14 +183,14 @@ def test_models_on_one_axes_differ_by_colour_marker_and_line(rel: sc.Reliability
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == 5
     assert len({line.get_marker() for line in lines}) == 5
     labels = texts(others[-1].legend_)
-    assert len(labels) == 8  # five models; diagonal, bars and band once
+    assert len(labels) == 8  # five models; diagonal, bars, and band once
     assert labels.count("calibrated") == 1
     histograms = {id(shown.histogram_.axes) for shown in (first, *others) if shown.histogram_}
     assert len(histograms) == 1
     assert len(first.figure_.axes) == 2
 
 
-def test_models_in_given_axes_share_a_strip_and_neighbours_do_not(rel: sc.Reliability) -> None:
+def test_models_share_a_histogram_strip_within_axes_only(rel: sc.Reliability) -> None:
     left, right = Figure().subplots(1, 2, sharex=True, sharey=True)
     drawn = [rel.plot(ax) for ax in (left, left, right)]
     strips = [shown.histogram_.axes for shown in drawn if shown.histogram_]
@@ -211,7 +209,7 @@ def test_there_is_a_style_for_any_number_of_models(rel: sc.Reliability, axes: Ax
     assert styles[56] == styles[0]
 
 
-def test_a_style_of_ones_own_is_followed_by_all_parts(rel: sc.Reliability, axes: Axes) -> None:
+def test_custom_style_applies_to_all_parts(rel: sc.Reliability, axes: Axes) -> None:
     shown = rel.plot(axes, color="red", marker="*", linestyle=":", consistency=True)
     assert (shown.line_.get_color(), shown.line_.get_marker()) == ("red", "*")
     assert shown.intervals_ is not None
@@ -225,7 +223,7 @@ def test_a_style_of_ones_own_is_followed_by_all_parts(rel: sc.Reliability, axes:
         rel.plot(axes, colour="red")  # type: ignore[call-arg]
 
 
-def test_the_legend_is_above_where_there_is_room_and_inside_elsewhere(rel: sc.Reliability) -> None:
+def test_legend_is_above_the_axes_if_there_is_room(rel: sc.Reliability) -> None:
     def height(figure: Figure, title: str = "") -> float:
         ax = figure.add_subplot()
         ax.set_title(title)
@@ -248,7 +246,7 @@ def test_a_frame_is_drawn_once(axes: Axes) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pdf", "svg", "png"])
-def test_it_exports(rel: sc.Reliability, kind: str) -> None:
+def test_figure_is_saved_in_every_format(rel: sc.Reliability, kind: str) -> None:
     shown = rel.plot(name="$_{", consistency=True)
     file = io.BytesIO()
     shown.figure_.savefig(file, format=kind)
@@ -271,10 +269,10 @@ def test_everything_is_inside_the_figure(rel: sc.Reliability, size: tuple[float,
     assert box.y1 <= size[1]
 
 
-# The doors
+# Constructors
 
 
-def test_from_predictions_takes_what_reliability_takes(rng: np.random.Generator) -> None:
+def test_from_predictions_accepts_the_arguments_of_reliability(rng: np.random.Generator) -> None:
     y, p, w = rng.random(200), rng.random(200), rng.random(200)
     votes, groups = rng.integers(1, 6, 200), rng.integers(0, 30, 200)
     options: dict[str, Any] = {
@@ -293,7 +291,7 @@ def test_from_predictions_takes_what_reliability_takes(rng: np.random.Generator)
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), RandomForestClassifier(20, random_state=0)]
 )
-def test_from_estimator_is_from_predictions_of_its_second_column(model: Any, axes: Axes) -> None:
+def test_from_estimator_uses_the_second_column(model: Any, axes: Axes) -> None:
     nodules = lidc_malignancy()
     share = nodules["soft_malignant"]
     x = np.column_stack([nodules["prob_rf_all"], nodules["prob_lr_geometry"]])
@@ -313,7 +311,7 @@ def test_estimators_without_two_probabilities_are_refused(rng: np.random.Generat
         Display.from_estimator(LogisticRegression().fit(x, y), x, y)
 
 
-def test_an_empty_table_is_refused_as_everywhere() -> None:
+def test_empty_table_is_refused() -> None:
     with pytest.raises(sc.InputError, match="the table has no rows"):
         Display(sc.Reliability.empty())
 
@@ -324,7 +322,7 @@ def test_few_rows_and_few_bins_are_drawn() -> None:
         shown.figure_.draw_without_rendering()
 
 
-def test_without_matplotlib_the_class_can_be_had_and_plotting_says_what_is_missing() -> None:
+def test_missing_matplotlib_raises_only_when_plotting() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from softcal import *\n"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def test_the_public_names() -> None:
+def test_public_names() -> None:
     assert sorted(sc.__all__) == [
         "BinMismatchError",
         "Bins",
@@ -130,7 +130,7 @@ def test_the_public_names() -> None:
         ),
     ],
 )
-def test_the_public_names_of_packages(package: ModuleType, names: list[str]) -> None:
+def test_public_names_of_packages(package: ModuleType, names: list[str]) -> None:
     assert sorted(package.__all__) == names
     for name in names:
         assert hasattr(package, name)
@@ -157,7 +157,7 @@ HEAVY = {"scipy", "pandas", "polars", "pyarrow", "torch", "matplotlib", "narwhal
 
 
 def loaded_by(code: str) -> set[str]:
-    """Run code in a fresh interpreter and say what it has loaded at its end."""
+    """Run code in a new interpreter and return the modules it has loaded at the end."""
     at_the_end = (
         "import atexit, sys\n"
         "atexit.register(lambda: print('\\n', *{m.partition('.')[0] for m in sys.modules}))\n"
@@ -168,14 +168,14 @@ def loaded_by(code: str) -> set[str]:
     return set(shown.splitlines()[-1].split())
 
 
-def test_importing_and_a_small_call_load_numpy_alone() -> None:
+def test_import_and_small_call_load_only_numpy() -> None:
     loaded = loaded_by("import softcal; softcal.smece([0.5], [0.4])")
     assert "numpy" in loaded
     assert not loaded & {*HEAVY, "typer", "rich"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
-def test_help_is_shown_without_loading_what_only_a_command_needs(arguments: list[str]) -> None:
+def test_help_does_not_import_heavy_modules(arguments: list[str]) -> None:
     loaded = loaded_by(
         f"sys.argv = ['softcal', *{arguments!r}]; from softcal.__main__ import main; main()"
     )

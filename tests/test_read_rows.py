@@ -1,4 +1,4 @@
-"""Rows of files read whole: in order, and refused where a value breaks a rule."""
+"""`read_rows` returns all rows in order, and raises if a value breaks a rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def columns(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def written(folder: Path, columns: dict[str, Any]) -> Path:
-    """Write the rows as two files, of several row groups each."""
+    """Write the rows as two files with several row groups each."""
     for k, part in enumerate((slice(0, 1700), slice(1700, None))):
         table = pa.table({name: values[part] for name, values in columns.items()})
         pq.write_table(table, folder / f"{k}.parquet", row_group_size=400)
@@ -69,7 +69,7 @@ def test_a_bad_value_is_counted_over_all_files(
     assert words.format(folder / "1.parquet") in str(caught.value)
 
 
-def test_nothing_to_measure_is_refused(tmp_path: Path, columns: dict[str, Any]) -> None:
+def test_empty_data_is_refused(tmp_path: Path, columns: dict[str, Any]) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("y,p,q,w,m,g\n")
     with pytest.raises(sc.InputError, match="no rows"):

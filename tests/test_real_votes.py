@@ -1,4 +1,4 @@
-"""The real votes beside the project: reference values of shared/data/README.md, to four digits."""
+"""Real votes: the reference values of shared/data/README.md, to four digits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(name: str) -> Any:
     return pq.read_table(FOLDER / name)
 
 
-def test_cifar10h() -> None:
+def test_cifar10h_reference_values() -> None:
     data = table("cifar10h_vgg16/items.parquet")
     columns = [name for name in data.column_names if name.startswith("votes_")]
     votes = sc.Votes(data.select(columns), classes=[name[6:] for name in columns])
@@ -38,14 +38,14 @@ def test_cifar10h() -> None:
     assert sc.ece(votes.majority() == cat, data["prob_cat"]) == pytest.approx(0.0184, abs=5e-5)
     interval = sc.smece_interval(sc.top_label_reliability(votes, probs))
     assert 0.0418 < interval.low < 0.0720 < interval.high
-    # Far above what the noise of some fifty votes explains.
+    # Far above what the noise of about fifty votes explains.
     assert sc.dist_ce(votes, probs) > 5 * sc.vote_noise_floor(votes, votes.shares, metric="dist_ce")
 
 
 @pytest.mark.parametrize(
     ("model", "soft", "hard"), [("lr", 0.0418, 0.0110), ("nb", 0.1120, 0.0880)]
 )
-def test_davidson(model: str, soft: float, hard: float) -> None:
+def test_davidson_reference_values(model: str, soft: float, hard: float) -> None:
     data = table("davidson_hate/items.parquet")
     classes = ["hate", "offensive", "neither"]
     votes = sc.Votes(data.select([f"votes_{name}" for name in classes]), classes=classes)
@@ -57,7 +57,7 @@ def test_davidson(model: str, soft: float, hard: float) -> None:
     assert tables["hate"] == sc.reliability(votes.binary("hate"), hate)
 
 
-def test_multipico() -> None:
+def test_multipico_reference_values() -> None:
     items, raw = table("multipico/items.parquet"), table("multipico/votes.parquet")
     votes = sc.Votes.from_long(raw, item="item", worker="annotator", label="vote")
     assert (votes.n_items, len(votes.ballots.workers)) == (3756, 506)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""`softcal recalibrate` and `softcal apply`, as a person runs them."""
+"""`softcal recalibrate` and `softcal apply` on the command line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def calibrator(tmp_path: Path, platt: Any) -> Path:
 # recalibrate
 
 
-def test_auto_chooses_by_the_table_it_shows(
+def test_auto_picks_the_lowest_brier_score(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     cal = tmp_path / "cal.json"
@@ -86,7 +86,7 @@ def test_one_method_is_fitted_on_all_rows_with_weights(
     assert saved == {**expected.to_dict(), "columns": saved["columns"]}
 
 
-def test_it_says_when_nothing_helps(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_no_improvement_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = tmp_path / "good.csv"
     p = np.linspace(0.01, 0.99, 50)
     data.write_text("y,p\n" + "".join(f"{x},{x}\n" for x in p))
@@ -116,7 +116,7 @@ def test_bad_calls_write_nothing(
 # apply
 
 
-def test_text_keeps_every_byte_and_gains_a_cell(
+def test_apply_keeps_every_byte_of_text_and_appends_a_cell(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path, platt: Any
 ) -> None:
     odd = '\ufeff"p",a\r\n0.50, "x"\r\n"0.25","line\nbreak, ""quoted"""\r\n\r\n1e-1,last'
@@ -131,7 +131,7 @@ def test_text_keeps_every_byte_and_gains_a_cell(
     assert target.read_bytes().decode() == expected
 
 
-def test_many_batches_of_text(tmp_path: Path, platt: Any) -> None:
+def test_apply_to_many_batches_of_text(tmp_path: Path, platt: Any) -> None:
     p = np.linspace(0, 1, 70_000)
     source, target = tmp_path / "many.tsv", tmp_path / "out.tsv"
     source.write_text('p,q"\tn\n' + "".join(f"{x!r}\t{i}\n" for i, x in enumerate(p.tolist())))
@@ -141,7 +141,7 @@ def test_many_batches_of_text(tmp_path: Path, platt: Any) -> None:
     assert [float(line.split("\t")[2]) for line in lines] == platt.predict(p).tolist()
 
 
-def test_parquet_keeps_schema_metadata_and_values(
+def test_apply_keeps_parquet_schema_metadata_and_values(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path, platt: Any
 ) -> None:
     table = pa.table(
@@ -168,7 +168,7 @@ def test_parquet_keeps_schema_metadata_and_values(
     assert found["p_calibrated"].to_numpy().tolist() == platt.predict(table["p"]).tolist()
 
 
-def test_from_text_to_parquet_and_back(tmp_path: Path, platt: Any) -> None:
+def test_apply_converts_text_to_parquet_and_back(tmp_path: Path, platt: Any) -> None:
     source = tmp_path / "in.csv"
     source.write_text("p,name\n0.5,x\n0.25,y\n")
     assert write_calibrated(platt, source, ["p"], tmp_path / "out.parquet") == 2
@@ -181,7 +181,7 @@ def test_from_text_to_parquet_and_back(tmp_path: Path, platt: Any) -> None:
     assert back.equals(table)
 
 
-def test_classes_are_mapped_together(tmp_path: Path) -> None:
+def test_apply_maps_classes_jointly(tmp_path: Path) -> None:
     p = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
     vector = fit_map("vector", p[:, ::-1], p)
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
@@ -229,7 +229,7 @@ def test_bad_files_are_refused_and_leave_nothing(
     assert sorted(os.listdir(tmp_path)) == before  # noqa: PTH208
 
 
-def test_format_of_the_output_must_be_told_by_its_name(
+def test_unknown_output_suffix_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, calibrator: Path
 ) -> None:
     source = tmp_path / "in.csv"
@@ -278,7 +278,7 @@ def test_recalibrate_then_apply_then_score(
 
 @pytest.fixture
 def classes(tmp_path: Path) -> Path:
-    """Three classes, in another order for labels and predictions, which are too sure of them."""
+    """Three classes, in different orders for labels and overconfident predictions."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=(600, 3))
     label, sure = (np.exp(k * z) / np.exp(k * z).sum(axis=1, keepdims=True) for k in (1, 2.5))
@@ -309,7 +309,7 @@ def test_classes_are_recalibrated_applied_and_scored(
     assert card["held_out"][0]["smece_value"] == pytest.approx(before["top_label_smece"])
     order = [option for name in card["columns"] for option in ("--pred", name)]
     assert run(["apply", str(cal), str(classes), *order[2:], *order[:2], "-o", str(out)]) == 2
-    assert "in the order they were fitted in: p_a, p_b, p_c" in capsys.readouterr().err
+    assert "must be in the order of the fit: p_a, p_b, p_c" in capsys.readouterr().err
     softcal(capsys, "apply", cal, classes, "--pred-columns", "p_*", "-o", out)
     by_pattern = out.read_bytes()  # in the file p_c comes first
     softcal(capsys, "apply", cal, classes, *order, "-o", out)
@@ -319,31 +319,31 @@ def test_classes_are_recalibrated_applied_and_scored(
     assert scored["top_label_smece"] < 0.001 < before["top_label_smece"]
 
 
-def test_another_number_of_columns_than_fitted_is_refused_by_number_and_option(
+def test_wrong_number_of_columns_is_refused_by_apply(
     capsys: pytest.CaptureFixture[str], classes: Path, tmp_path: Path, calibrator: Path
 ) -> None:
     fitted, plain, nine = (tmp_path / name for name in ("fitted.json", "plain.json", "nine.csv"))
     names = ("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "vector")
     softcal(capsys, "recalibrate", classes, *names, "-o", fitted)
     saved = json.loads(fitted.read_text())
-    del saved["columns"]  # as `to_dict` has none
+    del saved["columns"]  # because `to_dict` has none
     plain.write_text(json.dumps(saved))
     nine.write_text(",".join(f"q{k}" for k in range(9)) + "\n" + ",".join(["0.3333"] * 9) + "\n")
     out = ("-o", tmp_path / "out.csv")
     nine_named = "names 9: q0, q1, q2, q3, q4, q5, q6, q7, q8. Name one column per class."
     for cal in (fitted, plain):
         said = refused(capsys, "apply", cal, nine, "--pred-columns", "q", *out)
-        assert f"was fitted on 3 classes, and --pred-columns {nine_named}" in said
+        assert f"was fitted on 3 classes, but --pred-columns {nine_named}" in said
         said = refused(capsys, "apply", cal, nine, "--pred", "q0", "--pred", "q1", *out)
-        assert "was fitted on 3 classes, and --pred names 2: q0, q1." in said
+        assert "was fitted on 3 classes, but --pred names 2: q0, q1." in said
     one = json.loads(calibrator.read_text()) | {"columns": ["q0"]}
     calibrator.write_text(json.dumps(one))
     said = refused(capsys, "apply", calibrator, nine, "--pred-columns", "q", *out)
-    assert "was fitted on 1 column, and --pred-columns names 9" in said
-    assert "Name that one." in said
+    assert "was fitted on 1 column, but --pred-columns names 9" in said
+    assert "Name one column." in said
 
 
-def test_votes_weights_and_groups_of_classes_count(
+def test_votes_weights_and_groups_of_classes_are_used(
     capsys: pytest.CaptureFixture[str], classes: Path, tmp_path: Path
 ) -> None:
     cal = tmp_path / "cal.json"
@@ -351,7 +351,7 @@ def test_votes_weights_and_groups_of_classes_count(
     shown = softcal(capsys, "recalibrate", classes, *names, "--weight", "w", "--group", "who")
     assert "450 rows" in shown  # every fourth has weight 0
     assert "top-label" in shown
-    assert "takes the classes in this order: --pred-columns p_a,p_b,p_c" in shown
+    assert "give the classes in this order: --pred-columns p_a,p_b,p_c" in shown
     data = csv.read_csv(classes).to_pydict()
     y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
     p = np.column_stack([data[f"p_{c}"] for c in "abc"])
@@ -373,13 +373,15 @@ def test_votes_weights_and_groups_of_classes_count(
         (("--pred", "p_a"), "Missing option '--label'."),
     ],
 )  # fmt: skip
-def test_what_does_not_go_together_is_refused(
+def test_contradicting_options_are_refused(
     capsys: pytest.CaptureFixture[str], classes: Path, options: tuple[str, ...], message: str
 ) -> None:
     assert message in refused(capsys, "recalibrate", classes, *options, "-o", classes.parent / "x")
 
 
-def test_apply_names_a_column_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_apply_refuses_a_text_column_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     calibrator = sc.calibrators.PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0.0, 1.0, 0.0, 1.0])
     pq.write_table(pa.table({"risk": ["high", "low"]}), tmp_path / "t.parquet")
     saved, out = tmp_path / "c.json", tmp_path / "o.parquet"
@@ -406,7 +408,7 @@ def test_logits_of_one_column_are_recalibrated_and_applied(
     assert [row["method"] for row in card["held_out"]] == ["none", "temperature", "platt", "beta"]
     fitted = fit_map(card["method"], y, z, logits=True)
     assert card["calibrator"] == fitted.to_dict()
-    assert "takes logits too" in softcal(capsys, "recalibrate", data, *options)
+    assert "also takes logits" in softcal(capsys, "recalibrate", data, *options)
     assert "from logits" in softcal(capsys, "apply", cal, data, "--pred", "z", "-o", out)
     assert pq.read_table(out)["z_calibrated"].to_pylist() == fitted.predict(z).tolist()
 

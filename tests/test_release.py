@@ -1,4 +1,4 @@
-"""What a release promises is the same wherever it is written down."""
+"""Versions and constraints of a release agree in all files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 FOR_USERS = ("cli", "frames", "plot", "report", "sklearn", "torch")
 
 
-def test_the_oldest_versions_tried_are_the_oldest_promised() -> None:
+def test_minimum_constraints_equal_declared_minimums() -> None:
     wanted = [
         *PROJECT["dependencies"],
         *(line for extra in FOR_USERS for line in PROJECT["optional-dependencies"][extra]),
@@ -26,7 +26,7 @@ def test_the_oldest_versions_tried_are_the_oldest_promised() -> None:
         assert tried[name] == version + zeros
 
 
-def test_the_version_is_the_one_to_cite() -> None:
+def test_citation_has_the_current_version() -> None:
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert set(re.findall(r"^\s*version: (.+)$", cited, re.MULTILINE)) == {sc.__version__}
 

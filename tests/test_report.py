@@ -1,4 +1,4 @@
-"""The report: its words, its tables, and that nothing from the data gets out of its place."""
+"""The report: its text, its tables, and the escaping of data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def all_words(found: Any) -> str:
 
 
 class Reader(HTMLParser):
-    """The text a person sees, the tags, and every address a browser might follow."""
+    """Collect the visible text, the tags, and every address a browser might follow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,11 +82,11 @@ def uniform(rng: np.random.Generator) -> np.ndarray[Any, Any]:
     return rng.random(20_000)
 
 
-def test_the_direction_of_an_error_is_named(uniform: np.ndarray[Any, Any]) -> None:
+def test_verdict_names_direction_of_error(uniform: np.ndarray[Any, Any]) -> None:
     p = uniform
-    towards_the_middle = 0.5 + (p - 0.5) * 0.7
-    assert verdict_of(towards_the_middle, p).headline == "over-confident"
-    assert verdict_of(p, towards_the_middle).headline == "under-confident"
+    toward_the_middle = 0.5 + (p - 0.5) * 0.7
+    assert verdict_of(toward_the_middle, p).headline == "overconfident"
+    assert verdict_of(p, toward_the_middle).headline == "underconfident"
     assert verdict_of(np.clip(p - 0.1, 0, 1), p).headline == "too high"
     assert verdict_of(np.clip(p + 0.1, 0, 1), p).headline == "too low"
 
@@ -97,12 +97,12 @@ def test_gaps_that_cancel_in_each_half_have_no_direction(uniform: np.ndarray[Any
     wave[p < 0.1], wave[p > 0.9] = p[p < 0.1], p[p > 0.9]
     found = verdict_of(wave, p)
     assert found.headline == "miscalibrated"
-    assert "in no direction that these rows establish" in found.sentences[0]
-    assert found.sentences[1].count("no direction is established") == 2
+    assert "miscalibrated, in no clear direction" in found.sentences[0]
+    assert found.sentences[1].count("no clear direction") == 2
     assert [round(bin_.left, 1) for bin_ in sorted(found.bins)] == [k / 10 for k in range(1, 9)]
 
 
-def test_halves_that_cancel_each_other_are_named_each(rng: np.random.Generator) -> None:
+def test_opposite_errors_in_both_halves_are_named(rng: np.random.Generator) -> None:
     p = np.repeat([0.3, 0.7], [19_000, 1_000])
     y = p + np.where(p < 0.5, 0.005, -0.095) + rng.uniform(-0.05, 0.05, p.size)
     assert verdict_of(y, p).headline == "too low below 0.5 and too high above 0.5"
@@ -111,36 +111,36 @@ def test_halves_that_cancel_each_other_are_named_each(rng: np.random.Generator) 
     assert verdict_of(y, p).headline == "too high above 0.5"
 
 
-def test_a_predicted_class_is_over_confident_where_its_probability_is_too_high(
+def test_too_high_top_label_probability_is_overconfident(
     uniform: np.ndarray[Any, Any],
 ) -> None:
     p = uniform
     found = verdict_of(np.clip(p - 0.1, 0, 1), p, top_label=True)
-    assert found.headline == "over-confident"
+    assert found.headline == "overconfident"
     assert "Against the majority class" in all_words(found)
-    towards_the_middle = 0.5 + (p - 0.5) * 0.7
+    toward_the_middle = 0.5 + (p - 0.5) * 0.7
     p = p[(p > 0.25)]
-    found = verdict_of(towards_the_middle[uniform > 0.25], p, top_label=True)
-    assert found.headline == "over-confident"
+    found = verdict_of(toward_the_middle[uniform > 0.25], p, top_label=True)
+    assert found.headline == "overconfident"
     assert "below 0.5 (33% of the rows), it is" in found.sentences[1]
     assert "percentage points too low on average" in found.sentences[1]
 
 
-def test_halves_are_named_by_the_edge_that_parts_them() -> None:
+def test_halves_are_named_by_their_dividing_edge() -> None:
     p = np.repeat([0.2, 0.8], 50)
     assert "Where the model predicts below 0.495 (50% of the rows)" in all_words(
         verdict_of(p - 0.1, p, bins=101)
     )
 
 
-def test_rare_predictions_are_too_high_rather_than_under_confident(
+def test_rare_predictions_are_too_high_rather_than_underconfident(
     uniform: np.ndarray[Any, Any],
 ) -> None:
     p = 0.2 * uniform
     assert verdict_of(p / 2, p).headline == "too high"
 
 
-def test_no_miscalibration_detected_gives_the_largest_error_left_open(
+def test_undetected_verdict_gives_upper_limit_of_smece(
     rng: np.random.Generator,
 ) -> None:
     p = rng.random(1000)
@@ -154,8 +154,8 @@ def test_no_miscalibration_detected_gives_the_largest_error_left_open(
     assert "no reason to recalibrate" in found.next_step
 
 
-def test_a_repaired_model_whose_interval_includes_0_is_not_called_miscalibrated() -> None:
-    """Issue 13: it was red, off in places, right on average and not to be taken at face value."""
+def test_interval_that_includes_0_is_not_called_miscalibrated() -> None:
+    """Issue 13: this model was called miscalibrated."""
     nodules = lidc_malignancy()
     y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
     found = verdict_of(y, sc.calibrators.BetaCalibrator().fit(p, y).predict(p))
@@ -164,27 +164,27 @@ def test_a_repaired_model_whose_interval_includes_0_is_not_called_miscalibrated(
     assert found.headline == "borderline"
     assert found.sentences[0] == (
         "No miscalibration detected in SMECE; SMECE could be as large as 0.028 with 1,377 rows. "
-        "The calibration test alone disagrees: its p-value is 0.021."
+        "The calibration test alone rejects: its p-value is 0.021."
     )
     words = all_words(found)
-    for claim in ("right on average", "face value", "in places", "too high", "too low"):
+    for claim in ("right on average", "before you use them", "too high", "too low"):
         assert claim not in words
 
 
-def test_few_rows_beside_an_interval_from_0_have_no_direction() -> None:
-    """Issue 13: 60 rows were too high, by the test alone."""
+def test_few_rows_with_an_interval_from_0_have_no_direction() -> None:
+    """Issue 13: 60 rows were called too high because of the test alone."""
     rng = np.random.default_rng(235)
     p = rng.random(60)
     found = verdict_of((rng.random(60) < p).astype(float), p)
     assert found.interval.low == 0
     assert found.pvalue < 0.005
     assert found.headline == "too few rows to tell"
-    assert "test alone disagrees: its p-value is 0.004. So few rows do" in found.sentences[1]
+    assert "test alone rejects: its p-value is 0.004. These rows are too few" in found.sentences[1]
     assert "too high" not in all_words(found)
 
 
-def test_bins_that_cancel_are_named_and_not_called_right_on_average() -> None:
-    """Issue 13: both halves were right on average, though one bin is 10 points too high."""
+def test_opposite_bins_are_named() -> None:
+    """Issue 13: both halves were called right, although one bin is 10 points too high."""
     nodules = lidc_malignancy()
     y, p = nodules["soft_malignant"], nodules["prob_lr_geometry"]
     found = verdict_of(y, sc.calibrators.PlattCalibrator().fit(p, y).predict(p))
@@ -193,7 +193,7 @@ def test_bins_that_cancel_are_named_and_not_called_right_on_average() -> None:
     assert {round(bin_.left, 1): round(bin_.mean.gap, 3) for bin_ in found.bins} == {
         0.0: 0.020, 0.8: 0.103,
     }  # fmt: skip
-    assert found.sentences[1].count("no direction is established") == 2
+    assert found.sentences[1].count("no clear direction") == 2
     assert "2 of 10 bins stand out" in found.sentences[2]
 
 
@@ -207,12 +207,12 @@ def test_gaps_above_one_half_that_cancel_exactly_are_named() -> None:
     ]  # fmt: skip
 
 
-def test_an_interval_the_test_does_not_confirm_is_borderline() -> None:
+def test_interval_without_significant_test_is_borderline() -> None:
     rng = np.random.default_rng(222)
     p = rng.random(1000)
     found = verdict_of(rng.binomial(5, p) / 5, p, n_votes=np.full(1000, 5))
     assert found.headline == "borderline"
-    # Excluded by so little that three digits would show 0.000.
+    # With three digits, the lower limit would be shown as 0.000.
     assert found.size == "SMECE 0.017, 95% interval 0.0002 to 0.026"
     assert "excludes 0, but the p-value of the calibration test is 0.059" in found.sentences[0]
     assert "Label more rows before you recalibrate" in found.next_step
@@ -256,10 +256,11 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
         assert (found.state == "undetected") <= (interval.low == 0 and not rejected)
         assert ("No miscalibration detected" in words) <= (interval.low == 0)
         assert (found.state == "undecided") == (interval.low == 0 and interval.high > 0.1)
-        assert ("face value" in words) <= (found.state == "miscalibrated" and interval.low >= 0.02)
-        assert ("as they are: " in found.next_step) <= (interval.high <= 0.02)
+        urgent = found.state == "miscalibrated" and interval.low >= 0.02
+        assert ("before you use them" in words) <= urgent
+        assert ("Use these probabilities: " in found.next_step) <= (interval.high <= 0.02)
         assert "right on average" not in words
-        # Each bin that is named, and no other.
+        # Exactly the bins that stand out are named.
         low, high = sc.gap_intervals(rel, level=level, simultaneous=True)
         excluding = np.flatnonzero((low > 0) | (high < 0))
         if found.state == "undecided":
@@ -276,7 +277,7 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
         below, above = np.transpose(halves).tolist()
         supported = {
             "too high": low > 0, "too low": high < 0,
-            "over-confident": below[1] < 0 < above[0], "under-confident": above[1] < 0 < below[0],
+            "overconfident": below[1] < 0 < above[0], "underconfident": above[1] < 0 < below[0],
             "too high below 0.5": below[0] > 0, "too low below 0.5": below[1] < 0,
             "too high above 0.5": above[0] > 0, "too low above 0.5": above[1] < 0,
         }  # fmt: skip
@@ -289,49 +290,49 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
                 if said:
                     assert lowest > 0 if said[1] == "high" else highest < 0
         else:
-            assert not re.search("too high|too low|over-confident|under-confident", words)
+            assert not re.search("too high|too low|overconfident|underconfident", words)
     assert states == {"miscalibrated", "borderline", "undetected", "undecided"}
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_few_rows_are_no_verdict(rows: int, tmp_path: Path) -> None:
+def test_few_rows_give_no_verdict(rows: int, tmp_path: Path) -> None:
     y, p = [0.2, 1.0, 0.3][:rows], [0.9, 0.5, 0.4][:rows]
     found = verdict_of(y, p)
     assert found.headline == "too few rows to tell"
     assert found.state == "undecided"
-    assert "Conclude nothing yet, and label more rows" in found.next_step
+    assert "Label more rows before you draw a conclusion" in found.next_step
     reader = Reader()
     reader.feed(page := written(tmp_path, y, {"model": p}))
     assert '<article class="card undecided">' in page
     assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
 
 
-def test_a_p_value_of_three_rows_is_no_verdict() -> None:
+def test_small_p_value_of_three_rows_gives_no_verdict() -> None:
     y, p = [0.2, 0.4, 0.9], [0.9, 0.5, 0.3]
     assert sc.calibration_test(sc.reliability(y, p)).pvalue < 0.05
     assert verdict_of(y, p).state == "undecided"
 
 
-def test_what_to_do_follows_the_size_of_the_error(uniform: np.ndarray[Any, Any]) -> None:
+def test_next_step_depends_on_size_of_error(uniform: np.ndarray[Any, Any]) -> None:
     p = uniform
-    assert verdict_of(p, p).next_step.startswith("Use the probabilities as they are: ")
+    assert verdict_of(p, p).next_step.startswith("Use these probabilities: ")
     assert "real but small" in verdict_of(np.clip(p - 0.01, 0, 1), p).next_step
     found = verdict_of(np.clip(p - 0.1, 0, 1), p).next_step
-    assert "Do not take these probabilities at face value. Recalibrate them." in found
+    assert "Recalibrate these probabilities before you use them." in found
     noise = np.random.default_rng(1).normal(0, 0.3, 1000)
     found = verdict_of(np.clip(p[:1000] / 2 + 0.23 + noise, 0, 1), p[:1000] / 2 + 0.25)
     assert found.interval.low < 0.02 < found.interval.high
     assert "The error is real, but it may be small" in found.next_step
 
 
-def test_what_hardening_would_have_said(rng: np.random.Generator) -> None:
+def test_verdict_contrasts_smece_with_hardened_ece(rng: np.random.Generator) -> None:
     nodules = lidc_malignancy()
     found = all_words(verdict_of(nodules["soft_malignant"], nodules["prob_rf_all"]))
-    assert "ECE is 0.022: 4.3 times smaller. Hardening would have hidden" in found
+    assert "ECE is 0.022: 4.3 times smaller. Hardening the labels would hide" in found
     p = rng.random(1000)
     found = all_words(verdict_of(p, p))
-    assert re.search(r"ECE is 0\.2\d\d\. Hardening would have blamed the model", found)
-    labels = nodules["soft_malignant"]  # an error of 1e-17, as rounding leaves it
+    assert re.search(r"ECE is 0\.2\d\d\. Hardening the labels counts their uncertainty", found)
+    labels = nodules["soft_malignant"]  # an error of 1e-17 from rounding
     repaired = sc.calibrators.IsotonicCalibrator().fit(labels, labels**2).predict(labels)
     assert "times larger" not in all_words(verdict_of(labels**2, repaired))
     near = np.clip(p + 0.01, 0, 1)
@@ -340,10 +341,10 @@ def test_what_hardening_would_have_said(rng: np.random.Generator) -> None:
     assert "ardening" not in all_words(verdict_of(hard, p))
     # hardened labels agree exactly, soft ones do not
     extreme = np.repeat([0.0, 1.0], 50)
-    assert "no error. Hardening would have hidden" in all_words(
+    assert "no error. Hardening the labels would hide" in all_words(
         verdict_of(np.repeat([0.2, 0.8], 50), extreme)
     )
-    # neither hides nor blames
+    # no interpretation
     found = verdict_of(np.repeat([0.3, 0.9], 50), np.repeat([0.1, 0.7], 50))
     assert any(sentence.endswith("the usual ECE is 0.200.") for sentence in found.sentences)
 
@@ -357,7 +358,7 @@ def test_hardening_is_blamed_only_where_the_intervals_differ(rng: np.random.Gene
     assert "Hardening" not in all_words(found)
 
 
-def test_one_side_of_predictions_alone() -> None:
+def test_predictions_on_one_side_of_the_middle() -> None:
     found = verdict_of([0.1] * 50, [0.3] * 50)
     assert found.headline == "too high"
     assert "below 0.5 (100% of the rows), it is 20.0 percentage points" in found.sentences[1]
@@ -365,7 +366,7 @@ def test_one_side_of_predictions_alone() -> None:
     assert "1 of 1 bin stands out" in found.sentences[2]
 
 
-def test_columns_of_segments_are_reported_each_with_missing_values(
+def test_each_segment_column_is_reported_with_missing_values(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
     p = rng.random(600)
@@ -381,7 +382,10 @@ def test_columns_of_segments_are_reported_each_with_missing_values(
     assert missing["n"] == 200
     assert missing["smece"] == pytest.approx(rel.smece, abs=1e-12)
     assert (missing["low"], missing["high"]) == pytest.approx((interval.low, interval.high))
-    assert "14 of them, in the tables of all columns, hold at once" in " ".join(page.split())
+    assert "all 14, in the tables of all columns, hold together" in " ".join(page.split())
+    assert "Worst first" not in written(tmp_path, p, {"m": p}, by=["a"] * 600)  # one interval
+    unnamed = written(tmp_path, p, {"m": p}, by=by["site"])
+    assert 'By <span class="name">segment</span>' in unnamed
     series = pd.Series(by["site"], name="hospital")
     assert data_in(written(tmp_path, p, {"m": p}, by=series))["segments"][0]["by"] == "hospital"
 
@@ -391,14 +395,12 @@ def test_segment_without_weight_is_left_out(tmp_path: Path) -> None:
     page = written(tmp_path, [0.5] * 10, {"p": [0.4] * 10}, sample_weight=w, by=[*"aaaaabbbbc"])
     (segments,) = data_in(page)["segments"]
     assert [row["value"] for row in segments["models"][0]["rows"]] == ["a", "b"]
-    assert shown_of(page, "rows") == "9; 1 more have weight 0"
+    assert shown_of(page, "rows") == "9; 1 more with weight 0"
 
 
 def test_number_of_models_is_limited(tmp_path: Path) -> None:
     for models in (0, 9):
-        with pytest.raises(
-            sc.InputError, match=f"at most 8 models, and at least one: got {models}"
-        ):
+        with pytest.raises(sc.InputError, match=f"a report shows 1 to 8 models: got {models}"):
             written(tmp_path, [0.5], {str(k): [0.5] for k in range(models)})
 
 
@@ -427,13 +429,13 @@ def test_report_refuses_values_and_lengths_with_their_names(tmp_path: Path) -> N
 def test_too_many_segments_are_refused(tmp_path: Path) -> None:
     n = MAX_SEGMENTS + 1
     with pytest.raises(
-        sc.InputError, match=r"at most 200 segments per column, and by has 201 diff"
+        sc.InputError, match="at most 200 segments per column, but segment has 201 diff"
     ):
         written(tmp_path, [0.5] * n, {"p": [0.5] * n}, by=list(range(n)))
     assert not list(tmp_path.iterdir())
 
 
-ROWS_TERMS = ("source", "made on")
+ROWS_TERMS = ("source", "created on")
 MODELS = ["prob_rf_all", "prob_lr_geometry"]
 
 
@@ -457,10 +459,10 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     rows, file = (Path(path).read_text(encoding="utf-8") for path in (of_rows, of_file))
     assert data_in(rows) == data_in(file)
     assert data_in(rows)["segments"]
-    before, _, after = rows.partition('<h2 id="repair-title">What recalibration would do</h2>')
+    before, _, after = rows.partition('<h2 id="repair-title">Recalibration</h2>')
     assert file.startswith(before.rpartition("<section")[0])
-    assert "Comparing recalibration methods needs the rows" not in rows
-    assert "Comparing recalibration methods needs the rows" in file
+    assert "Recalibration methods are not compared here" not in rows
+    assert "Recalibration methods are not compared here" in file
     grouped = " --group patient" * bool(group)
     for k, model in enumerate(MODELS, 1):
         command = f"--label soft_malignant{grouped} --pred {model} -o calibrator_{k}.json"
@@ -471,7 +473,7 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     assert (
         after.partition(tables)[2].partition(end)[0] == file.partition(tables)[2].partition(end)[0]
     )
-    # Python gives the same for the set.
+    # The library gives the same report of the set.
     sc.write_report(tmp_path / "c.html", sc.load(saved))
     assert data_in((tmp_path / "c.html").read_text(encoding="utf-8")) == data_in(rows)
 
@@ -482,19 +484,19 @@ def test_report_of_tables_shows_the_columns_and_bins_asked_for(tmp_path: Path) -
     )
     page = written(tmp_path, tables, by="n_readers", bins=15, label="share of radiologists")
     assert [each["by"] for each in data_in(page)["segments"]] == ["n_readers"]
-    assert "The tables do not say what the models have in common" in " ".join(page.split())
+    assert "These tables lack the joint sums of each pair of models" in " ".join(page.split())
     assert shown_of(page, "date") == "2026-11-16"
     assert "--label soft_malignant --weight soft_confidence --pred" in text_of(page)
     assert shown_of(page, "label") == "share of radiologists"
-    assert shown_of(page, "bins") == "15 of equal width on [0, 1], the last one closed"
+    assert shown_of(page, "bins") == "15 of equal width on [0, 1]; the last one includes 1"
     with pytest.raises(sc.InputError, match="no segments by 'sex'"):
         written(tmp_path, tables, by=["sex"])
     for beside in ({"y_prob": {"a": [0.5]}}, {"groups": [1]}, {"n_votes": 3}):
-        with pytest.raises(sc.InputError, match=f"{next(iter(beside))} goes with arrays"):
+        with pytest.raises(sc.InputError, match=f"{next(iter(beside))} must be omitted"):
             written(tmp_path, tables, **beside)
 
 
-def test_report_of_edges_has_no_other_bins_to_choose(tmp_path: Path) -> None:
+def test_report_with_custom_edges_offers_no_other_bins(tmp_path: Path) -> None:
     edges = [0, 0.05, 0.2, 0.6, 1]
     page = written(tmp_path, lidc_tables(bins=edges))
     data = data_in(page)
@@ -508,7 +510,7 @@ def test_report_of_edges_has_no_other_bins_to_choose(tmp_path: Path) -> None:
     assert data["models"][0]["soft"][0][0] == pytest.approx(rel.smece)
 
 
-def test_report_of_a_table_of_0_1_does_without_hardened_labels(tmp_path: Path) -> None:
+def test_report_on_table_saved_by_0_1_omits_hardened_labels(tmp_path: Path) -> None:
     saved = sc.reliability([0.2, 0.9, 0.4] * 40, [0.3, 0.8, 0.4] * 40).to_dict()
     saved["schema"] = 1
     for name in [name for name in saved["sums"] if name.startswith(("hard_", "outcome_"))]:
@@ -519,7 +521,7 @@ def test_report_of_a_table_of_0_1_does_without_hardened_labels(tmp_path: Path) -
     assert "ardened" not in page.partition("<main>")[2].partition("<script")[0]
 
 
-def test_intervals_with_groups_are_those_of_groups(tmp_path: Path) -> None:
+def test_report_intervals_account_for_groups(tmp_path: Path) -> None:
     nodules = lidc_malignancy()
     y, p, m = nodules["soft_malignant"], nodules["prob_rf_all"], nodules["n_readers"]
     options = {"n_votes": m, "by": nodules["fold"], "groups": nodules["patient"]}
@@ -535,8 +537,8 @@ def test_intervals_with_groups_are_those_of_groups(tmp_path: Path) -> None:
     usual = sc.smece_interval(sc.reliability(sc.harden(y), p, n_votes=m))
     shown = model["hard"][data["choices"].index(10)]
     assert shown[:3] == pytest.approx([usual.value, usual.low, usual.high], abs=1e-9)
-    assert "take rows as independent: groups are known for the labels as they are" in page
-    assert "Hardening would have" not in page  # which needs an interval of groups
+    assert "treat rows as independent: the tables keep groups only for the labels" in page
+    assert "Hardening the labels" not in page  # because that needs an interval with groups
     assert shown_of(page, "groups") == "groups"
     row = next(row for row in data["segments"][0]["models"][0]["rows"] if row["value"] == "3")
     at = nodules["fold"] == 3
@@ -549,7 +551,7 @@ def test_intervals_with_groups_are_those_of_groups(tmp_path: Path) -> None:
     preview = sc.calibrators.repair_preview(y, p, n_votes=m, groups=nodules["patient"])
     assert f'<td class="wide">{preview.after[2].brier:.5f}</td>' in page
     few = written(tmp_path, y, {"forest": p}, groups=np.arange(y.size) % 4)
-    assert "What recalibration would do" not in few  # fewer groups than folds
+    assert ">Recalibration</h2>" not in few  # fewer groups than folds
 
 
 def test_downloaded_tables_load_and_keep_groups(tmp_path: Path) -> None:
@@ -568,8 +570,8 @@ def test_downloaded_tables_load_and_keep_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.pdf", "out.html.gz", "report.v2"])
-def test_a_report_goes_by_the_name_of_html(name: str, tmp_path: Path) -> None:
-    with pytest.raises(sc.InputError, match=r"ends in \.html\. For a PDF, .* print it"):
+def test_report_path_must_end_in_html(name: str, tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match=r"must end in \.html: got .* For a PDF, .* print it"):
         sc.write_report(tmp_path / name, [0.5], {"m": [0.5]})
     assert not list(tmp_path.iterdir())
     for fine in ("out.HTM", "out"):
@@ -625,7 +627,7 @@ def test_every_number_a_reader_can_choose_is_that_of_the_rows(
             assert shown == pytest.approx(expected[filled], rel=1e-5, abs=1e-9)
 
 
-def test_nothing_on_the_page_leaves_it(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_page_needs_no_network(tmp_path: Path, rng: np.random.Generator) -> None:
     p = rng.random(50)
     page = written(tmp_path, p, {"p": p, "q": p**2})
     reader = Reader()
@@ -635,7 +637,7 @@ def test_nothing_on_the_page_leaves_it(tmp_path: Path, rng: np.random.Generator)
     assert len(page) < 1_500_000
 
 
-def test_hostile_names_are_text(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_hostile_names_are_escaped(tmp_path: Path, rng: np.random.Generator) -> None:
     p = rng.random(60)
     page = written(tmp_path, p, {HOSTILE: p**2, "q": p}, by=[HOSTILE, "b", "c"] * 20, title=HOSTILE)
     reader = Reader()
@@ -705,8 +707,8 @@ def test_models_are_compared_with_one_correction(tmp_path: Path) -> None:
     assert f"{found.low:+.4f} to {found.high:+.4f}".replace("-", "\N{MINUS SIGN}") in text
     three = {**models, "again": nodules["prob_rf_all"]}
     text = written(tmp_path, y, three, n_votes=m)
-    assert "cannot tell which of prob_rf_all and again" in text
-    assert "corrected for the 3 comparisons (Holm)" in text
+    assert "do not show whether prob_rf_all or again" in text
+    assert "corrected for 3 comparisons (Holm)" in text
 
 
 def test_sample_is_uniform_and_the_same_in_any_order_of_pieces(rng: np.random.Generator) -> None:
@@ -760,25 +762,25 @@ def test_sample_of_files_does_not_depend_on_threads(tmp_path: Path) -> None:
         )
 
 
-def test_repair_is_judged_on_rows_held_out(tmp_path: Path) -> None:
+def test_recalibration_is_evaluated_on_held_out_rows(tmp_path: Path) -> None:
     nodules = lidc_malignancy()
     y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
     page = written(tmp_path, y, {"forest": p})
     found = sc.calibrators.repair_preview(y, p)
-    assert f"On rows held out, {found.best} has the lowest Brier score" in page
+    assert f"On held-out rows, {found.best} has the lowest Brier score" in page
     for trial in found.after:
         assert f'<td class="wide">{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>' in page
     exact = written(tmp_path, y, {"exact": y})
     assert "No method improves the held-out Brier score" in exact
     few = written(tmp_path, y[:99], {"forest": p[:99]}, sample_weight=np.ones(99))
-    assert "What recalibration would do" not in few
+    assert ">Recalibration</h2>" not in few
 
 
 def test_a_report_on_many_classes_is_about_the_predicted_class(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
     p = rng.dirichlet(np.ones(4) / 2, 3000)
-    y = 0.6 * p + 0.1  # surer than the labels
+    y = 0.6 * p + 0.1  # overconfident predictions
     path = tmp_path / "report.html"
     models = {"model": p, "other": 0.5 * p + 0.125}
     sc.write_report(path, y, models, by=np.arange(3000) % 3, title="Four classes")
@@ -797,10 +799,10 @@ def test_a_report_on_many_classes_is_about_the_predicted_class(
         assert_same_card(ours["soft"][then["choices"].index(10)], whole["soft"][at])
     assert_same_card(then["classes"], data["classes"])
     assert "The probability of the predicted class is compared with" in again
-    assert "over-confident" in page
+    assert "overconfident" in page
     assert "The probability of the predicted class is compared with" in page
     assert "other is better calibrated than model" in page
-    assert "What recalibration would do" not in page
+    assert ">Recalibration</h2>" not in page
     assert "softcal recalibrate DATA --label-columns … --pred-columns …" in text_of(page)
 
 
@@ -823,9 +825,9 @@ def test_classes_of_a_report_are_listed_worst_first(
     assert model["rows"][0][1:] == pytest.approx(expected, rel=1e-5)
     assert [row[2] for row in exact["rows"]] == [0.0] * 30
     assert "The worst 20 of 30 classes" in page
-    assert "all 60 intervals hold at once" in " ".join(page.split())
+    assert "all 60 hold together" in " ".join(page.split())
     assert page.count("<figure>") == 12
-    assert "DistCE, the total variation distance" in page
+    assert "DistCE (total variation distance)" in page
     grouped = tmp_path / "grouped.html"
     sc.write_report(grouped, y, {"model": p}, groups=np.arange(2000) // 4)
     found = data_in(grouped.read_text(encoding="utf-8"))["classes"][0]["rows"][0]
@@ -867,7 +869,7 @@ def test_report_from_saved_classes_is_that_of_their_rows(
 
 def test_class_named_like_the_predicted_class_is_refused(tmp_path: Path) -> None:
     y = pd.DataFrame([[0.5, 0.5]], columns=["top", "b"])
-    with pytest.raises(sc.InputError, match="no class may be called 'top'"):
+    with pytest.raises(sc.InputError, match="no class may be named 'top'"):
         sc.write_report(tmp_path / "r.html", y, {"m": y})
     with pytest.raises(sc.InputError, match="sample_weight"):
         sc.write_report(tmp_path / "r.html", y.to_numpy(), {"m": y.to_numpy()}, sample_weight=[0])
@@ -879,13 +881,13 @@ def saved_and_loaded(saved: dict[str, Any], folder: Path) -> sc.TableSet:
 
 
 def shown_of(page: str, term: str) -> str:
-    """Give what the page says under a term of how it was computed."""
+    """Return the text of a term in the section on the method."""
     found = re.search(rf"<dt>{term}</dt><dd>(.*?)</dd>", page)
     assert found is not None
     return found[1]
 
 
-def test_votes_of_classes_are_said_to_be_given(tmp_path: Path) -> None:
+def test_report_on_classes_states_votes(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     shares, predictions = [[0.75, 0.25], [0.5, 0.5]], {"m": [[0.8, 0.2], [0.3, 0.7]]}
     for y, words in ((sc.Votes([[3, 1], [2, 2]]), "counted in the labels"), (shares, "not given")):
@@ -923,7 +925,7 @@ def test_report_on_many_classes_takes_groups_and_segments(
 
 
 @pytest.mark.parametrize(("kind", "scale"), [("vote", 5), ("label", 1)])
-def test_the_repair_a_report_on_classes_shows_can_be_run(
+def test_recalibration_command_of_report_on_classes_runs(
     kind: str,
     scale: int,
     tmp_path: Path,
@@ -932,7 +934,7 @@ def test_the_repair_a_report_on_classes_shows_can_be_run(
 ) -> None:
     y = rng.multinomial(5, [0.5, 0.3, 0.2], 60) * scale / 5
     p = rng.dirichlet([0.2, 0.2, 0.2], 60)
-    header = "l a,l b,l c,p a,p b,p c"  # a shell would take these names apart
+    header = "l a,l b,l c,p a,p b,p c"  # a shell would split these names
     np.savetxt(
         tmp_path / "my data.csv", np.hstack([y, p]), delimiter=",", header=header, comments=""
     )
@@ -955,7 +957,7 @@ def test_segments_of_another_length_are_refused(tmp_path: Path) -> None:
             sc.write_report(tmp_path / "r.html", [0.5] * 3, {"m": [0.5] * 3}, by=by)
 
 
-def test_verdict_names_the_side_of_the_rows(tmp_path: Path) -> None:
+def test_verdict_names_the_side_of_the_predictions(tmp_path: Path) -> None:
     path = tmp_path / "r.html"
     for bins in (1, 3, 7):
         sc.write_report(path, [0.8] * 300, {"m": [0.45] * 300}, bins=bins)
@@ -969,17 +971,17 @@ def test_a_report_on_rows_without_weight_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", [[["a", "b", "c"]] * 3, np.zeros((3, 2)), 3])
-def test_a_report_is_sliced_by_one_column(by: Any, tmp_path: Path) -> None:
+def test_segment_column_must_be_one_dimensional(by: Any, tmp_path: Path) -> None:
     with pytest.raises(sc.InputError, match="by must be one column: it has shape"):
         sc.write_report(tmp_path / "r.html", [0.1, 0.9, 0.5], {"m": [0.2, 0.8, 0.5]}, by=by)
 
 
-def test_specifications_of_charts_are_valid() -> None:
+def test_chart_specifications_are_valid_vega_lite() -> None:
     for spec in charts(["a", "b"]).values():
         alt.Chart.from_dict(spec, validate=True)
 
 
-def test_vega_script_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vega_script_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 
     def bundle(snippet: str) -> str:
@@ -995,7 +997,7 @@ def test_vega_script_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.M
     assert len(made) == 2
 
 
-def test_vega_script_is_made_again_where_it_cannot_be_kept(
+def test_vega_script_is_regenerated_without_a_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vl_convert, "javascript_bundle", lambda _: "the script")

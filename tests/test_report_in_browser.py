@@ -1,4 +1,4 @@
-"""The report in a real browser: what a person reads and clicks, against what Python says."""
+"""The report in a real browser: text and controls agree with the numbers of Python."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Opened:
-    """A report opened from disk, and everything that went wrong or out while it was open."""
+    """A report opened from disk, with its console messages, errors, and requests."""
 
     def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
         self.troubles: list[str] = []
@@ -81,7 +81,7 @@ def lidc_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("bins", [2, 10, 15, 100])
 @pytest.mark.parametrize("labels", ["soft", "hard"])
-def test_the_number_shown_is_pythons(
+def test_numbers_in_browser_equal_python(
     browser: Browser, lidc_report: Path, bins: int, labels: str
 ) -> None:
     opened = Opened(browser, lidc_report)
@@ -102,7 +102,7 @@ def test_the_number_shown_is_pythons(
     assert opened.requests == [opened.own]
 
 
-def test_the_bars_in_the_browser_are_pythons(browser: Browser, lidc_report: Path) -> None:
+def test_bars_in_browser_equal_python(browser: Browser, lidc_report: Path) -> None:
     opened = Opened(browser, lidc_report)
     opened.choose_bins(50)
     nodules = lidc_malignancy()
@@ -156,7 +156,7 @@ def test_a_model_can_be_hidden_by_keyboard(browser: Browser, lidc_report: Path) 
     assert opened.troubles == []
 
 
-def test_the_downloads_hold_the_tables(browser: Browser, lidc_report: Path) -> None:
+def test_downloads_contain_the_tables(browser: Browser, lidc_report: Path) -> None:
     opened = Opened(browser, lidc_report)
     nodules = lidc_malignancy()
     y, m = nodules["soft_malignant"], nodules["n_readers"]
@@ -182,7 +182,7 @@ def downloaded(opened: Opened, button: str) -> tuple[str, str]:
     return waiting.value.suggested_filename, waiting.value.path().read_text(encoding="utf-8")
 
 
-def test_hardened_labels_are_marked_wherever_they_are_used(
+def test_hardened_labels_are_named_everywhere(
     browser: Browser, lidc_report: Path, tmp_path: Path
 ) -> None:
     opened = Opened(browser, lidc_report)
@@ -213,7 +213,7 @@ def test_hardened_labels_are_marked_wherever_they_are_used(
     ]  # fmt: skip
     means = [float(row["mean_hardened_label"]) for row in rows[:10]]
     assert means == pytest.approx(sc.reliability(y, p).mean_label, rel=1e-5)
-    name, text = downloaded(opened, "#save-json")  # which has both kinds of labels
+    name, text = downloaded(opened, "#save-json")  # has both kinds of labels
     (tmp_path / name).write_text(text, encoding="utf-8")
     hardened = sc.load(tmp_path / name)["prob_rf_all"].hardened()
     assert_same_table(hardened, sc.reliability(y, p, n_votes=nodules["n_readers"]))
@@ -225,7 +225,7 @@ def test_hardened_labels_are_marked_wherever_they_are_used(
     assert opened.troubles == []
 
 
-def test_the_last_of_quick_choices_is_drawn(browser: Browser, lidc_report: Path) -> None:
+def test_last_of_rapid_choices_is_drawn(browser: Browser, lidc_report: Path) -> None:
     opened = Opened(browser, lidc_report)
     for labels in ("hard", "soft", "hard"):
         opened.page.locator(f"input[name=labels][value={labels}]").check()
@@ -280,9 +280,7 @@ def test_note_on_groups_is_shown_with_hardened_labels(browser: Browser, tmp_path
     assert opened.troubles == []
 
 
-def test_bins_of_unequal_width_are_drawn_and_leave_nothing_to_choose(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_bins_of_unequal_width_are_drawn_without_choices(browser: Browser, tmp_path: Path) -> None:
     p = np.linspace(0, 1, 200)
     path = tmp_path / "r.html"
     sc.write_report(path, (p > 0.5).astype(float), {"m": p}, bins=[0, 0.05, 0.4, 1])
@@ -293,7 +291,7 @@ def test_bins_of_unequal_width_are_drawn_and_leave_nothing_to_choose(
     assert opened.troubles == []
 
 
-def test_hostile_names_stay_text(
+def test_hostile_names_are_shown_as_text(
     browser: Browser, tmp_path: Path, rng: np.random.Generator
 ) -> None:
     p = rng.random(90)
@@ -316,15 +314,15 @@ def test_hostile_names_stay_text(
     assert opened.requests == [opened.own]
 
 
-def test_no_name_does_anything_in_the_page(
+def test_random_names_run_no_script(
     browser: Browser, tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    """Every hostile name as a model and as a segment: shown as text, run never."""
+    """Every hostile name as a model and as a segment is shown as text and never run."""
     by = [name or "empty" for name in NAMES] * 3
     p = rng.random(len(by))
     path = tmp_path / "hostile.html"
     names = [name for name in NAMES if len(name) < 100]
-    for start in range(0, len(names), 8):  # a page takes eight
+    for start in range(0, len(names), 8):  # at most eight models per page
         some = names[start : start + 8]
         label = f"label {some[-1]}"
         sc.write_report(path, p**2, dict.fromkeys(some, p), by=by, title=some[0], label=label)
@@ -345,8 +343,8 @@ def test_no_name_does_anything_in_the_page(
 
 
 @pytest.mark.parametrize("width", [360, 375, 1280])
-def test_the_page_fits_the_screen(browser: Browser, lidc_report: Path, width: int) -> None:
-    """No scrolling to the side, no cell cut, and no word broken but after _ - . and /."""
+def test_page_fits_the_screen(browser: Browser, lidc_report: Path, width: int) -> None:
+    """Nothing scrolls sideways, no cell is cut, and words break only after _ - . and /."""
     page = Opened(browser, lidc_report, viewport={"width": width, "height": 800}).page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     too_narrow = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
@@ -369,7 +367,7 @@ def test_the_page_fits_the_screen(browser: Browser, lidc_report: Path, width: in
     assert broken == []
 
 
-def test_a_name_of_one_long_word_widens_nothing(browser: Browser, tmp_path: Path) -> None:
+def test_long_word_does_not_widen_the_page(browser: Browser, tmp_path: Path) -> None:
     name = 200 * "w"
     p = np.linspace(0, 1, 120)
     sc.write_report(
@@ -382,7 +380,7 @@ def test_a_name_of_one_long_word_widens_nothing(browser: Browser, tmp_path: Path
     assert page.eval_on_selector_all(".scroll", wide) == 0
 
 
-def test_paper_has_what_a_click_would_show_and_nothing_to_click(
+def test_print_shows_folded_content_and_no_controls(
     browser: Browser, lidc_report: Path, tmp_path: Path
 ) -> None:
     page = Opened(browser, lidc_report, viewport={"width": 718, "height": 1047}).page  # A4
@@ -401,7 +399,7 @@ def test_paper_has_what_a_click_would_show_and_nothing_to_click(
     assert page.locator("#models tbody tr:visible").all_inner_texts() == [
         "prob_rf_all\t0.0952\t0.081 to 0.106"
     ]
-    # What may not be torn leaves no half page blank.
+    # Unbreakable parts are short enough to leave no half page blank.
     kept_whole = page.eval_on_selector_all(
         "body *",
         """all => all.filter((e) => getComputedStyle(e).breakInside === "avoid")
@@ -410,8 +408,8 @@ def test_paper_has_what_a_click_would_show_and_nothing_to_click(
     assert 0 < max(kept_whole) < 1047 / 2
 
 
-def test_the_page_is_readable_by_machine(browser: Browser, lidc_report: Path) -> None:
-    """Headings in order, every picture and control with a name, enough contrast in the dark."""
+def test_page_is_accessible(browser: Browser, lidc_report: Path) -> None:
+    """Headings are in order, charts and controls have names, and dark contrast is sufficient."""
     for scheme in ("light", "dark"):
         page = Opened(browser, lidc_report, color_scheme=scheme).page
         levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(h => +h.tagName[1])")

@@ -1,4 +1,4 @@
-"""Many classes and labels known as intervals, from every source into one set."""
+"""Many classes and labels known as intervals, from every source."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def test_columns_of_classes_are_named_by_a_list_a_pattern_or_a_prefix() -> None:
         (("p_cat_lr", "p_dog_lr"), ("p_cat_lr", "p_dog_lr"), ("p_dog_lr", "p_cat_lr"), ("list",)),
     )
     for spec, said in (
-        ("y_cat", "it stands for the one column of that name"),
-        ("z_", "it stands for none"),
+        ("y_cat", "it matches only the column of that name"),
+        ("z_", "it matches none"),
         ("y_cat,y_cat", "two or more different columns"),
     ):
         with pytest.raises(sc.InputError, match=said):
             class_columns(spec, PRESENT)
-    with pytest.raises(sc.InputError, match="as many columns as there are classes of the label, 2"):
+    with pytest.raises(sc.InputError, match="one column per class of the label, 2 in total"):
         _roles("y_", "p_cat,p_cat_lr,p_dog_lr")
-    with pytest.raises(sc.InputError, match="missing dog; beside them bat"):
+    with pytest.raises(sc.InputError, match="missing dog; unknown bat"):
         _roles("y_", "q_")
     with pytest.raises(sc.InputError, match="'name' must hold a list of numbers per row"):
         _roles("y_", "name")
@@ -85,9 +85,9 @@ def test_given_names_of_classes_reorder_patterns_that_have_them_and_else_rename(
 
 
 def test_a_class_called_top_is_refused_with_the_remedy() -> None:
-    with pytest.raises(sc.InputError, match=r"no class may be called 'top'.*classes= \(--classes"):
+    with pytest.raises(sc.InputError, match=r"no class may be named 'top'.*classes= \(--classes"):
         _roles("y_", "p_*_lr", classes=["top", "cat"])
-    with pytest.raises(sc.InputError, match="and that class in the column of labels"):
+    with pytest.raises(sc.InputError, match="and rename that class in the column of labels"):
         _roles("name", "p_*_lr", classes=["top", "cat"])
 
 
@@ -105,10 +105,10 @@ ROWS = {"y_a": [0.5], "y_b": [0.5], "p_a": [0.25], "p_b": [0.75], "t": ["x"]}
     [
         ({"y_prob": "p_a"}, "pass one of y_true, vote_counts .*: got 0 of them"),
         ({"y_true": "y_a", "vote_counts": "y_*", "y_prob": {"m": "p_*"}}, "got 2 of them"),
-        ({"vote_counts": "y_*", "y_prob": "p_a"}, "vote_counts must go with predictions of many"),
-        ({"y_true": ["y_a", "y_b"], "y_prob": "p_a"}, "several columns in y_true must go with"),
-        ({"y_true": "y_a", "y_prob": "p_a", "classes": ["a"]}, "classes must go with"),
-        ({"label_bounds": ("y_a", "y_b"), "y_prob": {"m": "p_*"}}, "must go with one prediction"),
+        ({"vote_counts": "y_*", "y_prob": "p_a"}, "vote_counts needs predictions of many"),
+        ({"y_true": ["y_a", "y_b"], "y_prob": "p_a"}, "several columns in y_true needs"),
+        ({"y_true": "y_a", "y_prob": "p_a", "classes": ["a"]}, "classes needs"),
+        ({"label_bounds": ("y_a", "y_b"), "y_prob": {"m": "p_*"}}, "needs one prediction"),
         ({"label_bounds": "y_a", "y_prob": "p_a"}, "label_bounds must be two columns"),
         ({"label_bounds": ("y_a", "p_a"), "y_prob": "p_a"}, "both are 'p_a'"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": "p_a", "n_votes": 3}, "leave n_votes out"),
@@ -119,18 +119,18 @@ ROWS = {"y_a": [0.5], "y_b": [0.5], "p_a": [0.25], "p_b": [0.75], "t": ["x"]}
         ({"vote_counts": "y_*", "y_prob": {"m": "p_*"}, "n_votes": 3}, "leave n_votes out"),
     ],
 )
-def test_arguments_that_do_not_go_together_are_refused(options: dict[str, Any], said: str) -> None:
+def test_contradicting_arguments_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(sc.InputError, match=said):
         sc.scan(pd.DataFrame(ROWS), **options)
 
 
 @pytest.mark.parametrize("options", [{"y_true": "y_*", "y_prob": {3: "p_*"}}])
 def test_names_other_than_text_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(sc.InputTypeError, match="must be the name of a column, which is text"):
+    with pytest.raises(sc.InputTypeError, match="must be the name of a column, as text"):
         sc.scan(pd.DataFrame(ROWS), **options)
 
 
-def test_targets_are_top_and_the_classes_or_the_ends() -> None:
+def test_targets_of_classes_and_bounds() -> None:
     found = ClassRoles(("a", "b"), "shares", ("y_a", "y_b"), (("p_a", "p_b"),))
     assert Roles("y_*", ("m",), classes=found).targets == ("top", "a", "b")
     assert Roles("l to h", ("m",), bounds=("l", "h")).targets == ("low", "high")
@@ -220,7 +220,7 @@ def _parquet(folder: Path) -> Any:
 def _csv(folder: Path) -> Any:
     plain = FRAME.select(PLAIN)
     plain = plain.set_column(plain.column_names.index("kind"), "kind", FRAME["name"])
-    for name in set(FRAME.column_names) - set(PLAIN):  # as text, since CSV files have no lists
+    for name in set(FRAME.column_names) - set(PLAIN):  # as text, because CSV files have no lists
         plain = plain.append_column(name, pa.array(map(str, FRAME[name].to_pylist())))
     pa.csv.write_csv(plain.slice(0, 100), folder / "a.csv")
     pa.csv.write_csv(plain.slice(100), folder / "b.csv")
@@ -249,7 +249,7 @@ LISTS = {"m": "list p", MODELS[1]: ["list q"]}
 ONE_HOT = np.eye(3)[DATA["number"]]
 VOTES = sc.Votes(DATA["votes"])
 
-# How a label is asked for, the same label for arrays, and what the classes are then called.
+# The options of a label, the same label as an array, and the resulting class names.
 LABELS: dict[str, tuple[dict[str, Any], Any, tuple[str, ...]]] = {
     "shares": ({"y_true": "shares_*", "y_prob": COLUMNS}, DATA["shares"], NAMES),
     "list": ({"y_true": "list shares", "y_prob": LISTS}, DATA["shares"], ("0", "1", "2")),
@@ -273,7 +273,7 @@ LABELS: dict[str, tuple[dict[str, Any], Any, tuple[str, ...]]] = {
 
 
 def _same(found: sc.Reliability, wanted: sc.Reliability, *, top: bool = False) -> None:
-    """Compare all sums; of the predicted class, a set hardens the label to the majority class."""
+    """Compare all sums; for the predicted class, a set hardens labels to the majority class."""
     for name, sums in vars(wanted.sums).items():
         if not (top and name.startswith("hard_")):
             np.testing.assert_allclose(
@@ -284,7 +284,7 @@ def _same(found: sc.Reliability, wanted: sc.Reliability, *, top: bool = False) -
 def _same_as_arrays(
     tables: sc.TableSet, label: Any, names: tuple[str, ...], rows: npt.NDArray[np.bool_], **of: Any
 ) -> None:
-    """Compare a set with what the functions of arrays give for some of the rows."""
+    """Compare a set with the functions of arrays on a part of the rows."""
     y = sc.Votes(label.counts[rows]) if isinstance(label, sc.Votes) else label[rows]
     about = {name: values[rows] for name, values in of.items()}
     assert tables.targets == ("top", *names)
@@ -387,7 +387,7 @@ def test_bounds_take_rows_two_tables_or_a_set_of_one_model() -> None:
             sc.smece_bounds(*arguments, **options)
 
 
-# What is refused, counted over all files
+# Errors, counted over all files
 
 
 def _two_files(folder: Path, kind: str, table: pa.Table) -> list[Path]:
@@ -513,10 +513,10 @@ def test_columns_that_hold_no_lists_of_numbers_are_refused(tmp_path: Path) -> No
     with pytest.raises(sc.InputTypeError, match=r"p must hold real numbers: .* list<"):
         sc.scan(texts, y_true="y", y_prob={"model": "p"})
     mixed = pd.DataFrame({"y": [0, 1], "p": [[0.5, 0.5], "a"]})
-    with pytest.raises(sc.InputTypeError, match="p must hold values of one plain kind"):
+    with pytest.raises(sc.InputTypeError, match="p must hold values of one simple type"):
         sc.scan(mixed, y_true="y", y_prob={"model": "p"})
     things = pd.DataFrame({"y": [object()], "p_a": [0.5], "p_b": [0.5]})
-    with pytest.raises(sc.InputTypeError, match="y must hold values of one plain kind"):
+    with pytest.raises(sc.InputTypeError, match="y must hold values of one simple type"):
         sc.scan(things, y_true="y", y_prob={"model": "p_*"})
     empty = pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.list_(pa.float64()))})
     pq.write_table(empty, tmp_path / "empty.parquet")
@@ -571,7 +571,7 @@ def test_wide_rows_are_cut_by_their_values_and_give_the_same_tables(
     path = tmp_path / "wide.parquet"
     frame.iloc[:2000].to_parquet(path, row_group_size=900)
     some = sc.scan(frame.iloc[:2000], y_true="name", y_prob={"m": "p_*"})
-    # Whole row groups, some columns at a time, and then batches of all columns.
+    # First some columns of whole row groups, then batches of all columns.
     for most in (files._WIDE_VALUES, 0):
         monkeypatch.setattr(files, "_WIDE_VALUES", most)
         monkeypatch.setattr(files, "_GROUP_VALUES", most)
@@ -608,7 +608,7 @@ def in_frame_of(frame: Any) -> Present:
     return Present(list(frame.columns), lambda _name: None)
 
 
-def test_groups_of_rows_go_with_classes() -> None:
+def test_groups_are_supported_with_classes() -> None:
     frame = FRAME.append_column("group", pa.array(np.arange(SIZE) // 4))
     tables = sc.scan(frame, y_true="shares_*", y_prob=COLUMNS, groups="group")
     for k, name in enumerate(NAMES):

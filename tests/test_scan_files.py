@@ -1,4 +1,4 @@
-"""Files of every kind and any size: the table of the arrays, in bounded memory."""
+"""Files of every format and size give the tables of arrays, in bounded memory."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def file(
     data: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
-    """A file that is read in many pieces."""
+    """Write a file that is read in many pieces."""
     monkeypatch.setattr(files, "_BLOCK_BYTES", 10_000)
     path = tmp_path / f"data.{request.param}"
     WRITERS[request.param](path, pa.table(data))
     return path
 
 
-def test_every_kind_of_file_gives_the_table_of_the_arrays(file: Path, data: dict[str, Any]) -> None:
+def test_every_file_format_gives_the_table_of_arrays(file: Path, data: dict[str, Any]) -> None:
     found = sc.scan(file, y_true="y", y_prob="p", sample_weight="w", n_votes="m", bins=7)
     expected = sc.reliability(
         data["y"], data["p"], sample_weight=data["w"], n_votes=data["m"], bins=7
@@ -106,7 +106,7 @@ def test_every_kind_of_file_gives_the_table_of_the_arrays(file: Path, data: dict
     assert_same_table(found["p"], expected)
 
 
-def test_several_models_and_segments(file: Path, data: dict[str, Any]) -> None:
+def test_several_models_and_segments_of_files(file: Path, data: dict[str, Any]) -> None:
     both = sc.scan(str(file), y_true="y", y_prob=["p", "q"], n_votes=3)
     assert_same_table(both["q"], sc.reliability(data["y"], data["q"], n_votes=3))
     segments = sc.scan(file, y_true="y", y_prob="p", by="segment").by("segment")
@@ -116,9 +116,7 @@ def test_several_models_and_segments(file: Path, data: dict[str, Any]) -> None:
         assert_same_table(tables["p"], sc.reliability(data["y"][here], data["p"][here]))
 
 
-def test_batches_are_the_columns_and_tell_how_far_they_are(
-    file: Path, data: dict[str, Any]
-) -> None:
+def test_batches_hold_the_columns_and_report_progress(file: Path, data: dict[str, Any]) -> None:
     told: list[tuple[int, int, int]] = []
     found = list(batches(file, ["p"], progress=lambda *now: told.append(now)))
     np.testing.assert_array_equal(np.concatenate([batch["p"] for batch in found]), data["p"])
@@ -127,11 +125,11 @@ def test_batches_are_the_columns_and_tell_how_far_they_are(
     assert told[0] == (0, 0, size)
     assert told[-1][0] == N
     assert all(total == size and done <= size for _, done, total in told)
-    if file.suffix != ".feather":  # an Arrow stream does not know how much of it is left
+    if file.suffix != ".feather":  # because an Arrow stream has no known length
         assert told[-1][1] == pytest.approx(size, abs=len(told))
 
 
-def test_whole_columns_for_work_that_needs_all_rows(file: Path, data: dict[str, Any]) -> None:
+def test_read_rows_returns_whole_columns(file: Path, data: dict[str, Any]) -> None:
     found = read_columns(file, ["p", "segment"], "segment")
     np.testing.assert_array_equal(found["p"], data["p"])
     assert found["segment"].to_pylist() == data["segment"].tolist()
@@ -172,7 +170,7 @@ def test_bad_values_are_counted_over_all_files(tmp_path: Path) -> None:
         sc.scan(tmp_path, y_true="y", y_prob="p")
 
 
-def test_paths_patterns_folders_and_lists(tmp_path: Path) -> None:
+def test_paths_patterns_folders_and_lists_are_accepted(tmp_path: Path) -> None:
     folder = tmp_path / "day=1"
     folder.mkdir()
     for name in ("a.parquet", "b.parquet", "_c.parquet", ".d.parquet"):
@@ -200,7 +198,7 @@ def test_paths_patterns_folders_and_lists(tmp_path: Path) -> None:
         ("", "no data in .*: it has no file whose name ends in one of .csv"),
     ],
 )
-def test_what_is_not_there_is_said(tmp_path: Path, name: str, message: str) -> None:
+def test_missing_files_are_named(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(sc.InputError, match=message):
         sc.scan(tmp_path / name, y_true="y", y_prob="p")
 
@@ -218,20 +216,20 @@ def test_text_far_down_a_file_is_found_with_its_row(
         sc.scan(path, y_true="y", y_prob="p")
 
 
-def test_truth_values_are_numbers_in_text_files_too(tmp_path: Path) -> None:
+def test_boolean_text_is_read_as_numbers(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,p\nTrue,0.5\nFalse,0.5\n")
     (tmp_path / "b.jsonl").write_text('{"y": true, "p": 1}\n{"y": false, "p": 0.5}\n')
     assert sc.scan(tmp_path, y_true="y", y_prob="p")["p"].has_hard_labels
 
 
-def test_broken_lines_are_refused(tmp_path: Path) -> None:
+def test_malformed_lines_are_refused(tmp_path: Path) -> None:
     for name, text in (("a.csv", "y,p\n1,1\n1\n"), ("b.jsonl", '{"y": 1, "p": 1}\n{"y": \n')):
         (tmp_path / name).write_text(text)
         with pytest.raises(sc.InputError, match=f"cannot read .*{name}"):
             sc.scan(tmp_path / name, y_true="y", y_prob="p")
 
 
-def test_files_without_rows_are_nothing_to_measure(tmp_path: Path) -> None:
+def test_files_without_rows_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "none.parquet"
     pq.write_table(pa.table({"y": [0.5], "p": [0.5]}).slice(0, 0), path)
     with pytest.raises(sc.InputError, match="no rows"):
@@ -240,16 +238,14 @@ def test_files_without_rows_are_nothing_to_measure(tmp_path: Path) -> None:
         read_columns(path, ["y", "p"])
 
 
-def test_blank_lines_at_the_end_are_no_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trailing_blank_lines_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_BLOCK_BYTES", 8)
     (tmp_path / "a.csv").write_text("y,p\n1,0.5\n" + "\n" * 30)
     (tmp_path / "b.jsonl").write_text('{"y": 1, "p": 0.5}\n' + "\n" * 30)
     assert sc.scan(tmp_path, y_true="y", y_prob="p").n == 2
 
 
-def test_decimals_and_whole_numbers_with_holes(tmp_path: Path) -> None:
+def test_decimals_and_integers_with_missing_values(tmp_path: Path) -> None:
     path = tmp_path / "kinds.parquet"
     y = pa.array([0, 1, 1], pa.decimal128(3, 1))
     pq.write_table(pa.table({"y": y, "p": pa.array([0, 1, None], pa.int8())}), path)
@@ -259,12 +255,14 @@ def test_decimals_and_whole_numbers_with_holes(tmp_path: Path) -> None:
     assert sc.scan(path, y_true="y", y_prob="p")["p"].smece == 0
 
 
-def test_a_last_line_without_an_end_is_a_row(tmp_path: Path) -> None:
+def test_last_line_without_newline_is_a_row(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,p\n1,0.5\n0,0.5")
     assert sc.scan(tmp_path / "a.csv", y_true="y", y_prob="p").n == 2
 
 
-def test_a_broken_line_far_down_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_line_in_a_later_block_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "_BLOCK_BYTES", 20)
     path = tmp_path / "a.csv"
     path.write_text("y,p\n" + "1,0.5\n" * 30 + "1\n" + "1,0.5\n" * 30)
@@ -272,14 +270,14 @@ def test_a_broken_line_far_down_is_refused(tmp_path: Path, monkeypatch: pytest.M
         sc.scan(path, y_true="y", y_prob="p")
 
 
-def test_numbers_in_python_s_spelling_are_none_in_a_file(tmp_path: Path) -> None:
+def test_python_number_literals_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("y,p\n1,0.5\n1,0.2_5\n")
     with pytest.raises(sc.InputError, match=r"cannot read .*a.csv: .*0\.2_5"):
         sc.scan(path, y_true="y", y_prob="p")
 
 
-def test_empty_parts_of_a_file_are_no_rows(tmp_path: Path) -> None:
+def test_empty_batches_of_a_file_are_ignored(tmp_path: Path) -> None:
     batch = pa.record_batch({"y": [0.5], "p": [0.5]})
     with pa.ipc.new_file(tmp_path / "a.arrow", batch.schema) as writer:
         for part in (batch.slice(0, 0), batch):
@@ -298,7 +296,7 @@ def test_segments_are_limited_over_all_pieces(
         sc.scan(tmp_path, y_true="y", y_prob="p", by="by")
 
 
-def test_data_that_change_while_they_are_read_are_refused() -> None:
+def test_data_that_changes_while_it_is_read_is_refused() -> None:
     asked = iter([1.5, 0.5])
 
     def once_bad() -> Iterator[dict[str, Any]]:
@@ -308,7 +306,7 @@ def test_data_that_change_while_they_are_read_are_refused() -> None:
         collect.collect([Piece("", 0, once_bad)], Roles("y", ("p",)), sc.Bins.uniform(2))
 
 
-def test_empty_parts_of_a_stream_are_no_rows() -> None:
+def test_empty_batches_of_a_stream_are_ignored() -> None:
     batch = pa.record_batch({"y": [0.5], "p": [0.5]})
     stream = pa.RecordBatchReader.from_batches(batch.schema, [batch.slice(0, 0), batch])
     assert sc.scan(stream, y_true="y", y_prob="p").n == 1
@@ -318,7 +316,7 @@ CELL = st.text(st.sampled_from('a"\n,'), max_size=6)
 
 
 @given(cells=st.lists(CELL, max_size=20), size=st.integers(1, 12))
-def test_blocks_end_where_lines_end(cells: list[str], size: int) -> None:
+def test_blocks_end_at_line_ends(cells: list[str], size: int) -> None:
     rows = [('"' + cell.replace('"', '""') + '"\n').encode() for cell in cells]
     text = b"".join(rows)
     blocks = list(files.whole_lines(io.BytesIO(text).readinto, size))
@@ -327,7 +325,7 @@ def test_blocks_end_where_lines_end(cells: list[str], size: int) -> None:
     assert all(end in starts for end in np.cumsum([len(block) for block in blocks]).tolist())
 
 
-def test_a_stray_quote_does_not_hold_the_rest_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stray_quote_does_not_load_the_rest_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_LONGEST_CELL", 50)
     text = b'5" pipe,1\n' + b"x,1\n" * 100
     blocks = list(files.whole_lines(io.BytesIO(text).readinto, 20))
@@ -353,7 +351,7 @@ def test_reading_numbers_does_not_import_pandas(name: str, tmp_path: Path) -> No
 PEAK = """
 import re, sys, softcal as sc
 n = sc.scan(sys.argv[1], y_true="y", y_prob="p").n
-# Not getrusage, which counts the memory of the process that started this one.
+# Not getrusage, which includes the memory of the parent process.
 print(n, int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024)
 """
 
@@ -361,7 +359,7 @@ print(n, int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's mark of the peak memory")
 @pytest.mark.parametrize("kind", ["one row group", "csv"])
 def test_memory_stays_below_500_mb(kind: str, tmp_path: Path) -> None:
-    """One row group of 640 MB, and a CSV file of 600 MB, each larger than what is allowed."""
+    """A row group of 640 MB and a CSV file of 600 MB are both larger than the limit."""
     if kind == "csv":
         path, n = tmp_path / "large.csv", 15_000_000
         block = "".join(f"{k % 997 / 997:.16f},{k % 89 / 89:.16f}\n" for k in range(100_000))
@@ -383,7 +381,7 @@ def test_memory_stays_below_500_mb(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
-def test_an_interruption_leaves_what_was_saved_before(tmp_path: Path) -> None:
+def test_interrupt_keeps_the_previously_saved_file(tmp_path: Path) -> None:
     parts, saved = tmp_path / "parts", tmp_path / "day.json"
     parts.mkdir()
     rng = np.random.default_rng(0)
@@ -410,13 +408,13 @@ def test_no_row_is_lost_after_an_odd_header(tmp_path: Path, head: str) -> None:
     assert sc.scan(path, y_true="y", y_prob="p").n == 200
 
 
-def test_line_ends_of_old_macs(tmp_path: Path) -> None:
+def test_carriage_return_line_ends_are_read(tmp_path: Path) -> None:
     path = tmp_path / "b.csv"
     path.write_bytes(b"y,p\r0.1,0.2\r0.3,0.4\r\n0.5,0.5\r\n")
     assert sc.scan(path, y_true="y", y_prob="p").n == 3
 
 
-def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+def test_header_without_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "h.csv"
     path.write_text("y,p")
     with pytest.raises(sc.InputError, match=r"cannot read .*Empty CSV file"):
@@ -437,17 +435,17 @@ def test_a_file_named_twice_is_refused(tmp_path: Path) -> None:
             sc.scan(twice, y_true="y", y_prob="p")
 
 
-def test_a_name_of_a_column_may_be_long(tmp_path: Path) -> None:
+def test_long_column_names_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("x" * 200_000 + ",y_a,y_b\n1,2,3\n")
     assert names_of_columns(path)[1:] == ["y_a", "y_b"]
 
 
 @pytest.mark.parametrize("line", ["null\n", " \n\tnull", "[]\n", "1\n"])
-def test_a_line_that_is_not_an_object_is_refused(
+def test_json_line_that_is_not_an_object_is_refused(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrow crashes on null at the start of a block."""
+    """Arrow crashes on a null at the start of a block."""
     path, good = tmp_path / "a.jsonl", '{"y": 1, "p": 0.5}\n'
     monkeypatch.setattr(files, "_BLOCK_BYTES", len(good))
     path.write_text(good + line + good)
@@ -476,7 +474,7 @@ def test_segments_that_are_not_text_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_arrow_file_is_refused(tmp_path: Path) -> None:
-    """Its texts lie outside the file: Arrow would read whatever is in memory there."""
+    """The text offsets point outside the file, so Arrow would read other memory."""
     table, sink = (
         pa.table({"y": [0.1, 0.9, 0.5], "p": [0.2, 0.8, 0.5], "s": ["a", "b", "c"]}),
         io.BytesIO(),
@@ -492,7 +490,7 @@ def test_a_damaged_arrow_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a" * 5000 + ".csv", "\ud800.csv"])
-def test_a_name_no_file_can_have_is_refused(path: str) -> None:
+def test_impossible_file_name_is_refused(path: str) -> None:
     with pytest.raises(sc.InputError, match=r"cannot read|no such file"):
         sc.scan(path, y_true="y", y_prob="p")
 
@@ -523,9 +521,7 @@ def test_a_bad_value_of_any_column_is_counted_over_all_files(
     assert words.format(tmp_path / "1.parquet") in str(caught.value)
 
 
-def test_what_is_done_is_reported_and_rows_are_looked_at(
-    tmp_path: Path, data: dict[str, Any]
-) -> None:
+def test_progress_is_reported_and_look_gets_the_rows(tmp_path: Path, data: dict[str, Any]) -> None:
     pq.write_table(pa.table(data), tmp_path / "a.parquet", row_group_size=2000)
     roles = Roles("y", ("p", "q"))
     told: list[int] = []
@@ -543,7 +539,7 @@ def test_what_is_done_is_reported_and_rows_are_looked_at(
     np.testing.assert_array_equal(np.concatenate([seen[k] for k in range(3)]), data["q"])
 
 
-def test_a_large_row_group_is_read_bit_by_bit(
+def test_large_row_group_is_read_in_batches(
     tmp_path: Path, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "_GROUP_VALUES", 1000)
@@ -558,19 +554,19 @@ def test_a_large_row_group_is_read_bit_by_bit(
     ("text", "hint"),
     [("63.7 %", "Write 0.637."), ("Yes", "Write 1 for yes and 0 for no."), ("half", "")],
 )
-def test_text_that_stands_for_a_number_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
+def test_numeric_text_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
     (tmp_path / "a.csv").write_text(f"y,p\n{text},0.5\n")
     with pytest.raises(sc.InputError, match=rf"row 1 of a\.csv holds the text '{text}'\. ?{hint}$"):
         sc.scan(tmp_path / "a.csv", y_true="y", y_prob="p")
 
 
-def test_names_of_rows_are_text_where_files_differ(tmp_path: Path) -> None:
+def test_group_names_are_text_if_file_types_differ(tmp_path: Path) -> None:
     pq.write_table(pa.table({"p": [0.5], "g": [4]}), tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("p,g\n0.5,4\n")
     assert read_columns(tmp_path, ["p", "g"], "g")["g"].to_pylist() == ["4", "4"]
 
 
-def test_the_data_is_not_written_over(tmp_path: Path) -> None:
+def test_output_does_not_overwrite_the_data(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,p\n1,1\n")
     with pytest.raises(sc.InputError, match="is the data itself: give another name"):
         files.refuse_same_file(tmp_path / "." / "a.csv", [tmp_path / "a.csv"])

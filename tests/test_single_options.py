@@ -1,4 +1,4 @@
-"""An option that takes one value is refused when it is given twice, in every command."""
+"""Every command refuses two values for an option that takes one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SINGLE = [
 ]
 REPEATABLE = [(name, option.opts[0]) for name, option in _options() if option.multiple]
 
-# Two values each option understands, so that nothing else is wrong with the line.
+# Two valid values of each option, so that nothing else is wrong with the line.
 VALUES = {
     "--format": ("table", "json"),
     "--method": ("platt", "beta"),
@@ -81,7 +81,7 @@ def test_an_option_given_twice_is_refused_with_both_values(
     )
 
 
-def test_the_options_of_every_command_are_tried() -> None:
+def test_every_option_of_every_command_is_covered() -> None:
     assert {name for name, _ in SINGLE} == {
         "scan", "score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo",
         "paper",
@@ -99,7 +99,7 @@ def test_an_option_for_several_values_may_be_repeated(
     assert "takes one value" not in capsys.readouterr().err
 
 
-def test_every_way_to_write_an_option_counts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_spelling_of_an_option_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["demo", "-oa", "--output=b", "-o", "c"]) == 2
     assert "--output takes one value and was given 3: 'a', 'b', 'c'." in capsys.readouterr().err
 
@@ -109,7 +109,7 @@ def test_the_same_value_twice_is_refused_too(capsys: pytest.CaptureFixture[str])
     assert "was given 2: 'json', 'json'" in capsys.readouterr().err
 
 
-def test_what_follows_two_dashes_is_not_an_option(
+def test_arguments_after_two_dashes_are_not_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "data.csv"

@@ -1,4 +1,4 @@
-"""The picture in the terminal: its bars say the table's gaps, in any terminal."""
+"""The diagram of text in the terminal: its bars show the gaps of the table."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def shown(models: dict[str, sc.Reliability], encoding: str = "utf-8", width: int
 
 
 def rows_of(lines: list[str]) -> list[str]:
-    return [line for line in lines if re.match(r" *\d\.\d+-\d\.\d+ ", line)]
+    return [line for line in lines if re.match(r" *\d\.\d+ to \d\.\d+ ", line)]
 
 
 @pytest.fixture
 def rel() -> sc.Reliability:
-    """Sure and too low, sure and too high, unsure, empty; gaps -0.3, +0.2, +0.05."""
+    """Return four bins with gaps -0.3, +0.2 (certain) and +0.05 (uncertain), and an empty one."""
     p = np.repeat([0.1, 0.4, 0.6], 20)
     noise = np.tile([-1.0, 1.0], 30)
     y = p + np.repeat([0.3, -0.2, -0.05], 20) + noise * np.repeat([0.01, 0.01, 0.3], 20)
     return sc.reliability(y, p, bins=4)
 
 
-def test_bars_point_to_the_side_of_the_gap_and_are_as_long_as_it_is_large(
+def test_bars_show_sign_and_size_of_the_gap(
     rel: sc.Reliability,
 ) -> None:
     low, high, unsure, empty = rows_of(shown({"m": rel}))
@@ -45,13 +45,13 @@ def test_bars_point_to_the_side_of_the_gap_and_are_as_long_as_it_is_large(
     assert high.endswith(" │" + "█" * 10 + "▌")  # 0.2 / 0.3 of 16 is 10.67
     assert unsure.endswith(" │" + "░" * 3)
     assert empty.endswith("-" + " " * 18 + "│")
-    assert low.split()[:5] == ["0.00-0.25", "20", "0.100", "0.400", "-0.300"]
-    assert empty.split()[:5] == ["0.75-1.00", "0", "-", "-", "-"]
+    assert low.split()[:7] == ["0.00", "to", "0.25", "20", "0.100", "0.400", "-0.300"]
+    assert empty.split()[:7] == ["0.75", "to", "1.00", "0", "-", "-", "-"]
     middles = {row.index("│") for row in (low, high, unsure, empty)}
     assert len(middles) == 1
 
 
-def test_the_full_bars_are_those_whose_interval_leaves_out_0(rng: np.random.Generator) -> None:
+def test_full_bars_have_intervals_that_exclude_0(rng: np.random.Generator) -> None:
     p = rng.random(400)
     rel = sc.reliability(np.clip(p**1.4 + rng.normal(0, 0.1, 400), 0, 1), p)
     low, high = sc.gap_intervals(rel)
@@ -70,7 +70,7 @@ def test_left_bars_are_rounded_to_half_a_character(label: float, bar: str) -> No
     assert rows_of(shown({"m": rel}))[1].endswith(f" {bar}│")
 
 
-def test_all_models_have_one_scale(rel: sc.Reliability) -> None:
+def test_all_models_share_one_scale(rel: sc.Reliability) -> None:
     worse = sc.reliability([0.9] * 4, [0.3] * 4, bins=4)
     alone = rows_of(shown({"m": rel}))[0]
     beside = rows_of(shown({"worse": worse, "m": rel}))[4]
@@ -83,7 +83,7 @@ def test_small_gaps_make_small_bars() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
-def test_where_the_encoding_has_no_blocks_it_is_ascii(rel: sc.Reliability, encoding: str) -> None:
+def test_encoding_without_blocks_falls_back_to_ascii(rel: sc.Reliability, encoding: str) -> None:
     lines = shown({"m": rel}, encoding)
     assert all(line.isascii() for line in lines)
     assert rows_of(lines)[0].endswith("#" * 16 + "|")
@@ -92,22 +92,22 @@ def test_where_the_encoding_has_no_blocks_it_is_ascii(rel: sc.Reliability, encod
 
 
 @pytest.mark.parametrize(
-    ("bins", "joined"), [(1, 1), (7, 7), (10, 10), (12, 6), (13, 7), (15, 5), (20, 10), (25, 5),
+    ("bins", "merged"), [(1, 1), (7, 7), (10, 10), (12, 6), (13, 7), (15, 5), (20, 10), (25, 5),
                          (50, 10), (97, 10), (100, 10), (3600, 10)],
 )  # fmt: skip
-def test_many_bins_are_joined_into_ten_at_most_and_it_says_so(
-    rng: np.random.Generator, bins: int, joined: int
+def test_many_bins_are_merged_into_at_most_ten(
+    rng: np.random.Generator, bins: int, merged: int
 ) -> None:
     rel = sc.reliability(rng.random(500), rng.random(500), bins=bins)
-    picture = display.joined_for_a_picture(rel)
-    assert len(picture.bins) == joined
-    assert picture.n == rel.n
-    assert picture.bias == pytest.approx(rel.bias, abs=1e-12)
+    few = display.with_few_bins(rel)
+    assert len(few.bins) == merged
+    assert few.n == rel.n
+    assert few.bias == pytest.approx(rel.bias, abs=1e-12)
     lines = shown({"m": rel})
-    assert len(rows_of(lines)) == joined
-    assert ("joined" in lines[0]) == (bins != joined)
-    if bins != joined:
-        assert lines[0] == f"m, {bins} bins joined into {joined}"
+    assert len(rows_of(lines)) == merged
+    assert ("merged" in lines[0]) == (bins != merged)
+    if bins != merged:
+        assert lines[0] == f"m, {bins} bins merged into {merged}"
 
 
 def test_edges_of_quantile_bins_and_tables_with_groups_are_shown(rng: np.random.Generator) -> None:
@@ -116,10 +116,10 @@ def test_edges_of_quantile_bins_and_tables_with_groups_are_shown(rng: np.random.
     rel = sc.reliability(p**2, p, bins=bins, groups=rng.integers(0, 40, 200))
     rows = rows_of(shown({"m": rel}))
     assert 5 <= len(rows) <= 10
-    assert rows[0].split()[0] == f"0.000-{bins.edges[2]:.3f}"
+    assert rows[0].startswith(f"0.000 to {bins.edges[2]:.3f} ")
 
 
-def test_it_fits_80_columns_with_counts_of_billions() -> None:
+def test_sketch_fits_80_columns_with_billions_of_rows() -> None:
     part = sc.reliability([0.0, 1.0] * 50, [0.2, 0.4] * 50, bins=10)
     for _ in range(27):
         part += part
@@ -129,7 +129,7 @@ def test_it_fits_80_columns_with_counts_of_billions() -> None:
     assert max(map(len, shown({"m": part}, width=40))) <= 40
 
 
-def test_hostile_and_long_names_are_shown_and_do_nothing(rel: sc.Reliability) -> None:
+def test_control_characters_in_names_are_escaped(rel: sc.Reliability) -> None:
     name = "[red]\x1b[31m\r\n\x07" + "x" * 100
     text = "\n".join(shown({name: rel}))
     assert "\x1b" not in text
@@ -137,7 +137,7 @@ def test_hostile_and_long_names_are_shown_and_do_nothing(rel: sc.Reliability) ->
     assert text.replace("\n", "").count("x" * 100) == 1
 
 
-def test_the_page_on_diagrams_shows_what_is_printed() -> None:
+def test_diagram_page_shows_printed_sketch() -> None:
     nodules = lidc_malignancy()
     rel = sc.reliability(
         nodules["soft_malignant"], nodules["prob_rf_all"], n_votes=nodules["n_readers"]
@@ -147,7 +147,7 @@ def test_the_page_on_diagrams_shows_what_is_printed() -> None:
     assert printed in page.read_text(encoding="utf-8")
 
 
-def test_score_shows_a_picture_per_model_unless_json_is_asked_for(tmp_path: Path) -> None:
+def test_score_prints_a_sketch_per_model_but_not_in_json(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("y,p,q,w,v,g\x1b[2J\n" + "0.5,0.75,0.2,1,3,a\n" * 3 + "1,0.1,0.2,2,3,b\n")
     command = ("score", path, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w",

@@ -1,4 +1,4 @@
-"""Spark as it is used: a standalone cluster of a master and two workers, one of which dies."""
+"""Spark on a standalone cluster with a master and two workers, one of which is killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from test_frames import FAULTS, assert_same, hard_places
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Spark's own Python code opens sockets and leaves them to the collector.
+# Spark's Python code leaves sockets to the garbage collector.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -52,7 +52,7 @@ def frame(spark: Cluster, data: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("bins", [10, 100, 3600, [0, 0.1, 0.29, 0.3, 1]])
-def test_tables_are_those_of_the_arrays(frame: Any, data: dict[str, Any], bins: Any) -> None:
+def test_spark_gives_the_tables_of_arrays(frame: Any, data: dict[str, Any], bins: Any) -> None:
     assert_same(sc.scan(frame, y_true="y", y_prob="p", bins=bins), "p", data)
 
 
@@ -77,7 +77,9 @@ def test_segments_of_two_columns_one_with_missing_values(frame: Any, data: dict[
 @pytest.mark.parametrize(
     ("column", "value", "message"), FAULTS[2:6] + FAULTS[10:11] + FAULTS[14:15]
 )
-def test_faults_are_refused(spark: Cluster, column: str, value: float | None, message: str) -> None:
+def test_invalid_values_are_refused_in_spark(
+    spark: Cluster, column: str, value: float | None, message: str
+) -> None:
     names = ["y", "p", "q", "w", "m"]
     rows: list[list[float | None]] = [[0.5, 0.5, 0.5, 1.0, 2.0] for _ in range(4)]
     rows[2][names.index(column)] = value
@@ -87,7 +89,9 @@ def test_faults_are_refused(spark: Cluster, column: str, value: float | None, me
     assert message in str(caught.value)
 
 
-def test_workers_without_softcal_are_named(spark: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_without_softcal_raise_missing_extra(
+    spark: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = spark.session.createDataFrame([(0.5, 0.5)], ["y", "p"])
 
     def cannot(what: Exception) -> Any:
@@ -105,8 +109,8 @@ def test_workers_without_softcal_are_named(spark: Cluster, monkeypatch: pytest.M
         sc.scan(frame, y_true="y", y_prob="p")
 
 
-def test_a_worker_that_dies_changes_nothing(spark: Cluster) -> None:
-    """Killed with its executor while rows are read: what it had of the groups is lost too."""
+def test_killed_worker_does_not_change_the_result(spark: Cluster) -> None:
+    """The worker is killed with its executor and its shuffled groups while rows are read."""
     n, parts = 3_000_000, 48
     frame = spark.session.range(0, n, 1, parts).selectExpr(
         "((id * 7919) % 10007) / 10007.0D AS p",

@@ -121,3 +121,12 @@ def ends(rows: list[T]) -> tuple[list[T], int, list[T]]:
     if left_out <= 1:
         return rows, 0, []
     return rows[:_ENDS], left_out, rows[-_ENDS:]
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, which is singular for 1.
+
+    >>> counted(1, "row"), counted(1377, "row")
+    ('1 row', '1,377 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,7 +1,7 @@
-"""The table drawn: the soft reliability diagram, in scikit-learn's Display manner.
+"""Draw the soft reliability diagram of a table, in the style of scikit-learn's Display classes.
 
-Nothing global is touched: no rcParams, and no pyplot where an axes is given. Models differ by
-marker and line as well as by colour, so that a diagram reads in grey.
+Global state stays unchanged: no rcParams, and no pyplot if axes are given. Models differ by marker
+and line as well as by color, so that a diagram is readable in gray.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
     from softcal.bins import BinsLike
 
-# Okabe and Ito's colours, which the colour-blind tell apart (their yellow is too pale for lines).
+# The color-blind palette of Okabe and Ito, without its yellow, which is too pale for lines.
 BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (
     "#0072B2", "#D55E00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
 )  # fmt: skip
 _MARKERS = "os^DXvP<"
 _LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":")
-_HISTOGRAM = "softcal histogram"  # the label by which a later model finds the axes to share
+_HISTOGRAM = "softcal histogram"  # the label by which later models find the axes to share
 _DIAGONAL = "calibrated"
-_WIDEST = 36  # characters of a line of the legend: what fits above a column of a paper
+_WIDEST = 36  # characters per line of the legend, to fit the column width of a paper
 
 
 class Drawing(TypedDict, total=False):
-    """What `ReliabilityDisplay.plot` takes besides the axes; see there."""
+    """Keyword arguments of `ReliabilityDisplay.plot`."""
 
     intervals: bool
     consistency: bool
@@ -54,7 +54,7 @@ class Drawing(TypedDict, total=False):
 
 
 class Options(Drawing, total=False):
-    """What `ReliabilityDisplay.from_predictions` takes by keyword; see there."""
+    """Keyword arguments of `ReliabilityDisplay.from_predictions`."""
 
     bins: BinsLike
     sample_weight: npt.ArrayLike | None
@@ -67,7 +67,7 @@ class Options(Drawing, total=False):
 
 
 def style_of(k: int) -> dict[str, Any]:
-    """Return the style of model number k: colour, marker and line, all unlike those of k - 1."""
+    """Return the color, marker, and line of model number k, all different from k - 1."""
     return {
         "color": COLORS[k % len(COLORS)],
         "marker": _MARKERS[k % len(_MARKERS)],
@@ -76,34 +76,34 @@ def style_of(k: int) -> dict[str, Any]:
 
 
 class ReliabilityDisplay:
-    """The soft reliability diagram of one model: mean label over mean prediction, bin by bin.
+    """Soft reliability diagram of one model: mean label against mean prediction per bin.
 
-    Make it from predictions (`from_predictions`), from a classifier (`from_estimator`) or from a
-    table, then `plot` it, on the axes of another model if you like. docs/diagram.md says how to
-    read it. Needs matplotlib (`pip install 'softcal[plot]'`).
+    Create it with `from_predictions`, with `from_estimator`, or from a table, and draw it with
+    `plot`, on the axes of another model if desired. docs/diagram.md explains how to read it. It
+    needs matplotlib (`pip install 'softcal[plot]'`).
 
     Parameters
     ----------
     rel : Reliability
         The table to draw.
     name : str, optional
-        What the legend calls the model.
+        Name of the model in the legend.
     level : float, default 0.95
-        The level of all intervals and of the band.
+        Confidence level of all intervals and of the band.
     simultaneous : bool, default False
-        Whether intervals and band should hold for all bins together (Bonferroni's correction), as
-        when the worst-looking bin is picked out, or for each bin by itself.
+        Whether intervals and band hold for all bins together (Bonferroni correction), which is
+        needed to single out the worst bin, or for each bin alone.
 
     Attributes
     ----------
     smece : Interval
-        SMECE and its interval, as the legend says them.
+        SMECE and its interval, as in the legend.
     label_low, label_high : ndarray
-        Per bin, the interval of its mean label, around the estimate; NaN where it is empty.
+        Per bin, the interval of the mean label; NaN if the bin is empty.
     band_low, band_high : ndarray
-        Per bin, where the mean label of a calibrated model would lie, around the diagonal.
+        Per bin, the range of mean labels of a calibrated model.
     ax_, figure_, line_, intervals_, band_, histogram_, legend_
-        Once plotted: matplotlib's objects, None for what was not asked for.
+        After `plot`: the matplotlib objects; None for parts that were not requested.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class ReliabilityDisplay:
         self.level = level
         self.simultaneous = simultaneous
         self.smece = smece_interval(rel, level=level)
-        # The gap is prediction minus label, so its upper limit is the label's lower one.
+        # The gap is prediction minus label, so its upper limit gives the lower limit of the label.
         gap = gap_intervals(rel, level=level, simultaneous=simultaneous)
         self.label_low = np.maximum(rel.mean_prob - gap.high, 0.0)
         self.label_high = np.minimum(rel.mean_prob - gap.low, 1.0)
@@ -163,7 +163,7 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         **drawing: Unpack[Drawing],
     ) -> Self:
-        """Draw the diagram of predictions against labels, soft or hard.
+        """Draw the diagram of predictions against soft or hard labels.
 
         Parameters
         ----------
@@ -187,16 +187,16 @@ class ReliabilityDisplay:
         y_true: npt.ArrayLike,
         **options: Unpack[Options],
     ) -> Self:
-        """Draw the diagram of a fitted classifier of two classes, against labels soft or hard.
+        """Draw the diagram of a fitted binary classifier against soft or hard labels.
 
         Parameters
         ----------
         estimator : object with `predict_proba`
-            Its second column is the prediction; its class is the name, if none is given.
+            The second column is the prediction; the default name is the class of the estimator.
         X : array-like
-            What `predict_proba` takes.
+            The input of `predict_proba`.
         y_true : array-like of shape (n,)
-            Labels in [0, 1]: the probability, or share of votes, of the second class.
+            Labels in [0, 1]: the probability or the vote share of the second class.
         **options
             As in `from_predictions`.
         """
@@ -209,7 +209,7 @@ class ReliabilityDisplay:
         columns = np.asarray(estimator.predict_proba(X))
         if columns.ndim != 2 or columns.shape[1] != 2:
             message = (
-                f"predict_proba must give two columns, one per class: got shape {columns.shape}. "
+                f"predict_proba must return two columns, one per class: got shape {columns.shape}. "
                 "Pass the column of one class to from_predictions."
             )
             raise InputError(message)
@@ -226,31 +226,31 @@ class ReliabilityDisplay:
         legend: bool = True,
         **style: Any,
     ) -> Self:
-        """Draw the diagram. Empty bins are left out.
+        """Draw the diagram. Empty bins are omitted.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; may hold other models already. Without it pyplot makes a new figure.
+            The axes to draw on, which may already show other models. Default: a new figure.
         intervals : bool, default True
-            Whether to draw, around each point, the interval of the bin's mean label.
+            Whether to draw the interval of each bin's mean label.
         consistency : bool, default False
-            Whether to draw, around the diagonal, the band in which the points of a calibrated
-            model would lie.
+            Whether to draw the band around the diagonal that contains the points of a calibrated
+            model.
         histogram : bool, default True
-            Whether to draw how many rows each bin has: below a figure made here or a model drawn
-            in one, else along the bottom of `ax`. Rows are counted, whatever their weight.
+            Whether to draw the number of rows per bin: below the diagram in a figure made here,
+            else along the bottom of `ax`. Weights do not change these numbers.
         legend : bool, default True
-            Whether to write the legend anew: above the diagram where the figure has a layout
-            engine (`layout="constrained"`) and the axes no title yet, else inside.
+            Whether to draw the legend: above the diagram if the figure has a layout engine
+            (`layout="constrained"`) and the axes have no title, else inside.
         **style
-            `color`, `marker`, `linestyle`, `label` and whatever else matplotlib's `plot` takes,
-            instead of the first style no other model on the axes has.
+            `color`, `marker`, `linestyle`, `label`, and other arguments of matplotlib's `plot`.
+            Default: the first style that no other model on the axes has.
 
         Returns
         -------
         ReliabilityDisplay
-            Itself.
+            This object.
         """
         self.ax_ = ax = _new_axes(below=histogram) if ax is None else ax
         self.figure_ = cast("Figure", ax.get_figure(root=True))
@@ -264,7 +264,7 @@ class ReliabilityDisplay:
         return self
 
     def _draw_line(self, style: dict[str, Any]) -> Line2D:
-        # Smaller points where there are many bins; the line breaks at empty ones, which are NaN.
+        # Many bins get smaller points; the line breaks at empty bins, which are NaN.
         size = float(np.clip(90 / len(self.rel.bins), 3.0, 6.5))
         many = size < 4
         looks: dict[str, Any] = {
@@ -281,7 +281,7 @@ class ReliabilityDisplay:
         smece = f"SMECE {self.smece.value:.3f} ({self.smece.low:.3f} to {self.smece.high:.3f})"
         if self.name is None:
             return smece
-        # A dollar would start a formula, and what starts with _ has no place in a legend.
+        # A dollar would start a formula, and legends omit labels that start with _.
         name = printable(self.name).replace("$", r"\$")
         name = f" {name}:" if name.startswith("_") else f"{name}:"
         if len(name) + len(smece) < _WIDEST:
@@ -300,7 +300,7 @@ class ReliabilityDisplay:
 
     def _draw_band(self, color: Any) -> PolyCollection:
         edges = self.rel.bins.edges
-        # Each bin's part runs along the diagonal, from edge to edge, and meets no empty bin.
+        # The part of each bin follows the diagonal between its edges; empty bins have none.
         x = np.column_stack([edges[:-1], edges[1:], np.full(edges.size - 1, np.nan)])
         low, high = (
             np.clip(x + (limit - self.rel.mean_prob)[:, None], 0.0, 1.0).ravel()
@@ -312,14 +312,14 @@ class ReliabilityDisplay:
         )  # fmt: skip
 
     def _once(self, what: str) -> str:
-        """Name intervals or band for the legend, unless another model has done so already."""
+        """Return the legend label of intervals or band, or "_" if another model has it."""
         together = "\n(all bins together)" if self.simultaneous else ""
-        label = f"{100 * self.level:g} % {what}{together}"
+        label = f"{100 * self.level:g}% {what}{together}"
         return "_" if label in self.ax_.get_legend_handles_labels()[1] else label
 
     def _draw_histogram(self, style: dict[str, Any]) -> StepPatch:
         axes = _histogram_axes(self.ax_) or _strip(self.ax_)
-        first = not axes.patches  # the others are outlines, for one to see through
+        first = not axes.patches  # only the first is filled, so that all are visible
         return axes.stairs(
             self.rel.count, self.rel.bins.edges, fill=True,
             facecolor=(style["color"], 0.25 if first else 0.0), edgecolor=style["color"],
@@ -328,7 +328,7 @@ class ReliabilityDisplay:
 
 
 def draw_frame(ax: Axes) -> None:
-    """Draw what a diagram stands on, where it is not there yet: diagonal, limits, names of axes."""
+    """Draw the diagonal, the limits, and the axis labels, unless they are already drawn."""
     if _DIAGONAL in ax.get_legend_handles_labels()[1]:
         return
     ax.plot([0, 1], [0, 1], color="0.55", linewidth=0.9, zorder=1.5, label=_DIAGONAL)
@@ -338,12 +338,12 @@ def draw_frame(ax: Axes) -> None:
 
 
 def bare(ax: Axes) -> None:
-    """Take away the two sides of the frame that carry no scale."""
+    """Hide the top and right sides of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def _new_axes(*, below: bool) -> Axes:
-    """Make a figure with a square diagram, and below it a place for the histogram."""
+    """Return the axes of a new figure, with axes for a histogram below."""
     with naming_the_extra():
         from matplotlib import pyplot as plt
 
@@ -361,14 +361,14 @@ def _new_axes(*, below: bool) -> Axes:
 
 
 def _strip(ax: Axes) -> Axes:
-    """Make a place for the histogram along the bottom of an axes, behind everything."""
+    """Return new axes for the histogram along the bottom of `ax`, behind everything."""
     strip = ax.inset_axes((0, 0, 1, 0.16), sharex=ax, zorder=0, label=_HISTOGRAM)
     strip.set_axis_off()
     return strip
 
 
 def _histogram_axes(ax: Axes) -> Axes | None:
-    """Find the place made earlier: a strip inside, or the axes below that shares the scale."""
+    """Return the axes of the histogram, inside or below `ax`, or None."""
     shared = ax.get_shared_x_axes()
     places = [*ax.child_axes, *(axes for axes in ax.figure.axes if shared.joined(ax, axes))]
     found = (axes for axes in places if axes.get_label() == _HISTOGRAM)
@@ -376,7 +376,7 @@ def _histogram_axes(ax: Axes) -> Axes | None:
 
 
 def _next_style(ax: Axes) -> dict[str, Any]:
-    """Return the first style whose colour and marker no line of the axes has."""
+    """Return the first style whose color and marker no line of the axes has."""
     used = {(line.get_color(), line.get_marker()) for line in ax.lines}
     unlike = map(style_of, range(len(COLORS) * len(_MARKERS)))
     free = (style for style in unlike if (style["color"], style["marker"]) not in used)
@@ -384,7 +384,7 @@ def _next_style(ax: Axes) -> dict[str, Any]:
 
 
 def _write_legend(ax: Axes) -> Legend:
-    """Write the legend: above the diagram, where it hides nothing, if there can be room."""
+    """Draw the legend above the diagram if there can be room, else inside."""
     if ax.figure.get_layout_engine() is None or ax.get_title():
         return ax.legend(loc="best", fontsize="small", framealpha=0.85, edgecolor="none")
     return ax.legend(

@@ -1,4 +1,4 @@
-"""How softcal looks in a terminal: one console, one kind of table."""
+"""Terminal output: the console, the table layout, and progress bars."""
 
 from __future__ import annotations
 
@@ -17,34 +17,41 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Make a console that colours nothing by itself, and nothing at all when piped."""
+    """Return a console without automatic highlighting."""
     return Console(highlight=False)
 
 
 def table(first: str, *numbers: str) -> Table:
-    """Start a table whose first column holds names and whose others hold numbers.
+    """Return an empty table with names in its first column and numbers in the others.
 
-    A name that is too long goes on in the next line, in the head of a column too: two names cut
-    to the same beginning could not be told apart.
+    A long name is folded, also in the header, never cut: two long names may differ only at their
+    ends.
     """
-    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    out.add_column(Text(first), overflow="fold")  # as Text, since a name is never markup
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False)
+    out.add_column(Text(first), overflow="fold")  # Text, because a name is not markup
     for name in numbers:
         out.add_column(Text(name), justify="right", overflow="fold")
     return out
 
 
 def print_titled(console: Console, title: str, content: Table) -> None:
-    """Print a table under a title, which may hold names from the data: it is not markup."""
+    """Print a table under a title, whose text is not markup."""
     console.print(Text(printable(title), style="bold"))
+    console.print()
+    print_table(console, content)
+
+
+def print_table(console: Console, content: Table) -> None:
+    """Print a table and an empty line."""
     console.print(content)
+    console.print()
 
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while work goes on, and give a function that moves it on.
+    """Show a progress bar on stderr, and yield a function that advances it.
 
-    Nothing is shown when stderr is not a terminal.
+    Nothing is shown if stderr is not a terminal.
     """
     from rich.progress import Progress
 
@@ -55,19 +62,19 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 class Reading(NamedTuple):
-    """Functions that move the bar of `reading`."""
+    """Functions that advance the bar of `reading`."""
 
     move: Callable[[int, int, int], None]
-    """Takes the rows and bytes that were read, and the bytes of all files."""
+    """Takes the rows and bytes read so far, and the bytes of all files."""
     move_groups: Callable[[float], None]
-    """Takes the share of the groups that is added up, after the last row was read."""
+    """Takes the share of groups added up so far, after the last row was read."""
 
 
 @contextmanager
 def reading() -> Iterator[Reading]:
-    """Show on stderr how far the reading of files has come: rows, bytes, time left.
+    """Show on stderr the rows and bytes read so far and the time left.
 
-    Nothing is shown when stderr is not a terminal.
+    Nothing is shown if stderr is not a terminal.
     """
     from rich.progress import (
         BarColumn,
@@ -86,7 +93,7 @@ def reading() -> Iterator[Reading]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("", visible=False, rows=0)  # until the size of the files is known
+        task = bar.add_task("", visible=False, rows=0)  # hidden until the size of files is known
 
         def move(rows: int, done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, rows=rows, visible=True)

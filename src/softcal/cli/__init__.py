@@ -1,4 +1,4 @@
-"""The command line: arguments in, one call, a table or JSON out. One file per command."""
+"""Command line: parse arguments, make one call, print a table or JSON. One file per command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
-    """Calibration of probabilistic predictions when the label is itself a probability."""
+    """Measure, compare, and fix calibration when labels are probabilities."""
     if version:
         from softcal import __version__
 
@@ -51,7 +51,7 @@ def main(
 
 
 def _loops() -> str:
-    """Say how rows are added up here, without importing NumPy."""
+    """Return which loops add up rows, C++ or NumPy, without importing NumPy."""
     try:
         from softcal import _native
     except ImportError:
@@ -60,15 +60,15 @@ def _loops() -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code. Refusals are one line on stderr."""
+    """Run one command and return its exit code. An error is one line on stderr."""
     try:
         code = app(list(arguments) or ["--help"], prog_name="softcal", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough: `softcal ... | head`
-        sys.stdout = None  # which Python would flush, in vain
+    except BrokenPipeError:  # the reader closed the pipe: `softcal ... | head`
+        sys.stdout = None  # Python would try to flush it at exit
         return 1  # as typer and rich do
     except (SoftcalError, TyperException, OSError) as error:
         text = error.format_message() if isinstance(error, TyperException) else str(error)
         sys.stderr.write(f"softcal: error: {printable(' '.join(text.split()))}\n")
         return 2
-    return int(code or 0)  # typer gives 130 for an interruption, None when all went well
+    return int(code or 0)  # typer returns 130 for an interrupt, None for success

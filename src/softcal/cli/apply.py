@@ -1,4 +1,4 @@
-"""`softcal apply`: predictions of a file mapped by a saved calibrator."""
+"""`softcal apply`: recalibrate the predictions of a file with a saved calibrator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeGuard
 import typer
 
 from softcal import terminal
-from softcal._display import printable
+from softcal._display import counted, printable
 from softcal.cli.options import DataFile, Format, Output, column_option, given, print_json
 from softcal.exceptions import InputError
 
@@ -19,27 +19,29 @@ if TYPE_CHECKING:
 def apply(
     calibrator: Annotated[
         Path,
-        typer.Argument(help="What `softcal recalibrate` saved (JSON).", metavar="CALIBRATOR"),
+        typer.Argument(help="JSON file that `softcal recalibrate` wrote.", metavar="CALIBRATOR"),
     ],
     data: DataFile,
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="A .csv, .tsv or .parquet file.", metavar="FILE"),
+        typer.Option(
+            "-o", "--output", help="File to write: .csv, .tsv, or .parquet.", metavar="FILE"
+        ),
     ],
     pred: Annotated[
         list[str] | None,
-        column_option("Column of predictions; of a calibrator of classes one per class, in order."),
+        column_option("Column of predictions. Multiclass: repeat once per class, in order."),
     ] = None,
     pred_columns: Annotated[
         str | None,
         typer.Option(
-            help="Many classes: these columns at once, a,b,c or PREFIX*, or one of lists.",
+            help="Multiclass: all columns, as a,b,c or PREFIX*, or one column of lists.",
             metavar="COLS",
         ),
     ] = None,
     format_: Output = Format.TABLE,
 ) -> None:
-    """Copy a file with a column COL_calibrated beside the predictions."""
+    """Copy a file and add recalibrated predictions in new columns COL_calibrated."""
     from softcal._io import read_json
     from softcal.calibrators.files import SUFFIX, write_calibrated
     from softcal.calibrators.maps import load_calibrator
@@ -57,18 +59,20 @@ def apply(
         print_json({"n": rows, "method": map_.method, "columns": added, "output": str(output)})
     else:
         how = f"{map_.method}, from logits" if map_.takes_logits else map_.method
-        text = f"{rows:,} rows, {', '.join(added)} by {how}: {output}"
+        text = f"{counted(rows, 'row')}, {', '.join(added)} by {how}. Saved: {output}"
         terminal.console().print(printable(text), markup=False, soft_wrap=True)
 
 
 def _columns(
     data: Path, pred: list[str] | None, pred_columns: str | None, fitted: object
 ) -> list[str]:
-    """Name the columns of predictions, which one option or the other gives."""
+    """Return the columns of predictions, from whichever of the two options was given."""
     from softcal.sources.class_columns import class_columns, names_of_columns
 
     if pred_columns is None:
-        return given(pred, "Missing option '--pred', or '--pred-columns' for many classes.")
+        return given(
+            pred, "Missing option '--pred', or '--pred-columns' for multiclass predictions."
+        )
     if pred:
         message = "give --pred or --pred-columns, not both."
         raise InputError(message)
@@ -76,25 +80,25 @@ def _columns(
     if pred_columns in present:  # a column of lists
         return [pred_columns]
     found = class_columns(pred_columns, present).columns
-    # A pattern stands for columns in the order of the file, which need not be that of the fit.
+    # A pattern lists columns in the order of the file, which may differ from the fitted order.
     return list(fitted) if "*" in pred_columns and _are_same(fitted, found) else list(found)
 
 
 def _refuse_other_number(fitted: int | None, pred: list[str], option: str) -> None:
-    """Refuse more or fewer columns than the calibrator was fitted on, where that is known."""
+    """Raise if the number of columns differs from the fit, where that number is known."""
     if fitted not in (None, len(pred)):
         what = "1 column" if fitted == 1 else f"{fitted} classes"
         message = (
-            f"the calibrator was fitted on {what}, and {option} names {len(pred)}: "
-            f"{', '.join(pred):.200}. Name {'that one' if fitted == 1 else 'one column per class'}."
+            f"the calibrator was fitted on {what}, but {option} names {len(pred)}: "
+            f"{', '.join(pred):.200}. Name one column{'' if fitted == 1 else ' per class'}."
         )
         raise InputError(message)
 
 
 def _refuse_other_order(fitted: object, pred: list[str]) -> None:
-    """Refuse the columns the calibrator was fitted on in another order than there."""
+    """Raise if the columns are those of the fit in another order."""
     if _are_same(fitted, pred) and list(fitted) != pred:
-        message = f"the classes must come in the order they were fitted in: {', '.join(fitted)}."
+        message = f"the classes must be in the order of the fit: {', '.join(fitted)}."
         raise InputError(message)
 
 

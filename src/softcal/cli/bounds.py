@@ -1,4 +1,4 @@
-"""`softcal score --label-low --label-high`: labels known only as intervals."""
+"""`softcal score --label-low --label-high`: bounds for labels known only as intervals."""
 
 from __future__ import annotations
 
@@ -8,44 +8,32 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.options import Format, print_json, rows_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
     from rich.table import Table
 
     from softcal.table.tableset import TableSet
 
 _HOW_TO_READ = (
-    "Whatever the labels are within their intervals, the SMECE of these rows lies between the two, "
-    "and can be either. This says nothing of chance: more rows do not narrow it, more precise "
-    "labels do."
+    "For any labels within their intervals, the SMECE of these rows lies between the two bounds. "
+    "Both can occur. The bounds are not a confidence interval: more rows do not narrow them, more "
+    "precise labels do."
 )
 
 
-def show_bounds(tables: TableSet, name: str, format_: Format, by: Sequence[str] = ()) -> None:
-    """Print the bounds of a set of labels known as intervals, as text or as JSON."""
-    card = bounds_card(tables, by)
-    if format_ is Format.JSON:
-        print_json(card)
-        return
-    from softcal.cli.display import segment_name
+def show_bounds(console: Console, tables: TableSet, card: dict[str, Any], name: str) -> None:
+    """Print the bounds of SMECE, and those of each segment."""
+    from softcal.cli.display import segment_name, segments_of, title_of
 
-    console = terminal.console()
-    weighted = f", weighted by {tables.weight}" if tables.weight else ""
-    title = f"{name}: {rows_text(card)}, labels {tables.label}, {card['bins']} bins{weighted}"
     whole = [(Text(printable(model["pred"])), model) for model in card["models"]]
-    terminal.print_titled(console, title, _table("model", whole))
+    terminal.print_titled(console, title_of(name, card, tables), _table("model", whole))
     for model in card["models"]:
-        for column in by:
-            parts = [
-                (segment_name(one["value"]), one)
-                for one in model["slices"]
-                if one.get("by", column) == column
-            ]
-            titled = f"{model['pred']}, by {column}"
-            terminal.print_titled(console, titled, _table("", parts))
+        for column, parts in segments_of(card, model):
+            lines = [(segment_name(one["value"]), one) for one in parts]
+            terminal.print_titled(console, f"{model['pred']}, by {column}", _table("", lines))
     console.print(_HOW_TO_READ, style="dim")
 
 
@@ -61,7 +49,7 @@ def _table(first: str, lines: list[tuple[Text, dict[str, Any]]]) -> Table:
 
 
 def bounds_card(tables: TableSet, by: Sequence[str] = ()) -> dict[str, Any]:
-    """Bound the SMECE of each model, as plain numbers ready for JSON."""
+    """Compute the bounds of SMECE of each model as plain numbers, ready for JSON."""
     from softcal.cli.display import about, models_of
 
     high = str(tables.label_high)

@@ -1,4 +1,4 @@
-"""`score` and `compare` of many classes: the predicted class, each class, and single items."""
+"""`score` and `compare` for many classes: the predicted class, each class, and single items."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import printable
 from softcal.cli.options import (
-    Format,
     chance,
     infinite_loss_text,
     loss_text,
-    print_json,
     rows_text,
     without_infinities,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -28,27 +26,15 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-def show_class_scores(
-    tables: TableSet,
-    name: str,
-    level: float,
-    format_: Format,
-    by: Sequence[str] = (),
-    also: Mapping[str, Any] | None = None,
-) -> None:
-    """Print the scores of a set of many classes as text or as JSON."""
+def show_class_scores(console: Console, tables: TableSet, card: dict[str, Any], name: str) -> None:
+    """Print the scores of a set of many classes, and those of each segment."""
+    from softcal.cli.display import segments_of, title_of
     from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above
 
-    card = class_scorecard(tables, by, level)
-    if format_ is Format.JSON:
-        print_json(card | dict(also or {}))
-        return
-    console = terminal.console()
-    _show_models(console, card, name)
+    _show_models(console, card, title_of(name, card, tables))
     _show_worst_classes(console, card)
     for model in card["models"]:
-        for column in by:
-            parts = [one for one in model["slices"] if one.get("by", column) == column]
+        for column, parts in segments_of(card, model):
             terminal.print_titled(
                 console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
             )
@@ -59,10 +45,10 @@ def show_class_scores(
 def class_scorecard(
     tables: TableSet, by: Sequence[str] = (), level: float = 0.95
 ) -> dict[str, Any]:
-    """Score each model by every metric of many classes; plain numbers, ready for JSON.
+    """Score each model by every metric for many classes, as plain numbers ready for JSON.
 
-    What needs numbers of votes is None without them, as is what is infinite. Each model has a list
-    of its segments where `by` names columns.
+    A metric that needs numbers of votes is None without them, and so is an infinite loss. With
+    `by`, each model also has a list of its segments.
     """
     from softcal.cli.display import about, models_of
 
@@ -95,7 +81,7 @@ def _numbers(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
 
 
 def _item_scores(tables: TableSet, pred: str) -> dict[str, Any]:
-    """Return the scores of single items under the names they have in JSON."""
+    """Return the scores of single items under their names in JSON."""
     from softcal.table.scores import ItemScores
 
     if tables.scores is None:
@@ -111,13 +97,9 @@ def _item_scores(tables: TableSet, pred: str) -> dict[str, Any]:
     }
 
 
-def _show_models(console: Console, card: dict[str, Any], name: str) -> None:
-    """Print the scores, a few models to a table, so that no number is cut in 80 columns."""
+def _show_models(console: Console, card: dict[str, Any], title: str) -> None:
+    """Print the scores, a few models per table, so that no number is cut in 80 columns."""
     models = card["models"]
-    title = (
-        f"{name}: {rows_text(card)}, label {card['label']}, {len(card['classes']):,} classes, "
-        f"{card['bins']} bins"
-    )
     for start in range(0, len(models), _MODELS_PER_TABLE):
         some = models[start : start + _MODELS_PER_TABLE]
         terminal.print_titled(console, title, _models_side_by_side(some))
@@ -126,34 +108,34 @@ def _show_models(console: Console, card: dict[str, Any], name: str) -> None:
             console.print(Text(infinite_loss_text(model["pred"], infinite, card["n"])))
 
 
-_MODELS_PER_TABLE = 4
+_MODELS_PER_TABLE = 3
 _WORST_CLASSES = 5
 _FEW_CLASSES = 12
 
 _ITEM_ROWS = (
     ("DistCE", "dist_ce", ".4f"),
-    ("  floor by vote noise", "dist_ce_floor", ".4f"),
+    ("  floor from vote noise", "dist_ce_floor", ".4f"),
     ("EntCE", "ent_ce", ".4f"),
-    ("  signed", "ent_ce_signed", "+.4f"),
+    ("  signed", "ent_ce_signed", "+z.4f"),
     ("RankCS", "rank_cs", ".4f"),
     ("Brier", "brier", ".4f"),
     ("  without vote noise", "brier_without_vote_noise", ".4f"),
 )
 
 _HOW_TO_READ = (
-    "Top-label: the predicted class's probability against the label's mass on that class. "
-    "Classwise: each class against the rest, averaged. DistCE, EntCE, Brier, KL: item by item, so "
-    "the noise of few votes counts too. RankCS: share of items in the right order; higher is "
-    "better, of all others lower."
+    "Top-label compares the predicted class's probability with its share of the label. Classwise "
+    "averages the SMECE of each class. DistCE, EntCE, Brier, and KL compare single items, so they "
+    "include vote noise. RankCS is the share of items with classes in the right order. Higher "
+    "RankCS is better; for all other scores, lower is better."
 )
 
 
 def _models_side_by_side(models: list[dict[str, Any]]) -> Table:
     table = terminal.table("", *(printable(model["pred"]) for model in models))
-    table.columns[0].no_wrap = True  # the names of models give way
+    table.columns[0].no_wrap = True  # wrap the names of models instead
     table.add_row("top-label SMECE", *(f"{model['top_label_smece']:.4f}" for model in models))
     level = f"  {100 * models[0]['level']:g}% interval"
-    table.add_row(level, *(f"{m['low']:.3f}-{m['high']:.3f}" for m in models))
+    table.add_row(level, *(f"{m['low']:.3f} to {m['high']:.3f}" for m in models))
     table.add_row("  p-value", *(chance(model["pvalue"]) for model in models))
     table.add_row("classwise SMECE", *(f"{model['classwise_smece']:.4f}" for model in models))
     for name, key, form in _ITEM_ROWS:
@@ -167,13 +149,13 @@ def _models_side_by_side(models: list[dict[str, Any]]) -> Table:
 
 
 def _show_worst_classes(console: Console, card: dict[str, Any]) -> None:
-    """Print the SMECE of classes, of many the worst; a class is as bad as in its worst model."""
+    """Print the SMECE of classes, ranked by their worst model; of many classes only the worst."""
     classes, models = card["classes"], card["models"]
     worst = sorted(classes, key=lambda name: -max(m["smece_by_class"][name] for m in models))
     shown = worst if len(classes) <= _FEW_CLASSES else worst[:_WORST_CLASSES]
     title = "SMECE by class, worst first"
     if len(shown) < len(classes):
-        title += f": {len(shown)} of {len(classes):,} (--format json has all)"
+        title += f": {len(shown)} of {len(classes):,} (all with --format json)"
     for start in range(0, len(models), _MODELS_PER_TABLE):
         some = models[start : start + _MODELS_PER_TABLE]
         table = terminal.table("class", *(printable(model["pred"]) for model in some))
@@ -186,7 +168,7 @@ def _show_worst_classes(console: Console, card: dict[str, Any]) -> None:
 def _segments_table(
     card: dict[str, Any], model: dict[str, Any], parts: list[dict[str, Any]]
 ) -> Table:
-    """Lay out one model and its segments below it, each with its number of rows."""
+    """Lay out the scores of one model and, below it, of each segment."""
     from softcal.cli.display import segment_name
 
     table = terminal.table(
@@ -194,23 +176,23 @@ def _segments_table(
         "classwise\nSMECE", "Brier",
     )  # fmt: skip
     for column in table.columns[1:]:
-        column.no_wrap = True  # a long name gives way, not a number
+        column.no_wrap = True  # wrap a long name, never a number
     whole = {**model, "n": card["n"]}
     for name, one in [(Text("all"), whole), *((segment_name(p["value"]), p) for p in parts)]:
         table.add_row(
             name, f"{one['n']:,}", f"{one['top_label_smece']:.4f}",
-            f"{one['low']:.3f}-{one['high']:.3f}", chance(one["pvalue"]),
+            f"{one['low']:.3f} to {one['high']:.3f}", chance(one["pvalue"]),
             f"{one['classwise_smece']:.4f}",
             "-" if one["brier"] is None else f"{one['brier']:.3f}",
         )  # fmt: skip
     return table
 
 
-def show_class_comparison(console: Console, card: dict[str, Any], source: str) -> None:
-    """Print a comparison of models of many classes, and of each segment."""
+def show_class_comparison(console: Console, card: dict[str, Any], title: str) -> None:
+    """Print a comparison of models of many classes, and those of each segment."""
     from softcal.cli.display import segment_name
 
-    _show_models(console, card, source)
+    _show_models(console, card, title)
     _show_conclusion(console, card)
     several = isinstance(card.get("by"), list)
     for part in card.get("segments", []):
@@ -227,7 +209,7 @@ def show_class_comparison(console: Console, card: dict[str, Any], source: str) -
 
 
 def _show_conclusion(console: Console, card: dict[str, Any]) -> None:
-    """Say which top label is better calibrated, of two models or of each two."""
+    """Print which top label is better calibrated, for two models or for each pair."""
     if "top_label" in card:
         a, b = (model["pred"] for model in card["models"])
         console.print(Text(printable(_verdict(a, b, card["top_label"]))))
@@ -238,15 +220,15 @@ def _show_conclusion(console: Console, card: dict[str, Any]) -> None:
 
 
 def _verdict(a: str, b: str, found: dict[str, Any]) -> str:
-    interval = f"{found['low']:+.3f} to {found['high']:+.3f}"
+    interval = f"{found['low']:+z.3f} to {found['high']:+z.3f}"
     level = f"{100 * found['level']:g}%"
     if found["low"] <= 0 <= found["high"]:
         return (
-            f"These data cannot tell whose top label is better calibrated, {a}'s or {b}'s: the "
-            f"{level} interval of the difference, {interval}, contains 0."
+            f"These data do not show whether the top label of {a} or {b} is better calibrated: the "
+            f"{level} interval of the difference, {interval}, includes 0."
         )
     better, worse = (a, b) if found["high"] < 0 else (b, a)
     return (
         f"The top label of {better} is better calibrated than that of {worse}: the {level} "
-        f"interval of the difference, {interval}, leaves out 0."
+        f"interval of the difference, {interval}, excludes 0."
     )

@@ -1,4 +1,4 @@
-"""`softcal compare`: which of two or more models is best calibrated."""
+"""`softcal compare`: compare the calibration of two or more models."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def compare(
     label: MaybeLabel = None,
     pred: Annotated[
         list[str] | None,
-        column_option("Column of predictions; once per model, two or more."),
+        column_option("Column of predictions in [0, 1]; repeat for each model."),
     ] = None,
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
@@ -74,7 +74,7 @@ def compare(
     if columns.models and len(set(columns.models)) < max(len(columns.models), 2):
         columns.refuse_contradictions()
         got = ", ".join(columns.models)
-        message = f"give {option} twice or more, with different columns: got {got}."
+        message = f"give {option} two or more times, with different columns: got {got}."
         raise InputError(message)
     refuse_bad_level(level)
     if bins is not None:
@@ -90,26 +90,28 @@ def compare(
     if format_ is Format.JSON:
         print_json(card)
     else:
-        _show(card, source_name(data))
+        from softcal.cli.display import title_of
+
+        _show(card, title_of(source_name(data), card, tables))
 
 
 def _refuse_without_pairs(tables: TableSet) -> None:
-    """Refuse saved tables that are not enough for a comparison."""
+    """Raise if saved tables do not have what a comparison needs."""
     from softcal.table.tableset import BOUNDS
 
     if tables.targets == BOUNDS:
         message = (
-            "models cannot be compared where labels are known only as intervals: `softcal score` "
-            "gives the bounds of each."
+            "models cannot be compared if labels are known only as intervals: `softcal score` "
+            "prints the bounds for each model."
         )
         raise InputError(message)
     if len(tables) < 2:
-        message = f"there must be two models to compare: the tables have {tables.models[0]!r} only."
+        message = f"a comparison needs two models: the tables have only {tables.models[0]!r}."
         raise InputError(message)
     if tables.pairs is None:
         message = (
-            "the tables do not say what their models have in common, so they cannot be compared. "
-            "Make them again from the rows with `softcal scan`."
+            "these tables lack the joint sums of each pair of models, which a comparison needs. "
+            "Make the tables again from the rows with `softcal scan`."
         )
         raise InputError(message)
 
@@ -121,21 +123,20 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
     from softcal.inference.comparison import holm
     from softcal.table.tableset import TOP
 
+    smece = {pred: rel.smece for pred, rel in tables.items()}
     if tables.targets[0] == TOP:
         card = class_scorecard(tables, level=level)
+        if len(tables) == 2:
+            pair = _pair(tables, *tables, level=level)
+            del pair["a"], pair["b"]  # because `models` has them
+            return card | {"top_label": pair}
+        models = card.pop("models")
     else:
-        models = [{"pred": pred, "smece": rel.smece} for pred, rel in tables.items()]
-        card = {**about(tables), "label": tables.label, "models": models}
-    if len(tables) == 2:
-        a, b = tables
-        found = _pair(tables, a, b, level)
-        if tables.targets[0] != TOP:
-            del card["models"]
-            return card | found
-        del found["a"], found["b"]  # which `models` has
-        return card | {"top_label": found}
-    smece = {pred: rel.smece for pred, rel in tables.items()}
-    ranked = sorted(card.pop("models"), key=lambda model: smece[model["pred"]])
+        card = {**about(tables), "label": tables.label}
+        if len(tables) == 2:
+            return card | _pair(tables, *tables, level=level)
+        models = [{"pred": pred, "smece": value} for pred, value in smece.items()]
+    ranked = sorted(models, key=lambda model: smece[model["pred"]])
     pairs = [_pair(tables, a["pred"], b["pred"], level) for a, b in combinations(ranked, 2)]
     for pair, pvalue in zip(pairs, holm([pair["pvalue"] for pair in pairs]), strict=True):
         pair["pvalue_holm"] = pvalue
@@ -158,28 +159,26 @@ def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
     card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
     card |= without_infinities({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
-    if joint.infinite_a or joint.infinite_b:  # nothing can be said of their difference
+    if joint.infinite_a or joint.infinite_b:  # their difference is not defined
         card["log_loss"] = dict.fromkeys(card["log_loss"])
     alone = tables.weight is None and tables.groups is None and joint.n >= FEWEST_ITEMS
-    card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
+    card["residual_correlation"] = correlation_of(joint) if alone else None  # for `softcal plan`
     return card
 
 
-def _show(card: dict[str, Any], source: str) -> None:
+def _show(card: dict[str, Any], title: str) -> None:
     from softcal.cli.classes import show_class_comparison
     from softcal.cli.display import segment_name
 
     console = terminal.console()
     if "classes" in card:
-        show_class_comparison(console, card, source)
+        show_class_comparison(console, card, title)
         return
-    about = f"label {card['label']}, {card['bins']} bins"
-    _show_part(console, card, f"{source}: {rows_text(card)}, {about}")
+    _show_part(console, card, title)
     if card.get("residual_correlation") is not None:
-        plans = (
-            f"For `softcal plan --difference`: --correlation {card['residual_correlation']:.2f}."
-        )
-        console.print(Text(plans, style="dim"))
+        correlation = f"--correlation {card['residual_correlation']:.2f}"
+        hint = f"For `softcal plan --difference`, use {correlation}."
+        console.print(Text(hint, style="dim"))
     several = isinstance(card.get("by"), list)
     for part in card.get("segments", []):
         column = part["by"] if several else card["by"]
@@ -188,7 +187,7 @@ def _show(card: dict[str, Any], source: str) -> None:
 
 
 def _show_part(console: Console, card: dict[str, Any], title: str) -> None:
-    """Show one comparison: of two models by all scores, of more by their SMECE."""
+    """Print one comparison: all scores for two models, SMECE for more."""
     if "models" not in card:
         _show_pair(console, card, title)
         return
@@ -200,7 +199,7 @@ def _show_part(console: Console, card: dict[str, Any], title: str) -> None:
 
 
 def show_pairs(console: Console, card: dict[str, Any]) -> None:
-    """Show how each two of several models differ, by their SMECE or that of their top labels."""
+    """Print the difference in SMECE, or top-label SMECE, for each pair of models."""
     table = terminal.table(
         "lower SMECE",
         "higher SMECE",
@@ -210,18 +209,19 @@ def show_pairs(console: Console, card: dict[str, Any]) -> None:
     )
     table.columns[1].justify = "left"
     for column in table.columns[2:]:
-        column.no_wrap = True  # a long name of a model gives way, not a number
+        column.no_wrap = True  # wrap a long name, never a number
     for pair in card["pairs"]:
         table.add_row(
-            *(Text(printable(pair[k])) for k in "ab"), f"{pair['difference']:+.4f}",
-            f"{pair['low']:+.3f} to {pair['high']:+.3f}", chance(pair["pvalue_holm"]),
+            *(Text(printable(pair[k])) for k in "ab"), f"{pair['difference']:+z.4f}",
+            f"{pair['low']:+z.3f} to {pair['high']:+z.3f}", chance(pair["pvalue_holm"]),
         )  # fmt: skip
-    console.print(table)
+    terminal.print_table(console, table)
     if not card["indistinguishable"]:
-        console.print("The data settle the order: every pair of models is told apart.")
+        console.print("Every pair of models differs significantly.")
         return
     unsure = ", ".join(f"{a} and {b}" for a, b in card["indistinguishable"])
-    console.print(Text(printable(f"These data cannot tell which is better calibrated: {unsure}.")))
+    text = f"These data do not show which is better calibrated: {unsure}."
+    console.print(Text(printable(text)))
 
 
 def _show_pair(console: Console, card: dict[str, Any], title: str) -> None:
@@ -230,8 +230,8 @@ def _show_pair(console: Console, card: dict[str, Any], title: str) -> None:
         f"{100 * card['level']:g}% interval", "p-value",
     )  # fmt: skip
     for column in (table.columns[0], *table.columns[3:]):
-        column.no_wrap = True  # a long name of a model gives way, not a number
-    certain = card["rows_of_infinite_log_loss"]
+        column.no_wrap = True  # wrap a long name, never a number
+    infinite = card["rows_of_infinite_log_loss"]
     rows = {
         "SMECE": (card, f"{card['smece_a']:.4f}", f"{card['smece_b']:.4f}"),
         "Brier": (card["brier"], f"{card['brier_a']:.4f}", f"{card['brier_b']:.4f}"),
@@ -239,24 +239,24 @@ def _show_pair(console: Console, card: dict[str, Any], title: str) -> None:
     }
     for name, (part, *each) in rows.items():
         known = part["difference"] is not None
-        difference = f"{part['difference']:+.4f}" if known else "-"
-        interval = f"{part['low']:+.3f} to {part['high']:+.3f}" if known else "-"
+        difference = f"{part['difference']:+z.4f}" if known else "-"
+        interval = f"{part['low']:+z.3f} to {part['high']:+z.3f}" if known else "-"
         table.add_row(name, *each, difference, interval, chance(part["pvalue"]))
     terminal.print_titled(console, title, table)
     console.print(Text(printable(_verdict(card))))
-    for k in filter(certain.get, "ab"):
-        console.print(Text(infinite_loss_text(card[k], certain[k], card["n"])))
+    for k in filter(infinite.get, "ab"):
+        console.print(Text(infinite_loss_text(card[k], infinite[k], card["n"])))
 
 
 def _verdict(card: dict[str, Any]) -> str:
     level = f"{100 * card['level']:g}%"
     if card["low"] <= 0 <= card["high"]:
         return (
-            f"These data cannot tell which of {card['a']} and {card['b']} is better calibrated: "
-            f"the {level} interval of the difference in SMECE contains 0."
+            f"These data do not show whether {card['a']} or {card['b']} is better calibrated: the "
+            f"{level} interval of the difference in SMECE includes 0."
         )
     better, worse = (card["a"], card["b"]) if card["high"] < 0 else (card["b"], card["a"])
     return (
         f"{better} is better calibrated than {worse}: the {level} interval of the difference in "
-        "SMECE leaves out 0."
+        "SMECE excludes 0."
     )

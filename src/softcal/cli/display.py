@@ -1,4 +1,4 @@
-"""Score cards as plain numbers, as tables in the terminal, and as a reliability diagram of text."""
+"""Scores as plain numbers, as tables in the terminal, and as a reliability diagram of text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from rich.text import Text
 
 from softcal import terminal
-from softcal._display import printable
-from softcal.cli.options import Format, chance, print_json, rows_text
+from softcal._display import counted, printable
+from softcal.cli.options import chance, rows_text
 from softcal.inference.intervals import gap_intervals, smece_interval
 from softcal.inference.tests import calibration_test
 from softcal.table.tableset import MISSING
@@ -26,18 +26,17 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 _HOW_TO_READ = (
-    "SMECE compares predictions with the labels as they are; with unlimited data it would most "
-    "likely lie in the interval. The p-value is how often a calibrated model would show gaps at "
-    "least this extreme. The hardened ECE is what is left when every label above 0.5 is made 1 and "
-    "every other 0."
+    "SMECE is the error against the labels as they are. The interval is for its value on unlimited "
+    "data. The p-value is how often a calibrated model would show gaps at least this extreme. ECE "
+    "(hard) replaces labels above 0.5 by 1 and all others by 0."
 )
 
 
 def scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> dict[str, Any]:
-    """Score each model against the labels as they are and, for contrast, hardened at 0.5.
+    """Score each model against the labels as they are and against labels hardened at 0.5.
 
-    The result holds plain numbers only, ready for JSON; `softcal score --format json` prints it.
-    Each model has a list of its segments where `by` names columns.
+    The result holds plain numbers only; `softcal score --format json` prints it. With `by`, each
+    model also has a list of its segments.
     """
     return {
         **about(tables),
@@ -47,16 +46,17 @@ def scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> 
 
 
 def about(tables: TableSet) -> dict[str, Any]:
-    """Return how many rows and bins there are, for JSON."""
-    none = tables.rows_without_weight
-    weightless = {} if tables.weight is None else {"rows_without_weight": none}
+    """Return the numbers of rows and bins, for JSON."""
+    weightless = (
+        {} if tables.weight is None else {"rows_without_weight": tables.rows_without_weight}
+    )
     return {"n": tables.n, **weightless, "bins": len(tables.bins)}
 
 
 def models_of(
     tables: TableSet, by: Sequence[str], numbers: Callable[[TableSet, str], dict[str, Any]]
 ) -> dict[str, Any]:
-    """List the numbers of each model and, where `by` names columns, of each of their segments."""
+    """Return the numbers of each model and, with `by`, of each of its segments."""
     models = [{"pred": pred, **numbers(tables, pred)} for pred in tables]
     if not by:
         return {"models": models}
@@ -69,9 +69,9 @@ def models_of(
 
 
 def segments(tables: TableSet, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], TableSet]]:
-    """Walk through the segments of some columns that have rows, each with its name for JSON.
+    """Yield the segments that have rows, each with its name for JSON.
 
-    Where there are several columns, the name says of which it is.
+    With several columns, the name includes the column.
     """
     for column in by:
         of = {} if len(by) == 1 else {"by": column}
@@ -81,7 +81,7 @@ def segments(tables: TableSet, by: Sequence[str]) -> Iterator[tuple[dict[str, An
 
 
 def segment_name(value: str | None) -> Text:
-    """Return the value of a segment as it is shown; a name is never markup."""
+    """Return the value of a segment as text without markup."""
     return Text(MISSING if value is None else printable(value))
 
 
@@ -105,12 +105,12 @@ def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
 
 
 def _hardened(rel: Reliability) -> float | None:
-    """Return the ECE of hardened labels; None where a file of 0.1 lacks them."""
+    """Return the ECE of hardened labels; None for a file saved by 0.1, which lacks them."""
     return None if np.isnan(rel.sums.hard_residual).any() else rel.hardened().smece
 
 
 def _per_bin(rel: Reliability) -> list[dict[str, float | int | None]]:
-    """List the bins; an empty one has no means, which JSON calls null."""
+    """Return the bins as rows; the means of an empty bin are None, which is null in JSON."""
     return [
         {
             "low": low,
@@ -124,50 +124,57 @@ def _per_bin(rel: Reliability) -> list[dict[str, float | int | None]]:
     ]
 
 
-def show_table_scores(
-    tables: TableSet,
-    name: str,
-    level: float,
-    format_: Format,
-    by: Sequence[str] = (),
-    also: Mapping[str, Any] | None = None,
-) -> None:
-    """Print the scores of a set of tables as text or as JSON."""
-    card = scorecard(tables, by, level)
-    if format_ is Format.JSON:
-        print_json(card | dict(also or {}))
-        return
-    console = terminal.console()
-    weighted = f", weighted by {tables.weight}" if tables.weight else ""
-    title = f"{name}: {rows_text(card)}, label {card['label']}, {card['bins']} bins{weighted}"
-    if not by:
+def show_table_scores(console: Console, tables: TableSet, card: dict[str, Any], name: str) -> None:
+    """Print the scores of a set of tables, or those of each segment, and a diagram of text."""
+    title = title_of(name, card, tables)
+    if "by" not in card:
         terminal.print_titled(console, title, _models_table(card))
     else:
         console.print(Text(printable(title), style="bold"))
+        console.print()
         for model in card["models"]:
-            for column in by:
-                parts = [one for one in model["slices"] if one.get("by", column) == column]
-                console.print()
+            for column, parts in segments_of(card, model):
                 terminal.print_titled(
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
     notes = dict.fromkeys(model["note"] for model in card["models"])
     console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
-    show_sketch(console, tables, level)
+    show_sketch(console, tables, card["models"][0]["level"])
+
+
+def title_of(name: str, card: dict[str, Any], tables: TableSet) -> str:
+    """Return the title of a result: its source, rows, labels, classes, bins, and weights."""
+    parts = [
+        f"{name}: {rows_text(card)}",
+        f"label{'s' if 'label_low' in card else ''} {tables.label}",
+        f"{len(card['classes']):,} classes" if "classes" in card else "",
+        counted(card["bins"], "bin"),
+        f"weighted by {tables.weight}" if tables.weight else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def segments_of(
+    card: dict[str, Any], model: dict[str, Any]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield each column of segments with the numbers of its segments for one model."""
+    by = card.get("by", [])
+    for column in [by] if isinstance(by, str) else by:
+        yield column, [one for one in model["slices"] if one.get("by", column) == column]
 
 
 def _models_table(card: dict[str, Any]) -> Table:
-    """Lay out a score card, models side by side."""
+    """Lay out the scores, one model per line."""
     table = _table(card["models"][0], "model")
     for model in card["models"]:
-        table.add_row(Text(printable(model["pred"])), *_cells(model))  # a name is never markup
+        table.add_row(Text(printable(model["pred"])), *_cells(model))  # Text, because not markup
     return table
 
 
 def _segments_table(
     card: dict[str, Any], model: dict[str, Any], parts: list[dict[str, Any]]
 ) -> Table:
-    """Lay out one model and its segments below it, each with its number of rows."""
+    """Lay out the scores of one model and, below it, of each segment."""
     table = _table(model, "", "rows")
     table.add_row("all", f"{card['n']:,}", *_cells(model))
     for one in parts:
@@ -178,38 +185,38 @@ def _segments_table(
 def _table(model: dict[str, Any], *first: str) -> Table:
     table = terminal.table(
         *first, "SMECE", f"{100 * model['level']:g}%\ninterval", "p-value",
-        "hardened\nECE", "max\ngap", "bias", "Brier",
+        "ECE\n(hard)", "max\ngap", "bias", "Brier",
     )  # fmt: skip
     table.columns[len(first)].style = "bold"
     for column in table.columns[1:]:
-        column.no_wrap = True  # a long name gives way, not a number
+        column.no_wrap = True  # wrap a long name, never a number
     return table
 
 
 def _cells(numbers: dict[str, Any]) -> tuple[str, ...]:
     return (
         f"{numbers['smece']:.4f}",
-        f"{numbers['low']:.3f}-{numbers['high']:.3f}",
+        f"{numbers['low']:.3f} to {numbers['high']:.3f}",
         chance(numbers["pvalue"]),
         "-" if numbers["ece_hardened"] is None else f"{numbers['ece_hardened']:.4f}",
         f"{numbers['max_gap']:.3f}",
-        f"{numbers['bias']:+.3f}",
+        f"{numbers['bias']:+z.3f}",
         f"{numbers['brier']:.3f}",
     )
 
 
 # A reliability diagram of a dozen lines of text. Each bin has a bar, to the left where the
-# predictions are too low and to the right where they are too high. A full bar is one whose interval
-# leaves out 0; a light one may be chance.
+# predictions are too low and to the right where they are too high. The interval of a full bar
+# excludes 0; a light bar may be chance.
 
 _MOST_BINS = 10
 _FEWEST_BINS = 5
-_SMALL = 0.05  # a gap that needs no long bar, even where it is the largest
+_SMALL = 0.05  # the smallest gap that gets a bar of full length
 _WIDEST = 16  # characters of the longest bar
 
 
 class _Glyphs(NamedTuple):
-    """What bars are made of. Halves make a bar half a character longer; ASCII has none."""
+    """The characters of a bar. Halves make it half a character longer; ASCII has none."""
 
     sure: str
     unsure: str
@@ -223,26 +230,26 @@ _ASCII = _Glyphs("#", ".", "", "", "|")
 
 
 def show_sketch(console: Console, models: Mapping[str, Reliability], level: float = 0.95) -> None:
-    """Print the picture of each model, all on one scale."""
-    joined = {name: joined_for_a_picture(rel) for name, rel in models.items()}
+    """Print the diagram of each model, all on one scale."""
+    joined = {name: with_few_bins(rel) for name, rel in models.items()}
     scale = max(_SMALL, *(rel.max_gap for rel in joined.values()))
     glyphs = _glyphs(console.encoding)
     for name, rel in joined.items():
         fine = len(models[name].bins)
-        note = f", {fine} bins joined into {len(rel.bins)}" if len(rel.bins) < fine else ""
+        note = f", {fine} bins merged into {len(rel.bins)}" if len(rel.bins) < fine else ""
         console.print(Text.assemble((printable(name), "bold"), note))
         for line in _lines(rel, level, scale, glyphs, console.width):
             console.print(line, no_wrap=True, overflow="crop", crop=True)
         console.print()
     console.print(
-        f"Bars: mean prediction minus mean label, {glyphs.sure} where its {100 * level:g}% "
-        f"interval leaves out 0, {glyphs.unsure} where it does not.",
+        f"Bars show mean prediction minus mean label: {glyphs.sure} if its {100 * level:g}% "
+        f"interval excludes 0, {glyphs.unsure} if not.",
         style="dim",
     )
 
 
-def joined_for_a_picture(rel: Reliability) -> Reliability:
-    """Join neighboring bins until few are left, all of the same number of bins if that works."""
+def with_few_bins(rel: Reliability) -> Reliability:
+    """Merge neighboring bins until at most ten are left, in equal numbers if possible."""
     n = len(rel.bins)
     if n <= _MOST_BINS:
         return rel
@@ -276,16 +283,16 @@ def _lines(
         bar = _bar(gap / scale * half, glyphs, sure=bool(certain))
         low, high = (bar, "") if gap < 0 else ("", bar)
         yield Text.assemble(
-            _line_start(widths, bin_, f"{count:,}", f"{p:.3f}", f"{y:.3f}", f"{gap:+.3f}"),
+            _line_start(widths, bin_, f"{count:,}", f"{p:.3f}", f"{y:.3f}", f"{gap:+z.3f}"),
             (f"{low:>{half}}", "blue"), glyphs.middle, (high, "yellow"),
         )  # fmt: skip
 
 
 def _ranges(edges: FloatArray) -> list[str]:
-    """Say each bin by its edges, with as few digits as tell them, three at most."""
+    """Write each bin as its edges, with as few digits as needed, three at most."""
     digits = next((d for d in (1, 2) if np.array_equal(edges, edges.round(d))), 3)
     shown = [f"{edge:.{digits}f}" for edge in edges]
-    return [f"{low}-{high}" for low, high in pairwise(shown)]
+    return [f"{low} to {high}" for low, high in pairwise(shown)]
 
 
 def _line_start(widths: tuple[int, int], bin_: str, rows: str, p: str, y: str, gap: str) -> str:
@@ -293,7 +300,7 @@ def _line_start(widths: tuple[int, int], bin_: str, rows: str, p: str, y: str, g
 
 
 def _bar(length: float, glyphs: _Glyphs, *, sure: bool) -> str:
-    """Make a bar of so many characters, to the left where negative."""
+    """Return a bar of the given length in characters; a negative one extends to the left."""
     if not (sure and glyphs.left_half):
         return (glyphs.sure if sure else glyphs.unsure) * round(abs(length))
     whole, half = divmod(round(2 * abs(length)), 2)

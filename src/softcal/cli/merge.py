@@ -1,4 +1,4 @@
-"""`softcal merge`: the score of many files from their saved tables."""
+"""`softcal merge`: add up saved tables and score the total."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from softcal._display import counted
 from softcal.cli.options import Format, Level, Output
 from softcal.cli.tables import load_saved
 
@@ -14,19 +15,19 @@ from softcal.cli.tables import load_saved
 def merge(
     saved: Annotated[
         list[Path],
-        typer.Argument(help="Files that `softcal scan` or `score --save` wrote.", metavar="FILE"),
+        typer.Argument(help="Files saved by `softcal scan` or `score --save`.", metavar="FILE"),
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Save their sum here.", metavar="FILE"),
+        typer.Option("--output", "-o", help="Also save the total to this file.", metavar="FILE"),
     ] = None,
     allow_identical: Annotated[  # noqa: FBT002 - an option of the command line
-        bool, typer.Option("--allow-identical", help="Add files of the same content, too.")
+        bool, typer.Option("--allow-identical", help="Accept files with identical content.")
     ] = False,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
-    """Add up saved tables of different rows: for example, daily files into a weekly total."""
+    """Merge saved tables of different rows: for example, daily files into a weekly total."""
     from softcal._validation.rules import refuse_bad_level
     from softcal.cli.score import show_scores
 
@@ -35,4 +36,5 @@ def merge(
     if output is not None:
         total.save(output)
     also = {} if total.groups is None else {"groups_in_two_files": "not known"}
-    show_scores(total, f"{len(saved)} saved", level, format_, total.by_names, also)
+    name = counted(len(saved), "saved file")
+    show_scores(total, name, level, format_, total.by_names, also)

@@ -1,4 +1,4 @@
-"""`softcal paper`: the SMECE paper, reproduced."""
+"""`softcal paper`: reproduce the experiments of the SMECE paper."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ def paper(
     format_: Output = Format.TABLE,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder for CSV tables and figures.", metavar="DIR"),
+        typer.Option(
+            "-o", "--output", help="Folder to write CSV tables and figures to.", metavar="DIR"
+        ),
     ] = None,
 ) -> None:
-    """Reproduce the SMECE paper, digit for digit, with its errors shown."""
+    """Reproduce the tables of the SMECE paper digit for digit, and list its errata."""
     if output is not None:
-        import softcal.paper.figures  # noqa: F401 - if matplotlib is missing, say so before the work
+        import softcal.paper.figures  # noqa: F401 - fail early if matplotlib is missing
     from softcal.paper.reproduction import TOTAL_ROWS, reproduce
 
     with terminal.progress("Reproducing the paper", TOTAL_ROWS) as step:
@@ -43,7 +45,7 @@ def paper(
 
 
 def show(console: Console, report: Report) -> None:
-    """Print everything."""
+    """Print the tables, the errata, and the further experiments."""
     _show_tables(console, report.cells)
     _show_errata(console, report.errata)
     _show_outcomes(console, report.outcomes)
@@ -55,22 +57,22 @@ def _show_tables(console: Console, cells: list[Cell]) -> None:
     from softcal.paper.reproduction import TABLES
 
     console.print(
-        "[bold]The SMECE paper, reproduced.[/bold] 'printed = ours' is the paper's figure, which "
-        "ours equals to the last digit when binned as the paper does; where it does not, 'ours' "
-        "follows. 'closed' follows where putting p = 1 in the last bin changes a digit. 'exact "
-        "limit' is the value for unlimited n, with that bin closed.\n"
+        "[bold]The SMECE paper, reproduced.[/bold] 'printed = ours': the paper's number equals "
+        "ours to the last digit, with the paper's binning. 'ours': our number where it differs. "
+        "'closed': the number with p = 1 in the last bin, where that changes a digit. 'exact "
+        "limit': the value for unlimited n, with p = 1 in the last bin.\n"
     )
     for name, title in TABLES.items():
         for part, found in _parts([cell for cell in cells if cell.table == name]).items():
             terminal.print_titled(console, f"{title}{part}", _grid(found))
     good = sum(cell.reproduced for cell in cells)
     console.print(
-        f"[bold]{good} of {len(cells)} printed figures reproduced digit for digit.[/bold]\n"
+        f"[bold]{good} of {len(cells)} printed numbers reproduced digit for digit.[/bold]\n"
     )
 
 
 def _show_errata(console: Console, errata: list[dict[str, Any]]) -> None:
-    console.print("[bold]Errata[/bold], each computed here\n")
+    console.print("[bold]Errata[/bold], each recomputed here\n")
     for number, item in enumerate(errata, 1):
         console.print(f"[bold]{number}. {item['title']}[/bold]")
         console.print(Padding(f"The paper: {item['paper']}", (0, 0, 0, 3)), style="dim")
@@ -84,8 +86,8 @@ def _show_outcomes(console: Console, outcomes: Outcomes) -> None:
     terminal.print_titled(console, "Experiment 5: ECE of the perfect model, k = 2", table)
     worth = ", ".join(f"{value:.0f} for {model}" for model, value in outcomes.worth.items())
     console.print(
-        f"Against drawn outcomes it falls like n^{outcomes.slope:.2f}. To score a model as "
-        f"precisely as one soft label does takes this many drawn outcomes: {worth}.\n"
+        f"Against drawn outcomes, the ECE decreases like n^{outcomes.slope:.2f}. One soft label "
+        f"scores a model as precisely as this many drawn outcomes: {worth}.\n"
     )
 
 
@@ -113,7 +115,7 @@ def _show_dimensions(console: Console, dimensions: Dimensions) -> None:
 
 
 def _parts(cells: list[Cell]) -> dict[str, list[Cell]]:
-    """Split the fourth experiment into means and deviations; leave the others whole."""
+    """Split the fourth experiment into means and standard deviations."""
     kinds = {"mean": ", mean", "std": ", standard deviation"}
     parts: dict[str, list[Cell]] = {}
     for cell in cells:

@@ -1,7 +1,9 @@
-"""`softcal plan`: how much to collect."""
+"""`softcal plan`: plan how many items and votes to collect."""
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
@@ -14,7 +16,7 @@ from softcal.cli.tables import Columns, load_tables
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from softcal.planning.forecast import Assumptions
     from softcal.planning.plans import DifferencePlan, Plan
@@ -24,93 +26,118 @@ if TYPE_CHECKING:
 def plan(
     pilot: Annotated[
         str | None,
-        typer.Option(help="A first sample: rows, or what `softcal scan` saved.", metavar="DATA"),
+        typer.Option(
+            help="A first sample: rows, or tables saved by `softcal scan`.", metavar="DATA"
+        ),
     ] = None,
     label: Annotated[str | None, column_option("With a pilot: column of labels in [0, 1].")] = None,
     pred: Annotated[str | None, column_option("With a pilot: column of predictions.")] = None,
     pilot_votes: Annotated[
         str | None,
-        column_option("With a pilot: column of how many votes each label is the share of."),
+        column_option("With a pilot: column of the number of votes behind each label."),
     ] = None,
     smece: Annotated[
-        float | None, typer.Option(help="Without a pilot: the SMECE you expect.", metavar="X")
+        float | None, typer.Option(help="Without a pilot: the expected SMECE.", metavar="X")
     ] = None,
     label_spread: Annotated[
         float | None,
-        typer.Option(help="Without a pilot: SD of the items' true labels in a bin.", metavar="X"),
+        typer.Option(
+            help="Without a pilot: standard deviation of the true labels in a bin.", metavar="X"
+        ),
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(help="Number of equal-width bins; 10, or as a saved pilot has.", metavar="N"),
+        typer.Option(
+            help="Number of equal-width bins. Default: 10, or as in a saved pilot.", metavar="N"
+        ),
     ] = None,
     half_width: Annotated[
-        float | None, typer.Option(help="Aim: measure SMECE to +- this.", metavar="X")
+        float | None,
+        typer.Option(help="Goal: an interval of SMECE with this half-width.", metavar="X"),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Aim: the narrowest interval for this.", metavar="X")
+        float | None,
+        typer.Option(help="Goal: the narrowest interval for this total cost.", metavar="X"),
     ] = None,
     difference: Annotated[
-        float | None, typer.Option(help="Aim: see a difference this large.", metavar="X")
+        float | None,
+        typer.Option(help="Goal: detect this difference between two models.", metavar="X"),
     ] = None,
     correlation: Annotated[
         float | None,
         typer.Option(
-            help="For a difference: of the residuals, as `softcal compare` prints it.", metavar="R"
+            help="For a difference: correlation of residuals, from `softcal compare`.",
+            metavar="R",
         ),
     ] = None,
     power: Annotated[
         float | None,
-        typer.Option(help="For a difference: how often to see it (0.8).", metavar="X"),
+        typer.Option(help="For a difference: power of the test. Default: 0.8.", metavar="X"),
     ] = None,
     votes: Annotated[
-        int | None, typer.Option(help="Votes per item; the best number if absent.", metavar="N")
+        int | None, typer.Option(help="Votes per item. Default: the best number.", metavar="N")
     ] = None,
-    item_cost: Annotated[float, typer.Option(help="Cost of an item.", metavar="X")] = 0.0,
-    vote_cost: Annotated[float, typer.Option(help="Cost of a vote.", metavar="X")] = 1.0,
+    item_cost: Annotated[float, typer.Option(help="Cost per item.", metavar="X")] = 0.0,
+    vote_cost: Annotated[float, typer.Option(help="Cost per vote.", metavar="X")] = 1.0,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
-    """Plan how many items to collect, and how many votes on each."""
+    """Plan how many items to collect, and how many votes per item."""
     from softcal.planning.plans import plan as plan_width
     from softcal.planning.plans import plan_budget, plan_difference
 
-    aims = (half_width, budget, difference)
-    if sum(aim is not None for aim in aims) != 1:
-        message = "give one aim: --half-width, --budget or --difference."
+    goals = (half_width, budget, difference)
+    if sum(goal is not None for goal in goals) != 1:
+        message = "give one goal: --half-width, --budget, or --difference."
         raise InputError(message)
     if difference is None:
         _refuse_without("--difference", {"--correlation": correlation, "--power": power})
     a = _assumptions(pilot, _Columns(label, pred, pilot_votes), smece, label_spread, bins)
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
-    if half_width is not None:
-        found = plan_width(a, half_width=half_width, **costs)
-    elif budget is not None:
-        found = plan_budget(a, budget=budget, **costs)
-    elif difference is not None and correlation is not None:
-        often = 0.8 if power is None else power
-        found = plan_difference(
-            a, difference=difference, correlation=correlation, power=often, **costs
-        )
-    else:
-        message = "--difference needs --correlation: `softcal compare` on a first sample prints it."
-        raise InputError(message)
+    with _naming_options():
+        if half_width is not None:
+            found = plan_width(a, half_width=half_width, **costs)
+        elif budget is not None:
+            found = plan_budget(a, budget=budget, **costs)
+        elif difference is not None and correlation is not None:
+            often = 0.8 if power is None else power
+            found = plan_difference(
+                a, difference=difference, correlation=correlation, power=often, **costs
+            )
+        else:
+            message = "--difference needs --correlation: `softcal compare` prints it for a pilot."
+            raise InputError(message)
     if format_ is Format.JSON:
         print_json({**asdict(found), "assumed_smece": a.smece})
     else:
         terminal.console().print(plan_text(found, a.smece, of_pilot=pilot is not None))
 
 
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Replace the parameter at the start of an error message by its option: `--half-width`."""
+    try:
+        yield
+    except InputError as error:
+        text = re.sub(r"^(\w+)(?= must be )", _option, str(error))
+        raise InputError(re.sub(r"^(\w+) =", _option, text)) from error
+
+
+def _option(parameter: re.Match[str]) -> str:
+    return f"--{parameter[1].replace('_', '-')}"
+
+
 def _refuse_without(needed: str, options: Mapping[str, object]) -> None:
-    """Refuse options that would change nothing without another one."""
+    """Raise if an option is given that has no effect without another one."""
     for name, value in options.items():
         if value is not None:
-            message = f"{name} goes with {needed} only: leave it out, or give {needed}."
+            message = f"{name} has no effect without {needed}: leave it out, or give {needed}."
             raise InputError(message)
 
 
 class _Costs(TypedDict):
-    """What all aims of a plan have in common."""
+    """The options that every plan takes."""
 
     level: float
     votes: int | None
@@ -133,7 +160,7 @@ def _assumptions(
     label_spread: float | None,
     bins: int | None,
 ) -> Assumptions:
-    """Return what a pilot says, or what was stated, whichever was given."""
+    """Return the assumptions from a pilot or from the stated values, whichever was given."""
     from softcal.planning.forecast import Assumptions
 
     if pilot is not None:
@@ -144,15 +171,16 @@ def _assumptions(
     options = ("--label", "--pred", "--pilot-votes")
     _refuse_without("--pilot", dict(zip(options, columns, strict=True)))
     if smece is None or label_spread is None:
-        message = "say what to expect: --pilot DATA, or --smece X and --label-spread X."
+        message = "give --pilot DATA, or both --smece X and --label-spread X."
         raise InputError(message)
-    return Assumptions.stated(
-        smece=smece, label_spread=label_spread, bins=10 if bins is None else bins
-    )
+    with _naming_options():
+        return Assumptions.stated(
+            smece=smece, label_spread=label_spread, bins=10 if bins is None else bins
+        )
 
 
 def _pilot_table(pilot: str, columns: _Columns, bins: int | None) -> Reliability:
-    """Return the table of one model of a pilot; of many classes, that of the predicted class."""
+    """Return the table of one model of a pilot; for many classes, of the predicted class."""
     from softcal.table.tableset import BOUNDS
 
     label, pred, votes = columns
@@ -160,27 +188,28 @@ def _pilot_table(pilot: str, columns: _Columns, bins: int | None) -> Reliability
     tables = load_tables([pilot], Columns(label, preds, votes=votes), bins=bins)
     if tables.targets == BOUNDS:
         message = (
-            f"a plan needs labels, and those of {Path(pilot).name} are known only as intervals: "
+            f"a plan needs labels, but those of {Path(pilot).name} are known only as intervals: "
             "more rows do not narrow the bounds of SMECE, more precise labels do."
         )
         raise InputError(message)
     if len(tables) > 1:
         message = (
-            f"say with --pred which model of {Path(pilot).name} to plan for: it has "
-            f"{', '.join(map(repr, tables))}."
+            f"{Path(pilot).name} has several models, {', '.join(map(repr, tables))}: choose one "
+            "with --pred."
         )
         raise InputError(message)
     return tables[tables.models[0]]
 
 
 def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> str:
-    """Return a plan in plain words."""
+    """Return a plan as three lines of text."""
     from softcal.planning.plans import Plan
 
     labels = "labeled as in the pilot" if found.votes == 0 else "with one vote each"
     if found.votes > 1:
-        labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in all"
-    collect = f"Collect {found.items:,} items {labels}. Cost: {found.cost:,.10g}."
+        labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in total"
+    cost = f" Cost: {found.cost:,.10g}." if found.cost else ""
+    collect = f"Collect {found.items:,} items {labels}.{cost}"
     level = f"{100 * found.level:.4g}%"
     supposed = f"{smece:.4f} (the pilot's without noise)" if of_pilot else f"{smece:.4f}"
     if isinstance(found, Plan):

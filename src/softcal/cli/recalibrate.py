@@ -1,4 +1,4 @@
-"""`softcal recalibrate`: fit a calibrator to a file, judged on held-out rows."""
+"""`softcal recalibrate`: fit a calibrator to a file and evaluate it on held-out rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 import typer
 
 from softcal import terminal
-from softcal._display import printable
+from softcal._display import counted, printable
 from softcal.cli.options import (
     ClassNames,
     DataFile,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Method(StrEnum):
-    """How to calibrate."""
+    """A recalibration method, or auto."""
 
     AUTO = "auto"
     TEMPERATURE = "temperature"
@@ -49,7 +49,7 @@ class Method(StrEnum):
 
 
 class _Fitted(NamedTuple):
-    """A calibrator, what it does on held-out rows, and whose predictions it is for."""
+    """A calibrator, its evaluation on held-out rows, and the columns it is for."""
 
     found: RepairPreview
     map_: CalibrationMap
@@ -62,37 +62,40 @@ class _Fitted(NamedTuple):
 def recalibrate(
     data: DataFile,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where to save it (JSON).", metavar="FILE")
+        Path,
+        typer.Option("-o", "--output", help="JSON file to save the calibrator to.", metavar="FILE"),
     ],
     label: MaybeLabel = None,
     pred: Annotated[str | None, column_option("Column of predictions in [0, 1].")] = None,
     label_columns: LabelColumns = None,
     vote_columns: VoteColumns = None,
     pred_columns: Annotated[
-        str | None, typer.Option(help="Many classes: columns of predictions.", metavar="COLS")
+        str | None, typer.Option(help="Multiclass: columns of predictions.", metavar="COLS")
     ] = None,
     classes: ClassNames = None,
     method: Annotated[
         Method,
         typer.Option(
-            help=f"One of {', '.join(Method)}; auto is the best on held-out rows.", metavar="METHOD"
+            help=f"One of {', '.join(Method)}. auto picks the best on held-out rows.",
+            metavar="METHOD",
         ),
     ] = Method.AUTO,
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
     logits: Annotated[  # noqa: FBT002 - an option of the command line
-        bool, typer.Option("--logits", help="The predictions are logits; so are those of `apply`.")
+        bool,
+        typer.Option("--logits", help="The predictions are logits; `apply` then takes logits too."),
     ] = False,
     group: Annotated[
         str | None,
-        column_option("Column: rows of one group stay in one fold."),
+        column_option("Column of groups: the rows of a group stay in one fold."),
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.", metavar="N")] = 5,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
 ) -> None:
-    """Fit a calibrator to soft labels and save it; show what it does on held-out rows."""
+    """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
     from softcal._io import write_json
     from softcal.sources.files import refuse_same_file
 
@@ -105,7 +108,7 @@ def recalibrate(
     )  # fmt: skip
     columns.refuse_contradictions()
     fitted = _fitted(data, columns.roles([data])._replace(logits=logits), method, how)
-    # The columns, so that `apply` can tell when the classes come in another order.
+    # With the columns, so that `apply` can detect classes in another order.
     write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
     if format_ is Format.JSON:
         print_json(_card(fitted))
@@ -114,7 +117,7 @@ def recalibrate(
 
 
 class _How(TypedDict):
-    """What predictions are judged by."""
+    """The settings of the evaluation."""
 
     bins: int
     folds: int
@@ -122,7 +125,7 @@ class _How(TypedDict):
 
 
 def _fitted(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
-    """Fit a map of one probability per row, or of the probabilities of all classes together."""
+    """Fit a map of one probability per row, or of the probabilities of all classes."""
     from softcal.calibrators.preview import fit_map, preview_of
     from softcal.sources.class_columns import classes_of_batch
     from softcal.sources.collect import read_rows
@@ -135,7 +138,7 @@ def _fitted(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
         names: tuple[str, ...] = (pred,)
     else:
         found_rows = classes_of_batch(columns, roles, roles.classes)
-        assert found_rows is not None  # noqa: S101 - the values have been checked
+        assert found_rows is not None  # noqa: S101 - the values have been validated
         (rows,), (names,) = found_rows, roles.classes.models
     methods = None if method is Method.AUTO else (method.value,)
     groups = columns.get(Named(str(roles.group)))
@@ -166,8 +169,8 @@ def _card(fitted: _Fitted) -> dict[str, Any]:
 def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     found = fitted.found
     title = (
-        f"{data.name}: {found.before.table.n:,} rows, label {fitted.label}, {fitted.pred}, "
-        f"{found.folds} folds, {len(found.before.table.bins)} bins"
+        f"{data.name}: {counted(found.before.table.n, 'row')}, label {fitted.label}, "
+        f"{fitted.pred}, {found.folds} folds, {counted(len(found.before.table.bins), 'bin')}"
     )
     console = terminal.console()
     level = found.before.smece.level
@@ -175,31 +178,32 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     table = terminal.table("method", "Brier", "log loss", smece, f"{100 * level:g}% interval")
     for trial in (found.before, *found.after):
         table.add_row(
-            "as they are" if trial is found.before else trial.method,
+            "none" if trial is found.before else trial.method,
             f"{trial.brier:.5f}",
             f"{trial.log_loss:.4f}",
             f"{trial.smece.value:.4f}",
-            f"{trial.smece.low:.3f}-{trial.smece.high:.3f}",
+            f"{trial.smece.low:.3f} to {trial.smece.high:.3f}",
             style="bold" if trial.method == found.best else None,
         )
     terminal.print_titled(console, title, table)
     console.print(_HOW_TO_READ, style="dim")
     if not found.helps:
         console.print("No method improved the held-out Brier score; keep the original predictions.")
-    saved = f"Saved {found.best}, fitted on all rows: {output}"
+    saved = f"Saved {found.best}, fitted on all rows, to {output}"
     console.print(printable(saved), markup=False)
     if fitted.map_.takes_logits:
-        console.print("`softcal apply` takes logits too, and writes probabilities.")
+        console.print("`softcal apply` also takes logits, and writes probabilities.")
     if len(fitted.columns) > 1:
         order = f"--pred-columns {','.join(fitted.columns)}"
         console.print(
-            printable(f"`softcal apply` takes the classes in this order: {order}"),
+            printable(f"For `softcal apply`, give the classes in this order: {order}"),
             markup=False,
             soft_wrap=True,
         )
 
 
 _HOW_TO_READ = (
-    "Each row was mapped by a calibrator fitted on the other folds. Chosen by the Brier score, "
-    "which is proper and stays finite where a method predicts exactly 0 or 1."
+    "All scores are on held-out rows: each row is mapped by a calibrator fitted on the other "
+    "folds. The best method has the lowest Brier score, which stays finite where a method predicts "
+    "exactly 0 or 1."
 )

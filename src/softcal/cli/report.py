@@ -1,4 +1,4 @@
-"""`softcal report`: one HTML file with a verdict and what to do."""
+"""`softcal report`: write an HTML report with a verdict for each model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report(
     label: MaybeLabel = None,
     pred: MaybePreds = None,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The HTML file to write.", metavar="FILE")
+        Path, typer.Option("-o", "--output", help="HTML file to write.", metavar="FILE")
     ] = Path("report.html"),
     by: By = None,
     group: Group = None,
@@ -52,7 +52,7 @@ def report(
     votes: Votes = None,
     level: Level = 0.95,
 ) -> None:
-    """Write a report on the calibration of one or more models, as one HTML file."""
+    """Write an HTML report on the calibration of one or more models."""
     from softcal.report.page import refuse_impossible, write_page
     from softcal.report.sample import Sample
 
@@ -63,7 +63,7 @@ def report(
     )  # fmt: skip
     refuse_impossible(output, len(columns.models or ["of a saved file"]))
     from_rows = not saved_files(data)
-    # What recalibration would do is judged on rows of one probability alone.
+    # Recalibration is evaluated only for rows of one probability.
     sample = Sample() if from_rows and not columns.many else None
     tables = load_tables(
         data, columns, bins=bins, pairs=True, look=None if sample is None else sample.add
@@ -74,11 +74,11 @@ def report(
     for name, verdict in found.items():
         heading = f"{printable(name)}: {verdict.headline}. "
         console.print(Text.assemble((heading, "bold"), f"{verdict.size}."))
-    console.print(Text(printable(f"The report is in {output}: open it in a browser.")))
+    console.print(Text(printable(f"Saved {output}: open it in a browser.")))
 
 
 def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bool) -> About:
-    """Return what the page says of its source, with the commands that recalibrate."""
+    """Return the title, source, and label of the page, and the commands that recalibrate."""
     from softcal.report.page import About, commands_of
     from softcal.table.tableset import TOP
 
@@ -95,7 +95,7 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
 
 
 def _rows_name(data: list[str]) -> str:
-    """Name the rows as a shell takes them, where they are one file."""
+    """Return the name of the file of rows, quoted for a shell; DATA for several files."""
     return shlex.quote(Path(data[0]).name) if len(data) == 1 else "DATA"
 
 

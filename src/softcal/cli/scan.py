@@ -1,4 +1,4 @@
-"""`softcal scan`: turn rows into tables, which every other command takes in their place."""
+"""`softcal scan`: save the tables of rows, which other commands take instead of the rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from softcal import terminal
-from softcal._display import printable
+from softcal._display import counted, printable
 from softcal.cli.options import (
     By,
     ClassNames,
@@ -35,9 +35,7 @@ from softcal.exceptions import InputError
 
 def scan(
     data: DataFiles,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The file to write.", metavar="FILE")
-    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
     label: MaybeLabel = None,
     pred: MaybePreds = None,
     label_low: LabelLow = None,
@@ -52,18 +50,18 @@ def scan(
     votes: Votes = None,
     bins: NumberOfBins = 10,
     date: Annotated[
-        str | None, typer.Option(help="The day of the rows, as 2026-05-31.", metavar="DATE")
+        str | None, typer.Option(help="Date of the rows, such as 2026-05-31.", metavar="DATE")
     ] = None,
 ) -> None:
-    """Read rows once and save their tables, for every other command."""
+    """Read rows once and save their tables for the other commands."""
     from softcal.table.tableset import TOP
 
     refuse_overwriting(output, data)
     if saved := saved_files(data):
-        message = f"{saved[0]} holds tables already: add tables up with `softcal merge`."
+        message = f"{saved[0]} already holds tables: use `softcal merge` to add up tables."
         raise InputError(message)
     if date is not None:
-        _refuse_no_date(date)
+        _refuse_bad_date(date)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
         classes, label_low, label_high,
@@ -72,17 +70,18 @@ def scan(
     if date is not None:
         tables = replace(tables, date=date)
     tables.save(output)
-    models = "1 model" if len(tables) == 1 else f"{len(tables)} models"
+    models = counted(len(tables), "model")
     if tables.targets[0] == TOP:
         models += f", {len(tables.targets) - 1:,} classes"
     by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
-    text = f"{source_name(data)}: {tables.n:,} rows, {models}{by_columns}. Saved: {output}"
+    rows = counted(tables.n, "row")
+    text = f"{source_name(data)}: {rows}, {models}{by_columns}. Saved: {output}"
     terminal.console().print(Text(printable(text)), soft_wrap=True)
 
 
-def _refuse_no_date(date: str) -> None:
+def _refuse_bad_date(date: str) -> None:
     try:
         calendar_date.fromisoformat(date)
     except ValueError as error:
-        message = f"--date must be a day such as 2026-05-31: got {date!r:.40}."
+        message = f"--date must be a date such as 2026-05-31: got {date!r:.40}."
         raise InputError(message) from error

@@ -1,4 +1,4 @@
-"""`softcal score`: how well calibrated each model is."""
+"""`softcal score`: measure how well calibrated each model is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from softcal import terminal
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     By,
@@ -27,6 +28,7 @@ from softcal.cli.options import (
     Votes,
     Weight,
     given,
+    print_json,
     source_name,
 )
 from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
@@ -56,7 +58,9 @@ def score(
     level: Level = DEFAULT_LEVEL,
     save: Annotated[
         Path | None,
-        typer.Option(help="Also save the tables here, as `softcal scan` does.", metavar="FILE"),
+        typer.Option(
+            help="Also save the tables to this file, as `softcal scan` does.", metavar="FILE"
+        ),
     ] = None,
     format_: Output = Format.TABLE,
 ) -> None:
@@ -88,29 +92,33 @@ def show_scores(
     by: Sequence[str] = (),
     also: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the scores of a set of tables as text or as JSON, by what its labels are.
+    """Print the scores of a set of tables as text or JSON, according to the kind of its labels.
 
-    `also` has more to say in JSON, of a set with groups.
+    `also` holds further entries for JSON.
     """
     from softcal.table.tableset import BOUNDS, TOP
 
     if tables.targets[0] == TOP:
-        from softcal.cli.classes import show_class_scores
+        from softcal.cli.classes import class_scorecard, show_class_scores
 
-        show_class_scores(tables, name, level, format_, by, also)
+        card, show = class_scorecard(tables, by, level), show_class_scores
     elif tables.targets == BOUNDS:
-        from softcal.cli.bounds import show_bounds
+        from softcal.cli.bounds import bounds_card, show_bounds
 
         _refuse_level(level)
-        show_bounds(tables, name, format_, by)
+        card, show = bounds_card(tables, by), show_bounds
     else:
-        from softcal.cli.display import show_table_scores
+        from softcal.cli.display import scorecard, show_table_scores
 
-        show_table_scores(tables, name, level, format_, by, also)
+        card, show = scorecard(tables, by, level), show_table_scores
+    if format_ is Format.JSON:
+        print_json(card | dict(also or {}))
+    else:
+        show(terminal.console(), tables, card, name)
 
 
 def _refuse_level(level: float) -> None:
-    """Refuse a level where there is no interval: bounds say nothing of chance."""
+    """Raise if a level is given for bounds, which are not confidence intervals."""
     if level != DEFAULT_LEVEL:
         message = "--label-low and --label-high cannot go with --level."
         raise InputError(message)

@@ -1,4 +1,4 @@
-"""Load the tables of a command: from rows in files, or from files saved by `softcal scan`."""
+"""Load the tables of a command from rows in files or from files saved by `softcal scan`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Columns(NamedTuple):
-    """What the options say about columns: which to read, or which saved tables must have."""
+    """The columns that the options name: those to read, or those saved tables must have."""
 
     label: str | None = None
     preds: Sequence[str] | None = None
@@ -49,11 +49,11 @@ class Columns(NamedTuple):
 
     @property
     def models(self) -> Sequence[str] | None:
-        """What the options call the models."""
+        """The names of the models."""
         return self.pred_columns or self.preds
 
     def refuse_contradictions(self) -> None:
-        """Refuse options that do not go together, before anything is read."""
+        """Raise if options contradict each other, before any data is read."""
         if self.many:
             self._refuse_beside_classes()
         elif self.bounds:
@@ -91,7 +91,7 @@ class Columns(NamedTuple):
         return self.label, self.label_columns, self.vote_columns
 
     def roles(self, paths: Sequence[Path]) -> Roles:
-        """Return the part of each column of rows, refusing what is missing or impossible."""
+        """Return the role of each column; raise if an option is missing or impossible."""
         from softcal.sources.columns import Roles
 
         others: dict[str, Any] = {
@@ -128,7 +128,7 @@ class Columns(NamedTuple):
         return Roles(label, tuple(specs), classes=classes, **others)
 
     def refuse_other_tables(self, tables: TableSet) -> None:
-        """Refuse columns that are not those the saved tables were made with."""
+        """Raise if a column differs from the one the saved tables were made with."""
         label: dict[str, str | None] = {
             "--label": self.label, "--label-columns": self.label_columns,
             "--vote-columns": self.vote_columns,
@@ -169,24 +169,24 @@ def load_tables(
     pairs: bool = False,
     look: Look | None = None,
 ) -> TableSet:
-    """Return the tables of the data, whether these are rows or saved tables.
+    """Return the tables of rows or of saved files.
 
-    Rows need a label and predictions. Saved tables have their own columns: predictions select
-    models, and every other column that is named must be the one the tables were made with.
+    Rows need a label and predictions. For saved tables, predictions select models, and every other
+    named column must be the one the tables were made with.
 
     Parameters
     ----------
     data : list of str
-        Files, folders or patterns of rows, or saved files, which are recognized by their content
-        and added up.
+        Files, folders, or patterns of rows, or saved files. Saved files are recognized by their
+        content and added up.
     bins : int, optional
-        Number of bins; 10 for rows, those of the file for saved tables.
+        Number of bins. Default: 10 for rows, the bins of the file for saved tables.
     pairs : bool
-        Whether to add up what each two models have in common, for a comparison; saved tables have
-        it or not.
+        Whether to add up joint sums of each pair of models, for a comparison. Ignored for saved
+        tables.
     look : callable, optional
-        Called with the number of each piece of the rows and the rows of its models, in threads;
-        never for saved tables.
+        Called from threads with the number of each piece of the rows and the rows of its models.
+        Never called for saved tables.
     """
     columns.refuse_contradictions()
     saved = saved_files(data)
@@ -208,7 +208,7 @@ def load_tables(
 
 
 def saved_files(data: Sequence[str]) -> list[Path]:
-    """List the saved files that the data stand for; none if the data are rows."""
+    """Return the saved files among the data; none if the data are rows."""
     from softcal.table.files import is_saved
 
     paths = [path for one in data for path in _matching(one)]
@@ -217,14 +217,14 @@ def saved_files(data: Sequence[str]) -> list[Path]:
         rows = next(path for path in paths if path not in saved)
         message = (
             f"give rows or saved tables, not both: {saved[0]} holds saved tables, {rows} does "
-            "not. Turn the rows into tables with `softcal scan`, then name all tables."
+            "not. Make tables of the rows with `softcal scan`, then name all tables."
         )
         raise InputError(message)
     return saved
 
 
 def _matching(data: str) -> list[Path]:
-    """List the files a path or a pattern stands for."""
+    """Return the files that a path or a pattern matches."""
     path = Path(data)
     if glob.has_magic(data) and not path.exists():
         return [Path(name) for name in sorted(glob.glob(data, recursive=True))]  # noqa: PTH207
@@ -232,7 +232,7 @@ def _matching(data: str) -> list[Path]:
 
 
 def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> TableSet:
-    """Return the sum of saved tables, refusing a file that is given twice."""
+    """Return the sum of saved tables; raise if a file is given twice."""
     from softcal.table.files import load
 
     for path in paths:
@@ -244,39 +244,39 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
         _refuse_copies(paths)
     if rest and total.groups is not None:
         text = (
-            f"softcal: note: saved tables do not name their groups, so whether a value of "
-            f"{total.groups.column} has rows in two files is not known; such rows would count as "
-            "independent. If in doubt, scan all rows in one command."
+            f"softcal: note: saved tables do not store the names of groups. If a value of "
+            f"{total.groups.column} has rows in two files, these rows count as independent. If in "
+            "doubt, scan all rows in one command."
         )
         sys.stderr.write(f"{printable(text)}\n")
     return sum(rest, start=total)
 
 
 def _refuse_copies(paths: Sequence[Path]) -> None:
-    """Refuse the same sums twice: different rows almost never have them."""
+    """Raise if two files have identical content: different rows almost never do."""
     seen: dict[bytes, Path] = {}
     for path in paths:
         first = seen.setdefault(sha256(path.read_bytes()).digest(), path)
         if first is not path:
             message = (
                 f"{first} and {path} have the same content: rows would be counted twice. Name one "
-                "of them, or, if they are of different rows, use `softcal merge --allow-identical`."
+                "of them or, if their rows differ, use `softcal merge --allow-identical`."
             )
             raise InputError(message)
 
 
 def _as_asked(tables: TableSet, columns: Columns, bins: int | None) -> TableSet:
-    """Return the view of saved tables that the options ask for."""
+    """Return the models and bins of saved tables that the options select."""
     columns.refuse_other_tables(tables)
     for column in columns.by:
-        tables.by(column)  # refuses one it does not have
+        tables.by(column)  # raises if there is no such column
     if columns.models:
         tables = tables.select(columns.models)
     return tables if bins is None else tables.coarsen(bins)
 
 
 def refuse_overwriting(output: Path, data: Sequence[str]) -> None:
-    """Refuse to write over the data that is being read."""
+    """Raise if the output would overwrite the data being read."""
     from softcal.sources.files import files_of, refuse_same_file
 
     refuse_same_file(output, saved_files(data) or files_of(data))

@@ -48,10 +48,10 @@ def write_report(
     title: str = "Calibration report",
     label: str | None = None,
 ) -> None:
-    """Write a report on one or more models as one HTML file, which opens in any browser.
+    """Write a report on one or more models as one HTML file for any browser.
 
-    The report has a verdict in plain words for each model, the reliability diagram with a choice
-    of bins, where the error is, the models compared, and, with `by`, each segment of the rows. It
+    The report has a verdict in words for each model, a reliability diagram with a choice of bins,
+    the contribution of each bin, a comparison of the models, and, with `by`, each segment. It
     needs the extra `report`, and no network.
 
     Parameters
@@ -59,22 +59,22 @@ def write_report(
     path : path
         The file to write; an existing file is replaced.
     y_true : TableSet, or array-like of shape (n,) or (n, classes), or Votes
-        Tables from `scan` or `load`, or labels as in `reliability`. With labels of many classes the
-        report is about the class each model predicts, as in `top_label_smece`.
+        Tables from `scan` or `load`, or labels as in `reliability`. With labels of many classes,
+        the report is about the class that each model predicts, as in `top_label_smece`.
     y_prob : mapping from str to array-like
-        The predictions of each model, by its name. Not with a TableSet, which has them.
+        The predictions of each model, by name. Must be omitted with a TableSet.
     by : array-like of shape (n,), or mapping from str to such, optional
-        A value per row: the rows of each value are reported separately, too. Of a TableSet: the
-        names of the columns to show, by default all.
+        One value per row: each value is also reported separately. With a TableSet: the names of
+        the columns to show, by default all.
     groups, sample_weight, n_votes
-        As in `reliability`. Not with a TableSet.
+        As in `reliability`. Must be omitted with a TableSet.
     bins : int, Bins or edges, optional
-        The bins the words are about; by default 10, or those of the TableSet. The reader can choose
-        others.
+        The bins of the verdict; by default 10, or those of the TableSet. Readers can choose other
+        bins on the page.
     level : float
-        The level of the intervals.
+        Confidence level of the intervals.
     title, label : str
-        The heading, and what the labels are called.
+        The heading of the page, and the name of the labels.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def write_report(
     >>> path.read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
 
-    Of tables, which need no rows:
+    From tables, without rows:
 
     >>> from importlib.resources import files
     >>> from softcal import scan
@@ -121,10 +121,7 @@ def write_report(
 def _refuse_beside_tables(rows: Mapping[str, Any]) -> None:
     for name, values in rows.items():
         if values is not None:
-            message = (
-                f"{name} goes with arrays, and y_true is a TableSet, which has its own: leave "
-                f"{name} out."
-            )
+            message = f"{name} must be omitted if y_true is a TableSet, which has its own."
             raise InputError(message)
 
 
@@ -139,7 +136,7 @@ def tables_of_arrays(
     n_votes: npt.ArrayLike | None = None,
     sample: Sample,
 ) -> TableSet:
-    """Add up arrays into a set of tables; the sample takes the rows of single probabilities."""
+    """Return the set of tables of arrays; add rows of one probability to the sample."""
     columns = _columns(by)
     given = {"y_true": y_true, **y_prob, **columns, "groups": groups}
     inputs.refuse_misaligned((inputs.index_of(values), name) for name, values in given.items())
@@ -187,17 +184,15 @@ def tables_of_arrays(
 def _add_classes(
     models: list[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
 ) -> None:
-    """Add up the rows of many classes, whose weights have been checked."""
+    """Add up the rows of many classes, which have been validated."""
     if TOP in map(str, models[0].classes):
-        message = (
-            f"no class may be called {TOP!r}, which stands for the predicted class: rename it."
-        )
+        message = f"no class may be named {TOP!r}, which stands for the predicted class: rename it."
         raise InputError(message)
     weight = models[0].sample_weight
     if weight is not None and not np.any(weight):
         inputs.refuse_no_weight(models[0].column(0))
     found = class_entries(models, builder, cells, groups)
-    assert found is not None  # noqa: S101 - the weights are checked
+    assert found is not None  # noqa: S101 - the weights have been validated
     dense = DenseSums()
     dense.add(found.dense)
     for each in (found.entries, *dense.entries()):
@@ -209,30 +204,34 @@ def _numbered(rows: Mapping[str, Rows]) -> dict[tuple[int, int], Rows]:
 
 
 def _has_classes(y_true: Any, y_prob: Mapping[str, Any]) -> bool:
-    """Whether labels, or predictions for votes of two classes, have a column per class."""
+    """Return whether labels, or predictions for votes of two classes, have a column per class."""
     if not isinstance(y_true, Votes):
         return to_array(y_true, "y_true").ndim == 2
     return y_true.n_classes > 2 or any(to_array(p, name).ndim == 2 for name, p in y_prob.items())
 
 
 def _columns(by: Any) -> dict[str, Any]:
-    """Name the columns of segments; one alone is named as pandas names it, else "by"."""
+    """Return the columns of segments by name; an unnamed one is called "segment"."""
     if isinstance(by, Mapping):
         return {str(name): values for name, values in by.items()}
     name = getattr(by, "name", None)
-    return {} if by is None else {name if name and isinstance(name, str) else "by": by}
+    return {} if by is None else {name if name and isinstance(name, str) else _UNNAMED: by}
+
+
+_UNNAMED = "segment"
 
 
 def _cells(columns: Mapping[str, Any], rows: int) -> Coded:
-    """Return the combinations of values there are, and the number of each row's."""
+    """Return the combinations of values, and the number of the combination of each row."""
     texts = []
     for name, values in columns.items():
-        shape = to_array(values, name).shape
+        what = "by" if name == _UNNAMED else name
+        shape = to_array(values, what).shape
         if len(shape) != 1:
-            message = f"{name} must be one column: it has shape {shape}."
+            message = f"{what} must be one column: it has shape {shape}."
             raise InputError(message)
         if shape[0] != rows:
-            message = f"{name} must have one value for each of the {rows} rows: it has {shape[0]}."
+            message = f"{what} must have one value for each of the {rows} rows: it has {shape[0]}."
             raise InputError(message)
         plain = values.to_pylist() if hasattr(values, "to_pylist") else values
         texts.append([text_of(value) for value in plain])

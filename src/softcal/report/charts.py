@@ -1,7 +1,8 @@
-"""The report's pictures as Vega-Lite, made with Altair. The page's script feeds them.
+"""The charts of the report as Vega-Lite specifications, made with Altair.
 
-Fields have names of our own (`model`, `x`, ...): names from the data are only ever values. The
-script replaces "SMECE" and "label" in titles once its reader has the labels hardened.
+The script of the page passes data to them. Field names are fixed (`model`, `x`, ...); names from
+the data are only values. The script replaces "SMECE" and "label" in titles if the reader chooses
+hardened labels.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from softcal._io import written_whole
 from softcal.exceptions import InputError
 from softcal.plot import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
-COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, "#7F6000", "#882255")
-"""Those of our other diagrams, but for black, which a dark page would hide; and two more."""
+COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, "#7F6000", "#882255")
+"""The colors of `softcal.plot` except black, which a dark page would hide, and two more."""
 
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "stroke", "wedge")
 
 
 def charts(models: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the specification of each picture, by the name of its place on the page."""
+    """Return the specification of each chart, by the id of its element on the page."""
     return {
         "diagram": _diagram(models),
         "histogram": _histogram(models),
@@ -36,7 +37,7 @@ def charts(models: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _finished(chart: Any, height: int) -> dict[str, Any]:
-    """Let a picture fill its place, whatever the width of the screen."""
+    """Return a specification that fills its element at any screen width."""
     fitted = chart.properties(
         width="container", height=height, autosize=alt.AutoSizeParams(type="fit-x", resize=True)
     ).configure(
@@ -48,12 +49,12 @@ def _finished(chart: Any, height: int) -> dict[str, Any]:
             "titleFontSize": 12.5, "titleFontWeight": "normal", "titlePadding": 8,
         },
     )  # fmt: skip
-    spec: dict[str, Any] = fitted.to_dict(validate=False)  # they are ours, and tested
+    spec: dict[str, Any] = fitted.to_dict(validate=False)  # tests validate them
     return spec
 
 
-def _colour(models: list[str]) -> alt.Color:
-    palette = [COLOURS[i % len(COLOURS)] for i in range(len(models))]
+def _color(models: list[str]) -> alt.Color:
+    palette = [COLORS[i % len(COLORS)] for i in range(len(models))]
     return alt.Color("model:N", scale=alt.Scale(domain=models, range=palette), legend=None)
 
 
@@ -63,7 +64,7 @@ def _shape(models: list[str]) -> alt.Shape:
 
 
 _UNIT = alt.Scale(domain=[0, 1], nice=False)
-_LEFT = 46  # so that the pictures start at the same place
+_LEFT = 46  # the width of the y axis, so that all charts align
 _BIN_TOOLTIP = [
     alt.Tooltip("model:N", title="model"),
     alt.Tooltip("range:N", title="predictions"),
@@ -95,13 +96,13 @@ def _diagram(models: list[str]) -> dict[str, Any]:
             maxExtent=_LEFT,
         ),
     )  # fmt: skip
-    colour = _colour(models)
-    line = bins.mark_line(strokeWidth=1.2, opacity=0.45).encode(x=x, y=y, color=colour)
+    color = _color(models)
+    line = bins.mark_line(strokeWidth=1.2, opacity=0.45).encode(x=x, y=y, color=color)
     bars = bins.mark_rule(strokeWidth=1.6, opacity=0.75).encode(
-        x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour
+        x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
     )
     points = bins.mark_point(filled=True, opacity=1, size=70).encode(
-        x=x, y=y, color=colour, shape=_shape(models), tooltip=_BIN_TOOLTIP,
+        x=x, y=y, color=color, shape=_shape(models), tooltip=_BIN_TOOLTIP,
     )  # fmt: skip
     return _finished(alt.layer(diagonal, line, bars, points), 430)
 
@@ -121,7 +122,7 @@ def _histogram(models: list[str]) -> dict[str, Any]:
                     maxExtent=_LEFT,
                 ),
             ),
-            color=_colour(models),
+            color=_color(models),
             tooltip=_BIN_TOOLTIP[:3],
         )
     )  # fmt: skip
@@ -140,12 +141,14 @@ def _contributions(models: list[str]) -> dict[str, Any]:
             y=alt.Y(
                 "part:Q",
                 axis=alt.Axis(
-                    title=["part of SMECE", "← too low · too high →"],
+                    title=["contribution to SMECE", "← too low · too high →"],
                     format="+.3~f", tickCount=5, minExtent=_LEFT,
                 ),
             ),
-            color=_colour(models),
-            tooltip=[*_BIN_TOOLTIP, alt.Tooltip("part:Q", title="part of SMECE", format="+.4f")],
+            color=_color(models),
+            tooltip=[
+                *_BIN_TOOLTIP, alt.Tooltip("part:Q", title="contribution to SMECE", format="+.4f"),
+            ],
         )
     )  # fmt: skip
     return _finished(alt.layer(zero, bars), 220)
@@ -158,11 +161,11 @@ def _sweep(models: list[str]) -> dict[str, Any]:
         axis=alt.Axis(title="number of bins", values=[2, 5, 10, 20, 50, 100, 200], format="d"),
     )  # fmt: skip
     y = alt.Y("smece:Q", axis=alt.Axis(title="SMECE", tickCount=5, minExtent=_LEFT))
-    colour = _colour(models)
-    band = curve.mark_area(opacity=0.15).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour)
-    line = curve.mark_line(strokeWidth=1.8).encode(x=x, y=y, color=colour)
+    color = _color(models)
+    band = curve.mark_area(opacity=0.15).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+    line = curve.mark_line(strokeWidth=1.8).encode(x=x, y=y, color=color)
     points = curve.mark_point(filled=True, size=36).encode(
-        x=x, y=y, color=colour, shape=_shape(models),
+        x=x, y=y, color=color, shape=_shape(models),
         tooltip=[
             alt.Tooltip("model:N", title="model"),
             alt.Tooltip("bins:Q", title="bins"),
@@ -181,22 +184,22 @@ _USUAL = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform
 
 
 def vega_script() -> str:
-    """Return the script that draws the charts, for a page that needs no network.
+    """Return the script that draws the charts, cached in a file.
 
-    vl-convert takes three seconds to make it, far more than the rest of a report.
+    vl-convert takes three seconds to make the script, longer than the rest of a report.
     """
     import vl_convert
 
-    with suppress(OSError, UnicodeError, RuntimeError):  # RuntimeError where there is no home
+    with suppress(OSError, UnicodeError, RuntimeError):  # RuntimeError without a home directory
         return _cached().read_text(encoding="utf-8")
     script: str = vl_convert.javascript_bundle(_NEEDED)
-    # Where it cannot be kept, it is made again for the next report.
+    # If it cannot be cached, the next report makes it again.
     with suppress(InputError, RuntimeError), written_whole(_cached()) as path:
         path.write_text(script, encoding="utf-8")
     return script
 
 
 def _cached() -> Path:
-    """Name the file, where programs of this user keep what they can make again."""
+    """Return the path of the file in the user's cache directory."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / _USUAL
     return Path(cache) / "softcal" / f"vega-embed-{version('vl-convert-python')}.js"

@@ -1,4 +1,4 @@
-"""Many classes in the report: each class's error, worst first, with diagrams of the worst few."""
+"""Many classes in the report: the error of each class, worst first, and diagrams of the worst."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 MOST_ROWS = 200
-"""Of the classes of a model that the page lists; the file it lets its reader download has all."""
+"""The number of classes per model that the page lists; the CSV download has all."""
 
 _DIAGRAMS = 6
 _POINTS = 10
-_SIDE = 100.0  # of a diagram, in units of its own
-_ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of its axes: probabilities of rare classes are small
+_SIDE = 100.0  # the side of a diagram in SVG units
+_ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of the axes, because rare classes have small probabilities
 
 
 def class_panel(tables: TableSet, level: float) -> list[dict[str, Any]]:
-    """List the classes of each model, worst first, with intervals that hold for all at once."""
+    """Return the classes of each model, worst first, with simultaneous intervals."""
     classes = tables.targets[1:]
     panel, fine = [], tables.coarsen(tables.grid)
     for model in tables:
@@ -41,7 +41,7 @@ def class_panel(tables: TableSet, level: float) -> list[dict[str, Any]]:
 
 
 def _limits(tables: Sequence[Reliability], level: float) -> list[tuple[float, float, float]]:
-    """Return the debiased SMECE of each table, and its interval."""
+    """Return the debiased SMECE and the interval of each table."""
     if tables[0].clusters is not None:
         each = (smece_interval(rel, level=level) for rel in tables)
         return [(found.debiased, found.low, found.high) for found in each]
@@ -63,7 +63,7 @@ def _row(name: str, rel: Reliability, debiased: float, low: float, high: float) 
 
 
 def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, Any]:
-    """Return the points of a small reliability diagram, and the end of both its axes."""
+    """Return the points of a small reliability diagram and the end of its axes."""
     joined = ((end, _up_to(fine, end)) for end in _ENDS)
     end, rel = next((end, rel) for end, rel in joined if end == _ENDS[-1] or _highest(rel) <= end)
     filled = np.flatnonzero(rel.count)
@@ -90,7 +90,7 @@ def _highest(rel: Reliability) -> float:
 
 
 def _up_to(fine: Reliability, end: float) -> Reliability:
-    """Join bins into about ten up to the end of an axis, and one above it."""
+    """Merge bins into about ten up to the end of an axis, and one above it."""
     edges = fine.bins.edges
     nearest = edges[np.abs(edges[:, None] - np.linspace(0.0, end, _POINTS + 1)).argmin(axis=0)]
     return fine.coarsen(np.unique([*nearest, 1.0]))

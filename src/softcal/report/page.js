@@ -1,11 +1,11 @@
-// The page at work: picks the numbers of what is chosen, which Python computed, and draws them.
+// Select the numbers of the reader's choice, which Python computed, and draw them.
 "use strict";
 
 const report = JSON.parse(document.getElementById("report-data").textContent);
 const byId = (id) => document.getElementById(id);
 const views = {};
 const digits = (x, n = 4) => x.toFixed(n);
-// The end of an interval; one that excludes 0 by little must not be shown as 0 (verdict.py).
+// The end of an interval, with more digits if it would be shown as 0 but is not (see verdict.py).
 function limit(x, n = 3) {
   while (Math.abs(x) > 1e-6 && Math.abs(x) < 0.5 * 10 ** -n) n++;
   return x.toFixed(n);
@@ -16,7 +16,7 @@ const signedLimit = (x) => withSign(x, limit(Math.abs(x)));
 const rowsOf = (n) => `${n.toLocaleString("en-US")} ${n === 1 ? "row" : "rows"}`;
 const range = (low, high, n = 3) => `${limit(low, n)} to ${limit(high, n)}`;
 
-// What is measured, and against which labels: it is SMECE only against the labels as they are.
+// The metric and the labels of the choice: the metric is SMECE only for the labels as they are.
 const measureOf = (labels) => (labels === "hard" ? report.hardened : "SMECE");
 const labelOf = (labels) => (labels === "hard" ? "hardened label" : "label");
 const aboveItsInterval = byId("above").textContent;
@@ -55,7 +55,7 @@ function binRows(model, { labels, bins }, nModels, position) {
   });
 }
 
-// Show the numbers of what is chosen, and give the rows of each picture.
+// Show the numbers of the choice, and return the rows of each chart.
 function recompute() {
   const choice = chosen();
   byId("bins-shown").textContent = choice.bins;
@@ -133,7 +133,7 @@ function describe(rows, choice) {
     return `${name}: ${measureOf(choice.labels)} ${byId(`smece-${i}`).textContent}, interval ` +
       byId(`interval-${i}`).textContent;
   }).join("; ");
-  const most = worst ? ` The largest part of the error: ${worst.model} at predictions ` +
+  const most = worst ? ` The largest contribution: ${worst.model} at predictions ` +
     `${worst.range}, where the gap is ${signed(worst.gap)} over ${rowsOf(worst.rows)}.` : "";
   byId("diagram").setAttribute("aria-label", `Reliability diagram, ${choice.bins} bins. ${all}.${most}`);
   byId("worst").textContent = most.trim();
@@ -148,7 +148,7 @@ function download(name, type, text) {
 }
 
 function asCsv(lines) {
-  // A cell that a spreadsheet would run as a formula is made text.
+  // Prevent a spreadsheet from running a cell as a formula.
   const cell = (value) => {
     const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : `${value}`;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -189,7 +189,7 @@ function classesAsCsv() {
   return asCsv(lines);
 }
 
-// Draw all pictures, with titles that say what is measured.
+// Draw all charts, with the metric in their titles.
 async function draw() {
   const { labels } = chosen();
   const titled = (text) => text.replace("SMECE", measureOf(labels))
@@ -200,7 +200,7 @@ async function draw() {
   const data = { ...recompute(), diagonal: [{ x: 0, y: 0, zero: 0 }, { x: 1, y: 1, zero: 0 }] };
   for (const [name, spec] of Object.entries(specs)) {
     spec.datasets = data;
-    // Into a place of its own: Vega takes over the role and label of what it is put into.
+    // In an inner element, because Vega replaces the role and label of its element.
     const place = byId(name).firstElementChild;
     views[name]?.finalize();
     const made = await vegaEmbed(place, spec, { actions: false, renderer: "svg", ast: true });
@@ -212,7 +212,7 @@ async function start() {
   let drawn = draw();
   await drawn;
   for (const input of document.querySelectorAll("#controls input")) {
-    // One after the other, so that the last choice is what is drawn in the end.
+    // In sequence, so that the last choice is drawn last.
     input.addEventListener("input", () => {
       drawn = drawn.then(input.name === "labels" ? draw : update);
     });
@@ -226,7 +226,7 @@ async function start() {
     download("segments.csv", "text/csv", segmentsAsCsv()));
   byId("save-classes")?.addEventListener("click", () =>
     download("classes.csv", "text/csv", classesAsCsv()));
-  // Paper cannot be clicked: what is folded on the screen is open on it.
+  // Unfold everything for printing.
   const folded = () => document.querySelectorAll("details:not([open])");
   let opened = [];
   addEventListener("beforeprint", () => {

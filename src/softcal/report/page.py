@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no server, no other file."""
+"""Write the report as one self-contained HTML file: no network, no server, no other file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
-from softcal.report.charts import COLOURS, SHAPES, charts, vega_script
+from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.sample import recalibration_panel
 from softcal.report.verdict import (
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 MAX_MODELS = 8
 MAX_SEGMENTS = 200
-_MOST_BINS = 200  # the page lets its reader choose
-_SEGMENTS_SHOWN = 20  # before the reader unfolds the rest
-_BINS_SHOWN = 5  # of those that stand out, likewise
-_MOST_CLASSES_SAVED = 100  # in the tables a reader can download from the page
+_MOST_BINS = 200  # that a reader can choose
+_SEGMENTS_SHOWN = 20  # the others are folded
+_BINS_SHOWN = 5  # of those that stand out; the others are folded
+_MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
     "square": "M-5,-5H5V5H-5Z",
@@ -66,30 +66,30 @@ _MARKS = {
 
 
 class About(NamedTuple):
-    """What the page says of its source."""
+    """The title of the page, its source, its label, and the commands that recalibrate."""
 
     title: str
     source: str
     label: str
-    commands: tuple[str, ...] = ()  # that recalibrate; none: one with names left out
+    commands: tuple[str, ...] = ()  # if empty, the page shows one with placeholders
 
 
 class _Model(NamedTuple):
-    """One model as the page shows it: its tables on the grid, and what they say."""
+    """One model on the page: its tables on the grid, its verdict, and its color and mark."""
 
     name: str
     fine: Reliability
-    hardened: Reliability | None  # where labels are not all 0 and 1, and hardened ones are known
+    hardened: Reliability | None  # if labels are soft and sums of hardened labels are known
     verdict: Verdict
-    colour: str
+    color: str
     mark: str
 
 
 def commands_of(tables: TableSet, data: str, class_label: str | None = None) -> tuple[str, ...]:
-    """Return the commands that recalibrate each model of the columns a set was made from.
+    """Return the commands that recalibrate each model of a set.
 
-    `class_label` is the option for the labels of many classes. A set alone does not say whether
-    these were shares or names, so without the option there may be no commands.
+    `class_label` is the option for the labels of many classes. A set does not store whether these
+    were shares or names, so without the option there may be no commands.
     """
     label, pred = "--label", "--pred"
     if tables.targets[0] == TOP:
@@ -112,17 +112,17 @@ def commands_of(tables: TableSet, data: str, class_label: str | None = None) -> 
 
 
 def refuse_impossible(path: Path, models: int) -> None:
-    """Refuse a name that is not one of an HTML file, and more models than a page can show."""
+    """Raise if the path is not one of an HTML file, or if there are too many models."""
     if path.suffix.lower() not in ("", ".html", ".htm"):
         message = (
-            f"the report is an HTML file, and {path.name} is not the name of one: give a name that "
-            "ends in .html. For a PDF, open the report in a browser and print it to a file."
+            f"the name of a report must end in .html: got {path.name}. For a PDF, open the report "
+            "in a browser and print it to a file."
         )
         raise InputError(message)
     if not 1 <= models <= MAX_MODELS:
         message = (
-            f"a report shows at most {MAX_MODELS} models, and at least one: got {models}. "
-            "Choose some, or use `softcal score`."
+            f"a report shows 1 to {MAX_MODELS} models: got {models}. Select some, or use "
+            "`softcal score`."
         )
         raise InputError(message)
 
@@ -138,13 +138,13 @@ def write_page(
 ) -> dict[str, Verdict]:
     """Write the report on a set of tables, and return the verdict of each model.
 
-    `by` names the columns of segments to show, by default all. What recalibration would do is
-    judged on the sample of the rows, and left out without one.
+    `by` names the columns of segments to show, by default all. Recalibration is evaluated on the
+    sample of the rows, and omitted without a sample.
     """
     refuse_impossible(path, len(tables.models))
     if tables.targets == BOUNDS:
         message = (
-            "a report needs labels, and these are known only as intervals: `softcal score` gives "
+            "a report needs labels, but these are known only as intervals: `softcal score` prints "
             "the bounds of SMECE."
         )
         raise InputError(message)
@@ -154,7 +154,7 @@ def write_page(
     models = _models(tables, level)
     segments = _segments(replace(tables, pairs=None), columns, models, level)
     panel: list[dict[str, Any]] = []
-    # A map of the predicted class's probability alone would not give probabilities of classes.
+    # A map of the predicted class's probability alone does not give probabilities of all classes.
     top = tables.targets[0] == TOP
     if sample is not None and not top:
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
@@ -180,8 +180,8 @@ def _refuse_many_segments(tables: TableSet, column: str) -> None:
     found = len(tables.by(column))
     if found > MAX_SEGMENTS:
         message = (
-            f"a report shows at most {MAX_SEGMENTS} segments per column, and {column} has {found} "
-            "different values. Name columns with fewer values, for instance ranges of this one."
+            f"a report shows at most {MAX_SEGMENTS} segments per column, but {column} has {found} "
+            "different values. Use a column with fewer values, such as ranges of this one."
         )
         raise InputError(message)
 
@@ -195,12 +195,12 @@ def _models(tables: TableSet, level: float) -> list[_Model]:
         hardened = fine.hardened() if soft and known else None
         found = verdict(fine, hardened, tables.bins, level, top_label=tables.targets[0] == TOP)
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
-        out.append(_Model(name, fine, hardened, found, COLOURS[i % len(COLOURS)], mark))
+        out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))
     return out
 
 
 def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
-    """Fill the template with words and numbers, tables for the script, and the script itself."""
+    """Fill the template with text, the data of the script, and the script itself."""
     import jinja2
     from markupsafe import Markup
 
@@ -219,7 +219,7 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         saves_tables=drawn["tables"] is not None,
         choices=drawn["choices"],
         start=drawn["choices"].index(said["bins"]),
-        # Not escaped, since they are ours; but no text from the data may end the script.
+        # Not escaped, because these are ours; `_in_script` keeps data from ending the script.
         data=Markup(_in_script(drawn)),  # noqa: S704
         charts=Markup(_in_script(specs)),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
@@ -235,7 +235,7 @@ def _said(
     about: About,
     level: float,
 ) -> dict[str, Any]:
-    """Return the words and numbers of the page that do not change when its reader chooses."""
+    """Return the texts and numbers of the page that do not depend on the reader's choices."""
     from softcal import __version__
 
     top = tables.targets[0] == TOP
@@ -276,17 +276,17 @@ def _said(
 
 
 def _hardened(tables: TableSet) -> str:
-    """Name what the page measures once its reader has the labels hardened."""
+    """Return the name of the metric against hardened labels."""
     return f"ECE against {'the majority class' if tables.targets[0] == TOP else 'hardened labels'}"
 
 
 def _reach(parts: list[dict[str, Any]]) -> float:
-    """Return the end of the scale on which the intervals of all rows are drawn."""
+    """Return the upper end of the scale for the intervals of all rows."""
     return max((row["high"] for part in parts for row in part["rows"]), default=1) or 1
 
 
 def _bin_reach(models: list[_Model]) -> float:
-    """Return the end of the scale on which the gaps of all bins that stand out are drawn."""
+    """Return the upper end of the scale for the gaps of all bins that stand out."""
     means = (bin_.mean for model in models for bin_ in model.verdict.bins)
     return max((max(-mean.low, mean.high) for mean in means), default=1)
 
@@ -294,7 +294,7 @@ def _bin_reach(models: list[_Model]) -> float:
 def _drawn(
     tables: TableSet, models: list[_Model], segments: list[dict[str, Any]], level: float
 ) -> dict[str, Any]:
-    """Return what the script draws and lets its reader download; it computes no statistics."""
+    """Return the data that the script draws and offers for download."""
     choices, whole = _choices(tables), _without_segments(tables)
     return {
         "choices": [len(bins) for bins in choices],
@@ -316,7 +316,7 @@ def _drawn(
 
 
 def _choices(tables: TableSet) -> list[Bins]:
-    """List the bins a reader may choose: those the grid gives, and those the words are about."""
+    """Return the bins a reader can choose: those of the grid, and those of the verdict."""
     uniform = [Bins.uniform(k) for k in range(2, _MOST_BINS + 1)]
     given = [bins for bins in uniform if np.isin(bins.edges, tables.grid.edges).all()]
     if not tables.bins.is_uniform:
@@ -325,14 +325,14 @@ def _choices(tables: TableSet) -> list[Bins]:
 
 
 def _predictions(rel: Reliability) -> list[list[float]]:
-    """Return the filled bins, their numbers of rows, shares of the weight, mean predictions."""
+    """Return the filled bins with their rows, shares of the weight, and mean predictions."""
     share = rel.sums.weight / rel.sums.weight.sum()
     filled = np.flatnonzero(rel.count)
     return [filled.tolist(), rel.count[filled].tolist(), *_short(rel, share, rel.mean_prob)]
 
 
 def _errors(rel: Reliability, level: float) -> list[Any]:
-    """Return SMECE and its interval, and of the filled bins mean label, gap and its interval."""
+    """Return SMECE and its interval, and the mean label, gap, and interval of each filled bin."""
     found = smece_interval(rel, level=level)
     columns = _short(rel, rel.mean_label, rel.gap, *gap_intervals(rel, level=level))
     return [found.value, found.low, found.high, *columns]
@@ -343,15 +343,15 @@ def _six_digits(row: dict[str, Any]) -> list[str | float]:
 
 
 def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
-    """Return the columns of filled bins with six digits, since the page shows four."""
+    """Return the columns of filled bins with six digits, because the page shows four."""
     return [[float(f"{x:.6g}") for x in column[rel.count > 0].tolist()] for column in columns]
 
 
 def _without_segments(tables: TableSet) -> TableSet | None:
-    """Return the set of all rows alone: segments, and pairs of models, would make the page large.
+    """Return the set without segments and pairs, which would make the page large.
 
-    So would products of groups, and classes, on the grid: these are on the bins of the report. None
-    where there are too many classes even so.
+    Groups and classes are kept on the bins of the report instead of the grid, for the same reason.
+    Return None if there are too many classes even so.
     """
     if len(tables.targets) > _MOST_CLASSES_SAVED:
         return None
@@ -379,7 +379,7 @@ def _without_segments(tables: TableSet) -> TableSet | None:
 
 
 def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
-    """List the scores of single items of many classes, each with a text for each model."""
+    """Return the scores of single items of many classes, each with one text per model."""
     if tables.scores is None:
         return []
     found = [tables.item_scores(model) for model in tables]
@@ -388,7 +388,7 @@ def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
         values = [getattr(each, key) for each in found]
         if any(value is not None for value in values):
             shown = partial(signed, digits=4) if key == "ent_ce_signed" else _score
-            rows.append((name, ["not known" if v is None else shown(v) for v in values]))
+            rows.append((name, ["unknown" if v is None else shown(v) for v in values]))
     return rows
 
 
@@ -401,21 +401,21 @@ _ITEM_SCORES = {
     "Brier score without vote noise": "brier_without_vote_noise",
     "log loss": "log_loss",
     "KL divergence": "kl_divergence",
-    "DistCE, the total variation distance": "dist_ce",
-    "DistCE of a perfect model, from vote noise alone": "dist_ce_floor",
-    "EntCE, the absolute difference of entropies": "ent_ce",
-    "difference of entropies, above 0 less sure than the labels": "ent_ce_signed",
-    "RankCS, the share of rows with classes in the right order (higher is better)": "rank_cs",
+    "DistCE (total variation distance)": "dist_ce",
+    "DistCE of a perfect model, from vote noise": "dist_ce_floor",
+    "EntCE (absolute difference of entropies)": "ent_ce",
+    "difference of entropies (above 0: less certain than the labels)": "ent_ce_signed",
+    "RankCS (share of rows with classes in the right order; higher is better)": "rank_cs",
 }
 
 
 def _shown(value: object) -> object:
-    """Escape what text from the data may hold and must not show; ours is marked as such."""
+    """Escape control characters in text; `Markup` is our own and stays as it is."""
     return printable(value) if type(value) is str else value
 
 
 def _breakable(name: str) -> Markup:
-    """Let a name break after _ - . and /, where a reader expects it, rather than in a word."""
+    """Allow a name to break after _ - . and /."""
     from markupsafe import Markup, escape
 
     parts = re.split(r"(?<=[_\-./])(?=\w)", printable(name))
@@ -432,7 +432,7 @@ def _command(text: str) -> Markup:
 
 
 def _in_script(data: Any) -> str:
-    """Write data as JSON in which no text can end the script that it is in."""
+    """Write data as JSON in which no text can end the enclosing script."""
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -444,9 +444,9 @@ def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
     out = []
     for (a, b, c), pvalue in zip(found, corrected, strict=True):
         better, worse = (a, b) if c.difference < 0 else (b, a)
-        text = f"{better} is better calibrated than {worse}, beyond what chance would explain."
+        text = f"{better} is better calibrated than {worse}: the difference is significant."
         if pvalue >= 1 - level:
-            text = f"These data cannot tell which of {a} and {b} is better calibrated."
+            text = f"These data do not show whether {a} or {b} is better calibrated."
         out.append(
             {
                 "a": a, "b": b, "difference": c.difference, "low": c.low, "high": c.high,
@@ -459,7 +459,7 @@ def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
 def _segments(
     tables: TableSet, columns: Sequence[str], models: list[_Model], level: float
 ) -> list[dict[str, Any]]:
-    """List the segments of each column and model, worst first, with intervals that hold at once."""
+    """Return the segments of each column and model, worst first, with simultaneous intervals."""
     found = {
         column: {
             MISSING if value is None else value: segment
@@ -489,7 +489,7 @@ def _segment_rows(
     for value, segment in segments.items():
         rel = segment[model.name]
         found = smece_interval(rel, level=1 - (1 - level) / intervals)
-        against = "not told apart"
+        against = "unclear"
         if found.low > whole.high:
             against = "worse"
         elif found.high < whole.low:
@@ -504,7 +504,7 @@ def _segment_rows(
 
 
 def _listed(names: Sequence[str]) -> str | None:
-    """Name a few classes, the first and the last where there are many."""
+    """Return the names of classes as text; only the first and last if there are many."""
     first, left_out, last = ends(list(names))
     between = [f"{left_out:,} more"] if left_out else []
     return ", ".join([*first, *between, *last]) or None
@@ -520,7 +520,7 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
     how: list[tuple[str, str | None]] = [
         ("source", about.source),
         ("date", tables.date),
-        ("rows", f"{tables.n:,}" + (f"; {weightless:,} more have weight 0" if weightless else "")),
+        ("rows", f"{tables.n:,}" + (f"; {weightless:,} more with weight 0" if weightless else "")),
         ("label", about.label),
         ("classes", _listed(tables.targets[1:])),
         (
@@ -529,11 +529,11 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ),
         ("segments", ", ".join(tables.by_names) or None),
         ("groups", groups and groups.column),
-        ("weights", tables.weight or "none: every row counts the same"),
+        ("weights", tables.weight or "none: all rows have equal weight"),
         ("votes", tables.votes or "not given"),
-        ("bins", f"{len(bins)} {width} on [0, 1], the last one closed"),
-        ("fine grid", f"{len(grid)} bins, from which the others are joined"),
+        ("bins", f"{len(bins)} {width} on [0, 1]; the last one includes 1"),
+        ("fine grid", f"{len(grid)} bins, which are merged into the bins shown"),
         ("softcal", __version__),
-        ("made on", datetime.now(UTC).strftime("%Y-%m-%d")),
+        ("created on", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
     return [(term, text) for term, text in how if text is not None]

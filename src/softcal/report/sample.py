@@ -1,4 +1,4 @@
-"""A sample of the rows, and what recalibration would do, judged on rows held out of it."""
+"""A sample of the rows, and recalibration evaluated on held-out rows of it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FEWEST_ROWS = 100  # with fewer, the result of a fold is mostly chance
 
 
 class Sample:
-    """A uniform sample of rows, of bounded size: the same rows in whichever order pieces come.
+    """A uniform sample of rows of bounded size, the same for any order of the pieces.
 
-    Each row has a random key, which depends only on the number of its piece and its place there.
+    Each row has a random key that depends only on the number of its piece and its position there.
     The rows with the smallest keys are kept.
     """
 
@@ -42,7 +42,7 @@ class Sample:
         self._first: Mapping[str, Rows] = {}
 
     def add(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None = None) -> None:
-        """Take the next rows of a piece; threads may add pieces in any order."""
+        """Add the next rows of a piece; threads may add pieces in any order."""
         first = next(iter(rows.values()))
         size = first.y_prob.size
         with self._lock:
@@ -68,7 +68,7 @@ class Sample:
                 self._drop()
 
     def _drop(self) -> dict[str, npt.NDArray[Any]]:
-        """Drop the rows with the largest keys, and return those that stay."""
+        """Drop the rows with the largest keys, and return the others."""
         columns = {k: np.concatenate([each[k] for each in self._kept]) for k in self._kept[0]}
         if columns["key"].size > self._most:
             smallest = columns["key"].argpartition(self._most)[: self._most]
@@ -78,7 +78,7 @@ class Sample:
         return columns
 
     def rows(self, model: str) -> tuple[Rows, npt.NDArray[Any] | None]:
-        """Return the rows of a model that were kept, in their order, and their groups."""
+        """Return the sampled rows of a model in their original order, and their groups."""
         columns = self._drop()
         order = np.lexsort((columns["row"], columns["piece"]))
         kept = {name: values[order] for name, values in columns.items()}
@@ -94,7 +94,7 @@ class Sample:
 def recalibration_panel(
     sample: Sample, models: tuple[str, ...], bins: Bins, level: float
 ) -> list[dict[str, Any]]:
-    """List each method before and after, for each model; nothing where there are few rows."""
+    """Return the scores of each method for each model; nothing if there are too few rows."""
     out = []
     for name in models:
         rows, groups = sample.rows(name)
@@ -110,7 +110,7 @@ def recalibration_panel(
 
 def _row(trial: Trial, found: RepairPreview) -> dict[str, Any]:
     return {
-        "method": "as they are" if trial is found.before else trial.method,
+        "method": "unchanged" if trial is found.before else trial.method,
         "best": trial.method == found.best and found.helps,
         "brier": trial.brier,
         "smece": trial.smece.value,
@@ -121,10 +121,10 @@ def _row(trial: Trial, found: RepairPreview) -> dict[str, Any]:
 
 def _text(found: RepairPreview) -> str:
     if not found.helps:
-        return "No method improves the held-out Brier score: keep the predictions as they are."
+        return "No method improves the held-out Brier score: keep the original predictions."
     best = next(trial for trial in found.after if trial.method == found.best)
     return (
-        f"On rows held out, {found.best} has the lowest Brier score: SMECE "
-        f"{found.before.smece.value:.3f} becomes {best.smece.value:.3f}, "
+        f"On held-out rows, {found.best} has the lowest Brier score. It changes SMECE from "
+        f"{found.before.smece.value:.3f} to {best.smece.value:.3f}, "
         f"interval {best.smece.low:.3f} to {best.smece.high:.3f}."
     )

@@ -1,7 +1,7 @@
-"""What the numbers of one model say, in plain words, and what a person should do next.
+"""The verdict on one model in plain words, and the recommended next step.
 
-Every claim rests on an interval: that a model is miscalibrated on the interval of SMECE and the
-calibration test together, a direction on the interval of a mean gap, a bin on that of its own gap.
+Every claim rests on an interval. A model is miscalibrated if the interval of SMECE and the
+calibration test agree. A direction rests on the interval of a mean gap, a bin on that of its gap.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ State = Literal["miscalibrated", "borderline", "undetected", "undecided"]
 
 
 class Gap(NamedTuple):
-    """The mean gap of some rows, with an interval."""
+    """The mean gap of a set of rows, with its interval."""
 
     rows: int
     share: float  # of all rows, by weight
@@ -38,12 +38,12 @@ class Gap(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """The direction the interval establishes; 0 where it includes 0."""
+        """The sign that the interval establishes; 0 if the interval includes 0."""
         return int(self.low > 0) - int(self.high < 0)
 
 
 class BinGap(NamedTuple):
-    """A bin whose interval excludes 0 even though it was picked from all bins."""
+    """A bin whose simultaneous interval excludes 0."""
 
     left: float
     right: float
@@ -51,13 +51,13 @@ class BinGap(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A model's result as a person would say it."""
+    """The verdict on a model in words."""
 
     state: State
     headline: str
     size: str
     sentences: list[str]
-    bins: list[BinGap]  # those that stand out, the largest part of SMECE first
+    bins: list[BinGap]  # those that stand out, largest contribution to SMECE first
     next_step: str
     interval: Interval
     pvalue: float
@@ -71,9 +71,9 @@ def verdict(
     *,
     top_label: bool = False,
 ) -> Verdict:
-    """Judge a model's calibration from its fine tables; `hard` has hardened labels, if known.
+    """Return the verdict on a model from its fine table; `hard` has hardened labels, if known.
 
-    A predicted class's probability that is too high is over-confident, on either side of 0.5.
+    With `top_label`, a probability that is too high is overconfident on either side of 0.5.
     """
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
@@ -85,13 +85,13 @@ def verdict(
     if state == "undecided":
         headline = "too few rows to tell"
         sentences = [
-            f"{_rows(soft.n)} decide nothing: {size}. A calibrated model is compatible with that "
-            f"interval, and so is one that is {100 * interval.high:.0f} percentage points off."
+            f"{_rows(soft.n)} are too few for a verdict: {size}. That interval includes both a "
+            f"calibrated model and one that is {100 * interval.high:.0f} percentage points off."
         ]
         if pvalue < 1 - level:
             sentences.append(
-                f"The calibration test alone disagrees: its p-value is {chance(pvalue)}. So few "
-                "rows do not settle it."
+                f"The calibration test alone rejects: its p-value is {chance(pvalue)}. These rows "
+                "are too few to settle it."
             )
     elif state == "undetected":
         headline = "no miscalibration detected"
@@ -107,7 +107,7 @@ def verdict(
         if hard is not None and not soft.has_hard_labels:
             hardened = "the majority class" if top_label else "the labels hardened to yes or no"
             usual = smece_interval(hard.coarsen(bins), level=level)
-            # Tables of hardened labels have no groups, so their interval may be too narrow.
+            # Tables of hardened labels have no groups, so their intervals may be too narrow.
             comparable = soft.clusters is None
             sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
     if interval.note:
@@ -119,7 +119,7 @@ def verdict(
 
 
 def _state(interval: Interval, pvalue: float) -> State:
-    """Decide by the interval of SMECE and the test together: each alone errs more often."""
+    """Return the state from the interval of SMECE and the test; each alone errs more often."""
     excludes_0, rejects = interval.low > 0, pvalue < 1 - interval.level
     if excludes_0 and rejects:
         return "miscalibrated"
@@ -129,11 +129,11 @@ def _state(interval: Interval, pvalue: float) -> State:
 
 
 def criterion(level: float) -> str:
-    """State the rule of `verdict`, for the page to show."""
+    """Return the rule of `verdict` in words, for the page."""
     return (
         f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
         f"below {1 - level:.3g}. Borderline: only one of the two holds. Too few rows: the interval "
-        f"runs from 0 to above {_TOO_LARGE_TO_LEAVE_OPEN}. A direction is named only where the "
+        f"extends from 0 to above {_TOO_LARGE_TO_LEAVE_OPEN}. A direction is named only if the "
         f"{percent(level)} interval of that mean gap excludes 0."
     )
 
@@ -146,22 +146,22 @@ def _borderline(interval: Interval, pvalue: float, could_be: str) -> str:
             f"miscalibration; {could_be}"
         )
     return (
-        f"No miscalibration detected in SMECE; {could_be} The calibration test alone disagrees: "
+        f"No miscalibration detected in SMECE; {could_be} The calibration test alone rejects: "
         f"its p-value is {chance(pvalue)}."
     )
 
 
 _SAID = {
-    "over-confident": "over-confident, surer than the labels warrant",
-    "under-confident": "under-confident, less sure than the labels warrant",
-    "miscalibrated": "miscalibrated, in no direction that these rows establish",
+    "overconfident": "overconfident, more certain than the labels",
+    "underconfident": "underconfident, less certain than the labels",
+    "miscalibrated": "miscalibrated, in no clear direction",
 }
 _WORDS = {1: "too high", -1: "too low"}
-_WORDS_OF_THE_PREDICTED_CLASS = {1: "over-confident", -1: "under-confident"}
+_WORDS_OF_THE_PREDICTED_CLASS = {1: "overconfident", -1: "underconfident"}
 
 
 def _directions(fine: Reliability, level: float, *, top_label: bool) -> tuple[str, list[str]]:
-    """Name the direction of the error, and give the mean gaps that establish it."""
+    """Return the direction of the error, and sentences with the mean gaps that establish it."""
     words = _WORDS_OF_THE_PREDICTED_CLASS if top_label else _WORDS
     (overall,) = _gaps(fine.coarsen(1), level)
     middle = _middle(fine)
@@ -174,7 +174,7 @@ def _directions(fine: Reliability, level: float, *, top_label: bool) -> tuple[st
     named = [f"{words[gap.sign]} {name}" for name, gap in halves if gap.sign]
     headline = "miscalibrated"
     if signs in ([-1, 1], [1, -1]) and not top_label:
-        headline = "over-confident" if signs == [-1, 1] else "under-confident"
+        headline = "overconfident" if signs == [-1, 1] else "underconfident"
     elif overall.sign:
         headline = words[overall.sign]
     elif named:
@@ -187,7 +187,7 @@ def _directions(fine: Reliability, level: float, *, top_label: bool) -> tuple[st
 
 
 def _middle(fine: Reliability) -> float:
-    """Give the edge that parts predictions of no from those of yes: 0.5 where it is an edge."""
+    """Return the edge nearest to 0.5, which divides the predictions into two halves."""
     edges = fine.bins.edges
     return float(edges[np.searchsorted(edges[:-1] + edges[1:], 1.0)])
 
@@ -197,7 +197,7 @@ def _halves(fine: Reliability, middle: float) -> Reliability:
 
 
 def _gaps(rel: Reliability, level: float) -> list[Gap]:
-    """Give each bin's mean gap with intervals that hold together; an empty bin has share 0."""
+    """Return the mean gap of each bin with simultaneous intervals; an empty bin has share 0."""
     low, high = gap_intervals(rel, level=level, simultaneous=True)
     columns = (rel.count, rel.sums.weight / rel.sums.weight.sum(), rel.gap, low, high)
     return [Gap(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
@@ -206,7 +206,7 @@ def _gaps(rel: Reliability, level: float) -> list[Gap]:
 def _half_text(name: str, half: Gap) -> str:
     rows = f"Where the model predicts {name} ({half.share:.0%} of the rows),"
     if not half.sign:
-        return f"{rows} the mean gap is {_with_limits(half)}: no direction is established."
+        return f"{rows} the mean gap is {_with_limits(half)}: no clear direction."
     points = f"{abs(100 * half.gap):.1f} percentage points {_WORDS[half.sign]}"
     return f"{rows} it is {points} on average, {_with_limits(half)}."
 
@@ -216,7 +216,7 @@ def _with_limits(mean: Gap) -> str:
 
 
 def _outstanding(rel: Reliability, level: float) -> list[BinGap]:
-    """List the bins whose simultaneous intervals exclude 0, the largest part of SMECE first."""
+    """Return the bins whose simultaneous intervals exclude 0, largest contribution first."""
     edges = rel.bins.edges.tolist()
     found = [
         BinGap(left, right, gap)
@@ -241,17 +241,17 @@ def _bins_text(outstanding: int, filled: int, level: float, state: State) -> str
 
 
 def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: bool) -> str:
-    """Contrast both errors; say more than the number only where their intervals do not overlap."""
+    """Contrast both errors; interpret the difference only if their intervals do not overlap."""
     against = f"Against {hardened}, the usual ECE is {hard.value:.3f}"
     if comparable and hard.high < soft.low:
         far = f"{soft.value / hard.value:.1f} times smaller" if hard.value > 0.0005 else "no error"
-        return f"{against}: {far}. Hardening would have hidden the problem."
+        return f"{against}: {far}. Hardening the labels would hide the problem."
     if comparable and hard.low > soft.high:
-        # Of an error of 0, to the digits shown, no multiple can be told.
+        # A ratio to an error that is shown as 0 has no meaning.
         far = f": {hard.value / soft.value:.1f} times larger" if soft.value > 0.0005 else ""
         return (
-            f"{against}{far}. Hardening would have blamed the model for the labels' own "
-            "uncertainty."
+            f"{against}{far}. Hardening the labels counts their uncertainty as an error of the "
+            "model."
         )
     return f"{against}."
 
@@ -262,35 +262,35 @@ def _next_step(interval: Interval, n: int, state: State) -> str:
         if interval.high <= matters:
             return (
                 f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
-                "decisions depend on such differences."
+                "decisions depend on such small differences."
             )
         if interval.low < matters:
             return (
                 f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
                 f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}"
             )
-        return f"Do not take these probabilities at face value. Recalibrate them. {_RECALIBRATE}"
+        return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
     if interval.high <= matters:
-        return f"Use the probabilities as they are: SMECE above {interval.high:.3f} is excluded."
+        return f"Use these probabilities: the interval excludes SMECE above {interval.high:.3f}."
     start = {
-        "undecided": "Conclude nothing yet, and label more rows",
+        "undecided": "Label more rows before you draw a conclusion",
         "borderline": "Label more rows before you recalibrate",
-        "undetected": "These rows give no reason to recalibrate; label more rows to be surer",
+        "undetected": "These rows give no reason to recalibrate; label more rows to be certain",
     }[state]
     return (
-        f"{start}: to rule out SMECE above {matters} takes very roughly "
-        f"{_round_up(n * (interval.high / matters) ** 2):,} rows, if the model is calibrated."
+        f"{start}. If the model is calibrated, ruling out SMECE above {matters} takes roughly "
+        f"{_round_up(n * (interval.high / matters) ** 2):,} rows."
     )
 
 
 _RECALIBRATE = (
-    "Fit on rows that were not used to train the model, against the labels as they are, and judge "
-    "the result on other rows."
+    "Fit on rows that were not used to train the model, against the labels as they are, and "
+    "evaluate the result on other rows."
 )
 
 
 def _round_up(number: float) -> int:
-    """Keep one digit: a rough number should look like one."""
+    """Round up to one digit, because the number is rough."""
     unit: int = 10 ** int(math.log10(number))
     return math.ceil(number / unit) * unit
 
@@ -304,7 +304,7 @@ def _range(interval: Interval) -> str:
 
 
 def limit(value: float, digits: int = 3) -> str:
-    """Write the end of an interval; one that excludes 0 by little must not be shown as 0.
+    """Write the end of an interval, with more digits if it would be shown as 0 but is not.
 
     >>> limit(0.0123), limit(0.0), limit(0.00031)
     ('0.012', '0.000', '0.0003')
@@ -315,7 +315,7 @@ def limit(value: float, digits: int = 3) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Write a difference with its sign, and a real minus.
+    """Write a difference with its sign and a real minus.
 
     >>> signed(0.1234), signed(0.0)
     ('+0.123', '0.000')
@@ -333,7 +333,7 @@ def signed_limit(value: float, digits: int = 3) -> str:
 
 
 def _with_sign(value: float, shown: str) -> str:
-    """Put the sign before a number as shown; 0 has none."""
+    """Prepend the sign to a number as shown; 0 has none."""
     sign = "\N{MINUS SIGN}" if value < 0 else "+"
     return f"{sign}{shown}" if float(shown) else shown
 

@@ -1,1 +1,1 @@
-"""Rows wherever they live: files, frames, engines. Tables come out."""
+"""Read rows from files, frames, and engines into tables."""

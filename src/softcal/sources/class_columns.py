@@ -1,4 +1,4 @@
-"""Many classes in columns: which columns hold them, and batches of these as rows."""
+"""Columns of many classes: find them, and turn batches of them into rows."""
 
 from __future__ import annotations
 
@@ -48,36 +48,36 @@ if TYPE_CHECKING:
 
 
 Spec: TypeAlias = "str | Sequence[str]"
-"""What stands for the columns of classes: `a,b,c`, a pattern `prob_*`, a prefix, or several names.
+"""A specification of columns of classes: `a,b,c`, a pattern `prob_*`, a prefix, or several names.
 
-A name that the source has is that one column, whatever marks are in it.
+A specification that equals the name of a column is that one column, even with a star or comma.
 """
 
 
 class Present(NamedTuple):
-    """What a source says about its columns before rows are read."""
+    """The columns of a source, known before rows are read."""
 
     names: Sequence[str]
     list_length: Callable[[str], int | None]
-    """How many values the lists of a column have; None of a column that holds single values."""
+    """Return the length of the lists of a column; None if it holds single values."""
 
 
 class ClassColumns(NamedTuple):
-    """The columns of some classes, and what a pattern calls these; None where it was a list."""
+    """The columns of classes, and the class names from a pattern; None without a pattern."""
 
     columns: tuple[str, ...]
     classes: tuple[str, ...] | None
 
 
 def class_columns(spec: Spec, present: Sequence[str]) -> ClassColumns:
-    """Read `a,b,c` as names of columns, `prob_*_lr` or the prefix `prob_` as a pattern.
+    """Return the columns that match `a,b,c`, a pattern `prob_*_lr`, or the prefix `prob_`.
 
-    Of a pattern, the class is what the star stands for, or what follows the prefix.
+    With a pattern, the name of a class is the text that the star or the end of the name matches.
 
     Raises
     ------
     InputError
-        If these are not two columns or more, each of them once.
+        If these are not two or more different columns.
 
     Examples
     --------
@@ -92,11 +92,11 @@ def class_columns(spec: Spec, present: Sequence[str]) -> ClassColumns:
         found = _matching(spec, present)
     columns = found.columns
     if len(columns) < 2 or len(set(columns)) < len(columns):
-        alone = "the one column of that name" if spec in present else "none"
+        alone = "only the column of that name" if spec in present else "none"
         message = (
-            f"{text_of_spec(spec)!r} must stand for two or more different columns: it stands for "
-            f"{', '.join(map(repr, columns)) or alone}. Give names with commas between them, a "
-            f"prefix or a pattern with one star. The columns are: {', '.join(map(repr, present))}."
+            f"{text_of_spec(spec)!r} must match two or more different columns: it matches "
+            f"{', '.join(map(repr, columns)) or alone}. Give names separated by commas, a prefix, "
+            f"or a pattern with one star. The columns are: {', '.join(map(repr, present))}."
         )
         raise InputError(message)
     return found
@@ -115,12 +115,12 @@ def _matching(spec: str, present: Sequence[str]) -> ClassColumns:
 
 
 def text_of_spec(spec: Spec) -> str:
-    """Return what stands for columns as one text, as `TableSet.label` keeps it."""
+    """Return a specification as one text, as in `TableSet.label`."""
     return spec if isinstance(spec, str) else ",".join(spec)
 
 
 class _Found(NamedTuple):
-    """What a spec stands for: columns, the classes that a pattern names, and how many there are."""
+    """The columns of a specification, the class names from a pattern, and their number."""
 
     spec: str
     columns: tuple[str, ...]
@@ -136,35 +136,35 @@ def class_roles(
     counts: bool = False,
     classes: Sequence[object] | None = None,
 ) -> ClassRoles:
-    """Find the columns of many classes, and put those of each model in the order of the classes.
+    """Find the columns of many classes, and sort those of each model by class.
 
     Parameters
     ----------
     label : Spec
-        Columns of shares, or of counts of votes; or one column of lists of these; or one column
-        of the names of classes.
+        Columns of shares or vote counts, one column of lists of these, or one column of class
+        names.
     models : mapping from str to Spec
-        Columns, or one column of lists, of each model.
+        The columns, or one column of lists, of each model.
     present : Present
-        What the source has.
+        The columns of the source.
     counts : bool
-        Whether the label's numbers are counts of votes.
+        Whether the label holds vote counts.
     classes : sequence, optional
-        Names of the classes. Patterns that name the same classes are put in this order; all other
-        columns must be in it.
+        Names of the classes. Patterns that name the same classes are sorted in this order; all
+        other columns must be in this order.
 
     Raises
     ------
     InputError
-        If the columns are not there, or not those of the same classes.
+        If columns are missing, or if they are not of the same classes.
     """
     found = [_found(spec, present) for spec in models.values()]
     one = _only(label, present)
     named = one is not None and present.list_length(one) is None
     if named and counts:
         message = (
-            f"counts of votes must be in one column per class, or in one of lists: {one!r} holds "
-            "one value per row. Votes listed one per row are counted by softcal.Votes.from_long."
+            f"vote counts must be in one column per class, or in one column of lists: {one!r} "
+            "holds one value per row. For one vote per row, use softcal.Votes.from_long."
         )
         raise InputError(message)
     labels = [] if named else [_found(label, present)]
@@ -173,9 +173,9 @@ def class_roles(
     names, matched = _names(aligned, classes)
     if TOP in names:
         message = (
-            f"no class may be called {TOP!r}, which is the target of the predicted class. Name the "
-            "classes otherwise, in the order of the columns, with classes= (--classes)"
-            f"{', and that class in the column of labels' if named else ''}."
+            f"no class may be named {TOP!r}, which is the target of the predicted class. Give "
+            "other names, in the order of the columns, with classes= (--classes)"
+            f"{', and rename that class in the column of labels' if named else ''}."
         )
         raise InputError(message)
     given = classes is not None
@@ -186,7 +186,7 @@ def class_roles(
 
 
 def _only(spec: Spec, present: Present) -> str | None:
-    """Return the one column that a spec names, if it does."""
+    """Return the column that a specification names exactly, or None."""
     if isinstance(spec, str):
         return spec if spec in present.names else None
     return spec[0] if len(spec) == 1 and spec[0] in present.names else None
@@ -211,7 +211,7 @@ def _found(spec: Spec, present: Present) -> _Found:
 
 
 def _aligned(found: Sequence[_Found]) -> list[_Found]:
-    """Put the columns of patterns that name the same classes in the order of the first pattern."""
+    """Sort the columns of patterns that name the same classes in the order of the first."""
     first = next((each.classes for each in found if each.classes is not None), ())
     aligned = []
     for each in found:
@@ -228,7 +228,7 @@ def _aligned(found: Sequence[_Found]) -> list[_Found]:
 def _names(
     found: Sequence[_Found], classes: Sequence[object] | None
 ) -> tuple[tuple[str, ...], bool]:
-    """Name the classes, and say whether a pattern does, which all other patterns must match."""
+    """Return the class names, and whether all patterns must match them."""
     first = found[0]
     if classes is not None:
         given = () if isinstance(classes, str) else tuple(map(str, classes))
@@ -244,7 +244,7 @@ def _names(
 def _ordered(
     found: _Found, names: tuple[str, ...], *, matched: bool, given: bool
 ) -> tuple[str, ...]:
-    """Put columns in the order of the classes: by what a pattern calls them, or by place."""
+    """Return columns in the order of the classes: by class names of a pattern, or by position."""
     own = found.classes
     if own is not None and set(own) == set(names):
         place = dict(zip(own, found.columns, strict=True))
@@ -253,22 +253,22 @@ def _ordered(
         missing = sorted(set(names) - set(own)) or ["none"]
         surplus = sorted(set(own) - set(names)) or ["none"]
         message = (
-            f"{found.spec!r} must stand for the classes of the label: missing "
-            f"{', '.join(missing)}; beside them {', '.join(surplus)}. Use a narrower pattern, such "
+            f"{found.spec!r} must match the classes of the label: missing "
+            f"{', '.join(missing)}; unknown {', '.join(surplus)}. Use a narrower pattern, such "
             "as 'prob_*_model'."
         )
         raise InputError(message)
     if found.size != len(names):
         message = (
-            f"{found.spec!r} must stand for as many columns as there are classes of the label, "
-            f"{len(names)}: it stands for {found.size}."
+            f"{found.spec!r} must match one column per class of the label, {len(names)} in total: "
+            f"it matches {found.size}."
         )
         raise InputError(message)
     if own is not None and given:
         moved = [name for k, name in enumerate(names) if name in own and own[k] != name]
         if moved:
             message = (
-                f"classes must be the names in {found.spec!r}, in any order, or new names in the "
+                f"classes must be the names in {found.spec!r} in any order, or new names in the "
                 f"order of its columns: {moved[0]!r} is the name of another column. The columns "
                 f"are of {listed(own)}."
             )
@@ -277,7 +277,7 @@ def _ordered(
 
 
 def in_file(path: Path) -> Present:
-    """Say which columns a file has."""
+    """Return the columns of a file."""
     schema = schema_of(path)
 
     def list_length(name: str) -> int | None:
@@ -287,7 +287,7 @@ def in_file(path: Path) -> Present:
 
 
 def _first_list(path: Path, name: str) -> Any:
-    """Read the first rows of a column of lists, which may be long."""
+    """Return the first rows of a column of lists, which may be long."""
     few = Wanted((), lists=(name,), classes=_MOST_CLASSES)
     for piece in pieces(path, few):
         for batch in piece.batches():
@@ -295,22 +295,22 @@ def _first_list(path: Path, name: str) -> Any:
     return schema_of(path).empty_table().column(name)
 
 
-_MOST_CLASSES = 1 << 20  # in a look at one list, before anybody knows how long these are
+_MOST_CLASSES = 1 << 20  # assumed for the first batch, before the length of lists is known
 
 
 def names_of_columns(path: Path) -> list[str]:
-    """Read the names of a file's columns; there must be two or more.
+    """Return the names of the columns of a file, which must be two or more.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or has one column.
+        If the file cannot be read or has one column.
     """
     refuse_elsewhere(path)
     names = column_names(path)
     if len(names) == 1:
         message = (
-            f"{path.name} has one column, {names[0]!r:.200}, and classes need two or more."
+            f"{path.name} has only one column, {names[0]!r:.200}, but classes need two or more."
             f"{separator_hint(names, format_of(path).mark)}"
         )
         raise InputError(message)
@@ -318,9 +318,9 @@ def names_of_columns(path: Path) -> list[str]:
 
 
 def classes_of_batch(batch: Batch, roles: Roles, found: ClassRoles) -> list[ClassRows] | None:
-    """Return the rows of each model; None where a label, or the length of a list, breaks a rule.
+    """Return the rows of each model; None if a label or the length of a list breaks a rule.
 
-    Whether shares and predictions lie in [0, 1] and sum to 1 is for whoever adds them up.
+    Whether shares and predictions are in [0, 1] and sum to 1 is validated when they are added up.
     """
     weight, votes = roles.weights_and_votes(batch, rows_of(batch))
     size = len(found.names)
@@ -344,9 +344,9 @@ def classes_of_batch(batch: Batch, roles: Roles, found: ClassRoles) -> list[Clas
 
 
 def _matrix(batch: Batch, columns: tuple[str, ...], size: int) -> Column | None:
-    """Return one column per class; None where a list is missing or has another length."""
+    """Return one column per class; None if a list is missing or has another length."""
     if len(columns) > 1:
-        # Classes one after another in memory, each as it is in its column.
+        # Each class is contiguous in memory.
         return np.stack([batch[name] for name in columns]).T
     found = batch[columns[0]]
     if not (_lengths(found) == size).all():
@@ -355,7 +355,7 @@ def _matrix(batch: Batch, columns: tuple[str, ...], size: int) -> Column | None:
 
 
 def _lengths(lists: Any) -> FloatArray:
-    """Return how many values each list has; NaN where it is missing."""
+    """Return the length of each list; NaN if it is missing."""
     from pyarrow import compute
 
     found: FloatArray = numbers(compute.list_value_length(one_array(lists))).astype(np.float64)
@@ -363,12 +363,12 @@ def _lengths(lists: Any) -> FloatArray:
 
 
 def _values(lists: Any) -> Column:
-    """Return the values of all lists one after another."""
+    """Return the concatenated values of all lists."""
     return numbers(one_array(lists).flatten())
 
 
 def _shares(counts: Column) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return shares of votes and how many there are; None where a count breaks a rule."""
+    """Return the shares and the numbers of votes; None if a count breaks a rule."""
     plain = counts.astype(np.float64, copy=False)
     votes: FloatArray = plain.sum(axis=1)
     if is_bad_count(plain).any() or NO_VOTE.broken(votes).any():
@@ -377,7 +377,7 @@ def _shares(counts: Column) -> tuple[FloatArray | None, FloatArray | None]:
 
 
 def _class_numbers(values: Any, name: str, classes: Sequence[str]) -> FloatArray:
-    """Return the number of each value's class; -1 where there is no such class, NaN for missing."""
+    """Return the class number of each value; -1 for an unknown class, NaN for a missing value."""
     place = {each: float(k) for k, each in enumerate(classes)}
     found = coded(values, name)
     numbers = [np.nan if text is None else _place(text, place) for text in found.names]
@@ -385,13 +385,13 @@ def _class_numbers(values: Any, name: str, classes: Sequence[str]) -> FloatArray
 
 
 def _place(text: str, place: dict[str, float]) -> float:
-    """Find a class by its text; 3.0 is the class 3 too."""
+    """Return the number of a class by its text; 3.0 is also the class 3."""
     whole = re.fullmatch(r"(-?\d+)\.0*", text)
     return place.get(text, place.get(whole[1], -1.0) if whole else -1.0)
 
 
 def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
-    """List what labels and predictions of many classes must be."""
+    """Return the checks of labels and predictions of many classes."""
     size = len(found.names)
     checks = []
     if found.kind == "names":
@@ -421,7 +421,7 @@ def _names_check(column: str, classes: tuple[str, ...]) -> Check:
 def _matrix_checks(
     name: str, columns: tuple[str, ...], size: int, rules: tuple[Rule, ...], of_sums: Rule | None
 ) -> list[Check]:
-    """Check values, and then the sum of each row where there is a rule for it."""
+    """Return the checks of values and, if there is a rule for it, of the sum of each row."""
 
     def sums(batch: Batch) -> FloatArray:
         if len(columns) > 1:
@@ -457,7 +457,7 @@ def _matrix_checks(
 
 
 def _padded(lists: Any, size: int) -> FloatArray:
-    """Return one column per class; lists of another length, which are refused first, are 0."""
+    """Return one column per class; lists of another length, which another check refuses, are 0."""
     import pyarrow as pa
 
     fits = _lengths(lists) == size

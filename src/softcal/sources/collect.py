@@ -1,4 +1,4 @@
-"""Add up pieces of rows into one set of tables, every value validated in the same pass."""
+"""Add up pieces of rows into one set of tables, and validate every value in the same pass."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ENTRIES_AT_ONCE = 1 << 19
 
 
 class Found(NamedTuple):
-    """What a thread makes of one piece: None where a value here, or elsewhere, broke a rule."""
+    """The sums of one piece; None if a value in this or another piece breaks a rule."""
 
     piece: Piece
     rows: int
@@ -57,7 +57,7 @@ class Found(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What one batch adds, and the rows of the first target of each model."""
+    """The sums of one batch, and the rows of the first target of each model."""
 
     entries: Entries
     rows: Mapping[str, Rows]
@@ -66,10 +66,10 @@ class _Batch(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What rows add up to: all of a source, or a partition that another process reads."""
+    """The sums of a source, or of a partition that another process reads."""
 
     rows: int
-    tables: TableSet | None  # None where there are no rows, or a value broke a rule
+    tables: TableSet | None  # None if there are no rows or a value breaks a rule
     broken: Counted | None = None
 
     def with_(self, other: Part) -> Part:
@@ -82,7 +82,7 @@ class Part(NamedTuple):
         return Part(self.rows + other.rows, tables, broken)
 
     def finished(self, roles: Roles) -> TableSet:
-        """Return the set of all rows; refuse broken rules, and what leaves nothing to measure."""
+        """Return the set of all rows; raise if a rule is broken or no row has weight."""
         if self.broken is not None:
             refuse_broken(self.broken, checks_of(roles), self.rows)
         if self.tables is None:
@@ -104,12 +104,12 @@ def collect(
     report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
 ) -> TableSet:
-    """Add up all pieces, on all cores, into one set of tables.
+    """Add up all pieces on all cores into one set of tables.
 
-    When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
-    called in the threads with the number of each piece, the rows of its models, and their groups;
-    of many classes, these are of the predicted class. `report_groups` is told, after the last
-    piece, which share of the groups is done.
+    If a value breaks a rule, the remaining rows are still read, to count such values. `look` is
+    called from the threads with the number of each piece, the rows of its models, and their groups;
+    for many classes, with the rows of the predicted class. `report_groups` is called after the last
+    piece with the share of the groups added up so far.
     """
     return part_of(
         pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report,
@@ -130,7 +130,7 @@ def part_of(
     look: Look | None = None,
     alone: bool = False,
 ) -> Part:
-    """Add up pieces as `collect` does, which may be part of the rows; alone, on one core."""
+    """Add up pieces as `collect` does, for all rows or a part of them; `alone` uses one core."""
     broken = threading.Event()
     census = Census(checks_of(roles))
     tied = pairs and len(roles.y_prob) > 1 and roles.bounds is None
@@ -144,7 +144,7 @@ def part_of(
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
 
-    # Sums of many classes, and of many groups, are large, so few may wait.
+    # Sums of many classes or groups are large, so only few are computed ahead.
     ahead = 8 if roles.classes is None and roles.group is None else 1
     if roles.group is not None:
         pieces, at_most = _cut(pieces, len(roles.y_prob) * len(roles.targets)), None
@@ -168,7 +168,7 @@ def part_of(
 
 
 def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
-    """Cut what is in memory as one into pieces of not too many entries of groups."""
+    """Split data in memory into pieces with a bounded number of entries of groups."""
     rows = max(_ENTRIES_AT_ONCE // tables, 1)
     for piece in pieces:
         if piece.place:
@@ -181,9 +181,9 @@ def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
 
 
 def read_rows(source: Paths, roles: Roles) -> Batch:
-    """Return all rows of files at once, validated, for work that tables are not enough for.
+    """Return all rows of files, validated, for computations that need the rows.
 
-    A refusal counts the values of all files that break a rule, and names the file and row of the
+    An error counts the values of all files that break a rule, and names the file and row of the
     first.
     """
     found = list(batches_of(source, roles.wanted))
@@ -205,7 +205,7 @@ def read_rows(source: Paths, roles: Roles) -> Batch:
 
 
 def _refuse_no_rows() -> NoReturn:
-    message = "the source has no rows: there is nothing to measure."
+    message = "the source has no rows, so there is nothing to measure."
     raise InputError(message)
 
 
@@ -286,13 +286,13 @@ def _added_classes(
     cells: Coded | None,
     groups: Coded | None,
 ) -> _Batch | None:
-    """Add up one batch of many classes: the predicted class, each class, and scores of rows."""
+    """Add up one batch of many classes: the predicted class, each class, and row scores."""
     models = classes_of_batch(batch, roles, found)
     if models is None:
         return None
     try:
         added = class_entries(models, builder, cells, groups)
-    except InputError:  # which the census finds again, and counts over all files
+    except InputError:  # the census finds it again and counts such values over all files
         return None
     if added is None:
         return None
@@ -301,17 +301,17 @@ def _added_classes(
 
 
 class ClassEntries(NamedTuple):
-    """What rows of many classes add: entries, sums of each class, and rows of predicted classes."""
+    """The sums of rows of many classes: entries, sums per class, and rows of predicted classes."""
 
     entries: Entries
-    dense: FloatArray | None  # without cells and groups, of which entries have the classes
+    dense: FloatArray | None  # None with cells or groups, whose entries include the classes
     tops: list[Rows]
 
 
 def class_entries(
     models: Sequence[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
 ) -> ClassEntries | None:
-    """Add up rows of many classes, given for each model; None if a weight breaks a rule.
+    """Add up rows of many classes for each model; return None if a weight breaks a rule.
 
     Raises
     ------
@@ -340,7 +340,7 @@ def class_entries(
 
 
 def _scores(models: Sequence[ClassRows], cells: Coded | None) -> Sparse:
-    """Add up the scores of single rows: keys (model, cell)."""
+    """Add up the scores of single rows, with keys (model, cell)."""
     parts = [score_entries(data, cells) for data in models]
     return Sparse.added(
         [
@@ -351,7 +351,7 @@ def _scores(models: Sequence[ClassRows], cells: Coded | None) -> Sparse:
 
 
 def coded_cells(columns: Mapping[str, Any]) -> Coded:
-    """Return the number of each row's combination of values in some Arrow columns."""
+    """Return the combination of values of each row, as numbers, and the combinations."""
     whole = np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
     each = [coded(values, name) for name, values in columns.items()]
     for one in each:
@@ -368,7 +368,7 @@ def coded_cells(columns: Mapping[str, Any]) -> Coded:
 
 
 def checks_of(roles: Roles) -> list[Check]:
-    """List what the values of a source must be, in the order in which they are looked at."""
+    """Return the checks of the values of a source, in the order in which they are applied."""
     found = [] if roles.classes is None else class_checks(roles, roles.classes)
     found += [_of_column(column, rules) for column, rules in roles.rules]
     if roles.bounds is not None:
@@ -382,7 +382,7 @@ def _of_column(column: str | Named, rules: tuple[Rule, ...]) -> Check:
 
 
 def _to_check(batch: Batch, column: str | Named) -> Column:
-    """Return the values of a column as rules look at them; names are only missing or not."""
+    """Return the values of a column for a check; names are checked only for missing values."""
     values = batch[column]
     if isinstance(column, Named):
         values = np.where(missing_values(values), np.nan, 0.0)
@@ -390,7 +390,7 @@ def _to_check(batch: Batch, column: str | Named) -> Column:
 
 
 def _in_order(low: str, high: str) -> Check:
-    """Check that no lower end of a label is above the upper one."""
+    """Return the check that no lower end of a label is above its upper end."""
 
     def above(batch: Batch) -> Column:
         return as_float64(batch[low]) - as_float64(batch[high])
@@ -403,20 +403,20 @@ def _in_order(low: str, high: str) -> Check:
 
 
 class _Broken(NamedTuple):
-    """How many values break a rule, and the first that does."""
+    """The number of values that break a rule, and the first of them."""
 
     number: int = 0
     first: str = ""
 
 
 class Counted(NamedTuple):
-    """What a census found, by the names of checks and by rules."""
+    """The result of a census, by the names of checks and by rules."""
 
     broken: dict[tuple[str, str], _Broken]
     spread: dict[str, Spread]
 
     def with_(self, other: Counted) -> Counted:
-        """Add what another part of the rows has, which comes later."""
+        """Add the result for a later part of the rows."""
         broken, spread = dict(self.broken), dict(self.spread)
         for key, (number, first) in other.broken.items():
             before = broken[key]
@@ -427,7 +427,7 @@ class Counted(NamedTuple):
 
 
 class Census:
-    """How many values break each rule, over all pieces that are added."""
+    """A count of the values that break each rule, over all pieces that are added."""
 
     def __init__(self, checks: Sequence[Check]) -> None:
         self._checks = checks
@@ -439,7 +439,7 @@ class Census:
         return bool(self.found.spread)
 
     def add(self, piece: Piece, rows_before: int) -> None:
-        """Count what breaks a rule in one more piece of a file, after that many of its rows."""
+        """Count values that break a rule in the next piece of a file, after `rows_before` rows."""
         rows = rows_before
         for batch in piece.batches():
             for check in self._checks:
@@ -466,7 +466,7 @@ class Census:
 
 
 def refuse_broken(found: Counted, checks: Sequence[Check], rows: int) -> NoReturn:
-    """Raise for the first rule that is broken, given what a census found in so many rows."""
+    """Raise for the first broken rule, from the result of a census."""
     for check in checks:
         for rule in check.rules:
             count, first = found.broken[check.name, rule.must]

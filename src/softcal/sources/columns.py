@@ -1,4 +1,4 @@
-"""Columns of a source: which are wanted, their roles, and batches of them."""
+"""Columns of a source: which to read, their roles, and batches of them."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ if TYPE_CHECKING:
 _WHOLE = re.compile("-?[0-9]+")
 
 Batch: TypeAlias = dict[Any, Any]
-"""Columns of one length: NumPy arrays of numbers, Arrow arrays of lists or under `Named`."""
+"""Columns of equal length: NumPy arrays of numbers, Arrow arrays of lists or of names."""
 
 
 class Named(NamedTuple):
-    """Under which a batch keeps a column of names: it may be one of the numbers as well."""
+    """The key of a column of names in a batch; the same column may also be read as numbers."""
 
     column: str
 
 
 BATCH_VALUES = 1 << 21
-"""How many numbers a batch may have where it is cut: 16 MB as float64."""
+"""The maximum of numbers in a batch after splitting: 16 MB as float64."""
 
 
 class Wanted(NamedTuple):
-    """The columns to read: of numbers, of anything, and of lists of numbers, one per class."""
+    """The columns to read: of numbers, of names, and of lists with one number per class."""
 
     numbers: tuple[str, ...]
     named: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
-    classes: int = 1  # where there are not many classes
+    classes: int = 1  # without many classes
 
     @property
     def names(self) -> list[str]:
-        """All of them, each once."""
+        """The names of all columns, each once."""
         return list(dict.fromkeys((*self.numbers, *self.named, *self.lists)))
 
     @property
     def values_per_row(self) -> int:
-        """How many values each row has, which says how many rows fit in memory."""
+        """The number of values per row, which bounds the rows of a batch."""
         return len(self.names) + len(self.lists) * (self.classes - 1)
 
     def cut(self, rows: int) -> Iterator[tuple[int, int]]:
-        """Say where each part of so many rows starts, and how many rows it has.
+        """Yield the start and the size of each part of a batch.
 
-        Only rows of many classes are cut: to be added up they are copied.
+        Only rows of many classes are split, because adding them up copies them.
         """
         step = max(BATCH_VALUES // self.values_per_row if self.classes > 1 else rows, 1)
         for start in range(0, rows, step):
@@ -75,10 +75,10 @@ class Wanted(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of the rows: where it is from, the bytes it stands for, and how to get its batches.
+    """A part of the rows: its place, its size in bytes, and a function that returns its batches.
 
-    It may be asked for its batches more than once. A frame has no place, and counts no bytes. Of
-    rows on another machine the place is None: nobody could find them by their position.
+    The batches may be requested more than once. The place of a frame is empty, and its size is 0.
+    The place of rows on another machine is None, because a position there identifies no row.
     """
 
     place: str | None
@@ -87,12 +87,12 @@ class Piece(NamedTuple):
 
 
 def rows_of(batch: Batch) -> int:
-    """Count the rows of a batch."""
+    """Return the number of rows of a batch."""
     return len(next(iter(batch.values())))
 
 
 def columns_of(table: Any, wanted: Wanted) -> Batch:
-    """Take the wanted columns out of an Arrow table, without a copy where NumPy can do without."""
+    """Return the wanted columns of an Arrow table as a batch, without a copy where possible."""
     columns: Batch = {name: numbers(table.column(name)) for name in wanted.numbers}
     for name in wanted.named:
         columns[Named(name)] = plain_values(table.column(name), name)
@@ -102,7 +102,7 @@ def columns_of(table: Any, wanted: Wanted) -> Batch:
 
 
 def numbers(column: Any) -> Column:
-    """Read an Arrow column as a NumPy one; a missing value becomes NaN."""
+    """Return an Arrow column as a NumPy array; a missing value becomes NaN."""
     import pyarrow as pa
 
     floating = pa.types.is_floating(column.type)
@@ -112,11 +112,11 @@ def numbers(column: Any) -> Column:
     if whole.null_count:
         out: Column = whole.to_numpy(zero_copy_only=False)
         return out
-    return np.from_dlpack(whole)  # unlike `to_numpy`, it does not import pandas: half a second
+    return np.from_dlpack(whole)  # `to_numpy` would import pandas, which takes half a second
 
 
 def plain_values(column: Any, name: str) -> Any:
-    """Make one plain Arrow array of a column of names; categories become their values."""
+    """Return a column of names as one Arrow array; categories become their values."""
     import pyarrow as pa
 
     whole = one_array(column)
@@ -129,9 +129,10 @@ def plain_values(column: Any, name: str) -> Any:
 
 
 def length_of_lists(kind: Any, first: Callable[[], Any]) -> int | None:
-    """Say how many values the lists of an Arrow type hold, or its first list; None of no list.
+    """Return the length of the lists of an Arrow type, or of the first list; None if not lists.
 
-    `first` is asked for some values of the column where the type does not say; 0 if there are none.
+    `first` returns values of the column; it is called only if the type has no fixed length. The
+    result is 0 if there are no values.
     """
     from pyarrow import compute, types
 
@@ -144,7 +145,7 @@ def length_of_lists(kind: Any, first: Callable[[], Any]) -> int | None:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether an Arrow type is one of lists."""
+    """Return whether an Arrow type is a list type."""
     from pyarrow import types
 
     of_lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
@@ -152,14 +153,14 @@ def is_list(kind: Any) -> bool:
 
 
 def one_array(column: Any) -> Any:
-    """Join the chunks of an Arrow column."""
+    """Combine the chunks of an Arrow column."""
     import pyarrow as pa
 
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def refuse_other_types(wanted: Wanted, schema: Any, place: str) -> None:
-    """Refuse an Arrow column that holds something other than numbers."""
+    """Raise if an Arrow column to read as numbers does not hold numbers."""
     from pyarrow import types
 
     fits = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal, types.is_null)
@@ -174,13 +175,13 @@ def refuse_other_types(wanted: Wanted, schema: Any, place: str) -> None:
 
 
 def refuse_type(name: str, found: Any, place: str, what: str = "real numbers") -> None:
-    """Refuse a column because of what it holds."""
+    """Raise because of the type of a column."""
     message = f"{name} must hold {what}: in {place} it holds {found}. Convert it to float first."
     raise InputTypeError(message)
 
 
 def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "") -> None:
-    """Refuse a name that no column has, or several have; the hint may say why."""
+    """Raise if a name matches no column or several; `hint` may explain why."""
     for name in wanted.names:
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
@@ -195,7 +196,7 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
 
 
 def coded(values: Any, name: str) -> Coded:
-    """Return the number of each value of an Arrow column, as text; a missing one is None."""
+    """Encode an Arrow column as numbers and different texts; a missing value is None."""
     plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
     found = plain.dictionary_encode(null_encoding="encode")
     try:
@@ -210,10 +211,10 @@ def coded(values: Any, name: str) -> Coded:
 
 
 def coded_groups(values: Any, name: str) -> Coded:
-    """Return the number of each value of an Arrow column, which has no missing values.
+    """Encode an Arrow column without missing values as numbers and different names.
 
-    The names are an array where they are whole numbers, or the text of such, and an Arrow array of
-    other text: as Python objects, those of several batches would fill the memory.
+    The names are a NumPy array if they are integers or the text of integers, else an Arrow array
+    of text. As Python objects, the names of several batches would take too much memory.
     """
     import pyarrow as pa
 
@@ -223,12 +224,12 @@ def coded_groups(values: Any, name: str) -> Coded:
         return coded(values, name)
     found = plain.dictionary_encode()
     names: Any = found.dictionary
-    if not is_text or _WHOLE.fullmatch(str(names[0])):  # then others are worth a try
+    if not is_text or _WHOLE.fullmatch(str(names[0])):  # then the others may be integers too
         try:
             whole = names.cast(pa.int64())
         except pa.ArrowInvalid:
             whole = pa.nulls(len(names), pa.int64())
-        if whole.cast(names.type).equals(names):  # unlike "007", another group than "7"
+        if whole.cast(names.type).equals(names):  # not so for "007", a different group from "7"
             names = whole.to_numpy()
         elif not is_text:
             return coded(values, name)
@@ -237,20 +238,20 @@ def coded_groups(values: Any, name: str) -> Coded:
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value of a segment as text, the same for every engine; None where it is missing."""
+    """Return a value of a segment as text, the same for every engine; None if it is missing."""
     if isinstance(value, str):
         return value
     return None if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT") else str(value)
 
 
 def missing_values(values: Any) -> Column:
-    """Mark the missing values of an Arrow column of any kind."""
+    """Return which values of an Arrow column of any type are missing."""
     marks: Column = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     return marks
 
 
 class Check(NamedTuple):
-    """What some values of each batch must be, and how a message shows the first that is not."""
+    """The rules for values of each batch, and how a message shows the first that breaks one."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -260,20 +261,20 @@ class Check(NamedTuple):
 
 
 Rules: TypeAlias = "list[tuple[str | Named, tuple[Rule, ...]]]"
-"""Columns, and what their values must be."""
+"""Columns and the rules for their values."""
 
 
 MANY_TARGETS = 101
-"""Above so many targets a set is kept on a coarser grid: 100 classes and the predicted one."""
+"""With more targets than this, a set uses a coarser grid: 100 classes and the predicted one."""
 
 LabelKind: TypeAlias = Literal["shares", "counts", "names"]
-"""What a label of many classes holds: a share per class, a count of votes, or a class's name."""
+"""The content of a label of many classes: a share or a vote count per class, or a class name."""
 
 
 class ClassRoles(NamedTuple):
-    """Which columns hold the many classes of labels and predictions, in the order of the classes.
+    """The columns of the labels and predictions of many classes, in the order of the classes.
 
-    There are two classes or more, so one column alone holds lists, or is the label's of names.
+    There are two or more classes, so a single column holds lists or, for the label, class names.
     """
 
     names: tuple[str, ...]
@@ -283,15 +284,15 @@ class ClassRoles(NamedTuple):
 
     @property
     def several(self) -> tuple[tuple[str, ...], ...]:
-        """The columns of the label and of each model, where these hold a number per class."""
+        """The columns of the label and of each model that hold one number per class."""
         return self.models if self.kind == "names" else (self.label, *self.models)
 
 
 class Roles(NamedTuple):
-    """Which column plays which part.
+    """The role of each column.
 
-    With classes, `y_true` and `y_prob` are what the label and the models are called. With bounds,
-    the columns of the lower and the upper ends of the labels, `y_true` is the two of them.
+    With classes, `y_true` and `y_prob` are the names of the label and the models. `bounds` are the
+    columns of the lower and upper ends of labels; `y_true` then names both.
     """
 
     y_true: str
@@ -302,11 +303,11 @@ class Roles(NamedTuple):
     group: str | None = None
     classes: ClassRoles | None = None
     bounds: tuple[str, str] | None = None
-    logits: bool | None = None  # whether predictions are logits; None where these are not taken
+    logits: bool | None = None  # whether predictions are logits; None if logits are not supported
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What the predictions are compared with, as in `TableSet.targets`."""
+        """The targets of the predictions, as in `TableSet.targets`."""
         if self.classes is not None:
             return (TOP, *self.classes.names)
         return (LABEL_TARGET,) if self.bounds is None else BOUNDS
@@ -335,7 +336,7 @@ class Roles(NamedTuple):
 
     @property
     def rules(self) -> Rules:
-        """What the values of each column must be, in the order in which they are looked at."""
+        """The rules for the values of each column, in the order in which they are applied."""
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
@@ -348,13 +349,13 @@ class Roles(NamedTuple):
         return found if self.group is None else [*found, (Named(self.group), (MISSING,))]
 
     def rules_of_predictions(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-        """Return what predictions must be, given the rules for probabilities."""
+        """Return the rules for predictions, given the rules for probabilities."""
         if self.logits is None:
             return rules
         return LOGIT if self.logits else or_logits(rules)
 
     def rows(self, columns: Mapping[Any, Any], pred: str, label: str | None = None) -> Rows:
-        """Return the columns of one prediction, by the names they have in the source."""
+        """Return the rows of one model."""
         label = self.y_true if label is None else label
         weight, votes = self.weights_and_votes(columns, len(columns[pred]))
         return Rows(columns[label], columns[pred], weight, votes, self.names(label, pred))
@@ -362,7 +363,7 @@ class Roles(NamedTuple):
     def weights_and_votes(
         self, columns: Mapping[Any, Any], size: int
     ) -> tuple[Column | None, Column | None]:
-        """Return the weight and the number of votes of each row, where there are any."""
+        """Return the weight and the number of votes of each row, or None."""
         w, m = self.sample_weight, self.n_votes
         votes = np.broadcast_to(np.float64(m), (size,)) if isinstance(m, int) else None
         return (
@@ -371,21 +372,21 @@ class Roles(NamedTuple):
         )
 
     def names(self, label: str, pred: str) -> Names:
-        """Return what messages call the columns."""
+        """Return the names of the columns in messages."""
         return Names(label, pred, self.sample_weight or "", str(self.n_votes))
 
     def grid(self, bins: Bins) -> Bins:
-        """Return the grid of the set: coarser where there are groups, or very many classes.
+        """Return the grid of the set, which is coarser with groups or very many classes.
 
         The sums of 1,000 classes take 93 MB per model on the standard grid, and as much again
-        in each thread; on 118 bins they take 17 MB.
+        in each thread; on 118 bins, they take 17 MB.
         """
         if self.group is not None:
             return Bins.tie_grid(bins)
         return Bins.grid(bins, coarse=len(self.targets) > MANY_TARGETS)
 
     def refuse_impossible(self) -> None:
-        """Refuse parts no column can play: both label and prediction, or one model twice."""
+        """Raise if roles contradict each other: a label as prediction, or one model twice."""
         if not self.y_prob:
             message = "y_prob must name at least one column."
             raise InputError(message)
@@ -407,14 +408,14 @@ class Roles(NamedTuple):
                 message = f"label and prediction must be different columns: both are {pred!r}."
                 raise InputError(message)
             if self.y_prob.count(pred) > 1:
-                message = f"each prediction must be named once: {pred!r} is named more often."
+                message = f"each prediction must be named once: {pred!r} is named more than once."
                 raise InputError(message)
         if self.bounds is not None:
             for what, given in (("n_votes", self.n_votes), ("groups", self.group)):
                 if given is not None:
                     message = (
-                        f"leave {what} out: labels known as intervals have bounds of SMECE, and "
-                        "these have no standard error."
+                        f"leave {what} out: labels known as intervals give bounds of SMECE, which "
+                        "have no standard error."
                     )
                     raise InputError(message)
 
@@ -432,5 +433,5 @@ class Roles(NamedTuple):
                 )
                 raise InputError(message)
         if found.kind == "counts" and self.n_votes is not None:
-            message = "leave n_votes out: counts of votes say how many there are."
+            message = "leave n_votes out: the vote counts determine the number of votes."
             raise InputError(message)

@@ -1,7 +1,7 @@
-"""Rows in an engine: DuckDB and Polars stream them here, workers of Dask and Spark add up theirs.
+"""Read rows from engines: DuckDB and Polars stream rows here; Dask and Spark workers add up theirs.
 
-What comes back from a worker is a set of tables, and sets add. A group must not have rows in two
-of them, so with groups the rows of each are brought together first, by the engine.
+Each worker returns a set of tables, and sets add. A group must not have rows in two sets, so the
+engine first shuffles the rows by group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ADDED_AT_ONCE = 8
 
 
 class _Job(NamedTuple):
-    """What is done with the rows of each partition."""
+    """The settings with which a worker adds up the rows of a partition."""
 
     roles: Roles
     bins: Bins
@@ -36,7 +36,7 @@ class _Job(NamedTuple):
     date: str | None
 
     def part(self, pieces: Iterable[Piece]) -> Part:
-        """Add up the rows of a partition, on one core: the engine has work for the others."""
+        """Add up the rows of a partition on one core; the engine uses the other cores."""
         here = (piece._replace(place=None) for piece in pieces)
         return part_of(here, self.roles, self.bins, pairs=self.pairs, date=self.date, alone=True)
 
@@ -54,7 +54,7 @@ def engine_tables(
         return _of_dask(chosen, job).finished(roles)
     if _is_spark(frame):
         return _of_spark(chosen, job).finished(roles)
-    # Up to eight batches per core wait for their turn; of many classes, whose sums are large, one.
+    # Up to eight batches per core are read ahead; for many classes, whose sums are large, one.
     values = BATCH_VALUES if wanted.classes > 1 else BATCH_VALUES // 8
     rows = max(values // wanted.values_per_row, 1)
     stream = Stream(_polars_batches(chosen, rows) if kind.is_polars() else _batches(chosen, rows))
@@ -62,7 +62,7 @@ def engine_tables(
 
 
 def in_engine(frame: Any) -> Present:
-    """Say which columns a lazy narwhals frame has."""
+    """Return the columns of a lazy narwhals frame."""
 
     def list_length(name: str) -> int | None:
         first = _selected(frame, [name]).drop_nulls().head(1).collect()
@@ -76,9 +76,9 @@ def _is_spark(frame: Any) -> bool:
 
 
 def _selected(frame: Any, names: list[str]) -> Any:
-    """Select columns of a lazy narwhals frame; in Spark they are called c0, c1, ... from then on.
+    """Select columns of a lazy narwhals frame; in Spark, rename them to c0, c1, ...
 
-    Spark reads marks in names: a dot, unless the name is in backticks, which not all of it allows.
+    Spark interprets a dot in a name unless the name is in backticks, which not all calls allow.
     """
     import narwhals.stable.v2 as nw
 
@@ -93,7 +93,7 @@ def _selected(frame: Any, names: list[str]) -> Any:
 
 
 def _batches(relation: Any, rows: int) -> Any:
-    """Stream a DuckDB relation; what else gives a stream of Arrow batches gives it as it will."""
+    """Return a DuckDB relation as a stream of batches; other streams keep their batch size."""
     return relation.to_arrow_reader(rows) if hasattr(relation, "to_arrow_reader") else relation
 
 
@@ -144,7 +144,7 @@ def _of_spark(frame: Any, job: _Job) -> Part:
         names = job.roles.wanted.names
         frame = frame.repartition(frame.columns[names.index(job.roles.group)])
     parts = frame.mapInArrow(partial(_spark_part, job=job), "part binary")
-    # Added up by the workers too, in as few tasks as Spark thinks fit, so that few come back.
+    # The workers also add up these parts, in few tasks, so that few parts are returned.
     parts = parts.hint("rebalance").mapInArrow(_spark_added, "part binary")
     try:
         found = parts.collect()
@@ -152,15 +152,15 @@ def _of_spark(frame: Any, job: _Job) -> Part:
         if "No module named 'softcal" not in str(error):
             raise
         message = (
-            "Spark's workers add up their rows with softcal, which they do not have: install "
-            "'softcal[frames]' on them, or write the rows to Parquet and scan the files."
+            "the Spark workers need softcal to add up their rows: install 'softcal[frames]' on "
+            "them, or write the rows to Parquet and scan the files."
         )
         raise MissingExtraError(message, name="softcal") from error
     return _returned(_added(_unpacked(row[0] for row in found)))
 
 
 def _spark_part(batches: Iterator[Any], job: _Job) -> Iterator[Any]:
-    """Add up the batches of one partition, in the process of a worker."""
+    """Add up the batches of one partition in a worker process."""
     import pyarrow as pa
 
     first = next(batches, None)
@@ -180,7 +180,7 @@ def _spark_part(batches: Iterator[Any], job: _Job) -> Iterator[Any]:
 
 
 def _joined(batches: Iterator[Any], first: Any) -> Iterator[Any]:
-    """Join small Arrow batches."""
+    """Concatenate small Arrow batches."""
     import pyarrow as pa
 
     held, size = [first], first.nbytes
@@ -194,13 +194,13 @@ def _joined(batches: Iterator[Any], first: Any) -> Iterator[Any]:
 
 
 def _spark_added(batches: Iterator[Any]) -> Iterator[Any]:
-    """Add up parts, in the process of a worker."""
+    """Add up parts in a worker process."""
     packed = (part for batch in batches for part in batch.column(0).to_pylist())
     yield _packed(_added(_unpacked(packed)))
 
 
 def _packed(part: Part | SoftcalError) -> Any:
-    """Return an Arrow batch of one value, written as Spark writes what its processes exchange."""
+    """Return an Arrow batch with the part, serialized by Spark's own serializer."""
     import pyarrow as pa
     from pyspark.serializers import CPickleSerializer
 
@@ -215,7 +215,7 @@ def _unpacked(parts: Iterable[bytes]) -> Iterator[Part | SoftcalError]:
 
 
 def _added(parts: Iterable[Part | SoftcalError]) -> Part | SoftcalError:
-    """Add up parts one after another, unless there was an error in one of them."""
+    """Add up parts; return the first error instead if there is one."""
     total = Part(0, None)
     for part in parts:
         if isinstance(part, SoftcalError):
@@ -225,7 +225,7 @@ def _added(parts: Iterable[Part | SoftcalError]) -> Part | SoftcalError:
 
 
 def _returned(part: Part | SoftcalError) -> Part:
-    """Return what the workers found, or raise what one of them did."""
+    """Return the part, or raise the error of a worker."""
     if isinstance(part, SoftcalError):
         raise part
     return part

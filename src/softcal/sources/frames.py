@@ -1,4 +1,4 @@
-"""Rows that are in memory already, or come as a stream of Arrow batches."""
+"""Read rows from frames in memory and from streams of Arrow batches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLACE = "the frame"
 
 
 def frame_pieces(frame: Any, wanted: Wanted) -> list[Piece]:
-    """Cut an eager narwhals frame where it is cut already; columns are not copied."""
+    """Return the chunks of an eager narwhals frame as pieces, without copying columns."""
     refuse_unknown(wanted, frame.columns, _PLACE)
     if frame.implementation.is_pandas():
         return list(_pieces(_pandas_batch(frame.to_native(), wanted), wanted))
@@ -48,7 +48,7 @@ def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
         try:
             values = pa.Array.from_pandas(frame[name])
         except (pa.ArrowException, TypeError) as error:
-            message = f"{name} must hold values of one plain kind: {error}."
+            message = f"{name} must hold values of one simple type: {error}."
             raise InputTypeError(message) from error
         if name in wanted.lists:
             refuse_other_types(Wanted((), lists=(name,)), pa.schema([(name, values.type)]), _PLACE)
@@ -59,7 +59,7 @@ def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
 
 
 def in_frame(frame: Any) -> Present:
-    """Say which columns an eager narwhals frame has."""
+    """Return the columns of an eager narwhals frame."""
 
     def list_length(name: str) -> int | None:
         column = _arrow_column(frame, name)
@@ -69,32 +69,33 @@ def in_frame(frame: Any) -> Present:
 
 
 def _arrow_column(frame: Any, name: str) -> Any:
-    """Return as much of a column as says whether it holds lists, as Arrow."""
+    """Return enough of a column as Arrow to tell whether it holds lists."""
     import pyarrow as pa
 
     if frame.implementation.is_pandas():
         try:
             return pa.Array.from_pandas(frame.to_native()[name].dropna().head(1))
-        except (pa.ArrowException, TypeError):  # of mixed kinds, so not of lists
+        except (pa.ArrowException, TypeError):  # mixed types, so not lists
             return pa.array([], pa.null())
     return frame.select(name).to_arrow().column(0)
 
 
 class Stream:
-    """An Arrow dataset, or anything else that gives a stream of Arrow batches, read once."""
+    """An Arrow dataset, or another stream of Arrow batches, which is read once."""
 
     def __init__(self, source: Any) -> None:
         import pyarrow as pa
 
         self._dataset = source if hasattr(source, "scanner") else None
-        self._first: list[Any] = []  # batches that were read to look at them
+        self._first: list[Any] = []  # batches that were read to inspect them
         if self._dataset is not None:
             self._schema = source.schema
             return
-        if not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):  # or a column
+        # A column also has the Arrow interface, but it has a dtype.
+        if not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):
             message = (
                 f"cannot scan a {type(source).__name__}: pass a path, or a pandas, Polars, PyArrow,"
-                " DuckDB, Dask or Spark frame; for arrays use reliability(y_true, y_prob)."
+                " DuckDB, Dask, or Spark frame; for arrays use reliability(y_true, y_prob)."
             )
             raise InputTypeError(message)
         self._reader = pa.RecordBatchReader.from_stream(source)
@@ -102,7 +103,7 @@ class Stream:
 
     @property
     def present(self) -> Present:
-        """Say which columns there are."""
+        """The columns of the stream."""
 
         def list_length(name: str) -> int | None:
             return length_of_lists(self._schema.field(name).type, lambda: self._look_at(name))
@@ -110,7 +111,7 @@ class Stream:
         return Present(self._schema.names, list_length)
 
     def _look_at(self, name: str) -> Any:
-        """Return the first values of a column; batches read for it are kept."""
+        """Return the first values of a column; keep the batches read for that."""
         if self._dataset is not None:
             return self._dataset.scanner(columns=[name]).head(1).column(0)
         if not self._first:
@@ -129,12 +130,12 @@ class Stream:
 
 
 def _pieces(batch: Batch, wanted: Wanted) -> Iterator[Piece]:
-    """Cut rows of many classes, without a copy; leave others whole."""
+    """Split rows of many classes into pieces without a copy; keep other rows in one piece."""
     for start, size in wanted.cut(rows_of(batch)):
         part = {name: _part(values, start, size) for name, values in batch.items()}
         yield Piece("", 0, partial(iter, [part]))
 
 
 def _part(values: Any, start: int, size: int) -> Any:
-    """Take some rows out of a NumPy or Arrow array."""
+    """Return a slice of a NumPy or Arrow array."""
     return values.slice(start, size) if hasattr(values, "slice") else values[start : start + size]

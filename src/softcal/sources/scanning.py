@@ -1,4 +1,4 @@
-"""A table from data wherever it lives: files of any size, or a frame of any engine."""
+"""`scan`: compute tables from files of any size or from frames of any engine."""
 
 from __future__ import annotations
 
@@ -40,66 +40,63 @@ def scan(
     pairs: bool = True,
     date: str | dt.date | None = None,
 ) -> TableSet:
-    """Return the tables of columns of files or of a frame, in one pass where the data lives.
+    """Compute the tables of files or of a frame in one pass over the rows.
 
-    Files are read in bounded memory on all cores. A frame in memory goes through the same loop as
-    arrays, without a copy. A DuckDB relation or a lazy Polars frame streams its rows here. The
-    workers of Dask and Spark, which need softcal, add up theirs, and only the tables come back.
+    Files are read in bounded memory on all cores. Frames in memory are not copied. DuckDB relations
+    and lazy Polars frames are streamed. Dask and Spark workers, which need softcal, add up their
+    own rows and return only tables.
 
     Parameters
     ----------
     source : path, glob pattern, folder, several of these, or frame
-        Parquet, CSV, TSV, JSON-lines or Arrow files; or a frame of pandas, Polars, PyArrow (also
-        a dataset or a stream of batches), DuckDB, Dask or PySpark.
+        Parquet, CSV, TSV, JSON-lines, or Arrow files; or a frame of pandas, Polars, PyArrow (also
+        a dataset or a stream of batches), DuckDB, Dask, or PySpark.
     y_true : str or sequence of str
-        The column of labels. Of many classes: one column of shares per class, as names or as a
-        pattern ("share_*"); one column of lists of shares; or one column of the names or numbers
-        of classes.
+        The column of labels. For many classes: one column of shares per class, as names or as a
+        pattern ("share_*"); one column of lists of shares; or one column of class names or numbers.
     y_prob : str, sequence of str, or mapping
-        The column of predictions of each model, all added up in the same pass. Of many classes, a
-        mapping from the name of each model to its columns, one per class ("prob_*" or names), or
-        to one column of lists.
+        The column of predictions of each model. For many classes: a mapping from the name of each
+        model to its columns, one per class ("prob_*" or names), or to one column of lists.
     vote_counts : str or sequence of str, optional
-        Instead of `y_true`, of many classes: columns of how many votes each class got, or one
-        column of lists of these. Numbers of votes then go into every interval.
+        For many classes, instead of `y_true`: one column of vote counts per class, or one column
+        of lists of counts. All intervals then use the numbers of votes.
     classes : sequence of str, optional
-        Names of the classes in the order of the columns. By default what the star of the pattern
-        stands for, else the names of the columns, else 0, 1, ...
+        Names of the classes in the order of the columns. Default: the texts that the star of the
+        pattern matches, else the names of the columns, else 0, 1, ...
     label_bounds : (str, str), optional
-        Instead of `y_true`: the columns of the lower and the upper end of labels that are known as
-        intervals, for `smece_bounds`.
+        Instead of `y_true`: the columns of the lower and upper ends of labels known as intervals,
+        for `smece_bounds`.
     sample_weight, n_votes : str
-        Names of the columns, of which `reliability` says what they hold. `n_votes` may be a number.
+        Names of the columns, as in `reliability`. `n_votes` may be a number.
     by : str or sequence of str, optional
-        Columns whose values make segments; rows without a value are a segment of their own. There
+        Columns whose values define segments; rows without a value are a separate segment. There
         may be 100,000 combinations of values.
     groups : str, optional
-        The column that says which rows belong together, as in `reliability`: whole numbers, text,
-        dates or other single values. Memory is bounded: where the groups have more than 2 million
-        sums, these wait in a temporary file of 32 bytes per row and model. Dask
-        and Spark shuffle the rows by it.
+        The column of groups, as in `reliability`: integers, text, dates, or other single values.
+        Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
+        model is used. Dask and Spark shuffle the rows by group.
     bins : int, Bins or edges, default 10
-        The bins of the tables. The set keeps a finer grid (`Bins.grid`), so that `coarsen` can give
-        others.
+        The bins of the tables. The set keeps a finer grid (`Bins.grid`), so `coarsen` can return
+        other bins.
     pairs : bool, default True
-        Whether to add up what each two models have in common, which `compare` needs. Of many
-        classes it is added up for the predicted class, of intervals it is not.
+        Whether to add up joint sums of each pair of models, which `compare` needs. For many
+        classes, these are of the predicted class. For intervals, there are none.
     date : str or date, optional
-        The day of the rows, kept with the set.
+        The date of the rows, stored in the set.
 
     Returns
     -------
     TableSet
-        `tables["a"]` is the table of model a, `tables.by("country")` has the set of each country.
-        Of many classes, `tables["a"]` is the table of the predicted class, as
-        `top_label_reliability` gives it, and `tables["a", "cat"]` that of one class. Of intervals,
+        `tables["a"]` is the table of model a, and `tables.by("country")` has the set of each
+        country. For many classes, `tables["a"]` is the table of the predicted class, as in
+        `top_label_reliability`, and `tables["a", "cat"]` is the table of one class. For intervals,
         `tables["a", "low"]` and `tables["a", "high"]` are the tables of their ends.
 
     Raises
     ------
     InputError, InputTypeError
-        If a value is missing or breaks a rule, with the column and how many do; if there is no
-        such column or file. No row is ever left out.
+        If a value is missing or breaks a rule, with the column and the count; if a column or file
+        does not exist. No row is ever dropped.
 
     Examples
     --------
@@ -138,7 +135,7 @@ def scan(
 
 
 class _Asked(NamedTuple):
-    """What the caller says about labels and predictions, before the source is looked at."""
+    """The arguments about labels and predictions, before the source is inspected."""
 
     label: Any
     models: Any
@@ -153,7 +150,7 @@ class _Asked(NamedTuple):
 
     @property
     def named(self) -> list[tuple[str, Any]]:
-        """All names of columns, each with the argument it came in."""
+        """The names of all columns, each with its argument."""
         what = "vote_counts" if self.counts else "label_bounds" if self.bounds else "y_true"
         models = self.models
         if isinstance(models, Mapping):
@@ -165,7 +162,7 @@ class _Asked(NamedTuple):
         ]
 
     def refuse_impossible(self) -> None:
-        """Refuse arguments that do not go together."""
+        """Raise if arguments contradict each other."""
         several = len(_listed(self.label)) > 1
         for what, given in (
             ("vote_counts", self.counts),
@@ -174,25 +171,25 @@ class _Asked(NamedTuple):
         ):
             if given and not self.many:
                 message = (
-                    f"{what} must go with predictions of many classes: pass y_prob as a mapping, "
+                    f"{what} needs predictions of many classes: pass y_prob as a mapping, "
                     'such as y_prob={"model": "prob_*"}.'
                 )
                 raise InputError(message)
         if self.bounds and self.many:
             message = (
-                "label_bounds must go with one prediction per row: pass y_prob as the name of a "
-                "column, or several names."
+                "label_bounds needs one prediction per row: pass y_prob as the name of a column, "
+                "or several names."
             )
             raise InputError(message)
         if self.bounds and len(_listed(self.label)) != 2:
             message = (
-                f"label_bounds must be two columns, the lower ends and the upper: got "
+                f"label_bounds must be two columns, of lower and upper ends: got "
                 f"{self.label!r:.60}."
             )
             raise InputError(message)
 
     def roles(self, others: Roles, present: Callable[[], Present]) -> Roles:
-        """Assign each column its role; of many classes the source says which columns there are."""
+        """Return the role of each column; `present` returns the columns of the source."""
         if not isinstance(self.models, Mapping):
             bounds = tuple(self.label) if self.bounds else None
             label = " to ".join(bounds) if bounds else self.label
@@ -213,12 +210,12 @@ class _Asked(NamedTuple):
 
 
 def _label(y_true: Any, vote_counts: Any, label_bounds: Any) -> Any:
-    """Return the one of the three that is given."""
+    """Return the one of the three arguments that is given."""
     given = [each for each in (y_true, vote_counts, label_bounds) if each is not None]
     if len(given) != 1:
         message = (
-            "pass one of y_true, vote_counts (counts of votes of many classes), and label_bounds "
-            f"(labels known as intervals): got {len(given)} of them."
+            "pass one of y_true, vote_counts (for many classes), and label_bounds (labels known as "
+            f"intervals): got {len(given)} of them."
         )
         raise InputError(message)
     return given[0]
@@ -236,7 +233,7 @@ def _tables(
         paths = files_of(source)
         roles = asked.roles(others, lambda: in_file(paths[0]))
         return collect(all_pieces(paths, roles.wanted), roles, bins, pairs=pairs, date=date)
-    # Imported here, since paths need no narwhals.
+    # Imported here, because paths do not need narwhals.
     import narwhals.stable.v2 as nw
 
     from softcal.sources.engines import engine_tables, in_engine
@@ -245,7 +242,7 @@ def _tables(
     try:
         frame = nw.from_native(source, pass_through=True)
     except nw.exceptions.DuplicateError as error:
-        message = f"no two columns of the frame may have one name: {' '.join(str(error).split())}"
+        message = f"column names of the frame must differ: {' '.join(str(error).split())}"
         raise InputError(message) from error
     if isinstance(frame, nw.LazyFrame):
         roles = asked.roles(others, lambda: in_engine(frame))
@@ -263,8 +260,8 @@ def _refuse_other_names(named: Iterable[tuple[str, Any]]) -> None:
     for what, name in named:
         if not isinstance(name, str):
             message = (
-                f"{what} must be the name of a column, which is text: got {name!r:.60}. Of a frame "
-                "with other names, pass frame.rename(columns=str); for arrays use reliability."
+                f"{what} must be the name of a column, as text: got {name!r:.60}. For a frame with "
+                "other names, pass frame.rename(columns=str); for arrays, use reliability."
             )
             raise InputTypeError(message)
 
