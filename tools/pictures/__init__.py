@@ -1,6 +1,6 @@
-"""The pictures of the documentation, drawn anew whenever it is built.
+"""Draw the figures of the documentation whenever it is built.
 
-One function a picture, one file a page; the name of the function is the name of the file.
+One function per figure, one file per page; the name of the function is the name of the file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
 
 
 def draw_all(folder: Path) -> None:
-    """Draw every picture into a folder, as SVG."""
+    """Draw every figure into a folder, as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("agg")
     with mpl.rc_context(LOOK):
