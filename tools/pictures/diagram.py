@@ -25,8 +25,8 @@ def two_labels() -> Figure:
     majority.plot(hard, histogram=False, legend=False, color=VERMILLION, marker="s")
     shares = sc.reliability(share, forest, n_votes=readers)
     shares.plot(soft, histogram=False, legend=False)
-    _titled(hard, f"Majority label: ECE {majority.smece:.3f}\nlooks calibrated")
-    _titled(soft, f"Share of radiologists: SMECE {shares.smece:.3f}\npredictions too low")
+    _titled(hard, f"Majority label\nECE {majority.smece:.3f}: looks calibrated")
+    _titled(soft, f"Share of radiologists\nSMECE {shares.smece:.3f}: too low")
     hard.set_ylabel("label: malignant")
     soft.set_ylabel("")
     return figure
