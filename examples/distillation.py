@@ -1,4 +1,4 @@
-"""Distillation: is a small model calibrated to the probabilities of its teacher?
+"""Distillation: calibration of a small model to the probabilities of its teacher.
 
 Run as `python examples/distillation.py [FOLDER]`; both models are trained on simulated data.
 """

@@ -127,7 +127,9 @@ def test_parameters_that_share_a_line_get_separate_entries() -> None:
 
 
 def test_references_to_other_functions_become_their_text() -> None:
-    text = "Parameters\n----------\nbins\n    As in `smece`; at most 5.\nother\n    As in `smece`.\n"
+    text = (
+        "Parameters\n----------\nbins\n    As in `smece`; at most 5.\nother\n    As in `smece`.\n"
+    )
     bins = parameters_of("smece")["bins"].strip()
     assert described(text) == text.replace("As in `smece`; at most 5.", f"{bins}\n    At most 5.")
     assert "As in" not in bins

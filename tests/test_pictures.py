@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import softcal as sc
-from pictures import diagram, ink, sureness, without_bins
+from pictures import diagram, style, uncertainty, without_bins
 
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
 def drawn(tmp_path: Path) -> str:
-    with mpl.rc_context(ink.LOOK | {"backend": "agg"}):
-        ink.save(diagram.two_labels(), tmp_path / "picture.svg")
+    with mpl.rc_context(style.LOOK | {"backend": "agg"}):
+        style.save(diagram.two_labels(), tmp_path / "picture.svg")
     return (tmp_path / "picture.svg").read_text(encoding="utf-8")
 
 
@@ -31,7 +31,7 @@ def test_every_color_of_a_figure_has_a_second_one_for_dark_mode(drawn: str) -> N
 
 
 def test_dark_mode_inverts_grays() -> None:
-    dark = [ink._for_dark_mode(color) for color in ("#000000", "#777777", "#ffffff")]
+    dark = [style._for_dark_mode(color) for color in ("#000000", "#777777", "#ffffff")]
     assert dark == sorted(dark, reverse=True)
 
 
@@ -44,7 +44,7 @@ def test_readme_figure_is_what_the_build_draws(drawn: str) -> None:
 
 
 def test_shaded_area_is_the_smooth_ece() -> None:
-    share, forest = ink.nodules()["soft_malignant"], ink.nodules()["prob_rf_all"]
+    share, forest = style.nodules()["soft_malignant"], style.nodules()["prob_rf_all"]
     found = sc.smooth_ece(share, forest)
     at = np.linspace(0, 1, 2001)
     area = np.trapezoid(np.abs(without_bins.smoothed_gap(share, forest, at, found)), at)
@@ -53,7 +53,7 @@ def test_shaded_area_is_the_smooth_ece() -> None:
 
 def test_bootstrap_interval_of_the_figure_contains_its_own_error() -> None:
     rng = np.random.default_rng(0)
-    p = rng.random(sureness._ROWS)
-    low, high = sureness._bootstrap(p - 0.2 * (p - 0.5), p, rng)  # exact labels have no noise
+    p = rng.random(uncertainty._ROWS)
+    low, high = uncertainty._bootstrap(p - 0.2 * (p - 0.5), p, rng)  # exact labels have no noise
     assert low < sc.smece(p - 0.2 * (p - 0.5), p) < high
     assert high - low < 0.01

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from pictures import draw_all
-from pictures.ink import nodules
+from pictures.style import nodules
 from softcal.cli.demo import write_nodule_report
 
 ROOT = Path(__file__).parent.parent

@@ -20,7 +20,9 @@ _PACKAGES = (softcal, metrics, inference, planning, calibrators, torchmetric)
 _SHARED = re.compile(r"^(\w+(?:, \w+)+)( : [^\n]*)?\n((?:[ ]{4}[^\n]*\n?)+)", flags=re.MULTILINE)
 _ENTRY = re.compile(r"^(\w+)( : [^\n]*)?\n((?:[ ]{4}[^\n]*\n?)+)", flags=re.MULTILINE)
 _REFERENCE = re.compile(r"(?:As in|As for|See) `(?:softcal\.)?(\w+)`[.;,]?\s*")
-_PARAMETERS = re.compile(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", flags=re.M | re.S)
+_PARAMETERS = re.compile(
+    r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", flags=re.MULTILINE | re.DOTALL
+)
 
 
 def apart(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT, INK, nodules
+from pictures.style import FAINT, INK, nodules
 from softcal.plot import BLUE
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import nodules
+from pictures.style import nodules
 from softcal.plot import VERMILLION
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT, INK, nodules
+from pictures.style import FAINT, INK, nodules
 from softcal.plot import BLUE, VERMILLION
 
 

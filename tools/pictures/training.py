@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import INK, nodules
+from pictures.style import INK, nodules
 from softcal.plot import BLUE, VERMILLION
 from softcal.torchmetric import SoftCalibrationError
 

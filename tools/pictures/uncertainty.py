@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT, INK
+from pictures.style import FAINT, INK
 from softcal.plot import BLUE, GREEN, VERMILLION
 
 if TYPE_CHECKING:

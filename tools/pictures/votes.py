@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT
+from pictures.style import FAINT
 from softcal.plot import BLUE, GREEN, VERMILLION
 
 
