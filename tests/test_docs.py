@@ -25,7 +25,8 @@ PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
 # Text and tables only.
 WITHOUT_PICTURES = {
     *("architecture", "choose", "evidence", "faq", "guarantees", "install", "methods"),
-    *("migrate", "speed"),
+    *("interval_method", "migrate", "recalibration_method", "scale", "speed"),
+    "without_bins_method",
     *(page.stem for page in PAGES if page.stem.startswith("api")),
 }
 
