@@ -31,7 +31,7 @@ docs: .venv/dev
 bench: .venv/bench
 	$(BIN)/python benchmarks/speed.py
 
-# Asks every other library, live; a quarter of an hour.
+# Runs every other library: 15 minutes on a quiet machine. Saves the results, writes docs/evidence.md.
 evidence: .venv/evidence
 	$(BIN)/python -m benchmarks.evidence
 

@@ -1,6 +1,6 @@
-"""A small model learns from a large one: is it as sure as its teacher, where its teacher is.
+"""Distillation: calibration of a small model to the probabilities of its teacher.
 
-Run as `python examples/distillation.py [FOLDER]`; both models are trained here, on made data.
+Run as `python examples/distillation.py [FOLDER]`; both models are trained on simulated data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import softcal as sc
 
 
 def main(folder: Path) -> None:
-    """Tell the story, and leave its figure in the folder."""
+    """Print the results and write the figure to the folder."""
     X, y = make_classification(
         30_000, n_features=12, n_informative=8, flip_y=0.15, class_sep=0.7, random_state=0
     )
@@ -32,13 +32,13 @@ def main(folder: Path) -> None:
     rel = sc.reliability(soft[test], p[test])
     found = sc.smece_interval(rel)
     hard = sc.ece(soft[test], p[test], threshold=0.5)
-    print(f"student against the teacher's hardened labels, ECE   {hard:.4f}")
-    print(f"student against the teacher's probabilities, SMECE   {found.value:.4f}", end="")
-    print(f"  ({found.low:.4f} to {found.high:.4f})")
+    print(f"ECE against the teacher's hardened labels    {hard:.4f}")
+    print(f"SMECE against the teacher's probabilities    {found.value:.4f}", end="")
+    print(f"  (95% interval {found.low:.4f} to {found.high:.4f})")
     kl = sc.kl_divergence(soft[test], p[test])
-    print(f"  KL from the teacher, per row                       {kl:.4f}")
+    print(f"KL divergence from the teacher, per row      {kl:.4f}")
 
-    print("repaired on the transfer rows, judged on the test rows")
+    print("recalibrated on the transfer rows, evaluated on the test rows")
     shown = sc.ReliabilityDisplay(rel, name="student").plot()
     for calibrator in (
         sc.calibrators.TemperatureCalibrator(),

@@ -1,8 +1,8 @@
-"""Hateful or not? Three to nine people vote on a tweet, and a filter removes what it is sure of.
+"""Hate speech: three to nine votes per tweet, and two text models.
 
 Run as `python examples/hate_speech.py DATA [FOLDER]`, where DATA has the votes of Davidson et al.
 2017 (`votes_hate`, `votes_offensive`, `votes_neither`) and out-of-fold predictions
-(`prob_hate_lr`, `prob_hate_nb`); it does not come with softcal.
+(`prob_hate_lr`, `prob_hate_nb`); it is not bundled with softcal.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MODELS = {"prob_hate_lr": "logistic regression", "prob_hate_nb": "naive Bayes"}
 
 
 def main(data: Path, folder: Path) -> None:
-    """Tell the story, and leave its figure in the folder."""
+    """Print the results and write the figure to the folder."""
     table = pq.read_table(data)
     classes = ["hate", "offensive", "neither"]
     votes = sc.Votes(table.select([f"votes_{c}" for c in classes]), classes=classes)
     hate, majority = votes.binary("hate"), votes.majority() == 0
     models = {name: table[column].to_numpy() for column, name in MODELS.items()}
-    print(f"{'':22}ECE, majority   SMECE, votes   95 % interval")
+    print(f"{'':22}ECE, majority   SMECE, votes   95% interval")
     shown = None
     for name, p in models.items():
         rel = sc.reliability(hate, p)
@@ -36,11 +36,11 @@ def main(data: Path, folder: Path) -> None:
     p = models["logistic regression"]
     quiet = p < 0.1
     share = hate.shares[:, 1]
-    print("the regression calls 'hardly hateful' (below 10 %)")
-    print(f"  of all tweets                {quiet.mean():.0%}")
-    print(f"  its mean prediction there    {p[quiet].mean():.3f}")
-    print(f"  share of votes for hateful   {share[quiet].mean():.3f}")
-    print(f"  with at least one such vote  {np.mean(share[quiet] > 0):.0%} of them")
+    print("tweets with a prediction of the regression below 10%")
+    print(f"  share of all tweets          {quiet.mean():.0%}")
+    print(f"  mean prediction              {p[quiet].mean():.3f}")
+    print(f"  mean share of votes          {share[quiet].mean():.3f}")
+    print(f"  with at least one vote       {np.mean(share[quiet] > 0):.0%}")
     better = sc.compare(hate, models)
     limits = f"{better.low:+.4f} to {better.high:+.4f}"
     print(f"regression minus Bayes, SMECE  {better.difference:+.4f} ({limits})")

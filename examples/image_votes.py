@@ -1,7 +1,7 @@
-"""Ten kinds of images, some fifty human votes each, and a network that looks calibrated.
+"""Images of ten classes with about fifty human votes each, and a network that looks calibrated.
 
 Run as `python examples/image_votes.py DATA [FOLDER]`, where DATA is the joined file of the
-CIFAR-10H votes (CC BY-NC-SA 4.0, so it does not come with softcal) and the published VGG16
+CIFAR-10H votes (CC BY-NC-SA 4.0, so it is not bundled with softcal) and the published VGG16
 probabilities: columns `votes_<class>` and `prob_<class>`.
 """
 
@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 import softcal as sc
 
-RULE = 0.95  # label without a human from this confidence on
+RULE = 0.95  # no human check from this confidence on
 
 
 def main(data: Path, folder: Path) -> None:
-    """Tell the story, and leave its figure in the folder."""
+    """Print the results and write the figure to the folder."""
     table = pq.read_table(data)
     classes = [name[6:] for name in table.column_names if name.startswith("votes_")]
     votes = sc.Votes(table.select([f"votes_{c}" for c in classes]), classes=classes)
@@ -30,27 +30,27 @@ def main(data: Path, folder: Path) -> None:
     ece = sc.top_label_smece(majority, probs)
     rel = sc.top_label_reliability(votes, probs)
     found = sc.smece_interval(rel)
-    print(f"top label against the majority vote (the usual ECE)   {ece:.4f}")
-    print(f"top label against the votes, SMECE                    {found.value:.4f}", end="")
-    print(f"  ({found.low:.3f} to {found.high:.3f})")
+    print(f"top-label ECE against the majority vote    {ece:.4f}")
+    print(f"top-label SMECE against the votes          {found.value:.4f}", end="")
+    print(f"  (95% interval {found.low:.3f} to {found.high:.3f})")
 
     top, confidence = probs.argmax(axis=1), probs.max(axis=1)
     sure = confidence >= RULE
     mass = votes.shares[np.arange(top.size), top]
-    print(f"confidence {RULE} and more: {sure.mean():.0%} of the images")
-    print(f"  the network says                                    {confidence[sure].mean():.3f}")
-    print(f"  share of people who agree                           {mass[sure].mean():.3f}")
+    print(f"confidence of {RULE} and above               {sure.mean():.0%} of the images")
+    print(f"  mean confidence                          {confidence[sure].mean():.3f}")
+    print(f"  mean share of people who agree           {mass[sure].mean():.3f}")
 
     fit, held_out = np.arange(top.size) % 2 == 0, np.arange(top.size) % 2 == 1
     shares = votes.shares
-    print("temperature fitted on half the images, SMECE on the other half")
+    print("temperature fitted on half of the images, SMECE on the other half")
     before = _smece(shares, probs, held_out)
-    print(f"  as it is                                            {before:.4f}")
+    print(f"  original                                 {before:.4f}")
     for name, labels in (("majority", majority), ("votes", shares)):
         calibrator = sc.calibrators.TemperatureCalibrator().fit(probs[fit], labels[fit])
         after = _smece(shares, calibrator.predict(probs), held_out)
         fitted = f"fitted on the {name + ',':<10}T = {calibrator.map_.temperature:.2f}"
-        print(f"  {fitted:<52}{after:.4f}")
+        print(f"  {fitted:<41}{after:.4f}")
 
     folder.mkdir(parents=True, exist_ok=True)
     shown = sc.ReliabilityDisplay(rel, name="against votes").plot()

@@ -1,16 +1,19 @@
-"""What the documentation shows is what the program prints. (Its code runs as doctests.)"""
+"""The documentation shows what the program prints. (Its code runs as doctests.)"""
 
 from __future__ import annotations
 
 import io
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
 from rich.console import Console
 
 import softcal as sc
-from own_names import apart
+from own_names import apart, described, parameters_of
 from pictures import PICTURES
 from softcal import torchmetric
 from softcal.cli.paper import show
@@ -19,14 +22,16 @@ from softcal.paper.reproduction import reproduce
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 PICTURE_FILES = [f"{picture.__name__}.svg" for picture in PICTURES]
-# These are words and tables by nature, or write their own pictures in text.
+# Text and tables only.
 WITHOUT_PICTURES = {
-    *("api", "architecture", "choose", "evidence", "faq", "methods", "migrate"),
-    *("reliability", "speed"),
+    *("architecture", "choose", "evidence", "faq", "guarantees", "install", "methods"),
+    *("interval_method", "migrate", "recalibration_method", "scale", "speed"),
+    "without_bins_method",
+    *(page.stem for page in PAGES if page.stem.startswith("api")),
 }
 
 
-def test_the_paper_page_shows_what_the_command_prints() -> None:
+def test_paper_page_shows_what_the_command_prints() -> None:
     console = Console(width=80, file=io.StringIO(), highlight=False)
     show(console, reproduce())
     assert isinstance(console.file, io.StringIO)
@@ -39,13 +44,31 @@ def test_the_paper_page_shows_what_the_command_prints() -> None:
         assert "\n".join(block).rstrip() in page
 
 
-def test_the_reference_has_every_public_name_once() -> None:
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    listed = [line.rpartition(".")[2] for line in page.splitlines() if line.startswith(":::")]
+def test_readme_and_quickstart_show_what_score_prints(tmp_path: Path) -> None:
+    items = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
+    (tmp_path / "items.csv").write_bytes(items.read_bytes())
+    command = "score items.csv --label soft_malignant --pred prob_rf_all --votes n_readers"
+    run = [sys.executable, "-m", "softcal", *command.split()]
+    done = subprocess.run(  # noqa: S603
+        run, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True,
+        env=os.environ | {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    table = "\n".join(line.rstrip() for line in done.stdout.splitlines()[:6])
+    for page in (ROOT / "README.md", ROOT / "docs" / "quickstart.md"):
+        text = page.read_text(encoding="utf-8")
+        assert f"    softcal {command}\n\n```text\n{table}\n```\n" in text, table
+
+
+def test_api_pages_have_every_public_name_once() -> None:
+    pages = sorted((ROOT / "docs").glob("api_*.md"))
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
+    listed = [line.rpartition(".")[2] for line in lines if line.startswith(":::")]
     packages = [sc, sc.calibrators, sc.inference, sc.metrics, sc.planning, torchmetric]
     names = {name: package for package in packages for name in package.__all__}
     public = [name for name, of in names.items() if not isinstance(getattr(of, name), ModuleType)]
     assert sorted(listed) == sorted([*public, "DawidSkene"])
+    overview = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert [name for name in listed if f"[`{name}`](api_" not in overview] == []
 
 
 def test_every_page_is_on_the_site() -> None:
@@ -54,27 +77,27 @@ def test_every_page_is_on_the_site() -> None:
         assert f": {page.name}\n" in listed
 
 
-def test_every_page_and_picture_a_page_points_to_is_there() -> None:
+def test_every_linked_page_and_figure_exists() -> None:
     made = {ROOT / "docs" / "made" / name for name in (*PICTURE_FILES, "report.html")}
     for page in (ROOT / "README.md", *PAGES):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             path = page.parent / target
             there = "://" in target or path in made or path.exists()
-            assert there, f"{page.name} points to {target}"
+            assert there, f"{page.name} links to {target}"
 
 
-def test_every_capability_shows_a_picture_that_the_build_makes() -> None:
+def test_every_capability_shows_a_figure_of_the_build() -> None:
     for page in PAGES:
         if page.stem not in WITHOUT_PICTURES:
-            assert "](made/" in page.read_text(encoding="utf-8"), f"{page.name} has no picture"
+            assert "](made/" in page.read_text(encoding="utf-8"), f"{page.name} has no figure"
 
 
-def test_every_picture_is_shown() -> None:
-    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+def test_gallery_shows_every_figure() -> None:
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     assert [name for name in PICTURE_FILES if f"(made/{name})" not in text] == []
 
 
-def test_every_picture_says_in_words_what_it_shows() -> None:
+def test_every_figure_has_alternative_text() -> None:
     for page in (ROOT / "README.md", *PAGES):
         text = page.read_text(encoding="utf-8")
         words = re.findall(r"!\[([^\]]*)\]\(", text)
@@ -83,9 +106,9 @@ def test_every_picture_says_in_words_what_it_shows() -> None:
             assert len("".join(alt)) > 40, f"{page.name}: {alt}"
 
 
-def test_the_tree_leads_to_a_leaf_that_runs() -> None:
+def test_every_leaf_of_the_tree_has_code_that_runs() -> None:
     page = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
-    tree, leaves = page.split("## Two lines for each leaf")
+    tree, leaves = page.split("## Code for each leaf")
     anchors = set(re.findall(r"\]\(#([a-z-]+)\)", tree))
     runs = {
         re.sub(r"[^a-z]+", "-", part.splitlines()[0].strip().lower())
@@ -95,10 +118,19 @@ def test_the_tree_leads_to_a_leaf_that_runs() -> None:
     assert anchors == runs
 
 
-def test_names_that_share_a_line_get_an_entry_each() -> None:
+def test_parameters_that_share_a_line_get_separate_entries() -> None:
     shared = (
         "Parameters\n----------\nlow, high : float\n    The ends.\n    Both.\nbins\n    As in x.\n"
     )
     each = "low : float\n    The ends.\n    Both.\nhigh : float\n    The ends.\n    Both.\n"
     assert apart(shared) == shared.replace("low, high : float\n    The ends.\n    Both.\n", each)
     assert apart(apart(shared)) == apart(shared)
+
+
+def test_references_to_other_functions_become_their_text() -> None:
+    text = (
+        "Parameters\n----------\nbins\n    As in `smece`; at most 5.\nother\n    As in `smece`.\n"
+    )
+    bins = parameters_of("smece")["bins"].strip()
+    assert described(text) == text.replace("As in `smece`; at most 5.", f"{bins}\n    At most 5.")
+    assert "As in" not in bins

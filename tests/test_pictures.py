@@ -1,4 +1,4 @@
-"""The pictures of the documentation: what they show is so, in the light and in the dark."""
+"""The figures of the documentation are correct, in light and in dark mode."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import softcal as sc
-from pictures import diagram, ink, sureness, without_bins
+from pictures import diagram, style, uncertainty, without_bins
 
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
 def drawn(tmp_path: Path) -> str:
-    with mpl.rc_context(ink.LOOK | {"backend": "agg"}):
-        ink.save(diagram.two_labels(), tmp_path / "picture.svg")
+    with mpl.rc_context(style.LOOK | {"backend": "agg"}):
+        style.save(diagram.two_labels(), tmp_path / "picture.svg")
     return (tmp_path / "picture.svg").read_text(encoding="utf-8")
 
 
-def test_every_colour_of_a_picture_has_a_second_one_for_the_dark(drawn: str) -> None:
+def test_every_color_of_a_figure_has_a_second_one_for_dark_mode(drawn: str) -> None:
     sheet, _, body = drawn.partition("</style>")
     used = set(re.findall(r"var\(--([0-9a-f]{6}), #\1\)", body))
     assert len(used) > 3
@@ -30,11 +30,12 @@ def test_every_colour_of_a_picture_has_a_second_one_for_the_dark(drawn: str) -> 
     assert re.findall(r"[^ ]#[0-9a-f]{6}", body) == []
 
 
-def test_ink_and_paper_change_places_in_the_dark() -> None:
-    assert ink._in_the_dark("#000000") > ink._in_the_dark("#777777") > ink._in_the_dark("#ffffff")
+def test_dark_mode_inverts_grays() -> None:
+    dark = [style._for_dark_mode(color) for color in ("#000000", "#777777", "#ffffff")]
+    assert dark == sorted(dark, reverse=True)
 
 
-def test_the_picture_of_the_readme_is_the_one_the_build_draws(drawn: str) -> None:
+def test_readme_figure_is_what_the_build_draws(drawn: str) -> None:
     kept = (ROOT / "docs" / "figures" / "two_labels.svg").read_text(encoding="utf-8")
     number = r"-?\d+\.\d+"
     assert re.sub(number, "0", kept) == re.sub(number, "0", drawn)
@@ -42,17 +43,17 @@ def test_the_picture_of_the_readme_is_the_one_the_build_draws(drawn: str) -> Non
     np.testing.assert_allclose(now, then, atol=0.01)
 
 
-def test_the_shaded_area_is_the_smooth_ece() -> None:
-    share, forest = ink.nodules()["soft_malignant"], ink.nodules()["prob_rf_all"]
+def test_shaded_area_is_the_smooth_ece() -> None:
+    share, forest = style.nodules()["soft_malignant"], style.nodules()["prob_rf_all"]
     found = sc.smooth_ece(share, forest)
     at = np.linspace(0, 1, 2001)
     area = np.trapezoid(np.abs(without_bins.smoothed_gap(share, forest, at, found)), at)
     assert area == pytest.approx(found, abs=1e-5)
 
 
-def test_the_bootstrap_of_the_picture_is_centred_on_its_own_error() -> None:
+def test_bootstrap_interval_of_the_figure_contains_its_own_error() -> None:
     rng = np.random.default_rng(0)
-    p = rng.random(sureness._ROWS)
-    low, high = sureness._bootstrap(p - 0.2 * (p - 0.5), p, rng)  # exact labels: no noise to add
+    p = rng.random(uncertainty._ROWS)
+    low, high = uncertainty._bootstrap(p - 0.2 * (p - 0.5), p, rng)  # exact labels have no noise
     assert low < sc.smece(p - 0.2 * (p - 0.5), p) < high
     assert high - low < 0.01

@@ -1,4 +1,4 @@
-"""The promises of docs/reliability.md: that each has its test, and those no other file shows."""
+"""Check that every test named in docs/guarantees.md exists, and guarantees without another file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SOURCE = Path(sc.__file__).parent
 
 
 def test_every_test_the_page_names_exists() -> None:
-    page = (HERE.parent / "docs" / "reliability.md").read_text(encoding="utf-8")
+    page = (HERE.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")
     named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", page)
     assert len(named) > 60
-    promises = page.partition("## Fuzzing")[0]
-    rows = [line for line in promises.splitlines() if line.startswith("| ")]
-    assert all("::test_" in row or row == "| promise | shown by |" for row in rows)
+    guarantees = page.partition("## Fuzzing")[0]
+    rows = [line for line in guarantees.splitlines() if line.startswith("| ")]
+    assert all("::test_" in row or row == "| guarantee | tests |" for row in rows)
     for file, name in named:
         assert f"def {name}(" in (HERE / file).read_text(encoding="utf-8"), f"{file}::{name}"
 

@@ -1,8 +1,8 @@
-"""Put every question, test and size of data to one library, in a process of its own.
+"""Run one library on every question, test and size of data, in a process of its own.
 
     python -m benchmarks.evidence.asking NAME ANSWERS.json
 
-A library that fails to import, crashes or patches another one so harms nobody else's figures.
+A library that crashes or patches another one cannot change the results of the others.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Names = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: a number, or the words of an error; and what was warned of."""
+    """The result of a call: a number or the text of an error, and a warning."""
 
     number: float | None
     error: str = ""
     warned: str = ""
-    # Its answer to the same input without what is bad.
+    # Its answer to the same input without the fault.
     to_good: float | None = None
 
 
 def names_of(peer: Peer) -> Names:
-    """Import a library, and call its ECE `ece`."""
+    """Import a library, and name its ECE `ece`."""
     names: Names = {"np": np}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -47,12 +47,12 @@ def names_of(peer: Peer) -> Names:
 
 
 def right_answer(question: Question) -> float:
-    """Compute the right answer by arithmetic alone."""
+    """Return the right answer, by arithmetic alone."""
     return float(eval(question.right, made(question, {})))  # noqa: S307
 
 
 def made(question: Question, names: Names) -> Names:
-    """Make a question's data, beside the names of a library."""
+    """Return a question's data together with the names of a library."""
     both = dict(names)
     exec(FORMULA, both)  # noqa: S102
     exec(question.setup, both)  # noqa: S102
@@ -60,19 +60,19 @@ def made(question: Question, names: Names) -> Names:
 
 
 def answer(call: str, names: Names) -> Answer:
-    """Run one call, quietly, and keep what it says."""
+    """Run one call and return its result or its error."""
     with warnings.catch_warnings(record=True) as heard, redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
         try:
             number = as_number(eval(call, names))  # noqa: S307
-        except Exception as error:  # whatever a library raises is its answer
+        except Exception as error:  # an error of a library is its answer
             return Answer(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
     said = [w for w in heard if issubclass(w.category, UserWarning | RuntimeWarning)]
     return Answer(number, warned=str(said[0].message) if said else "")
 
 
 def answer_to(question: Question, call: str, names: Names) -> Answer:
-    """Put one question; if its input is bad, also ask about the good part of it."""
+    """Ask one question; if its input is bad, also ask about the input without the fault."""
     both = made(question, names)
     found = answer(call, both)
     if found.number is None or not question.good:
@@ -81,12 +81,12 @@ def answer_to(question: Question, call: str, names: Names) -> Answer:
 
 
 def as_number(result: Any) -> float:
-    """Make a number of what a library returns; a whole curve or map is none."""
+    """Return the number that a library returned; a whole curve is not a number."""
     return float(np.squeeze(np.asarray(result)))
 
 
 def ask(peer: Peer, names: Names) -> dict[str, Answer]:
-    """Put every question meant for this library."""
+    """Ask every question meant for this library."""
     found = {}
     for question in QUESTIONS:
         call = question.ours if peer is SOFTCAL else question.calls.get(peer.name)
@@ -104,7 +104,7 @@ def main() -> None:
     result: Names = {"version": installed_version(name)}
     try:
         names = names_of(peer)
-    except Exception as error:  # why it cannot be had is a line of the page
+    except Exception as error:  # the page shows why it did not run
         result["missing"] = f"{type(error).__name__}: {error}"
     else:
         result["answers"] = {title: asdict(said) for title, said in ask(peer, names).items()}

@@ -1,4 +1,4 @@
-"""How often our interval, and the bootstrap's, contain the truth: a small live run."""
+"""Simulate how often softcal's interval and the bootstrap's contain the true SMECE."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.evidence.markdown import table
+from benchmarks.evidence.markdown import folded, table
 from benchmarks.interval_coverage import Cell, bootstrap, simulate
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ LABELS = ("hard", "votes of 5", "exact soft")
 
 
 def coverage_rows() -> list[dict[str, Any]]:
-    """Simulate, on all cores; a line for each kind of label and data."""
+    """Simulate on all cores; return one row per kind of label and data."""
     settings = list(itertools.product(LABELS, CELLS))
     with ProcessPoolExecutor() as pool:
         ours = [pool.submit(simulate, cell, DATA_SETS) for cell in CELLS]
@@ -40,12 +40,12 @@ def _joined(cells: Iterable[dict[str, Any]], boot: dict[str, Any]) -> dict[str, 
 
 
 def share(value: float, of: int) -> str:
-    """Write a share and its standard error."""
+    """Return a share and its standard error."""
     return f"{value:.3f} ± {math.sqrt(max(value * (1 - value), 1 / of / 4) / of):.3f}"
 
 
 def section(rows: list[dict[str, Any]]) -> str:
-    """Write the coverage of both, and where the whole grid is."""
+    """Return the coverage of both, and where the whole grid is."""
     lines = [
         [f"{row['label']}, {row['curve']}", f"{row['n']:,}", f"{row['theta']:.4f}",
          share(row["coverage"], DATA_SETS), f"{row['width']:.4f}",
@@ -56,12 +56,12 @@ def section(rows: list[dict[str, Any]]) -> str:
     head = ("labels, model", "n", "true SMECE", "`smece_interval`", "width",
             "percentile bootstrap", "width", "BCa bootstrap")  # fmt: skip
     return "\n".join([
-        "## The interval\n",
-        f"The share of 95 % intervals that contain the true SMECE ({BINS} bins, U-shaped "
-        f"predictions, {DATA_SETS:,} data sets for ours, {BOOTSTRAPPED} with 400 resamples each "
-        "for the bootstraps; ± one standard error). Exact soft labels of a calibrated model have "
-        "no noise, and every interval of the bootstrap is the point 0. The whole grid, 1,350 "
-        "cells of 2,000 data sets each, is in [coverage.csv](coverage.csv), from "
-        "`benchmarks/interval_coverage.py`.\n",
-        table(head, lines, numbers_from=1),
+        "## Interval coverage\n",
+        f"How often a 95% interval contains the true SMECE, with {BINS} bins and U-shaped "
+        f"predictions. softcal: {DATA_SETS:,} data sets per row; bootstraps: {BOOTSTRAPPED} data "
+        "sets with 400 resamples each; ± one standard error. Exact soft labels of a calibrated "
+        "model have no noise, so every bootstrap interval there is the point 0. "
+        "[coverage.csv](coverage.csv) has the whole grid, 1,350 cells of 2,000 data sets each, "
+        "from `benchmarks/interval_coverage.py`.\n",
+        folded(f"Coverage in {len(rows)} settings", table(head, lines, numbers_from=1)),
     ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where and with what the figures were made."""
+"""Record where and with what the results were measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITH = ("softcal", "numpy", "scipy", "torch", "pandas", "polars")
 
 
 def _field(path: str, name: str) -> str:
-    """Give a line's value in one of Linux's lists of facts; nothing elsewhere."""
+    """Return a value from one of Linux's information files; nothing on other systems."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -28,16 +28,20 @@ def memory() -> str:
     return f"{int(kilobytes) / 2**20:.0f} GB" if kilobytes else "unknown"
 
 
-def section() -> str:
-    """Write the machine, the versions and the day."""
+def facts() -> dict[str, str]:
+    """Return the machine, the versions and the date."""
     system = _field("/etc/os-release", "PRETTY_NAME") or platform.system()
-    facts = {
+    return {
         "processor": _field("/proc/cpuinfo", "model name") or platform.machine(),
         "cores": str(os.cpu_count()),
         "memory": memory(),
         "system": f"{system}, {platform.system()} {platform.release()}",
         "Python": platform.python_version(),
         **{name: installed_version(name) for name in WITH},
-        "day": datetime.now(tz=UTC).strftime("%Y-%m-%d"),
+        "date": datetime.now(tz=UTC).strftime("%Y-%m-%d"),
     }
-    return "## Where\n\n" + table(("what", "which"), [list(fact) for fact in facts.items()])
+
+
+def section(facts: dict[str, str]) -> str:
+    """Return the facts as a table."""
+    return table(("what", "which"), [list(fact) for fact in facts.items()])

@@ -1,4 +1,4 @@
-"""Tables and blocks of code, as the site's Markdown has them."""
+"""Write tables, code and folded details as the site's Markdown has them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers_from: int = 99) -> str:
-    """Lay out a table; columns from `numbers_from` on are set to the right."""
+    """Return a table; columns from `numbers_from` on are aligned right."""
     rule = ["---:" if i >= numbers_from else "---" for i in range(len(head))]
     lines = [head, rule, *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
 def session(source: str, shown: str = "", result: str = "") -> str:
-    """Write code as typed at a prompt, so that the tests run it; then, perhaps, a result."""
+    """Return code as an interactive session, which the tests run, with an optional result."""
     lines = [f"{'...' if line.startswith(' ') else '>>>'} {line}" for line in source.splitlines()]
     if shown:
         lines += [f">>> {shown}", result]
@@ -24,5 +24,10 @@ def session(source: str, shown: str = "", result: str = "") -> str:
 
 
 def code(text: str) -> str:
-    """Set a call in the type of code."""
+    """Return a call in the type of code."""
     return f"`{text}`"
+
+
+def folded(title: str, text: str) -> str:
+    """Return text that opens on a click on its title."""
+    return f'<details markdown="1">\n<summary>{title}</summary>\n\n{text}\n\n</details>'

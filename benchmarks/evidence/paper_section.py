@@ -1,4 +1,4 @@
-"""The paper's figures, computed again and counted."""
+"""Reproduce the figures of the SMECE paper and count them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.evidence.markdown import table
 
 
 def paper_tally() -> dict[str, Any]:
-    """Run `softcal paper` and take its count."""
+    """Run `softcal paper` and return its count."""
     command = [sys.executable, "-m", "softcal", "paper", "--format", "json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
     tally: dict[str, Any] = json.loads(done.stdout)
@@ -19,7 +19,7 @@ def paper_tally() -> dict[str, Any]:
 
 
 def section(tally: dict[str, Any]) -> str:
-    """Write how many figures come out as printed, and which do not."""
+    """Return how many figures are reproduced, and which are not."""
     missed = [
         [found["table"].replace("_", " "), found["cell"], str(found["printed"]),
          str(found["ours"]), found["why"]]
@@ -27,8 +27,8 @@ def section(tally: dict[str, Any]) -> str:
     ]  # fmt: skip
     head = ("table", "cell", "printed", "ours", "why")
     return (
-        "## The paper\n\n"
+        "## Paper\n\n"
         f"`softcal paper` reproduces {tally['reproduced']} of the {tally['printed']} printed "
-        "figures of the SMECE paper digit for digit ([all of them](paper.md)). The rest:\n\n"
+        "figures of the SMECE paper digit for digit ([all of them](paper.md)). The exception:\n\n"
         + table(head, missed)
     )

@@ -1,4 +1,4 @@
-"""Who is asked: each library, and ECE of 10 bins in its own words.
+"""Define the libraries, and how each computes the ECE with 10 bins.
 
 A call is text, so that the page shows exactly what was run. In it y and p are NumPy arrays.
 """
@@ -22,15 +22,15 @@ class Peer:
     name: str
     imports: str
     ece: str = ""
-    # What to install in a folder of its own, without its dependencies; empty: it is in .venv.
+    # Packages to install in a folder of their own, without dependencies; empty: it is in .venv.
     alone: tuple[str, ...] = ()
     why: str = ""
-    # Its name in benchmarks/speed.py, if that has a leaner way to call it.
+    # Its name in benchmarks/speed.py, if that has a faster call.
     timed_as: str = ""
 
     @property
     def folder(self) -> Path:
-        """Where it is installed, if alone."""
+        """Return its folder, if it is installed alone."""
         return ALONE / self.name
 
 
@@ -104,8 +104,8 @@ PEERS = [
         "    MulticalibrationError, ecce_pvalue, expected_calibration_error)",
         "expected_calibration_error(y, p, num_bins=10)",
         alone=("MCGrad", "psutil"),
-        why="its dependencies for fitting (ax-platform, lightgbm) are left out; its metrics need "
-        "psutil only",
+        why="without its dependencies for fitting (ax-platform, lightgbm); its metrics only need "
+        "psutil",
     ),
     Peer("calibre", "import calibre", "calibre.expected_calibration_error(y, p, n_bins=10)"),
     Peer("pycalib", "from pycalib.metrics import binary_ECE", "binary_ECE(y, p, bins=10)"),
@@ -136,7 +136,7 @@ PEERS = [
         "from kyle.evaluation import EvalStats",
         "EvalStats(y, np.c_[1 - p, p]).expected_calibration_error(class_label=1, n_bins=10)",
         alone=("kyle-calibration",),
-        why="it asks for netcal 1.2.0, and runs with 1.4.0",
+        why="it requires netcal 1.2.0, and runs with 1.4.0",
     ),
     Peer(
         "smartcal",
@@ -146,7 +146,7 @@ PEERS = [
             "smartcal", "python-decouple", "bayesian-optimization", "xgboost", "colorama",
             "uncertainty-calibration",
         ),
-        why="it asks for pandas below 3, and runs with 3.1",
+        why="it requires pandas below 3, and runs with 3.1",
     ),
     Peer(
         "uncertainty-calibration",
@@ -154,7 +154,7 @@ PEERS = [
         "from calibration import get_calibration_error_uncertainties as interval",
         "calibration.get_ece(p, y.astype(int), num_bins=10)",
         alone=("uncertainty-calibration",),
-        why="its module `calibration` has the name of calibration-belt's",
+        why="its module `calibration` has the same name as that of calibration-belt",
     ),
     Peer("calibration-belt", "from calibration import CalibrationBelt"),
     Peer("scoringrules", "import scoringrules"),
@@ -164,20 +164,20 @@ PEERS = [
         "import torch\nfrom torch_uncertainty.metrics import CalibrationError",
         'CalibrationError(task="binary", num_bins=10)(torch.as_tensor(p), torch.as_tensor(y))',
         alone=("torch-uncertainty", "einops", "lightning", "pytorch-lightning", "torchvision"),
-        why="it needs torchvision to start, and that one a build for the same torch",
+        why="it imports torchvision, which needs a build for the same torch",
     ),
     Peer(
         "uq360",
         "from uq360.metrics.classification_metrics import expected_calibration_error",
         "expected_calibration_error(y, np.c_[1 - p, p], num_bins=10)",
         alone=("uq360",),
-        why="it asks for NumPy below 1.21, which is older than Python 3.11",
+        why="it requires NumPy below 1.21, which is older than Python 3.11",
     ),
 ]  # fmt: skip
 
 
 def install_alone(peer: Peer) -> None:
-    """Install a peer that cannot share .venv; what then does not import says so on the page."""
+    """Install a library that cannot share .venv; the page shows it if the import fails."""
     if not peer.alone or peer.folder.exists():
         return
     subprocess.run(  # noqa: S603
@@ -188,7 +188,7 @@ def install_alone(peer: Peer) -> None:
 
 
 def installed_version(name: str) -> str:
-    """Give the version that imports in this process, or nothing."""
+    """Return the version that this process imports, or nothing."""
     try:
         return version(name)
     except PackageNotFoundError:

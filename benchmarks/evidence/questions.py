@@ -1,4 +1,4 @@
-"""What is asked: data on which at least one library goes wrong, and the right answer.
+"""Define the questions: data on which at least one library is wrong, and the right answer.
 
 All code is text, so that the page shows what was run. `right` is arithmetic without softcal.
 """
@@ -30,7 +30,7 @@ _EVERY_ECE = {peer.name: peer.ece for peer in PEERS if peer.ece}
 
 @dataclass(frozen=True)
 class Question:
-    """One input: how to make it, the right answer, and who is asked what."""
+    """One input: how to make it, the right answer, and the call of each library."""
 
     title: str
     words: str
@@ -38,14 +38,16 @@ class Question:
     right: str = "formula(y, p)"
     ours: str = SOFTCAL.ece
     calls: dict[str, str] = field(default_factory=lambda: _EVERY_ECE)
-    # The input breaks a rule, and the right answer is to say so.
+    # The input breaks a rule, and a library should refuse it.
     bad: bool = False
-    # The same input without what is bad, for the library's own answer to it.
+    # The same input without the fault, for the library's own answer to it.
     good: str = ""
     within: float = 1e-5
+    # A prediction or a size at which binning or summation can go wrong.
+    edge: bool = False
 
 
-# Bins that span the data cannot be asked about the ends of 0 to 1.
+# Bins that span the data have no edges at 0 and 1.
 _FIXED_BINS = {name: call for name, call in _EVERY_ECE.items() if name != "model-diagnostics"}
 
 
@@ -55,8 +57,8 @@ def _only(*names: str) -> dict[str, str]:
 
 SOFT = Question(
     "Soft labels",
-    "The labels are probabilities; nothing else is unusual. (y cut at one half would give 0.0368, "
-    "y cast to whole numbers 0.498.)",
+    "The labels are probabilities; nothing else is unusual. Labels hardened at 0.5 would give "
+    "0.0368, and labels cast to integers 0.498.",
     _SOFT,
     calls={
         "scikit-learn": "calibration_curve(y, p, n_bins=10)",
@@ -68,9 +70,9 @@ SOFT = Question(
 )
 
 CONTROL = Question(
-    "To begin with: 0/1 labels, no trap",
-    "Here all should agree, which shows that each is called as it wants to be. (The bins of "
-    "model-diagnostics span the data, not 0 to 1, and its documentation says so.)",
+    "Control: 0/1 labels",
+    "All libraries should agree here, which shows that each is called correctly. The bins of "
+    "model-diagnostics span the data instead of 0 to 1, as its documentation states.",
     _HARD,
     ours="sc.ece(y, p)",
 )
@@ -79,8 +81,8 @@ QUESTIONS = [
     CONTROL,
     SOFT,
     Question(
-        "Soft labels through a back door",
-        "Some libraries get the soft labels above right, if one knows how to ask.",
+        "Soft labels through other options",
+        "Some libraries return the right answer for soft labels with an additional option.",
         _SOFT,
         calls={
             "netcal": "ECE(10, detection=True).measure(p, y)",
@@ -90,7 +92,7 @@ QUESTIONS = [
     ),
     Question(
         "Soft labels, both classes in columns",
-        "The same data, given as the probabilities of both classes.",
+        "The same data, as the probabilities of both classes.",
         _SOFT + "\nP, Y = np.c_[1 - p, p], np.c_[1 - y, y]",
         ours="sc.classwise_smece(Y, P)",
         calls={
@@ -100,7 +102,7 @@ QUESTIONS = [
     ),
     Question(
         "Soft labels of four classes, top label",
-        "Of each item the predicted class counts, its probability against its share.",
+        "The probability of each item's predicted class against the label's share of that class.",
         """\
 rng = np.random.default_rng(0)
 Y = rng.dirichlet(np.ones(4), 5000)
@@ -127,9 +129,9 @@ top, rows = P.argmax(axis=1), np.arange(5000)""",
         },
     ),
     Question(
-        "The part of the log loss that is miscalibration",
-        "Here y is the right prediction, so it is the mean Kullback-Leibler divergence of p from "
-        "y. (An estimate may miss it by a little; it cannot be negative.)",
+        "Miscalibration part of the log loss",
+        "Here y is the right prediction, so the answer is the mean Kullback-Leibler divergence of "
+        "p from y. An estimate may be slightly off, but it cannot be negative.",
         _SOFT,
         right="np.mean(y * np.log(y / p) + (1 - y) * np.log((1 - y) / (1 - p)))",
         within=0.01,
@@ -140,8 +142,8 @@ top, rows = P.argmax(axis=1), np.arange(5000)""",
         },
     ),
     Question(
-        "A map fitted on soft labels",
-        "Histogram binning with ten equal bins says the mean label of the bin of 0.55.",
+        "A calibrator fitted on soft labels",
+        "Histogram binning with ten equal bins predicts the mean label of the bin of 0.55.",
         _SOFT,
         right="y[(p >= 0.5) & (p < 0.6)].mean()",
         ours=(
@@ -153,8 +155,8 @@ top, rows = P.argmax(axis=1), np.arange(5000)""",
         },
     ),
     Question(
-        "Labels of .2 and .8",
-        "The mean label of all rows, as the one point of a curve with one bin.",
+        "Labels of 0.2 and 0.8",
+        "The mean label of all rows, which is the only point of a curve with one bin.",
         """\
 rng = np.random.default_rng(0)
 p = rng.random(1000)
@@ -164,7 +166,7 @@ y = np.where(rng.random(1000) < p, 0.8, 0.2)""",
         calls={"scikit-learn": "calibration_curve(y, p, n_bins=1, pos_label=0.8)[0][0]"},
     ),
     Question(
-        "Labels of one half",
+        "Labels of 0.5",
         "The same for labels that are all 0.5.",
         "p = np.random.default_rng(0).random(1000)\ny = np.full(1000, 0.5)",
         right="y.mean()",
@@ -173,7 +175,7 @@ y = np.where(rng.random(1000) < p, 0.8, 0.2)""",
     ),
     Question(
         "A p-value below 0",
-        "A p-value is no less than 0.",
+        "A p-value is at least 0.",
         _SOFT,
         right="0.0",
         within=0.0,
@@ -188,6 +190,7 @@ p = np.array([1.0] * 50 + [0.95] * 50)
 y = np.array([1.0] * 40 + [0.0] * 10 + [1.0] * 50)""",
         ours="sc.ece(y, p)",
         calls=_FIXED_BINS,
+        edge=True,
     ),
     Question(
         "Predictions of exactly 0",
@@ -195,12 +198,14 @@ y = np.array([1.0] * 40 + [0.0] * 10 + [1.0] * 50)""",
         "p = np.array([0.0] * 50 + [0.05] * 50)\ny = np.array([1.0] * 10 + [0.0] * 90)",
         ours="sc.ece(y, p)",
         calls=_FIXED_BINS,
+        edge=True,
     ),
     Question(
-        "Predictions on an edge, here .3 and there .4",
-        "A bin may hold its lower edge or its upper one, but all edges must go the same way: the "
-        "two data sets are alike, so the two errors must be equal. (In `numpy.linspace(0, 1, 11)` "
-        "0.3 is too large by one rounding.) `ece` is the call of the first table.",
+        "Predictions on a bin edge, 0.3 or 0.4",
+        "A bin may include its lower or its upper edge, but all bins must follow one rule. The two "
+        "data sets differ by a shift of one bin, so the two errors must be equal. In "
+        "`numpy.linspace(0, 1, 11)`, 0.3 is too large by one rounding error. `ece` is the call of "
+        "question 1.",
         """\
 y = np.array([1.0] * 35 + [0.0] * 65 + [1.0] * 20 + [0.0] * 80)
 y4 = np.array([1.0] * 45 + [0.0] * 55 + [1.0] * 30 + [0.0] * 70)
@@ -208,20 +213,22 @@ p, p4 = np.array([0.25] * 100 + [0.3] * 100), np.array([0.35] * 100 + [0.4] * 10
         right="0.0",
         ours="ece(y, p) - ece(y4, p4)",
         calls=dict.fromkeys(_EVERY_ECE, "ece(y, p) - ece(y4, p4)"),
+        edge=True,
     ),
     Question(
-        "Twenty million rows of float32",
-        "A float32 counter that is raised by one stops at 2^24 = 16,777,216.",
+        "20 million rows of float32",
+        "A float32 counter that is incremented by 1 stops at 2^24 = 16,777,216.",
         """\
 n, rare = 20_000_000, 500_000
 p, y = np.full(n, 0.31, np.float32), np.zeros(n, np.float32)
 p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         ours="sc.ece(y, p)",
         calls=_only("relplot", "torchmetrics", "monai", "netcal", "probcal"),
+        edge=True,
     ),
     Question(
         "One prediction of 1.0000001",
-        "A rounding error, say, in one row of a thousand. To take it for 1 does no harm.",
+        "One row of 1,000 has a rounding error. Reading it as 1 does no harm.",
         _HARD + "\np[7] = 1 + 1e-7",
         right="formula(y, np.minimum(p, 1))",
         good="y, np.minimum(p, 1)",
@@ -230,7 +237,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "One prediction missing",
-        "One row of a thousand has no prediction.",
+        "One row of 1,000 has no prediction.",
         _HARD + "\np[7] = np.nan\ngood = np.arange(1000) != 7",
         right="formula(y[good], p[good])",
         good="y[good], p[good]",
@@ -239,7 +246,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "One label missing",
-        "One row of a thousand has no label.",
+        "One row of 1,000 has no label.",
         _HARD + "\ny[7] = np.nan\ngood = np.arange(1000) != 7",
         right="formula(y[good], p[good])",
         good="y[good], p[good]",
@@ -249,7 +256,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "Predictions outside 0 to 1",
-        "Ten predictions of 1.2 and ten of -0.1, among a thousand.",
+        "Of 1,000 predictions, ten are 1.2 and ten are -0.1.",
         _HARD + "\np[:10], p[10:20] = 1.2, -0.1\ngood = np.arange(1000) >= 20",
         right="formula(y[good], p[good])",
         good="y[good], p[good]",
@@ -258,7 +265,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "Labels -1 and 1",
-        "Half the world writes outcomes so. To read them as 0 and 1 is right, too.",
+        "A common way to write outcomes. Reading them as 0 and 1 is right, too.",
         _HARD + "\nzero_one, y = y, 2 * y - 1",
         right="formula(zero_one, p)",
         good="zero_one, p",
@@ -267,8 +274,8 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "pandas columns in another order",
-        "The second Series has the same values, and its index runs backwards. Row by row, or by "
-        "index: a library cannot know which is meant.",
+        "The second Series has the same values, but its index is reversed. A library cannot know "
+        "whether rows match by position or by index.",
         "import pandas as pd\n" + _HARD
         + "\ny, p = pd.Series(y), pd.Series(p, index=range(999, -1, -1))",
         right="formula(y.to_numpy(), p.to_numpy())",
@@ -280,15 +287,16 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "One label for a thousand predictions",
-        "A label array of length 1, by some slip. There is no right number.",
+        "A label array of length 1. There is no right number.",
         _HARD + "\ny = y[:1]",
         right="np.nan",
         ours="sc.ece(y, p)",
         bad=True,
     ),
     Question(
-        "Are the caller's labels left alone?",
-        "The largest label after the call. Labels of 1 and 2 may be refused, but not changed.",
+        "Labels after the call",
+        "The largest label after the call. A library may refuse labels of 1 and 2, but must not "
+        "change them.",
         _HARD + "\ny = y + 1",
         right="y.max()",
         ours="(sc.ece(y, p), y.max())[1]",
@@ -296,9 +304,9 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
         bad=True,
     ),
     Question(
-        "An interval by the bootstrap",
-        "How much narrower a 50 % interval is than a 90 % one: about 0.41 times, as normal "
-        "quantiles have it. (`alpha` is documented as one minus the level.)",
+        "Level of a bootstrap interval",
+        "The width of a 50% interval relative to a 90% one: about 0.41 by normal quantiles. The "
+        "library documents `alpha` as one minus the level.",
         _HARD + "\ny, _ = y.astype(int), np.random.seed(0)",
         right="0.41",
         within=0.2,

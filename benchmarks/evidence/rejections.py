@@ -1,4 +1,4 @@
-"""How often each library's test of calibration rejects, on data where we know the truth."""
+"""Simulate how often each library's calibration test rejects, on data with known rates."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def soft(rng: np.random.Generator, q: Any) -> Any:
     return rng.beta(8 * q, 8 * (1 - q))
 
 
-# The label given its chance q, and the prediction.
+# The label given its rate q, and the prediction.
 KINDS: dict[str, Draw] = {
     "0/1, calibrated": lambda rng, q: (hard(rng, q), q),
     "soft, calibrated": lambda rng, q: (soft(rng, q), q),
-    "soft, overconfident by 20 %": lambda rng, q: (soft(rng, q), expit(1.2 * logit(q))),
-    "0/1, underconfident by 20 %": lambda rng, q: (hard(rng, q), expit(0.8 * logit(q))),
+    "soft, overconfident by 20%": lambda rng, q: (soft(rng, q), expit(1.2 * logit(q))),
+    "0/1, underconfident by 20%": lambda rng, q: (hard(rng, q), expit(0.8 * logit(q))),
 }
 
 # The p-value of y and p, by library and test.
@@ -62,7 +62,7 @@ TESTS = {
 
 
 def rejection_rates(peer: Peer, names: dict[str, Any]) -> dict[str, dict[str, float | str]]:
-    """Give the share of data sets each test rejects, of each kind; words where it fails."""
+    """Return the share of data sets that each test rejects, or the name of its error."""
     return {
         test: {kind: rejected(call, names, draw) for kind, draw in KINDS.items()}
         for test, call in TESTS.get(peer.name, {}).items()
@@ -78,6 +78,6 @@ def rejected(call: str, names: dict[str, Any], draw: Draw) -> float | str:
         for _ in range(DATA_SETS):
             try:
                 hits += bool(pvalue(*draw(rng, rng.random(1000))) < LEVEL)
-            except Exception as error:  # what a library raises is its answer
+            except Exception as error:  # an error of a library is its answer
                 return f"{type(error).__name__}"
     return hits / DATA_SETS

@@ -1,13 +1,12 @@
-"""The tables of how long ECE takes."""
+"""Report how long ECE takes."""
 
 from __future__ import annotations
 
 from statistics import median
 from typing import Any
 
-from benchmarks.evidence.markdown import table
+from benchmarks.evidence.markdown import folded, table
 from benchmarks.evidence.timing import SIZES, TOO_LONG
-from benchmarks.speed import certainty_costs
 
 
 def ratio(timed: dict[str, Any], to: str) -> str:
@@ -18,7 +17,7 @@ def ratio(timed: dict[str, Any], to: str) -> str:
 
 
 def timed_peers(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Give the times of those that have any, the quickest at the most rows first."""
+    """Return the times of the timed libraries, fastest at the largest size first."""
 
     def slowness(name: str) -> float:
         last: dict[str, Any] = found[name]["times"][str(SIZES[-1])]
@@ -29,7 +28,7 @@ def timed_peers(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def faster_than_us(found: dict[str, Any], n: int) -> dict[str, float]:
-    """Give who needs less time than softcal, and how many times less."""
+    """Return the libraries that are faster than softcal, and by what factor."""
     at = {name: timed[str(n)] for name, timed in timed_peers(found).items()}
     return {
         name: timed["ours"] / timed["seconds"]
@@ -39,13 +38,13 @@ def faster_than_us(found: dict[str, Any], n: int) -> dict[str, float]:
 
 
 def ours_to_floor(found: dict[str, Any], n: int) -> float:
-    """Give softcal's time in floors, the median over the processes."""
+    """Return softcal's time relative to the floor, the median over the processes."""
     at = [timed[str(n)] for timed in timed_peers(found).values()]
     return median(float(timed["ours"] / timed["floor"]) for timed in at if "seconds" in timed)
 
 
-def section(found: dict[str, Any]) -> str:
-    """Write the times of all, beside ours and the floor."""
+def section(found: dict[str, Any], interval_seconds: dict[str, float]) -> str:
+    """Return the times of all libraries, relative to softcal and to the floor."""
     peers = timed_peers(found)
     sizes = [f"n = {n:,}" for n in SIZES]
     to_ours = [[name, *(ratio(t[str(n)], "ours") for n in SIZES)] for name, t in peers.items()]
@@ -58,30 +57,32 @@ def section(found: dict[str, Any]) -> str:
     ]
     return "\n".join([
         "## Speed\n",
-        "ECE with ten bins of 0/1 labels in float64, the least of several runs (of one, where a "
-        f"call takes over 2 s; a size is left out when ten times the one before is over "
-        f"{TOO_LONG:.0f} s). softcal uses all cores, the floor one; it makes the whole table, "
-        "with all checks, where the others return a number or a curve. Each "
-        "library is timed in a process of its own, beside softcal and the floor, "
-        "`p.sum() + y.sum()`.\n",
-        "**Times as long as softcal** (below 1: the library is faster):\n",
-        table(("library", *sizes), to_ours, numbers_from=1),
-        "\n**Times as long as the floor**, and the memory it takes at the most rows:\n",
-        table(("library", *sizes, "MB"), to_floor, numbers_from=1),
-        "\n**Milliseconds**, the least over all processes:\n",
-        table(("what", *sizes), [
+        "ECE with ten bins, 0/1 labels, float64, lowest of several runs. A call over 2 s ran once, "
+        f"and a size that would take over {TOO_LONG:.0f} s is left out. Each library ran in a "
+        "process of its own, next to softcal and to the floor, `p.sum() + y.sum()`. softcal uses "
+        "all cores, the floor uses one. softcal builds the whole table and checks every value; the "
+        "other libraries return a number or a curve.\n",
+        folded("Time relative to softcal (below 1: the library is faster)",
+               table(("library", *sizes), to_ours, numbers_from=1)),
+        "",
+        folded("Time relative to the floor, and peak memory at the largest size",
+               table(("library", *sizes, "MB"), to_floor, numbers_from=1)),
+        "",
+        folded("Milliseconds of softcal and of the floor", table(("what", *sizes), [
             ["floor", *(f"{least(peers, 'floor', n):.4g}" for n in SIZES)],
             ["softcal", *(f"{least(peers, 'ours', n):.4g}" for n in SIZES)],
-        ], numbers_from=1),
-        "\n**An interval**, of 100,000 rows:\n",
-        table(("what", "milliseconds"),
-              [[what, f"{seconds * 1e3:,.2f}"] for what, seconds in certainty_costs(10**5).items()],
-              numbers_from=1),
+        ], numbers_from=1)),
+        "",
+        folded("Milliseconds of an interval, 100,000 rows", table(
+            ("what", "milliseconds"),
+            [[what, f"{seconds * 1e3:,.2f}"] for what, seconds in interval_seconds.items()],
+            numbers_from=1,
+        )),
     ])  # fmt: skip
 
 
 def least(peers: dict[str, dict[str, Any]], what: str, n: int) -> float:
-    """Give the least time of the floor or of softcal, in milliseconds."""
+    """Return the lowest time of the floor or of softcal, in milliseconds."""
     return 1e3 * min(float(t[str(n)][what]) for t in peers.values() if what in t[str(n)])
 
 

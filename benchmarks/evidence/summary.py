@@ -1,42 +1,46 @@
-"""What we win and what we lose, in sentences made from the figures."""
+"""Summarize the results: sentences made from the figures, and one matrix."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from benchmarks.evidence.coverage_section import DATA_SETS
+from benchmarks.evidence.markdown import table
+from benchmarks.evidence.questions import QUESTIONS, SOFT
 from benchmarks.evidence.rejection_section import verdict
 from benchmarks.evidence.rejections import TESTS
 from benchmarks.evidence.speed_section import faster_than_us, ours_to_floor, timed_peers
 from benchmarks.evidence.timing import SIZES
-from benchmarks.evidence.wrong_numbers import tally
+from benchmarks.evidence.wrong_numbers import kind_of, tally, verdicts
+
+TIMED = SIZES[-2]  # rows of the column of times
 
 
-def of_soft_labels(found: dict[str, Any]) -> str:
-    sorted_ = tally(found, soft=True)
-    right, refuse, off = (", ".join(sorted_[kind]) for kind in ("right", "refuses", "off"))
+def of_soft_labels(found: dict[str, Any], right: dict[str, float]) -> str:
+    """Return how many libraries handle soft labels."""
+    kinds = tally(found, right, soft=True)
     return (
-        f"- **Soft labels.** {len(sorted_['right'])} libraries compute SMECE rightly when handed "
-        f"soft labels, so the number itself is not ours alone: {right}. "
-        f"{len(sorted_['refuses'])} refuse: {refuse}. {len(sorted_['off'])} return another number: "
-        f"{off}."
+        f"- **Soft labels.** {len(kinds['right'])} other libraries compute SMECE correctly, "
+        f"{len(kinds['refuses'])} refuse soft labels, and {len(kinds['off'])} return another "
+        "number."
     )
 
 
-def of_traps(found: dict[str, Any]) -> str:
-    sorted_ = tally(found, soft=False)
-    counts = {kind: len(names) for kind, names in sorted_.items()}
-    mine = tally(found, soft=False, ours=True)
-    ours = ", ".join(f"{len(names)} {kind}" for kind, names in mine.items())
+def of_traps(found: dict[str, Any], right: dict[str, float]) -> str:
+    """Return the counts of all other questions."""
+    counts = {kind: len(names) for kind, names in tally(found, right, soft=False).items()}
+    mine = tally(found, right, soft=False, ours=True)
+    ours = {kind: len(names) for kind, names in mine.items()}
     return (
-        f"- **Traps.** Of the {sum(counts.values())} answers of other libraries to the further "
-        f"questions, {counts['right']} are right, nan or unharmed, {counts['refuses']} refuse, and "
-        f"{counts['off']} are other numbers. softcal: {ours}. (Of bad input each library is "
-        "judged by what it does to the library's own number.)"
+        f"- **Edge cases and bad input.** Of {sum(counts.values())} answers of other libraries, "
+        f"{counts['right']} are right, NaN, or unaffected, {counts['refuses']} are errors, and "
+        f"{counts['off']} are wrong numbers. Of softcal's {sum(ours.values())}, {ours['right']} "
+        f"are right, {ours['refuses']} are errors, and {ours['off']} are wrong."
     )
 
 
 def of_tests(found: dict[str, Any]) -> str:
+    """Return how many tests keep their level on soft labels."""
     judged = {
         f"{name} {test}": verdict(rates)
         for name in TESTS
@@ -45,48 +49,104 @@ def of_tests(found: dict[str, Any]) -> str:
     }
     right = [name for name, words in judged.items() if words == "right"]
     return (
-        f"- **Tests.** Of {len(judged)} tests of other libraries {len(right)} keep their level on "
-        f"soft labels ({', '.join(right)}); the rest reject calibrated models too often or "
-        "too rarely."
+        f"- **Tests.** {len(right)} of {len(judged)} calibration tests of other libraries keep "
+        f"their level on soft labels: {'; '.join(right) or 'none'}. The others reject calibrated "
+        "models too often or too rarely."
     )
 
 
 def of_speed(found: dict[str, Any]) -> str:
-    parts = [
-        f"At {n:,} rows softcal takes {ours_to_floor(found, n):.1f} times the floor; "
-        + (", ".join(f"{name} is {times:.1f} times faster than softcal"
-                     for name, times in faster.items()) if faster else "no library is faster")
+    """Return which libraries are faster, and how far the closest one is."""
+    faster = {n: faster_than_us(found, n) for n in SIZES}
+    quicker = [
+        f"{name} is {times:.1f} times as fast as softcal at {n:,} rows"
         for n in SIZES
-        for faster in [faster_than_us(found, n)]
-    ]  # fmt: skip
+        for name, times in faster[n].items()
+    ]
+    slower = " or ".join(f"{n:,}" for n in SIZES if not faster[n])
+    words = "; ".join([f"No library is faster at {slower} rows"] * bool(slower) + quicker)
     first = next(iter(timed_peers(found)))
     last = found[first]["times"][str(SIZES[-1])]
     return (
-        f"- **Speed.** {'. '.join(parts)}. The nearest at {SIZES[-1]:,} rows is {first}, "
-        f"{last['seconds'] / last['ours']:.1f} times as long."
+        f"- **Speed.** {words}. At {SIZES[-1]:,} rows softcal takes "
+        f"{ours_to_floor(found, SIZES[-1]):.1f} times as long as `p.sum() + y.sum()`, and the "
+        f"next library, {first}, takes {last['seconds'] / last['ours']:.1f} times as long as "
+        "softcal."
     )
 
 
 def of_coverage(rows: list[dict[str, Any]]) -> str:
+    """Return the range of coverages."""
     noisy = [row for row in rows if row["theta"] > 0 or row["label"] != "exact soft"]
     ours = [row["coverage"] for row in noisy]
     boots = [row["percentile_coverage"] for row in noisy]
     wider = sum(row["width"] > row["percentile_width"] for row in noisy)
     return (
-        f"- **The interval.** In the {len(noisy)} of {len(rows)} settings whose labels have "
-        f"noise or whose model is off, each of {DATA_SETS:,} data sets, the 95 % interval covers "
-        f"the truth {min(ours):.1%} to {max(ours):.1%} of the time, the percentile "
-        f"bootstrap {min(boots):.1%} to {max(boots):.1%}. Ours is the wider one in {wider} of them."
+        f"- **Intervals.** In {len(noisy)} simulated settings of {DATA_SETS:,} data sets, the 95% "
+        f"interval contains the true SMECE in {min(ours):.1%} to {max(ours):.1%} of data sets, the "
+        f"percentile bootstrap in {min(boots):.1%} to {max(boots):.1%}. softcal's interval is the "
+        f"wider one in {wider} settings."
     )
 
 
 def of_paper(count: dict[str, Any]) -> str:
+    """Return how many printed figures are reproduced."""
     return (
-        f"- **The paper.** {count['reproduced']} of {count['printed']} printed figures come out "
-        "digit for digit."
+        f"- **Paper.** softcal reproduces {count['reproduced']} of {count['printed']} printed "
+        "figures digit for digit."
     )
 
 
 def not_run(found: dict[str, Any]) -> str:
+    """Return the libraries that did not run."""
     names = [name for name, answers in found.items() if "missing" in answers]
-    return f"- **Not run:** {', '.join(names) if names else 'none'} ([why](#how-they-were-run))."
+    return f"- **Not run:** {', '.join(names) if names else 'none'} ([why](#setup))."
+
+
+def matrix(found: dict[str, Any], right: dict[str, float]) -> str:
+    """Return one row per library: what it does with each kind of input, and its time."""
+    edge = [question for question in QUESTIONS if question.edge]
+    bad = [question for question in QUESTIONS if question.bad]
+    lines = []
+    for name, answers in found.items():
+        if "missing" in answers:
+            continue
+        soft = verdicts(name, [SOFT], found, right)
+        edges = verdicts(name, edge, found, right)
+        silent = verdicts(name, bad, found, right)
+        lines.append([
+            f"{'**softcal**' if name == 'softcal' else name}",
+            soft[0] if soft else "-",
+            _count(edges, "right") if edges else "-",
+            _count(silent, "off") if silent else "-",
+            _level(answers.get("rejections", {})),
+            _time(name, answers.get("times", {})),
+        ])  # fmt: skip
+    head = (
+        "library", "soft labels", "edge cases right", "bad input silently wrong",
+        "tests that keep 5%", f"time, n = {TIMED:,}",
+    )  # fmt: skip
+    return "\n".join([
+        "Soft labels: the verdict on [question 2](#correctness). Edge cases: predictions of "
+        "exactly 0 and 1, predictions on a bin edge, and 20 million float32 rows. Bad input: "
+        "missing values, predictions outside 0 to 1, labels of -1 and 1, and labels of another "
+        "length or order. Time is relative to softcal. A dash means that the library has no such "
+        "function.\n",
+        table(head, lines, numbers_from=2),
+    ])  # fmt: skip
+
+
+def _count(words: list[str], kind: str) -> str:
+    return f"{sum(kind_of(each) == kind for each in words)} of {len(words)}"
+
+
+def _level(rates: dict[str, Any]) -> str:
+    kept = [verdict(each) == "right" for each in rates.values()]
+    return f"{sum(kept)} of {len(kept)}" if kept else "-"
+
+
+def _time(name: str, times: dict[str, Any]) -> str:
+    if name == "softcal":
+        return "1"
+    at = times.get(str(TIMED), {})
+    return f"{at['seconds'] / at['ours']:.1f}" if "seconds" in at else "-"

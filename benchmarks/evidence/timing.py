@@ -1,4 +1,4 @@
-"""How long one library takes for ECE, beside the floor and softcal in the same process."""
+"""Time the ECE of one library, next to the floor and softcal in the same process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.speed import BINS, Call, least_time, peak_megabytes
 from benchmarks.speed import PEERS as TIMED
 
 SIZES = (10**3, 10**5, 10**6, 10**7)
-TOO_LONG = 20.0  # seconds a call
+TOO_LONG = 20.0  # seconds per call
 Timed = dict[str, float | str | None]
 
 
@@ -49,6 +49,6 @@ def timed(peer: Peer, names: dict[str, Any], n: int) -> Timed:
             megabytes = peak_megabytes(call)
             once = time.perf_counter() - start
             seconds = once if once > 2 else least_time(call, budget=0.4)
-        except Exception as error:  # a library that fails is a line of the table
+        except Exception as error:  # the table shows a library that fails
             return {"why": f"fails: {type(error).__name__}"}
     return {"seconds": seconds, "floor": floor, "ours": ours, "megabytes": megabytes}

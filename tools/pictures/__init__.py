@@ -1,6 +1,6 @@
-"""The pictures of the documentation, drawn anew whenever it is built.
+"""Draw the figures of the documentation whenever it is built.
 
-One function a picture, one file a page; the name of the function is the name of the file.
+One function per figure, one file per page; the name of the function is the name of the file.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pictures import (
     bounds,
     classes,
     diagram,
-    epochs,
-    mending,
+    monitoring,
     paper,
-    parts,
-    sureness,
-    voting,
+    recalibration,
+    training,
+    uncertainty,
+    votes,
     without_bins,
 )
-from pictures.ink import LOOK, save
+from pictures.style import LOOK, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,19 +33,19 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     diagram.two_labels,
     diagram.diagram,
     diagram.diagram_band,
-    sureness.thirty_studies,
-    sureness.coverage,
-    sureness.how_many_items,
+    uncertainty.thirty_studies,
+    uncertainty.coverage,
+    uncertainty.how_many_items,
     without_bins.smooth_curve,
     without_bins.corp_curve,
     without_bins.cumulative_differences,
     bounds.label_intervals,
-    mending.repaired,
-    mending.methods_judged,
-    voting.vote_noise,
+    recalibration.repaired,
+    recalibration.methods_judged,
+    votes.vote_noise,
     classes.each_class,
-    epochs.error_by_epoch,
-    parts.days_add_up,
+    training.error_by_epoch,
+    monitoring.days_add_up,
     paper.paper_models,
     paper.paper_steepness,
     paper.paper_ranking,
@@ -54,7 +54,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
 
 
 def draw_all(folder: Path) -> None:
-    """Draw every picture into a folder, as SVG."""
+    """Draw every figure into a folder, as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.use("agg")
     with mpl.rc_context(LOOK):

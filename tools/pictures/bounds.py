@@ -1,16 +1,16 @@
-"""Picture of labels known as intervals."""
+"""Figure of interval labels."""
 
 from __future__ import annotations
 
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT, INK, nodules
+from pictures.style import FAINT, INK, nodules
 from softcal.plot import BLUE
 
 
 def label_intervals() -> Figure:
-    """Draw, for each bin, where the mean label may lie, and what SMECE may then be."""
+    """Draw the possible range of the mean label of each bin, and the bounds of SMECE."""
     d = nodules()
     malignant = d["readers_rating_4"] + d["readers_rating_5"]
     low = malignant / d["n_readers"]
@@ -30,6 +30,6 @@ def label_intervals() -> Figure:
            ylabel="mean label")  # fmt: skip
     ax.legend(fontsize=11, loc="lower left", bbox_to_anchor=(0, 1), borderpad=0)
     found = tables.smece
-    ax.text(0.97, 0.05, f"SMECE is between\n{found.low:.3f} and {found.high:.3f}", color=INK,
+    ax.text(0.97, 0.05, f"SMECE\n{found.low:.3f} to {found.high:.3f}", color=INK,
             ha="right", fontsize=13)  # fmt: skip
     return figure

@@ -1,4 +1,4 @@
-"""Picture of many classes: each against the rest."""
+"""Figure of multiple classes, each against the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLASSES = ["cat", "dog", "fox"]
 
 
 def each_class() -> Figure:
-    """Draw a network that is too sure of cats and dogs, and calls too few foxes foxes."""
+    """Draw a network that is overconfident and predicts too little for one class."""
     rng = np.random.default_rng(2)
     rates = rng.dirichlet([1.2, 1.0, 0.6], 6000)
     votes = sc.Votes([rng.multinomial(10, rate) for rate in rates], classes=_CLASSES)

@@ -1,4 +1,4 @@
-"""Pictures of the first page and of the reliability diagram's."""
+"""Figures of the start page and of the page on reliability diagrams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import nodules
+from pictures.style import nodules
 from softcal.plot import VERMILLION
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def two_labels() -> Figure:
-    """Draw one model against the majority of the radiologists, and against their shares."""
+    """Draw one model against the majority label and against the share of radiologists."""
     share, forest, readers = (
         nodules()[name] for name in ("soft_malignant", "prob_rf_all", "n_readers")
     )
@@ -25,22 +25,22 @@ def two_labels() -> Figure:
     majority.plot(hard, histogram=False, legend=False, color=VERMILLION, marker="s")
     shares = sc.reliability(share, forest, n_votes=readers)
     shares.plot(soft, histogram=False, legend=False)
-    _titled(hard, f"The usual way: majority label\nerror {majority.smece:.3f}, looks calibrated")
-    _titled(soft, f"softcal: share of radiologists\nerror {shares.smece:.3f}, says too little")
-    hard.set_ylabel("called malignant")
+    _titled(hard, f"Majority label\nECE {majority.smece:.3f}: looks calibrated")
+    _titled(soft, f"Share of radiologists\nSMECE {shares.smece:.3f}: too low")
+    hard.set_ylabel("label: malignant")
     soft.set_ylabel("")
     return figure
 
 
 def _titled(ax: Axes, title: str) -> None:
     ax.set_title(title, fontsize=12)
-    ax.set(aspect="equal", xlabel="the model says")
+    ax.set(aspect="equal", xlabel="prediction")
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+        axis.set_ticks([0, 0.5, 1], ["0%", "50%", "100%"])
 
 
 def diagram() -> Figure:
-    """Draw two models as softcal draws them by itself."""
+    """Draw two models with the defaults of softcal."""
     share, readers = nodules()["soft_malignant"], nodules()["n_readers"]
     shown = sc.ReliabilityDisplay.from_predictions(
         share, nodules()["prob_rf_all"], n_votes=readers, name="random forest"
@@ -51,7 +51,7 @@ def diagram() -> Figure:
 
 
 def diagram_band() -> Figure:
-    """Draw one model on few rows, with the band of a calibrated one."""
+    """Draw one model on few rows, with the consistency band."""
     first = slice(0, 150)
     return sc.ReliabilityDisplay.from_predictions(
         nodules()["soft_malignant"][first],

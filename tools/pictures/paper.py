@@ -1,4 +1,4 @@
-"""The four pictures of the paper, as `softcal paper` draws them."""
+"""The four figures of the paper, as `softcal paper` draws them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def paper_steepness() -> Figure:
 
 
 def paper_ranking() -> Figure:
-    """Draw how often pairs of models come out in the claimed order."""
+    """Draw how often pairs of models are in the claimed order."""
     return figures.ranking_accuracy(_report().results.three)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of calibration without bins: smoothed, isotonic, and added up."""
+"""Figures of metrics without bins: smoothed, isotonic and cumulative."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT, INK, nodules
+from pictures.style import FAINT, INK, nodules
 from softcal.plot import BLUE, VERMILLION
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ _STYLES = {
 
 
 def smoothed_gap(y: FloatArray, p: FloatArray, at: FloatArray, width: float) -> FloatArray:
-    """Smooth p - y by a Gaussian kernel that is reflected at 0 and 1: smECE's integrand."""
-    centres = np.concatenate([p, -p, 2 - p])
-    kernel = np.exp(-0.5 * ((at[:, None] - centres) / width) ** 2)
+    """Smooth p - y with a Gaussian kernel reflected at 0 and 1, the integrand of smECE."""
+    centers = np.concatenate([p, -p, 2 - p])
+    kernel = np.exp(-0.5 * ((at[:, None] - centers) / width) ** 2)
     found = kernel @ np.tile(p - y, 3) / (p.size * width * np.sqrt(2 * np.pi))
     return np.asarray(found, dtype=np.float64)
 
 
 def smooth_curve() -> Figure:
-    """Draw the smoothed differences at smECE's own bandwidth; smECE is the area."""
+    """Draw the smoothed differences at the bandwidth of smECE; smECE is the area."""
     share, forest = nodules()["soft_malignant"], nodules()["prob_rf_all"]
     width = sc.smooth_ece(share, forest)
     at = np.linspace(0, 1, 401)
@@ -43,15 +43,15 @@ def smooth_curve() -> Figure:
     ax.fill_between(at, gap, 0, where=gap < 0, color=BLUE, alpha=0.3, linewidth=0)
     ax.fill_between(at, gap, 0, where=gap > 0, color=VERMILLION, alpha=0.4, linewidth=0)
     ax.plot(at, gap, color=INK, linewidth=1.5)
-    ax.text(0.2, -0.3, "the forest says\ntoo little", color=BLUE)
-    ax.text(0.84, -0.11, "too much", color=VERMILLION, ha="center")
-    ax.set(xlabel="prediction", ylabel="smoothed (p - y), by density", xlim=(0, 1))
-    ax.set_title(f"SmoothECE of the forest: the shaded area, {width:.3f}")
+    ax.text(0.2, -0.3, "predictions\ntoo low", color=BLUE)
+    ax.text(0.84, -0.11, "too high", color=VERMILLION, ha="center")
+    ax.set(xlabel="prediction", ylabel="smoothed p - y, times density", xlim=(0, 1))
+    ax.set_title(f"SmoothECE of the forest: shaded area = {width:.3f}")
     return figure
 
 
 def corp_curve() -> Figure:
-    """Draw the increasing curve that recalibrates each model best, and what it would gain."""
+    """Draw the increasing curve that recalibrates each model best, and its gain."""
     share = nodules()["soft_malignant"]
     figure = Figure(figsize=(5.2, 5), layout="constrained")
     ax = figure.subplots()
@@ -63,31 +63,31 @@ def corp_curve() -> Figure:
         label = f"{name}: {curve.brier.miscalibration:.4f}"
         ax.plot(steps, np.repeat(curve.recalibrated, 2), color=color, linestyle=line, label=label)
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="prediction", ylabel="recalibrated")
-    ax.legend(title="recalibration takes off the Brier score", fontsize=11, title_fontsize=11,
+    ax.legend(title="miscalibration part of the Brier score", fontsize=11, title_fontsize=11,
               loc="upper left", bbox_to_anchor=(0, 1.2), borderpad=0)  # fmt: skip
     return figure
 
 
 def cumulative_differences() -> Figure:
-    """Draw the running sum of p - y in the order of p, and how far chance alone would go."""
+    """Draw the running sum of p - y in the order of p, and the range of chance."""
     share, forest = nodules()["soft_malignant"], nodules()["prob_rf_all"]
     repaired = sc.calibrators.BetaCalibrator().fit(forest, share).predict(forest)
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     ax = figure.subplots()
-    _draw_walk(ax, forest, "forest as it is", BLUE, "-")
-    _draw_walk(ax, repaired, "repaired", VERMILLION, "--")
+    _draw_sum(ax, forest, "forest", BLUE, "-")
+    _draw_sum(ax, repaired, "recalibrated", VERMILLION, "--")
     found = sc.ecce_range(share, forest)
     ax.axhspan(-2 * found.scale, 2 * found.scale, color=FAINT, alpha=0.25, linewidth=0)
-    ax.text(0.02, 2.5 * found.scale, "two standard errors of chance", fontsize=11, color=INK)
-    ax.set(xlabel="rows, in the order of their predictions", ylabel="sum of (p - y) / n",
+    ax.text(0.02, 2.5 * found.scale, "± 2 standard errors", fontsize=11, color=INK)
+    ax.set(xlabel="rows, sorted by prediction", ylabel="sum of (p - y) / n",
            xlim=(0, 1), ylim=(None, 0.025))  # fmt: skip
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.legend(loc="lower left")
-    ax.set_title("A calibrated model's sum stays near 0")
+    ax.set_title("The sum of a calibrated model stays near 0")
     return figure
 
 
-def _draw_walk(ax: Axes, p: FloatArray, name: str, color: str, line: str) -> None:
+def _draw_sum(ax: Axes, p: FloatArray, name: str, color: str, line: str) -> None:
     order = np.argsort(p, kind="stable")
-    walk = np.cumsum((p - nodules()["soft_malignant"])[order]) / p.size
-    ax.plot(np.arange(1, p.size + 1) / p.size, walk, color=color, linestyle=line, label=name)
+    total = np.cumsum((p - nodules()["soft_malignant"])[order]) / p.size
+    ax.plot(np.arange(1, p.size + 1) / p.size, total, color=color, linestyle=line, label=name)

@@ -1,4 +1,4 @@
-"""Pictures of repair: one model before and after, and every method on held-out rows."""
+"""Figures of recalibration: one model before and after, and every method on held-out rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT, INK, nodules
+from pictures.style import FAINT, INK, nodules
 from softcal.plot import BLUE, VERMILLION
 
 
@@ -21,16 +21,16 @@ def _preview() -> sc.calibrators.RepairPreview:
 
 
 def repaired() -> Figure:
-    """Draw the forest before and after repair by beta calibration, judged on held-out patients."""
+    """Draw the forest before and after beta calibration, on held-out patients."""
     found = _preview()
     best = next(trial for trial in found.after if trial.method == found.best)
-    shown = sc.ReliabilityDisplay(found.before.table, name="as it is").plot()
-    sc.ReliabilityDisplay(best.table, name=f"repaired, {best.method}").plot(shown.ax_)
+    shown = sc.ReliabilityDisplay(found.before.table, name="original").plot()
+    sc.ReliabilityDisplay(best.table, name=f"recalibrated, {best.method}").plot(shown.ax_)
     return shown.figure_
 
 
 def methods_judged() -> Figure:
-    """Draw each method's held-out SMECE with its interval, and its Brier score."""
+    """Draw the held-out SMECE with its interval, and the Brier score, of each method."""
     found = _preview()
     trials = [found.before, *found.after][::-1]
     place = np.arange(len(trials))
@@ -42,12 +42,12 @@ def methods_judged() -> Figure:
                   alpha=0.5, solid_capstyle="butt")  # fmt: skip
         left.plot(trial.smece.value, at, "o", color=color, markersize=8)
         right.plot(trial.brier, at, "D", color=color, markersize=7)
-    left.set_yticks(place, ["as it is" if t is found.before else t.method for t in trials])
+    left.set_yticks(place, ["original" if t is found.before else t.method for t in trials])
     left.axvline(0, color=INK, linewidth=1)
-    left.set_title("SMECE, 95 % interval", fontsize=12)
+    left.set_title("SMECE, 95% interval", fontsize=12)
     right.set_title("Brier score", fontsize=12)
     for ax in (left, right):
         ax.grid(axis="x", color=FAINT, alpha=0.25)
         ax.locator_params(axis="x", nbins=4)
-    figure.supxlabel("on held-out patients; less is better", fontsize=12)
+    figure.supxlabel("held-out patients; lower is better", fontsize=12)
     return figure

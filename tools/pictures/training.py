@@ -1,4 +1,4 @@
-"""Picture of calibration followed through the training of a network."""
+"""Figure of calibration during the training of a network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import INK, nodules
+from pictures.style import INK, nodules
 from softcal.plot import BLUE, VERMILLION
 from softcal.torchmetric import SoftCalibrationError
 
@@ -30,7 +30,7 @@ def error_by_epoch() -> Figure:
                 markersize=5, label=name)  # fmt: skip
     ax.axhline(0, color=INK, linewidth=1)
     ax.set(xlabel="epoch", ylabel="SMECE of held-out nodules", xlim=(0.5, _EPOCHS + 0.5))
-    ax.legend(title="with 95 % interval")
+    ax.legend(title="with 95% interval")
     return figure
 
 
@@ -40,7 +40,7 @@ def _train(*, hard: bool) -> list[sc.inference.Interval]:
     share = torch.tensor(d["soft_malignant"]).float()
     goal = (share > 0.5).float() if hard else share
     test = torch.tensor(d["fold"] < 3)
-    torch.set_num_threads(1)  # so small a model only waits for others
+    torch.set_num_threads(1)  # threads only slow down so small a model
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1), torch.nn.Flatten(0)

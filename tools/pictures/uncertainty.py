@@ -1,4 +1,4 @@
-"""Pictures of how sure a calibration error is."""
+"""Figures of intervals, coverage and plans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT, INK
+from pictures.style import FAINT, INK
 from softcal.plot import BLUE, GREEN, VERMILLION
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _LABELS = {
 
 
 def thirty_studies() -> Figure:
-    """Draw softcal's and the bootstrap's intervals of thirty data sets, and the truth."""
+    """Draw the intervals of softcal and of the bootstrap for thirty data sets."""
     figure = Figure(figsize=(7, 6.2), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True)
     for ax, excess in zip(axes, (0.0, 0.15), strict=True):
@@ -44,7 +44,7 @@ def thirty_studies() -> Figure:
 
 
 def _draw_studies(ax: Axes, excess: float) -> None:
-    """Draw one model: it says p where the rate is p - excess (p - 1/2)."""
+    """Draw one model that predicts p where the rate is p - excess (p - 1/2)."""
     rng = np.random.default_rng(8)
     # Ten bins of width 1/10: the gap at the middle of each is its mean, and their mean is exact.
     truth = excess * 0.25
@@ -60,9 +60,9 @@ def _draw_studies(ax: Axes, excess: float) -> None:
             missed[name] += not low <= truth <= high
             ax.plot([study + shift] * 2, [low, high], color=color, linewidth=3)
     ax.axhline(truth, color=INK, linewidth=1.5, linestyle="--")
-    kind = "A calibrated" if truth == 0 else "An over-confident"
+    kind = "A calibrated" if truth == 0 else "An overconfident"
     ax.set_title(f"{kind} model: true error {truth:g}")
-    ax.set(ylabel="95 % interval", ylim=(-0.004, None))
+    ax.set(ylabel="95% interval", ylim=(-0.004, None))
     for name, color, height in (("softcal", BLUE, 0.97), ("bootstrap", VERMILLION, 0.87)):
         hit = _STUDIES - missed[name]
         text = f"{name}: {hit} of {_STUDIES} contain the truth"
@@ -71,7 +71,7 @@ def _draw_studies(ax: Axes, excess: float) -> None:
 
 
 def _bootstrap(y: FloatArray, p: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
-    """Give the percentile bootstrap's interval, rows drawn with replacement."""
+    """Return the interval of the percentile bootstrap."""
     rows = rng.integers(0, _ROWS, (_RESAMPLES, _ROWS))
     place = (p * 10).astype(int)[rows] + 10 * np.arange(_RESAMPLES)[:, None]
     gaps = np.bincount(place.ravel(), (p - y)[rows].ravel(), 10 * _RESAMPLES)
@@ -81,7 +81,7 @@ def _bootstrap(y: FloatArray, p: FloatArray, rng: np.random.Generator) -> tuple[
 
 
 def coverage() -> Figure:
-    """Draw the coverage of every cell that `benchmarks/interval_coverage.py` simulated."""
+    """Draw the coverage of every cell of `benchmarks/interval_coverage.py`."""
     cells: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with _COVERAGE.open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
@@ -95,7 +95,7 @@ def coverage() -> Figure:
             where = place + rng.uniform(-0.3, 0.3, len(found))
             ax.plot(where, [c[k] for c in found], "o", markersize=3, color=color, alpha=0.4)
         ax.axhline(0.95, color=INK, linewidth=1.5, linestyle="--")
-        ax.set(ylim=(-0.03, 1.03), yticks=[0, 0.5, 0.95], ylabel="holds the truth")
+        ax.set(ylim=(-0.03, 1.03), yticks=[0, 0.5, 0.95], ylabel="coverage")
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         ax.set_title(title)
     names = [_LABELS[label] for label in cells]
@@ -105,21 +105,21 @@ def coverage() -> Figure:
 
 
 def how_many_items() -> Figure:
-    """Draw the number of items a half-width asks for, by votes on each."""
+    """Draw the number of items for a half-width, by votes per item."""
     reach = np.array([0.01, 0.02, 0.03, 0.04])
     figure = Figure(figsize=(6.2, 4), layout="constrained")
     ax = figure.subplots()
     assumed = sc.planning.Assumptions.stated(smece=0.05, label_spread=0.15)
     for votes, color, line in ((1, VERMILLION, "-"), (3, GREEN, "--"), (10, BLUE, "-.")):
         items = [sc.planning.plan(assumed, half_width=half, votes=votes).items for half in reach]
-        name = "1 vote each" if votes == 1 else f"{votes} votes each"
+        name = "1 vote per item" if votes == 1 else f"{votes} votes per item"
         ax.plot(reach, items, color=color, linestyle=line, marker="o", markersize=5, label=name)
-    ax.set(yscale="log", xlabel="half-width of the 95 % interval", ylabel="items needed")
+    ax.set(yscale="log", xlabel="half-width of the 95% interval", ylabel="items needed")
     ax.set_xticks(reach, [f"±{half:g}" for half in reach])
     ticks = [100, 300, 1000, 3000, 10_000]
     ax.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
     ax.minorticks_off()
     ax.grid(axis="y", color=FAINT, alpha=0.25)
     ax.legend()
-    ax.set_title("How many items, for SMECE 0.05 and labels spread by 0.15", fontsize=12)
+    ax.set_title("Items needed for SMECE 0.05 and a label spread of 0.15", fontsize=12)
     return figure

@@ -1,7 +1,7 @@
-"""How the pictures look: on a light page, on a dark one, and to the colour-blind.
+"""Style the figures for light and dark pages.
 
-A picture is one SVG without a ground of its own. Each colour in it has two values, and the file's
-own style sheet takes the second where the reader prefers dark.
+A figure is one SVG with a transparent background. Each color in it has two values, and the style
+sheet of the file uses the second one in dark mode.
 """
 
 from __future__ import annotations
@@ -35,39 +35,39 @@ LOOK: dict[Any, Any] = {
     "axes.spines.right": False,
     "legend.frameon": False,
     "lines.linewidth": 2,
-    "svg.hashsalt": "softcal",  # the same picture is the same file
+    "svg.hashsalt": "softcal",  # the same figure is the same file
 }
-_COLOUR = re.compile("#[0-9a-f]{6}")
+_COLOR = re.compile("#[0-9a-f]{6}")
 _DARKEST_INK, _DARK_PAGE = 228, 24  # what black and white become
 
 
 @cache
 def nodules() -> dict[str, Any]:
-    """Give the bundled data: 1,377 lung nodules, their radiologists and two models."""
+    """Return the bundled data: 1,377 lung nodules, their radiologists and two models."""
     return dict(lidc_malignancy())
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as an SVG that suits light and dark pages alike."""
+    """Write a figure as an SVG for light and dark pages."""
     svg = io.StringIO()
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
     plt.close(figure)
-    path.write_text(_two_coloured(svg.getvalue()), encoding="utf-8")
+    path.write_text(_two_colored(svg.getvalue()), encoding="utf-8")
 
 
-def _two_coloured(svg: str) -> str:
-    second = {colour: _in_the_dark(colour) for colour in sorted(set(_COLOUR.findall(svg)))}
-    values = "".join(f"--{colour[1:]}:{dark};" for colour, dark in second.items())
-    # What has no colour is black: matplotlib does not write it.
+def _two_colored(svg: str) -> str:
+    second = {color: _for_dark_mode(color) for color in sorted(set(_COLOR.findall(svg)))}
+    values = "".join(f"--{color[1:]}:{dark};" for color, dark in second.items())
+    # matplotlib does not write the color of black elements.
     sheet = f"<style>@media (prefers-color-scheme:dark){{svg{{fill:#e4e4e4;{values}}}}}</style>"
-    svg = _COLOUR.sub(lambda found: f"var(--{found[0][1:]}, {found[0]})", svg)
+    svg = _COLOR.sub(lambda found: f"var(--{found[0][1:]}, {found[0]})", svg)
     return svg.replace("<defs>", f"{sheet}<defs>", 1)
 
 
-def _in_the_dark(colour: str) -> str:
-    """Turn greys round, and lighten the others so that they stand out as before."""
-    rgb = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+def _for_dark_mode(color: str) -> str:
+    """Invert grays, and lighten other colors to keep their contrast."""
+    rgb = [int(color[k : k + 2], 16) for k in (1, 3, 5)]
     if len(set(rgb)) == 1:
-        grey = _DARKEST_INK - (_DARKEST_INK - _DARK_PAGE) * rgb[0] // 255
-        return f"#{grey:02x}{grey:02x}{grey:02x}"
+        gray = _DARKEST_INK - (_DARKEST_INK - _DARK_PAGE) * rgb[0] // 255
+        return f"#{gray:02x}{gray:02x}{gray:02x}"
     return "#" + "".join(f"{part + (255 - part) * 35 // 100:02x}" for part in rgb)

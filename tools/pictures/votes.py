@@ -1,4 +1,4 @@
-"""Picture of what the chance of who was asked adds to a score."""
+"""Figure of what vote noise adds to a score."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from pictures.ink import FAINT
+from pictures.style import FAINT
 from softcal.plot import BLUE, GREEN, VERMILLION
 
 
 def vote_noise() -> Figure:
-    """Draw what a model that knows every rate scores, over the number of votes."""
+    """Draw the scores of a model that knows every rate, over the number of votes."""
     rng = np.random.default_rng(4)
     rate = rng.beta(2, 2, 20_000)
     numbers = [2, 3, 5, 10, 20, 50, 100]
@@ -32,7 +32,7 @@ def vote_noise() -> Figure:
         ("smece", BLUE, "-.", "o", "SMECE"),
     ):
         ax.plot(numbers, scores[name], color=color, linestyle=line, marker=marker, label=label)
-    ax.set(xscale="log", xlabel="votes on each item", ylabel="score, 0 if nothing were wrong",
+    ax.set(xscale="log", xlabel="votes per item", ylabel="score (ideally 0)",
            ylim=(-0.008, None))  # fmt: skip
     ax.set_xticks(numbers, [str(m) for m in numbers])
     ax.minorticks_off()

@@ -1,4 +1,4 @@
-"""Picture of tables that add: every day its own, and all days so far."""
+"""Figure of daily tables and their sum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DAYS = 14
 
 
 def days_add_up() -> Figure:
-    """Draw the SMECE of each day's table, and of the sum of all tables so far."""
+    """Draw the SMECE of each day and of all days so far."""
     rng = np.random.default_rng(5)
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     ax = figure.subplots()
@@ -24,14 +24,14 @@ def days_add_up() -> Figure:
         so_far.append(sc.reliability(rng.binomial(3, rate) / 3, p, n_votes=np.full(400, 3)))
         one, total = sc.smece_interval(so_far[-1]), sc.smece_interval(sum(so_far[1:], so_far[0]))
         sums.append(total)
-        label = "one day: 400 rows" if day == 1 else None
+        label = "one day (400 rows)" if day == 1 else None
         ax.plot([day, day], [one.low, one.high], color=VERMILLION, alpha=0.55, linewidth=5,
                 solid_capstyle="butt", label=label)  # fmt: skip
     days = range(1, _DAYS + 1)
     ax.fill_between(days, [s.low for s in sums], [s.high for s in sums], color=BLUE, alpha=0.25,
                     linewidth=0)  # fmt: skip
     ax.plot(days, [s.debiased for s in sums], color=BLUE, marker="o",
-            label="all days so far: their tables, added")  # fmt: skip
-    ax.set(xlabel="day", ylabel="SMECE, 95 % interval", ylim=(0, None), xticks=[1, 7, 14])
+            label="all days so far (merged tables)")  # fmt: skip
+    ax.set(xlabel="day", ylabel="SMECE, 95% interval", ylim=(0, None), xticks=[1, 7, 14])
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderpad=0)
     return figure
