@@ -266,3 +266,9 @@ def test_votes_of_a_frame_keep_to_its_index() -> None:
         sc.smece(sc.Votes(frame), p[::-1])
     with pytest.raises(sc.InputError, match="y_true and y_prob must have the same pandas index"):
         sc.smece(sc.Votes(frame).binary("no"), p[::-1])
+
+
+def test_names_that_cannot_be_told_apart_are_refused() -> None:
+    frame = {"item": [1, {}, 2], "label": ["x", "y", "x"]}
+    with pytest.raises(sc.InputTypeError, match=r"item\[1\] must be text or a number: got a dict"):
+        sc.Votes.from_long(frame, item="item", label="label")

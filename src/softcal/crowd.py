@@ -138,7 +138,8 @@ def dawid_skene(
            [1., 0.]])
     """
     ballots = _ballots(votes)
-    numbers = isinstance(max_iterations, Real) and isinstance(tolerance, Real)
+    given = (max_iterations, tolerance)
+    numbers = all(isinstance(v, Real) and not isinstance(v, np.timedelta64) for v in given)
     if not numbers or max_iterations < 1 or not 0 <= tolerance < np.inf:
         message = (
             "max_iterations must be 1 or more and tolerance 0 or more: got "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -285,8 +286,10 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
 
 def refuse_bad_level(level: float) -> None:
     """Refuse a level that is no probability."""
-    if not isinstance(level, Real):
-        message = f"level must be a number between 0 and 1: got {level!r:.60}."
+    # SciPy takes no fractions and no extended precision; a timedelta64 counts as a whole number.
+    other = isinstance(level, Fraction | np.longdouble | np.timedelta64)
+    if other or not isinstance(level, Real):
+        message = f"level must be a float between 0 and 1: got {level!r:.60}."
         raise InputTypeError(message)
     if not 0 < level < 1:
         message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."

@@ -531,7 +531,8 @@ def _the_same_edges(edges: Tensor) -> Tensor:
 def _refuse_other_sums(preds: Tensor) -> None:
     """Refuse rows that are no distribution over the classes, but for the rounding of their type."""
     off = (preds.detach().double().sum(dim=1) - 1).abs()
-    allowed = max(SUM_TOLERANCE, torch.finfo(preds.dtype).eps)  # which bfloat16 needs
+    rounding = torch.finfo(preds.dtype).eps if preds.is_floating_point() else 0.0
+    allowed = max(SUM_TOLERANCE, rounding)  # which bfloat16 needs
     wrong = off > allowed
     if bool(wrong.any()):
         first = int(wrong.int().argmax())
@@ -549,6 +550,9 @@ def _refuse_no_tensors(**given: object) -> None:
         if not isinstance(values, Tensor):
             kind = type(values).__name__
             message = f"{name} must be a tensor: got {kind}. Pass torch.as_tensor({name})."
+            raise InputTypeError(message)
+        if values.is_complex():
+            message = f"{name} must hold real numbers: it is {values.dtype}. Pass {name}.real."
             raise InputTypeError(message)
 
 
