@@ -272,3 +272,8 @@ def test_names_that_cannot_be_told_apart_are_refused() -> None:
     frame = {"item": [1, {}, 2], "label": ["x", "y", "x"]}
     with pytest.raises(sc.InputTypeError, match=r"item\[1\] must be text or a number: got a dict"):
         sc.Votes.from_long(frame, item="item", label="label")
+
+
+def test_pseudo_votes_that_are_a_span_of_time_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="pseudo_votes must be"):
+        sc.Votes([[1, 2]]).smoothed(np.timedelta64(1, "s"))  # type: ignore[arg-type]

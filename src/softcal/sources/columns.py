@@ -205,7 +205,7 @@ def coded(values: Any, name: str) -> Coded:
         raise InputError(message) from error
     different = {text: k for k, text in enumerate(dict.fromkeys(texts))}
     renumbered = np.array([different[text] for text in texts], dtype=np.int64)
-    numbers = found.indices.to_numpy(zero_copy_only=False)
+    numbers = np.from_dlpack(found.indices)
     return Coded(renumbered[numbers], list(different))
 
 
@@ -229,10 +229,10 @@ def coded_groups(values: Any, name: str) -> Coded:
         except pa.ArrowInvalid:
             whole = pa.nulls(len(names), pa.int64())
         if whole.cast(names.type).equals(names):  # unlike "007", another group than "7"
-            names = whole.to_numpy()
+            names = np.from_dlpack(whole)
         elif not is_text:
             return coded(values, name)
-    numbers = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers = np.from_dlpack(found.indices).astype(np.int64)
     return Coded(numbers, names)
 
 
@@ -245,8 +245,10 @@ def text_of(value: Any) -> str | None:
 
 def missing_values(values: Any) -> Column:
     """Mark the missing values of an Arrow column of any kind."""
-    marks: Column = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    return marks
+    import pyarrow as pa
+
+    marks = one_array(values.is_null(nan_is_null=True).cast(pa.uint8()))
+    return np.from_dlpack(marks).view(np.bool_)
 
 
 class Check(NamedTuple):
