@@ -366,7 +366,8 @@ def refuse_outside(
         message = f"{name} must be a number: got {value!r:.60}."
         raise InputTypeError(message)
     inside = low <= value <= high if closed else low < value < high
-    if not inside or (isinstance(value, int) and abs(value) > sys.float_info.max):
+    endless = value > sys.float_info.max if isinstance(value, int) else math.isinf(value)
+    if not inside or endless:
         upper = f"and {'at most' if closed else 'below'} {high:g}" if math.isfinite(high) else ""
         lower = f"{'at least' if closed else 'above'} {low:g}"
         message = f"{name} must be {f'{lower} {upper}'.strip()}: got {value!r:.60}."
