@@ -354,7 +354,7 @@ def test_what_cannot_be_planned_is_refused(call: Any, message: str) -> None:
         (lambda: plan(STATED, half_width=0.1, votes=True), "votes must be a whole number: got True."),
         (lambda: plan(STATED, half_width=0.1, votes=2.5), "votes must be a whole number: got 2.5."),  # type: ignore[arg-type]
         (lambda: plan(STATED, half_width="0.1"), "half_width must be a number: got '0.1'."),  # type: ignore[arg-type]
-        (lambda: plan(STATED, half_width=np.timedelta64(1, "s")), "half_width must be a number"),  # type: ignore[arg-type]
+        (lambda: plan(STATED, half_width=np.timedelta64(1, "s")), "half_width must be a number: got np.timedelta64(1,'s')."),  # type: ignore[arg-type]
         (lambda: STATED.half_width(1e3, votes=1), "items must be a whole number: got 1000.0."),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
