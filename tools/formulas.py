@@ -1,6 +1,6 @@
-"""Formulas of the documentation as MathML, made when it is built: no script, no network.
+"""Convert formulas to MathML when the documentation is built: no script, no network.
 
-An extension of Python-Markdown; it finishes what `pymdownx.arithmatex` marked as a formula.
+An extension of Python-Markdown; it converts what `pymdownx.arithmatex` marked as a formula.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORMULA = re.compile(
 
 
 class _MathML(Postprocessor):  # type: ignore[misc]
-    """Turn every marked formula into MathML."""
+    """Convert every marked formula to MathML."""
 
     def run(self, text: str) -> str:
         return _FORMULA.sub(_as_mathml, text)
@@ -31,18 +31,18 @@ class _MathML(Postprocessor):  # type: ignore[misc]
 def _as_mathml(found: re.Match[str]) -> str:
     display = "block" if found[2] == "[" else "inline"
     formula = latex2mathml.converter.convert(html.unescape(found[3]).strip(), display=display)
-    # A wide one scrolls by itself instead of pushing the page aside.
+    # A wide formula scrolls instead of widening the page.
     return f'<div class="formula">{formula}</div>' if display == "block" else str(formula)
 
 
 class FormulaExtension(Extension):  # type: ignore[misc]
-    """Run last, when the page is text."""
+    """Register the conversion to run last, on the finished page."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
-        """Take part in the making of a page."""
+        """Register the postprocessor."""
         md.postprocessors.register(_MathML(md), "formulas", -10)
 
 
 def makeExtension(**_: object) -> FormulaExtension:  # noqa: N802
-    """Give Python-Markdown the extension."""
+    """Return the extension for Python-Markdown."""
     return FormulaExtension()
