@@ -1,6 +1,6 @@
-"""Convert formulas to MathML when the documentation is built: no script, no network.
+"""Formulas of the documentation as MathML, made when it is built: no script, no network.
 
-An extension of Python-Markdown; it converts what `pymdownx.arithmatex` marked as a formula.
+An extension of Python-Markdown; it finishes what `pymdownx.arithmatex` marked as a formula.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORMULA = re.compile(
 
 
 class _MathML(Postprocessor):  # type: ignore[misc]
-    """Convert every marked formula to MathML."""
+    """Turn every marked formula into MathML."""
 
     def run(self, text: str) -> str:
         return _FORMULA.sub(_as_mathml, text)
@@ -31,18 +31,18 @@ class _MathML(Postprocessor):  # type: ignore[misc]
 def _as_mathml(found: re.Match[str]) -> str:
     display = "block" if found[2] == "[" else "inline"
     formula = latex2mathml.converter.convert(html.unescape(found[3]).strip(), display=display)
-    # A wide formula scrolls instead of widening the page.
+    # A wide one scrolls by itself instead of pushing the page aside.
     return f'<div class="formula">{formula}</div>' if display == "block" else str(formula)
 
 
 class FormulaExtension(Extension):  # type: ignore[misc]
-    """Register the conversion to run last, on the finished page."""
+    """Run last, when the page is text."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
-        """Register the postprocessor."""
+        """Take part in the making of a page."""
         md.postprocessors.register(_MathML(md), "formulas", -10)
 
 
 def makeExtension(**_: object) -> FormulaExtension:  # noqa: N802
-    """Return the extension for Python-Markdown."""
+    """Give Python-Markdown the extension."""
     return FormulaExtension()

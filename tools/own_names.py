@@ -1,7 +1,7 @@
-"""Give every parameter its own type and default in the reference.
+"""In the reference every parameter gets its own type and default.
 
-numpydoc lets several names share a line. Griffe then gives all of them the type and default of the
-first. So each name gets a line of its own before Griffe reads the docstring.
+numpydoc lets several names share a line. Griffe, which reads them, then gives all of them what
+the first one has in the signature; so each name gets a line of its own before it reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SHARED = re.compile(r"^(\w+(?:, \w+)+)( : [^\n]*)?\n((?:[ ]{4}[^\n]*\n?)+)", fl
 
 
 def apart(text: str) -> str:
-    """Repeat the entry for each of the names that share a line."""
+    """Give each of the names that share a line the whole entry."""
     return _SHARED.sub(_each, text)
 
 
@@ -26,7 +26,7 @@ def _each(found: re.Match[str]) -> str:
 
 
 class OwnNames(griffe.Extension):
-    """Split the shared lines of every function's docstring."""
+    """Take the shared lines of every function's docstring apart."""
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Change the docstring before it is parsed."""
