@@ -1,6 +1,6 @@
-# `make demo` shows softcal at work, `make check` runs everything CI runs. Both set up .venv first.
+# `make demo` runs the demo, `make check` runs everything CI runs. Both set up .venv first.
 PYTHON ?= python3
-# Debian's packages that Python cannot install; `make system` does, where we are root.
+# Debian packages that pip cannot install; `make system` installs them as root.
 SYSTEM := python3-venv default-jre-headless chromium
 COMPILER := g++ python3-dev
 BIN := .venv/bin
@@ -41,7 +41,7 @@ scale: .venv/dev system
 startup: .venv/dev
 	$(BIN)/python benchmarks/startup.py
 
-# The source archive, and the wheel made out of it.
+# The source archive, and the wheel built from it.
 dist: .venv/release
 	rm -rf dist
 	$(BIN)/python -m build
@@ -62,18 +62,18 @@ system:
 	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(SYSTEM); } || \
 	  { echo "make: the tests need Java and Chromium: install $(SYSTEM)" >&2; exit 1; }
 
-# The loops over rows are C++. Where there is no compiler, NumPy does it, much slower.
+# The loops over rows are C++. Without a compiler softcal uses NumPy, which is much slower.
 compiler: | $(BIN)/python
 	@{ command -v c++ && $(BIN)/python -c "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"; } > /dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(COMPILER); } || \
-	  echo "make: no C++ compiler ($(COMPILER)), so softcal will add up with NumPy" >&2
+	  echo "make: no C++ compiler ($(COMPILER)): softcal will use its slower NumPy loops" >&2
 
-# One stamp per set of dependencies; a changed pin, dependency or C++ source installs anew.
+# One stamp per set of dependencies; a changed pin, dependency, or C++ source installs again.
 .venv/%: pyproject.toml constraints.txt hatch_build.py $(wildcard native/*) | $(BIN)/python compiler
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$*]"
 	touch $@
 
-# Debian splits venv from Python; install it where we may.
+# Debian has venv in a package of its own; install it as root.
 $(BIN)/python:
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && \
 	  apt-get install --yes $(SYSTEM) && $(PYTHON) -m venv .venv; }

@@ -34,7 +34,9 @@ class NativeHook(Hook):  # type: ignore[misc]
         """Build, and say what kind of wheel this is."""
         built = build_in_place()
         if built is None:
-            self.app.display_warning("no C++ compiler works here: softcal will add up with NumPy")
+            self.app.display_warning(
+                "no working C++ compiler: softcal will use its slower NumPy loops"
+            )
             return
         build_data["artifacts"].append(built.relative_to(ROOT).as_posix())
         build_data["pure_python"] = False

@@ -1,15 +1,14 @@
-"""Data wherever it lives: softcal against each engine's own group-by, in one run.
+"""Compare softcal with a hand-written group-by on each engine, in one run.
 
     make scale          (or: python benchmarks/scale.py [--rows 100000000] [--skip-spark])
     python benchmarks/scale.py --only groups [--rows 100000000] [--groups 1000000]
 
 The Parquet file (two float64 columns, as PyArrow writes it) is made on the spot in a temporary
-folder, 1.6 GB for 10^8 rows. The rivals are written by hand and give the same sums (count, label,
-residual, its square, and the variances of prediction and label), but check no value and put a few
-predictions on an edge into the wrong bin. Each case runs in a process of its own, three times
-after a first time that loads what is loaded once; the least time counts. The cases take turns, so
-that a busy machine is busy for all. CPU is the time all cores worked; memory is the highest mark
-of the process (Linux only). Compare ratios, not seconds.
+folder, 1.6 GB for 10^8 rows. The group-bys give the same sums (count, label, residual, its square,
+and the variances of prediction and label), but do not check values and put a few predictions on an
+edge into the wrong bin. Each case runs in a process of its own, three times after a warm-up; the
+lowest time counts. The cases take turns, so that a busy machine affects all of them. CPU is the
+time of all cores; memory is the peak of the process (Linux only). Compare ratios, not seconds.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ IN_MEMORY_ROWS = 20_000_000
 
 
 def make_file(path: Path, rows: int, group: int = 1 << 20) -> None:
-    """Write soft labels and noisy predictions, a row group at a time."""
+    """Write soft labels and noisy predictions, one row group at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -58,7 +57,7 @@ def make_file(path: Path, rows: int, group: int = 1 << 20) -> None:
 
 
 def make_groups_file(path: Path, rows: int, groups: int, row_group: int = 1 << 20) -> None:
-    """Write the same with a column of whole numbers that says which patient a row is of."""
+    """Write the same with an integer column for the patient of each row."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -124,7 +123,7 @@ def of_groups(path: str) -> Call:
 
 
 def duckdb_groups(path: str) -> Call:
-    """Add up each patient's residuals per bin, and multiply them: 10 bins, where softcal has 60."""
+    """Sum each patient's residuals per bin and multiply the sums: 10 bins, softcal has 60."""
     import duckdb
 
     connection = duckdb.connect()
@@ -144,7 +143,7 @@ def of_classes(path: str) -> Call:
 
 
 def duckdb_classes(path: str, classes: int) -> Call:
-    """Add up each class and the predicted one per bin: 10 bins, where softcal has 648."""
+    """Sum each class and the predicted class per bin: 10 bins, softcal has 648."""
     import duckdb
 
     connection = duckdb.connect()
@@ -164,7 +163,7 @@ def duckdb_classes(path: str, classes: int) -> Call:
 
 
 def of_files(path: str, repeat: int = 1) -> Call:
-    """Scan a file, or as many names of it: links that the file system takes for other files."""
+    """Scan a file, or several hard links to it, which count as different files."""
     links = [Path(f"{path}.{k}.parquet") for k in range(1, repeat)]
     for link in links:
         if not link.exists():
@@ -199,7 +198,7 @@ def joint(path: str, engine: str = "") -> Call:
     return lambda: sc.scan(source, y_true="y", y_prob=["p", "q"])
 
 
-# What two models have in common, in SQL of DuckDB and Spark. An infinite log loss is counted only.
+# Joint sums of two models, in SQL of DuckDB and Spark. Infinite log losses are only counted.
 _LOSS = "CASE WHEN {0} > 0 AND {0} < 1 THEN -(y * LN({0}) + (1 - y) * LN(1 - {0})) ELSE 0 END"
 _JOINT_TERMS = [
     *(term.replace("p", name) for name in ("p", "q") for term in list(TERMS.values())[1:4]),
@@ -265,7 +264,7 @@ def frame_of(engine: str, rows: int) -> Call:
 
 @contextmanager
 def spark(path: str) -> Iterator[Any]:
-    """Start the tests' cluster, and open the file there."""
+    """Start the cluster of the tests and open the file there."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from spark_cluster import cluster
 
@@ -274,7 +273,7 @@ def spark(path: str) -> Iterator[Any]:
 
 
 def spark_times(path: str) -> dict[str, float]:
-    """Time our scan and a hand-written SQL aggregate by turns, on the same session."""
+    """Time our scan and a hand-written SQL aggregate in turns, in the same session."""
     with spark(path) as frame:
         query = f"""
             SELECT LEAST(CAST(FLOOR(p * 10) AS INT), 9) AS bin, COUNT(*) AS count, {SUMS}
@@ -298,9 +297,9 @@ def spark_joint_times(path: str) -> dict[str, dict[str, float]]:
 
 
 def on_spark(frame: Any, call: Call, query: str) -> dict[str, float]:
-    """Time a call and a query by turns; the least of four."""
+    """Time a call and a query in turns; return the lowest of four runs."""
     frame.createOrReplaceTempView("rows")
-    # A query made anew each time: Spark keeps what an old one has shuffled.
+    # A new query each time: Spark keeps the shuffled rows of an earlier one.
     calls = {"softcal": call, "Spark SQL": lambda: frame.sparkSession.sql(query).collect()}
     best = dict.fromkeys(calls, float("inf"))
     for turn in range(5):
@@ -320,7 +319,7 @@ def spark_line(what: str, rows: int, times: dict[str, float]) -> str:
 
 
 def timed(call: Call) -> tuple[float, float]:
-    """Give the seconds on the clock and those all cores worked."""
+    """Return elapsed seconds and processor seconds of all cores."""
     before, start = os.times(), time.perf_counter()
     call()
     seconds = time.perf_counter() - start
@@ -329,7 +328,7 @@ def timed(call: Call) -> tuple[float, float]:
 
 
 def peak_mb() -> int:
-    """Read the highest mark of this process's memory."""
+    """Return the peak memory of this process."""
     found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
     return int(found[1]) // 1024 if found else 0
 
@@ -350,7 +349,7 @@ CASES: dict[str, Callable[..., Call]] = {
 
 
 def serve(case: str, arguments: list[Any]) -> None:
-    """Be the process of one case: run it once for each line that comes in, and say how long."""
+    """Run one case in this process: once per line of input, printing the times."""
     call = CASES[case](*arguments)
     for _ in sys.stdin:
         seconds, cpu = timed(call)
@@ -358,7 +357,7 @@ def serve(case: str, arguments: list[Any]) -> None:
 
 
 class Child:
-    """A process that runs one case when told to."""
+    """A process that runs one case on request."""
 
     def __init__(self, case: str, *arguments: Any) -> None:
         command = [sys.executable, __file__, "--serve", case, json.dumps(arguments)]
@@ -368,7 +367,7 @@ class Child:
         self.seconds, self.cpu, self.peak = float("inf"), float("inf"), 0
 
     def run(self, *, count: bool = True) -> None:
-        """Run it once; unless it counts, only to load what is loaded once."""
+        """Run the case once; the first run is a warm-up and does not count."""
         assert self._process.stdin is not None  # noqa: S101
         assert self._process.stdout is not None  # noqa: S101
         self._process.stdin.write("run\n")
@@ -378,12 +377,12 @@ class Child:
             self.seconds, self.cpu = min(self.seconds, seconds), min(self.cpu, cpu)
 
     def stop(self) -> None:
-        """Let the process end."""
+        """End the process."""
         self._process.communicate()
 
 
 def by_turns(cases: dict[str, tuple[Any, ...]], runs: int = 3) -> dict[str, Child]:
-    """Run the cases by turns, each in its own process."""
+    """Run the cases in turns, each in its own process."""
     children = {name: Child(*case) for name, case in cases.items()}
     for run in range(runs + 1):
         for child in children.values():
@@ -406,7 +405,7 @@ def table(title: str, children: dict[str, Child], console: Console) -> None:
 
 
 def growth(folder: Path, largest: int, console: Console) -> None:
-    """Time ever more rows; beyond the largest file, the same file named ten times."""
+    """Time increasing numbers of rows; beyond the largest file, ten links to it."""
     out = Table(title="How cost grows (softcal, Parquet)", title_justify="left")
     for name in ("rows", "seconds", "ns a row", "peak MB"):
         out.add_column(name, justify="right")
@@ -422,7 +421,7 @@ def growth(folder: Path, largest: int, console: Console) -> None:
 
 
 def groups_table(folder: Path, rows: int, groups: int, console: Console) -> None:
-    """Time groups of rows beside a group-by and join by hand; the file is removed at once."""
+    """Time groups of rows and a hand-written group-by with a join; remove the file at once."""
     path = folder / "groups.parquet"
     make_groups_file(path, rows, groups)
     cases = {"softcal, 60 bins": "groups", "DuckDB by hand, 10 bins": "duckdb groups"}
@@ -432,7 +431,7 @@ def groups_table(folder: Path, rows: int, groups: int, console: Console) -> None
 
 
 def classes_table(folder: Path, rows: int, classes: int, console: Console) -> None:
-    """Time the predicted class and each class beside a group-by by hand."""
+    """Time the predicted class and each class, and a hand-written group-by."""
     path = folder / "classes.parquet"
     make_classes_file(path, rows, classes)
     cases: dict[str, tuple[Any, ...]] = {
@@ -445,7 +444,7 @@ def classes_table(folder: Path, rows: int, classes: int, console: Console) -> No
 
 
 def two_models(folder: Path, rows: int, console: Console) -> None:
-    """Compare two models jointly: from the file, from engines, and by hand in DuckDB."""
+    """Compare two models jointly: from the file, from engines, and with SQL in DuckDB."""
     path = folder / f"joint{rows}.parquet"
     make_joint_file(path, rows)
     cases = {
@@ -459,7 +458,7 @@ def two_models(folder: Path, rows: int, console: Console) -> None:
 
 
 def plain_tables(folder: Path, path: Path, rows: int, console: Console) -> None:
-    """Time one table: of a file, of frames in memory, and as the file grows."""
+    """Time one table: from a file, from frames in memory, and as the file grows."""
     cases = {"softcal": "files", "DuckDB by hand": "duckdb", "Polars streaming by hand": "polars"}
     found = by_turns({name: (case, str(path)) for name, case in cases.items()})
     table(f"{rows:,} rows of Parquet, 10 bins", found, console)

@@ -1,4 +1,4 @@
-"""How fast is one pass? softcal against the memory floor, plain NumPy and every peer, in one run.
+"""Compare the speed of softcal with the memory floor, plain NumPy, and every peer, in one run.
 
     make bench      (or: python benchmarks/speed.py [--rows 1000 10000000] [--csv 10000000])
 
@@ -106,7 +106,7 @@ PEERS = {
 
 
 def peers(y: Any, p: Any) -> dict[str, Call | str]:
-    """Put the same question to each peer, in its own words; a string where it is missing."""
+    """Return the same computation with each peer; a string where the peer is missing."""
     cases: dict[str, Call | str] = {}
     for name, prepare in PEERS.items():
         try:
@@ -117,7 +117,7 @@ def peers(y: Any, p: Any) -> dict[str, Call | str]:
 
 
 def least_time(call: Call, budget: float = 1.5, most: int = 300) -> float:
-    """Give the least of several runs: at least three, then as many as the budget allows."""
+    """Return the lowest of several runs: at least three, then as many as the budget allows."""
     call()  # imports, compilers and caches are not what is measured here
     times: list[float] = []
     while len(times) < 3 or (sum(times) < budget and len(times) < most):
@@ -131,7 +131,7 @@ _TURN = 5e-4  # seconds
 
 
 def alternated(calls: dict[str, Call], budget: float = 2.0, most: int = 3000) -> dict[str, float]:
-    """Give the least time of each call; they take turns, at least three each.
+    """Return the lowest time of each call; they take turns, at least three each.
 
     A turn of a call that takes microseconds has many, so that each finds its own data in the cache.
     """
@@ -150,7 +150,7 @@ def alternated(calls: dict[str, Call], budget: float = 2.0, most: int = 3000) ->
 
 
 class Target(NamedTuple):
-    """What was measured, the figure, and what it should be at most."""
+    """A measured quantity, its value, and its upper limit."""
 
     what: str
     figure: float
@@ -159,7 +159,7 @@ class Target(NamedTuple):
 
 
 def targets() -> Iterator[Target]:
-    """Measure what the kernel and its front should reach."""
+    """Measure the targets of the kernel and its front end."""
     rng = np.random.default_rng(0)
     for dtype, limits in ((np.float64, (2.5, 3.5, 2.5, 1.4)), (np.float32, (2.7, 4.0, 3.0, 2.3))):
         for n, limit in zip((10**4, 10**5, 10**6, 10**7), limits, strict=True):
@@ -293,7 +293,7 @@ def show_targets(found: Iterator[Target], title: str, console: Console) -> None:
 
 
 def peak_megabytes(call: Call) -> float | None:
-    """Measure how far the process grows above where it stands, by the kernel's own mark."""
+    """Measure how much the memory of the process grows, by the operating system's peak."""
     status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     try:
         reset.write_text("5")
@@ -332,7 +332,7 @@ def measure(n: int, dtype: type[np.floating[Any]], console: Console) -> None:
             continue
         try:
             results[name] = (least_time(call), peak_megabytes(call))
-        except Exception as error:  # a peer that fails is a line of the table
+        except Exception as error:  # a peer that fails becomes a line of the table
             results[name] = (f"fails: {type(error).__name__}", None)
     floor, ours = (float(results[name][0]) for name in list(calls)[:2])
     for name, (seconds, peak) in results.items():
@@ -351,7 +351,7 @@ def measure(n: int, dtype: type[np.floating[Any]], console: Console) -> None:
 
 
 def bootstrap(y: Any, p: Any, resamples: int) -> Any:
-    """Resample rows and score each resample, the way NumPy does it fastest."""
+    """Resample rows and score each resample, in the fastest way with NumPy."""
     rng = np.random.default_rng(0)
     index = sc.Bins.uniform(BINS).locate(p)
     d = p - y
@@ -362,7 +362,7 @@ def bootstrap(y: Any, p: Any, resamples: int) -> Any:
 
 
 def certainty_costs(n: int) -> dict[str, float]:
-    """Time the table, what an interval and a test add to it, and a bootstrap."""
+    """Time the table, the interval and test from it, and a bootstrap."""
     rng = np.random.default_rng(0)
     p = rng.random(n)
     y = (rng.random(n) < p).astype(np.float64)
@@ -394,7 +394,7 @@ def uncertainty(console: Console) -> None:
 
 
 def fresh(code: str, runs: int = 7) -> float:
-    """Time a new interpreter running this code, least of several."""
+    """Time a new interpreter running this code; return the lowest of several runs."""
 
     def once() -> float:
         start = time.perf_counter()

@@ -293,7 +293,7 @@ PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
       bins.count = (size_t)upper.buffer.shape[0];
     }
     require(bins.equal <= bins.count && bins.first <= bins.count - bins.equal, "there must be no more equal bins than bins");
-    require(bins.count > 0 && job.places() <= (size_t)1 << 27, "there must be bins, and not too many");
+    require(bins.count > 0 && tables <= ((size_t)1 << 27) / bins.count, "there must be bins, and not too many");
     double* written = out.doubles(a[11], job.places() * 18, true);
     Zeros totals(job.places() * SLOTS);
     const bool valid = without_gil(job.rows * job.classes, [&] {

@@ -12,10 +12,13 @@ import io
 import json
 import math
 import re
+import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from random_arguments import arguments, unit
 
 import softcal as sc
 from softcal import cli
@@ -264,25 +267,97 @@ def _fitted_by(method: Any) -> Callable[..., Any]:
     return fit_and_predict
 
 
-def _votes(counts: Any) -> Any:
+def _votes(counts: Any, pseudo_votes: Any) -> Any:
     votes = sc.Votes(counts)
-    return [votes.shares, votes.smoothed(1.0), votes.majority(), votes.tied]
+    return [votes.shares, votes.smoothed(pseudo_votes), votes.majority(), votes.tied]
+
+
+def _long_votes(item: Any, worker: Any, answer: Any) -> sc.Votes:
+    frame = {"item": item, "worker": worker, "answer": answer}
+    return sc.Votes.from_long(frame, item="item", label="answer", worker="worker")
+
+
+def _counted_ballots(item: Any, worker: Any, answer: Any) -> Any:
+    return _long_votes(item, worker, answer).shares
+
+
+def _crowd(item: Any, worker: Any, answer: Any, tolerance: Any, max_iterations: Any) -> Any:
+    votes = _long_votes(item, worker, answer)
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # not converged
+        return sc.dawid_skene(votes, tolerance=tolerance, max_iterations=max_iterations).posterior
+
+
+def _noise_floor(counts: Any, y_prob: Any, draws: Any, rng: Any) -> Any:
+    return sc.vote_noise_floor(sc.Votes(counts), y_prob, metric=sc.dist_ce, draws=draws, rng=rng)
 
 
 def _streamed(
-    y_true: Any, y_prob: Any, sample_weight: Any, n_votes: Any, bins: Any
+    y_true: Any, y_prob: Any, sample_weight: Any, n_votes: Any, groups: Any, bins: Any
 ) -> sc.Reliability:
     stream = sc.StreamingReliability(bins)
-    given = {"sample_weight": sample_weight, "n_votes": n_votes}
-    return stream.update(y_true, y_prob, **given).reliability
+    given = {"sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
+    return stream.update(y_true, y_prob, **given).update(y_true, y_prob, **given).reliability
 
 
 def _quantile(y_prob: Any, n: Any) -> sc.Reliability:
     return sc.reliability(y_prob, y_prob, bins=sc.Bins.quantile(y_prob, n))
 
 
+def _edged(y_true: Any, y_prob: Any, edges: Any) -> sc.Reliability:
+    return sc.reliability(y_true, y_prob, bins=sc.Bins(edges))
+
+
+def _located(y_prob: Any, bins: Any) -> Any:
+    return sc.Bins.of(bins).locate(y_prob)
+
+
 def _swept(y_true: Any, y_prob: Any, most: Any) -> sc.Reliability:
     return sc.reliability(y_true, y_prob, bins=sc.sweep_bins(y_true, y_prob, most=most))
+
+
+def _filled(function: Callable[..., sc.inference.GapIntervals]) -> Callable[..., Any]:
+    """Keep the limits of bins with rows: those of an empty bin are NaN."""
+
+    def limits_of_filled_bins(
+        y_true: Any, y_prob: Any, bins: Any, sample_weight: Any, n_votes: Any, groups: Any,
+        level: Any, simultaneous: Any,
+    ) -> Any:  # fmt: skip
+        rel = sc.reliability(
+            y_true, y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups
+        )
+        limits = function(rel, level=level, simultaneous=simultaneous)
+        return [values[rel.count > 0] for values in limits]
+
+    limits_of_filled_bins.__name__ = function.__name__
+    return limits_of_filled_bins
+
+
+def _forecast(smece: Any, label_spread: Any, bins: Any, items: Any, votes: Any, level: Any) -> Any:
+    stated = sc.planning.Assumptions.stated(smece=smece, label_spread=label_spread, bins=bins)
+    return stated.half_width(items, votes=votes, level=level)
+
+
+def _torch_metric(name: str) -> Callable[..., Any]:
+    """Call a metric of torch with tensors, twice."""
+
+    def computed(y_true: Any, y_prob: Any, sample_weight: Any, bins: Any) -> Any:
+        import torch
+
+        from softcal import torchmetric
+
+        columns = (y_prob, y_true, sample_weight)
+        try:
+            tensors = [None if each is None else torch.as_tensor(each) for each in columns]
+        except Exception:  # torch's own refusal, before ours is asked
+            return None
+        extra = {} if name == "SoftCalibrationError" else {"num_classes": 3}
+        metric = getattr(torchmetric, name)(bins=bins, **extra)
+        for _ in range(2):
+            metric.update(*tensors)
+        return metric.compute().numpy()
+
+    computed.__name__ = name
+    return computed
 
 
 def _of_models(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -317,23 +392,48 @@ MAY_BE_INFINITE = (
 OF_COLUMNS: tuple[Callable[..., Any], ...] = (
     sc.smece, sc.ece, sc.max_gap, sc.rms_gap, sc.bias, sc.brier, sc.log_loss, sc.kl_divergence,
     sc.label_entropy, sc.harden, sc.reliability, sc.smooth_ece, sc.corp, sc.log_loss_decomposition,
-    sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, sc.smece_interval, _compare, _compare_many,
-    _joint_table, sc.smece_bounds, sc.reliability_bounds, sc.brier_without_vote_noise,
-    sc.calibrators.repair_preview, _streamed, _quantile, _swept, _correlated, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.PlattCalibrator),
+    sc.ecce_mad, sc.ecce_range, sc.squared_gap_debiased, _joint_table, sc.smece_bounds, sc.reliability_bounds, sc.brier_without_vote_noise,
+    sc.calibrators.repair_preview, _streamed, _quantile, _swept, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.PlattCalibrator),
     _fitted_by(sc.calibrators.BetaCalibrator), _fitted_by(sc.calibrators.IsotonicCalibrator), _fitted_by(sc.calibrators.HistogramCalibrator),
+    _edged, _located, _counted_ballots, _crowd,
 )  # fmt: skip
+
+OF_INFERENCE: tuple[Callable[..., Any], ...] = (
+    sc.smece_interval, sc.calibration_test, _filled(sc.gap_intervals), _filled(sc.consistency_band),
+    _compare, _compare_many, _correlated,
+)  # fmt: skip
+
+OF_PLANS: tuple[Callable[..., Any], ...] = (
+    _forecast, sc.planning.plan, sc.planning.plan_budget, sc.planning.plan_difference,
+)  # fmt: skip
+
+OF_TENSORS = (_torch_metric("SoftCalibrationError"),)
+OF_CLASS_TENSORS = tuple(
+    map(_torch_metric, ("TopLabelSoftCalibrationError", "ClasswiseSoftCalibrationError"))
+)
 
 OF_CLASSES: tuple[Callable[..., Any], ...] = (
     sc.classwise_reliability, sc.classwise_smece, sc.top_label_reliability, sc.top_label_smece,
     sc.dist_ce, sc.ent_ce, sc.ent_ce_signed, sc.rank_cs, sc.brier, sc.log_loss,
     sc.kl_divergence, sc.brier_without_vote_noise, _compare, _compare_many,
-    _votes, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.VectorScalingCalibrator), _fitted_by(sc.calibrators.DirichletCalibrator),
+    _votes, _noise_floor, _fitted_by(sc.calibrators.TemperatureCalibrator), _fitted_by(sc.calibrators.VectorScalingCalibrator), _fitted_by(sc.calibrators.DirichletCalibrator),
 )  # fmt: skip
+
+
+def call_any(
+    functions: tuple[Callable[..., Any], ...], seed: int, *, of_classes: bool = False
+) -> None:
+    """Call one of the functions with random arguments."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    function = rng.choice(functions)
+    call(function, arguments(function, rng, of_classes=of_classes))
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Call a function of arrays, and check all numbers of its result."""
     found = answer(lambda: function(**arguments))
+    if isinstance(found, sc.inference.TestResult) and found.pvalue == 0:
+        found = found.pvalue  # the statistic may be infinite
     for rel in found.values() if isinstance(found, dict) else [found]:
         if isinstance(rel, sc.Reliability):
             table(rel)
@@ -342,3 +442,82 @@ def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
         assert not any(map(math.isnan, numbers_in(found))), f"{function.__name__} gave NaN"
     else:
         refuse_nonsense(found, function.__name__)
+
+
+# Frames
+
+
+def framed(seed: int) -> None:
+    """Scan random rows in a frame, and compare the result with that of the arrays."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    size = rng.choice((1, 2, 5, 40))
+    columns: dict[str, Any] = {name: [unit(rng) for _ in range(size)] for name in ("y", "p", "q")}
+    columns["w"] = [rng.choice((0.5, 1.0, 3.0)) for _ in range(size)]
+    columns["m"] = [rng.randrange(1, 5) for _ in range(size)]
+    columns["s"] = [rng.choice(("a", "b", None)) for _ in range(size)]
+    given: dict[str, Any] = {"y_true": "y", "y_prob": "p", "bins": rng.choice((1, 3, 10, 60))}
+    roles = {"sample_weight": "w", "n_votes": "m", "by": "s", "groups": "m"}
+    given |= {name: column for name, column in roles.items() if rng.random() < 0.3}
+    spoil = rng.choice((None, None, *columns))
+    if spoil is not None:
+        columns[spoil][rng.randrange(size)] = rng.choice(
+            (None, math.nan, -1.0, 2.0, math.inf, "x", True, [1.0])
+        )
+    frame = _frame(columns, rng)
+    tables = None if frame is None else answer(lambda: sc.scan(frame, **given))
+    if tables is None:
+        return
+    table(tables["p"].coarsen(given["bins"]))
+    names = ("sample_weight", "n_votes", "groups")
+    rows = {name: columns[given[name]] for name in names if name in given}
+    right = sc.reliability(columns["y"], columns["p"], bins=given["bins"], **rows)
+    assert tables.n == right.n
+    assert math.isclose(tables["p"].smece, right.smece, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _frame(columns: dict[str, Any], rng: Random) -> Any:
+    """Make a frame of some library; None where the library refuses the values."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    make: Callable[[Any], Any] = rng.choice((pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table))
+    try:
+        return make(columns)
+    except Exception:  # each library has errors of its own
+        return None
+
+
+# Options
+
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "--label": ("y", "p", "s", "w", "nothing", ""),
+    "--pred": ("p", "q", "y", "s", "nothing"),
+    "--label-low": ("y", "low"),
+    "--label-high": ("p", "high"),
+    "--pred-columns": ("p,q", "prob_*", ""),
+    "--label-columns": ("y,p", "*"),
+    "--vote-columns": ("m,w", "m"),
+    "--classes": ("a,b", "a,a", ""),
+    "--bins": ("1", "10", "7", "0", "-3", "1e9", "x", "100000"),
+    "--weight": ("w", "s", "nothing"),
+    "--votes": ("m", "w", "s", "7"),
+    "--group": ("s", "m", "nothing"),
+    "--by": ("s", "m", "y", "nothing"),
+    "--level": ("0.9", "0", "1", "nan", "-1", "x", "0.999999999999"),
+    "--format": ("json", "table", "xml"),
+    "--nothing": ("1",),
+}
+
+
+def options(seed: int, folder: Path) -> None:
+    """Run a command with random options over good rows."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    path = folder / "options.csv"
+    if not path.exists():
+        path.write_text("y,p,q,w,m,s\n0.5,0.25,0.5,1,3,a\n1,0.75,1,2,1,b\n0,0.1,0,0.5,2,a\n")
+    chosen = ["--label", "y", "--pred", "p"] if rng.random() < 0.7 else []
+    for name in rng.sample(list(_OPTIONS), rng.randrange(4)):
+        chosen += [name, rng.choice(_OPTIONS[name])]
+    command([rng.choice(("score", "score", "compare")), str(path), *chosen])

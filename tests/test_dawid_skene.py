@@ -219,6 +219,7 @@ def test_refusals(votes: sc.Votes) -> None:
         sc.dawid_skene([[1, 2]])  # type: ignore[arg-type]
     with pytest.raises(sc.InputError, match="votes must say whose each vote is"):
         sc.dawid_skene(sc.Votes([[1, 2]]))
-    for wrong in ({"max_iterations": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}):
+    spans = {"tolerance": np.timedelta64(1, "s")}
+    for wrong in ({"max_iterations": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}, spans):
         with pytest.raises(sc.InputError, match="max_iterations must be 1 or more"):
             sc.dawid_skene(votes, **wrong)

@@ -4,43 +4,58 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
 
 import entry_points
 import pytest
 import saved_examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Call = tuple[Callable[..., Any], dict[str, Any]]
 
 SEEDS = st.integers(0, 2**32)
 AGAIN = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def calls(
-    functions: tuple[Callable[..., Any], ...], *, of_classes: bool
-) -> st.SearchStrategy[Call]:
-    """One of the functions, with arguments for it."""
-    return st.sampled_from(functions).flatmap(
-        lambda one: st.tuples(st.just(one), arguments(one, of_classes=of_classes))
-    )
+@settings(max_examples=1000)
+@given(SEEDS)
+def test_columns(seed: int) -> None:
+    entry_points.call_any(entry_points.OF_COLUMNS, seed)
 
 
-@settings(max_examples=250)
-@given(calls(entry_points.OF_COLUMNS, of_classes=False))
-def test_columns(call: Call) -> None:
-    entry_points.call(*call)
+@settings(max_examples=300)
+@given(SEEDS)
+def test_classes(seed: int) -> None:
+    entry_points.call_any(entry_points.OF_CLASSES, seed, of_classes=True)
 
 
-@settings(max_examples=80)
-@given(calls(entry_points.OF_CLASSES, of_classes=True))
-def test_classes(call: Call) -> None:
-    entry_points.call(*call)
+@settings(max_examples=500)
+@given(SEEDS)
+def test_inference(seed: int) -> None:
+    entry_points.call_any(entry_points.OF_INFERENCE, seed)
+
+
+@settings(max_examples=20)
+@given(SEEDS)
+def test_plans(seed: int) -> None:
+    entry_points.call_any(entry_points.OF_PLANS, seed)
+
+
+@settings(max_examples=200)
+@given(SEEDS)
+def test_tensors(seed: int) -> None:
+    entry_points.call_any(entry_points.OF_TENSORS, seed)
+    entry_points.call_any(entry_points.OF_CLASS_TENSORS, seed, of_classes=True)
+
+
+@settings(max_examples=200)
+@given(SEEDS)
+def test_frames(seed: int) -> None:
+    entry_points.framed(seed)
+
+
+@settings(AGAIN, max_examples=50)
+@given(seed=SEEDS)
+def test_options(seed: int, tmp_path: Path) -> None:
+    entry_points.options(seed, tmp_path)
 
 
 def spoiled_bytes(good: bytes, seed: int) -> bytes:

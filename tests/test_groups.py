@@ -357,3 +357,10 @@ def test_progress_of_the_groups_is_reported(tmp_path: Path) -> None:
     with terminal.reading() as bar:  # shows nothing here, but accepts the shares
         for share in shares:
             bar.move_groups(share)
+
+
+def test_coarsened_table_with_groups_can_be_saved_and_loaded() -> None:
+    rng = np.random.default_rng(0)
+    y, p, group = rng.random(400), rng.random(400), rng.integers(0, 20, 400)
+    coarse = sc.reliability(y, p, bins=60, groups=group).coarsen(10)
+    assert sc.Reliability.from_dict(coarse.to_dict()) == coarse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -772,3 +773,10 @@ def test_few_events_keep_the_size_of_the_test(rng: np.random.Generator) -> None:
 def test_one_group_has_p_value_1() -> None:
     rel = sc.reliability([0.0, 1.0, 1.0], [0.2, 0.4, 0.9], groups=["a", "a", "a"])
     assert sc.calibration_test(rel).pvalue == 1.0
+
+
+@pytest.mark.parametrize("level", [Fraction(9, 10), np.longdouble("0.9"), np.timedelta64(1, "s")])
+def test_level_of_another_kind_of_number_is_refused(level: Any) -> None:
+    rel = sc.reliability([0.0, 1.0, 1.0], [0.2, 0.4, 0.9])
+    with pytest.raises(sc.InputTypeError, match="level must be a float between 0 and 1"):
+        sc.smece_interval(rel, level=level)

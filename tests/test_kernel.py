@@ -631,3 +631,9 @@ def run_python(code: str) -> str:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     return done.stdout
+
+
+def test_number_of_tables_that_overflows_is_refused() -> None:
+    none, cell = np.zeros(0), np.zeros(0, dtype=np.intp)
+    with pytest.raises(ValueError, match="not too many"):
+        _native.sums(none, none, None, None, cell, 4, 0, None, None, 1.0, 1 << 62, none, 1)

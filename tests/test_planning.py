@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -353,6 +354,7 @@ def test_what_cannot_be_planned_is_refused(call: Any, message: str) -> None:
         (lambda: plan(STATED, half_width=0.1, votes=True), "votes must be a whole number: got True."),
         (lambda: plan(STATED, half_width=0.1, votes=2.5), "votes must be a whole number: got 2.5."),  # type: ignore[arg-type]
         (lambda: plan(STATED, half_width="0.1"), "half_width must be a number: got '0.1'."),  # type: ignore[arg-type]
+        (lambda: plan(STATED, half_width=np.timedelta64(1, "s")), "half_width must be a number: got np.timedelta64(1,'s')."),  # type: ignore[arg-type]
         (lambda: STATED.half_width(1e3, votes=1), "items must be a whole number: got 1000.0."),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
@@ -476,3 +478,8 @@ def test_a_pilot_with_groups_is_refused() -> None:
     rel = sc.reliability([0.5] * 60, [0.4] * 60, groups=np.arange(60) // 2)
     with pytest.raises(sc.InputError, match="rows as independent"):
         sc.planning.Assumptions.from_pilot(rel)
+
+
+def test_settings_may_have_any_float_type_of_numpy() -> None:
+    with warnings.catch_warnings(action="error"):
+        assert plan(STATED, half_width=np.float16(0.125)).items > 0

@@ -642,3 +642,16 @@ def test_checkpoint_of_0_1_still_loads() -> None:
         fresh.reliability().hardened()
     fresh.update(torch.tensor([0.5]), torch.tensor([1.0]))
     assert fresh.reliability().n == 3
+
+
+def test_whole_numbers_are_probabilities_of_classes_too() -> None:
+    metric = TopLabelSoftCalibrationError(3)
+    metric.update(torch.tensor([[0, 0, 1], [1, 0, 0]]), torch.tensor([2, 1]))
+    assert metric.compute() == 0.5
+
+
+@pytest.mark.parametrize("metric", [SoftCalibrationError(), TopLabelSoftCalibrationError(2)])
+def test_complex_tensors_are_refused(metric: Any) -> None:
+    rows = torch.tensor([[0.5, 0.5]], dtype=torch.complex128)
+    with pytest.raises(sc.InputTypeError, match="preds must hold real numbers"):
+        metric.update(rows, rows)

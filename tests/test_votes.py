@@ -266,3 +266,14 @@ def test_votes_of_a_frame_keep_to_its_index() -> None:
         sc.smece(sc.Votes(frame), p[::-1])
     with pytest.raises(sc.InputError, match="y_true and y_prob must have the same pandas index"):
         sc.smece(sc.Votes(frame).binary("no"), p[::-1])
+
+
+def test_names_that_cannot_be_told_apart_are_refused() -> None:
+    frame = {"item": [1, {}, 2], "label": ["x", "y", "x"]}
+    with pytest.raises(sc.InputTypeError, match=r"item\[1\] must be text or a number: got a dict"):
+        sc.Votes.from_long(frame, item="item", label="label")
+
+
+def test_pseudo_votes_that_are_a_span_of_time_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="pseudo_votes must be"):
+        sc.Votes([[1, 2]]).smoothed(np.timedelta64(1, "s"))  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""Try a release as a stranger gets it: `make release-check`, after `make dist`.
+"""Check a release as users install it: `make release-check`, after `make dist`.
 
-The wheel is for the stable ABI and needs only libraries that every system of its kind has. It is
-installed with nothing but itself into an empty environment in which no compiler can be found, and
-tried from another folder. So is the source archive, of which a wheel without C++ is made there.
+The wheel must be for the stable ABI and need only libraries that every such system has. It is
+installed into an empty environment without a compiler and tried from another folder. So is the
+source archive, which builds a wheel without C++ there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTALLED = (
 
 
 def check(dist: Path) -> None:
-    """Go through all that can go wrong; stop at the first that does."""
+    """Run all checks; stop at the first that fails."""
     (wheel,) = dist.glob("*.whl")
     (archive,) = dist.glob("*.tar.gz")
     _run([sys.executable, "-m", "twine", "check", "--strict", wheel, archive], os.environ)
@@ -40,7 +40,7 @@ def check(dist: Path) -> None:
     for archive_or_wheel, loops in ((wheel, "C++"), (archive, "NumPy")):
         with tempfile.TemporaryDirectory() as folder:
             _check_installed(archive_or_wheel, Path(folder), loops)
-    sys.stdout.write(f"{wheel.name}: whole, and works with {', '.join(sorted(CORE))} alone\n")
+    sys.stdout.write(f"{wheel.name}: complete, and works with {', '.join(sorted(CORE))} alone\n")
 
 
 def refuse_if(wrong: bool, message: str) -> None:  # noqa: FBT001 - it reads as the sentence it is
@@ -50,7 +50,7 @@ def refuse_if(wrong: bool, message: str) -> None:  # noqa: FBT001 - it reads as 
 
 
 def _check_contents(wheel: Path) -> None:
-    """Every file of the package is in the wheel, and its description links to none outside."""
+    """Check that every file is in the wheel and that its description has no relative links."""
     source = ROOT / "src"
     ours = {
         path.relative_to(source).as_posix()
@@ -63,7 +63,7 @@ def _check_contents(wheel: Path) -> None:
         shown = packed.read(metadata).decode()
     refuse_if(bool(ours - set(names)), f"not in the wheel: {sorted(ours - set(names))}")
     broken = re.findall(r"\]\((?!https?:)[^)]*\)", shown)
-    refuse_if(bool(broken), f"links that lead nowhere on an index: {broken}")
+    refuse_if(bool(broken), f"relative links, which break on an index: {broken}")
 
 
 def _check_libraries(wheel: Path) -> None:

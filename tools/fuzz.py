@@ -1,7 +1,9 @@
-"""Fuzz the doors of softcal with Atheris: `make fuzz`, or `python tools/fuzz.py DOOR=TRIES ...`.
+"""Fuzz the entry points of softcal: `make fuzz`, or `python tools/fuzz.py TARGET=TRIES ...`.
 
-Every door has a process of its own, since a crash of it must not end the others. A broken law is
-counted once for each place it was broken at, with the input that did it, and the fuzzer goes on.
+Every entry point must return a correct result or raise `SoftcalError`. Atheris makes the bytes of
+files; random seeds make the arguments of functions and the options of commands. Each target has a
+process of its own, because a crash must not end the others. A finding is reported once for each
+place it was raised at, with the input that caused it, and the fuzzer goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TRIES = {
+    "columns": 500_000,
+    "classes": 200_000,
+    "inference": 100_000,
+    "plans": 1_000,
+    "tensors": 100_000,
+    "class_tensors": 100_000,
+    "frames": 100_000,
+    "options": 5_000,
     "csv": 150_000,
     "tsv": 20_000,
     "jsonl": 100_000,
@@ -33,18 +42,28 @@ TRIES = {
     "arrow": 50_000,
     "score": 5_000,
     "saved_table": 350_000,
+    "saved_set": 100_000,
     "merge": 10_000,
     "calibrator": 180_000,
     "apply": 5_000,
-    "columns": 20_000,
-    "classes": 10_000,
 }
-"""Every door, and how often it is knocked at: a million tries in all."""
+"""Every target and its number of tries: two million in all, fewer where a try takes long."""
+
+SEEDED = (
+    "columns",
+    "classes",
+    "inference",
+    "plans",
+    "tensors",
+    "class_tensors",
+    "frames",
+    "options",
+)
+"""Targets whose input a seed makes; the others are given bytes by Atheris."""
 
 SECONDS_FOR_ONE = 20
 MOST_DEATHS = 20
 FINDING = "FINDING"
-NO_TRY = "NO TRY"
 RUNS = re.compile(r"^#(\d+)\t", re.MULTILINE)
 DEATH = re.compile(r"^SUMMARY.*|Test unit written to.*", re.MULTILINE)
 TOKENS = (
@@ -54,154 +73,184 @@ TOKENS = (
 
 
 def main() -> None:
-    """Fuzz the doors asked for, or all; exit code 1 when a law was broken."""
+    """Fuzz the targets asked for, or all; exit with code 1 if there are findings."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("entry_points", nargs="*", metavar="DOOR[=TRIES]")
-    parser.add_argument("--corpus", type=Path, help="keep inputs worth starting from here")
+    parser.add_argument("targets", nargs="*", metavar="TARGET[=TRIES]")
+    parser.add_argument("--corpus", type=Path, help="keep interesting inputs in this folder")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--done", type=int, default=0, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.inside:
-        fuzz_here(asked.inside, int(asked.entry_points[0]), asked.corpus)
+        fuzz_here(asked.inside, int(asked.targets[0]), asked.done, asked.corpus)
         return
-    wanted = dict(_with_tries(text) for text in asked.entry_points) or TRIES
-    print(f"{'door':12} {'tries':>9} {'seconds':>8} {'findings':>9}")  # noqa: T201
-    broken = 0
+    wanted = dict(_with_tries(text) for text in asked.targets) or TRIES
+    print(f"{'target':14} {'tries':>9} {'seconds':>8} {'findings':>9}")  # noqa: T201
+    findings = 0
     with tempfile.TemporaryDirectory() as folder:
         corpus = asked.corpus or Path(folder)
-        for door, tries in wanted.items():
-            broken += fuzz_apart(door, tries, corpus / door)
-    sys.exit(1 if broken else 0)
+        for target, tries in wanted.items():
+            findings += fuzz_apart(target, tries, corpus / target)
+    sys.exit(1 if findings else 0)
 
 
 def _with_tries(text: str) -> tuple[str, int]:
-    door, _, tries = text.partition("=")
-    return door, int(tries or TRIES[door])
+    target, _, tries = text.partition("=")
+    return target, int(tries or TRIES[target])
 
 
-def fuzz_apart(door: str, tries: int, corpus: Path) -> int:
-    """Fuzz one door in processes of its own; print what came of it; count the findings.
+def fuzz_apart(target: str, tries: int, corpus: Path) -> int:
+    """Fuzz one target in processes of its own, print the result, and count the findings.
 
-    A process that dies is a finding. The next one takes over from it.
+    A process that dies is a finding. The next one continues after it.
     """
     corpus.mkdir(parents=True, exist_ok=True)
-    start, done, missed, findings = time.monotonic(), 0, 0, []
+    start, done, findings = time.monotonic(), 0, []
     for _ in range(MOST_DEATHS):
-        command = [
-            sys.executable,
-            __file__,
-            str(tries - done),
-            "--inside",
-            door,
-            "--corpus",
-            str(corpus),
-        ]
+        command = [sys.executable, __file__, str(tries - done), "--inside", target]
+        command += ["--done", str(done), "--corpus", str(corpus)]
         ended = subprocess.run(  # noqa: S603
             command, capture_output=True, text=True, check=False
         )
         findings += [line for line in ended.stdout.splitlines() if line.startswith(FINDING)]
         done += int((RUNS.findall(ended.stderr) or [1])[-1])
-        missed += ended.stdout.count(NO_TRY)
         if ended.returncode == 0:
             break
         findings.append(f"{FINDING} death {' '.join(DEATH.findall(ended.stderr))}")
         if done >= tries:
             break
     seconds = time.monotonic() - start
-    print(f"{door:12} {done - missed:9} {seconds:8.0f} {len(findings):9}")  # noqa: T201
+    print(f"{target:14} {done:9} {seconds:8.0f} {len(findings):9}")  # noqa: T201
     for line in findings:
         print(f"  {line}", flush=True)  # noqa: T201
     return len(findings)
 
 
-# Inside the process of one door
+# Inside the process of one target
 
 
-def fuzz_here(door: str, tries: int, corpus: Path) -> None:
-    """Hand this process to Atheris, which ends it."""
-    import atheris
+class Findings:
+    """Run tries, and print the first finding of each place."""
+
+    def __init__(self, attempt: Callable[[Any], object], target: str, folder: Path) -> None:
+        self._attempt, self._target, self._folder = attempt, target, folder
+        self._places: set[str] = set()
+
+    def run(self, given: Any) -> None:
+        """Make one try; any exception is a finding."""
+        try:
+            self._attempt(given)
+        except Exception as error:
+            place = _place(error)
+            if place in self._places:
+                return
+            self._places.add(place)
+            if isinstance(given, bytes):
+                (self._folder / f"{self._target}-finding{len(self._places)}").write_bytes(given)
+            said = " ".join(str(error).split())
+            print(f"{FINDING} {place} {said:.200} by {given!r:.300}", flush=True)  # noqa: T201
+
+
+def fuzz_here(target: str, tries: int, done: int, corpus: Path) -> None:
+    """Fuzz in this process."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core: no time lost with threads
+    if target in SEEDED:
+        attempt = _seeded(target)
+        warnings.simplefilter("error")
+        findings = Findings(attempt, target, corpus.parent)
+        for number in range(1, tries + 1):
+            sys.stderr.write(f"#{number}\t\n")  # the last line says which seed ended the process
+            findings.run(done + number)
+        return
+    _fuzz_bytes(target, tries, corpus)
+
+
+def _seeded(target: str) -> Callable[[Any], object]:
+    """Return the attempt of a target whose input a seed makes."""
+    import entry_points
+
+    folder = Path(tempfile.mkdtemp())
+    of_functions = {
+        "columns": entry_points.OF_COLUMNS,
+        "classes": entry_points.OF_CLASSES,
+        "inference": entry_points.OF_INFERENCE,
+        "plans": entry_points.OF_PLANS,
+        "tensors": entry_points.OF_TENSORS,
+        "class_tensors": entry_points.OF_CLASS_TENSORS,
+    }
+    if target == "frames":
+        return entry_points.framed
+    if target == "options":
+        _build_commands_once()
+        return partial(entry_points.options, folder=folder)
+    of_classes = target in {"classes", "class_tensors"}
+    return partial(entry_points.call_any, of_functions[target], of_classes=of_classes)
+
+
+def _build_commands_once() -> None:
+    """Keep the commands that typer builds; it would build them again for each call."""
     import typer
 
-    with atheris.instrument_imports(include=["softcal"]):
-        from softcal import cli
+    from softcal import cli
 
-        # The commands made once, which typer makes anew for each call.
-        cli.app = typer.main.get_command(cli.app)  # type: ignore[assignment]
-        knock, examples, is_json = _door(door)
+    cli.app = typer.main.get_command(cli.app)  # type: ignore[assignment]
+
+
+def _fuzz_bytes(target: str, tries: int, corpus: Path) -> None:
+    """Hand this process to Atheris, which ends it."""
+    import atheris
+
+    with atheris.instrument_imports(include=["softcal"]):
+        _build_commands_once()
+        attempt, examples, is_json = _of_bytes(target)
     warnings.simplefilter("error")
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core: no time lost with threads
     for number, example in enumerate(examples):
         (corpus / f"example{number}").write_bytes(example)
-    words = corpus.parent / f"{door}.dict"
+    words = corpus.parent / f"{target}.dict"
     words.write_text("".join(f'"{token}"\n' for token in TOKENS))
-    found: Counter[str] = Counter()
-
-    def one(data: bytes) -> None:
-        try:
-            if knock(data) is NO_TRY:
-                print(NO_TRY, flush=True)  # noqa: T201
-        except Exception as error:  # whatever it is, it is a finding
-            place = _place(error)
-            found[place] += 1
-            if found[place] == 1:
-                (corpus.parent / f"{door}-finding{len(found)}").write_bytes(data)
-                said = " ".join(str(error).split())
-                print(f"{FINDING} {place} {said:.200} by {data!r:.300}", flush=True)  # noqa: T201
-
     arguments = [
         sys.argv[0], f"-runs={tries}", f"-timeout={SECONDS_FOR_ONE}", "-rss_limit_mb=4096",
         "-max_len=4096", f"-dict={words}", f"-artifact_prefix={corpus.parent}/", str(corpus),
     ]  # fmt: skip
     mutator = {"custom_mutator": _spoil_json} if is_json else {}
-    atheris.Setup(arguments, one, **mutator)
+    atheris.Setup(arguments, Findings(attempt, target, corpus.parent).run, **mutator)
     atheris.Fuzz()
 
 
-def _door(door: str) -> tuple[Callable[[bytes], object], list[bytes], bool]:
-    """Give what knocks at a door, examples to start from, and whether they are JSON."""
+def _of_bytes(target: str) -> tuple[Callable[[bytes], object], list[bytes], bool]:
+    """Return the attempt of a target, examples to start from, and whether they are JSON."""
     import entry_points
     import saved_examples as examples
 
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108
-    if door in {"csv", "tsv", "jsonl", "parquet", "arrow"}:
-        suffix = f".{door}"
-        knock = partial(entry_points.rows_file, suffix=suffix, folder=folder)
-        return knock, list(examples.files(suffix)), False
-    if door == "score":
-        knock = partial(entry_points.scored_file, suffix=".csv", folder=folder)
-        return knock, list(examples.files(".csv")), False
-    if door == "apply":
+    if target in {"csv", "tsv", "jsonl", "parquet", "arrow"}:
+        suffix = f".{target}"
+        attempt = partial(entry_points.rows_file, suffix=suffix, folder=folder)
+        return attempt, list(examples.files(suffix)), False
+    if target == "score":
+        attempt = partial(entry_points.scored_file, suffix=".csv", folder=folder)
+        return attempt, list(examples.files(".csv")), False
+    if target == "apply":
         first = examples.calibrators()[0]
-        knock = partial(entry_points.applied_file, calibrator=first, suffix=".csv", folder=folder)
-        return knock, list(examples.files(".csv")), False
-    if door in {"columns", "classes"}:
-        import test_fuzz
-
-        law = {"columns": test_fuzz.test_columns, "classes": test_fuzz.test_classes}[door]
-        # Long enough that Hypothesis does not run out of bytes, which would be no try at all.
-        seeds = [random.Random(seed).randbytes(4096) for seed in range(50)]  # noqa: S311
-        return partial(_hypothesis, law), seeds, False
+        attempt = partial(entry_points.applied_file, calibrator=first, suffix=".csv", folder=folder)
+        return attempt, list(examples.files(".csv")), False
     saved: dict[str, tuple[Callable[[bytes], object], tuple[Any, ...]]] = {
         "saved_table": (
             lambda data: entry_points.saved_table(json.loads(data or "0")),
             examples.tables(),
         ),
+        "saved_set": (partial(entry_points.saved_set, folder=folder), examples.sets()),
         "calibrator": (
             lambda data: entry_points.saved_calibrator(json.loads(data or "0")),
             examples.calibrators(),
         ),
         "merge": (partial(entry_points.merged_file, folder=folder), examples.scores()),
     }
-    knock_, good = saved[door]
-    return knock_, [examples.as_bytes(one) for one in good], True
-
-
-def _hypothesis(law: Any, data: bytes) -> str | None:
-    """Let Hypothesis make an example of the bytes; say so where it cannot."""
-    return NO_TRY if law.hypothesis.fuzz_one_input(data) is None else None
+    of_json, good = saved[target]
+    return of_json, [examples.as_bytes(one) for one in good], True
 
 
 def _spoil_json(data: bytes, max_size: int, seed: int) -> bytes:
-    """Change what JSON says, so that it stays JSON."""
+    """Change a JSON value into another JSON value."""
     import saved_examples
 
     rng = random.Random(seed)  # noqa: S311 - nobody's secret
@@ -213,7 +262,7 @@ def _spoil_json(data: bytes, max_size: int, seed: int) -> bytes:
 
 
 def _place(error: BaseException) -> str:
-    """Say what was raised, and the last lines of ours it came through."""
+    """Return the type of an exception and the last lines of softcal in its traceback."""
     frames = [
         f
         for f in traceback.extract_tb(error.__traceback__)

@@ -1,9 +1,9 @@
-"""Fuzz the loops in C++ with AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`.
+"""Fuzz the C++ loops with AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`.
 
-Each try calls an entry point with columns of random kinds, shapes and strides, good and bad values,
-and now and then arguments that do not fit together. The sanitizers end the process at the first
-read or write out of bounds and the first undefined operation. Valid calls must also give the same
-bytes with every instruction set.
+Each try calls an entry point with columns of random types, shapes, and strides, with valid and
+invalid values, and sometimes with arguments that contradict each other. The sanitizers end the
+process at the first access out of bounds and the first undefined operation. Valid calls must also
+give the same bytes with every instruction set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BAD = (np.nan, np.inf, -np.inf, -1.0, 2.0, 1e300, -5e-324, 1e-310)
 
 
 def main() -> None:
-    """Build with the sanitizers, and fuzz in a process that has them from the start."""
+    """Build with the sanitizers, and fuzz in a process that loads them first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
@@ -63,7 +63,7 @@ def _loaded(path: Path) -> Any:
 
 
 def fuzz(native: Any, seconds: float, rng: np.random.Generator) -> None:
-    """Call entry points until the time is over."""
+    """Call entry points for that many seconds."""
     tries, refused, invalid, end = 0, 0, 0, time.monotonic() + seconds
     while time.monotonic() < end:
         make = (_sums, _sums, _lattice, _top)[int(rng.integers(4))]
@@ -90,12 +90,12 @@ def fuzz(native: Any, seconds: float, rng: np.random.Generator) -> None:
 def _shape(rng: np.random.Generator) -> tuple[int, ...]:
     rows = int(rng.choice([0, 1, 2, 3, 5, 63, 64, 65, 255, 257, 1030, 5000]))
     if rng.random() < 0.02:
-        rows = 140_001  # more than a block, so that threads have work
+        rows = 140_001  # more than one block, so that threads are used
     return (rows, int(rng.integers(1, 6))) if rng.random() < 0.3 else (rows,)
 
 
 def _column(rng: np.random.Generator, shape: tuple[int, ...], low: float = 0) -> Any:
-    """Make numbers of some kind, some way apart, which may be unaligned or backwards."""
+    """Return numbers of a random type and stride, perhaps unaligned or reversed."""
     kind = KINDS[int(rng.integers(len(KINDS)))] if rng.random() < 0.6 else "d"
     values = rng.random(shape) if kind in "efd" else rng.integers(0, 2, shape)
     values = (values + low * rng.integers(0, 4, shape)).astype(kind)
@@ -117,7 +117,7 @@ def _column(rng: np.random.Generator, shape: tuple[int, ...], low: float = 0) ->
 
 
 def _anything(rng: np.random.Generator) -> Any:
-    pool = (None, -1, 0, 7, 1 << 62, "x", b"bytes", np.zeros(3), np.zeros((2, 2, 2)), np.array("a"))
+    pool = (None, -1, 0, 7, 1 << 62, 1 << 63, "x", b"bytes", np.zeros(3), np.zeros((2, 2, 2)), np.array("a"))
     return pool[int(rng.integers(len(pool)))]
 
 

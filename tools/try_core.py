@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Examples(doctest.DocTestRunner):
-    """Runs examples, and keeps apart those that need an extra."""
+    """Run examples, and list those that need an extra separately."""
 
     def __init__(self) -> None:
         super().__init__(verbose=False, optionflags=doctest.FAIL_FAST)
@@ -30,14 +30,14 @@ class Examples(doctest.DocTestRunner):
         self.need_more: set[str] = set()
 
     def report_failure(self, out: Any, test: doctest.DocTest, *rest: Any) -> None:
-        """Show and keep an example that gave something else."""
+        """Show and record an example with another result."""
         self.failed.add(test.name)
         super().report_failure(out, test, *rest)
 
     def report_unexpected_exception(
         self, out: Any, test: doctest.DocTest, example: Any, exc_info: Any
     ) -> None:
-        """Show and keep an example that raised, unless it said or imports what it needs."""
+        """Show and record an example that raised, unless it needs an extra."""
         imports = example.source.startswith("import ")
         if issubclass(exc_info[0], ModuleNotFoundError if imports else MissingExtraError):
             self.need_more.add(test.name)
@@ -47,7 +47,7 @@ class Examples(doctest.DocTestRunner):
 
 
 def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """List what a module offers, and its modules offer; say what needs an extra."""
+    """List the public names of a module and its submodules; print what needs an extra."""
     for name in getattr(module, "__all__", ()):
         try:
             thing = getattr(module, name)
@@ -60,7 +60,7 @@ def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def try_examples() -> None:
-    """Run the example of every public name that the core alone promises."""
+    """Run the example of every public name of the core."""
     examples, finder, tried = Examples(), doctest.DocTestFinder(recurse=False), 0
     for name, thing in public_names(sc):
         for test in finder.find(thing, name, globs={"sc": sc, "np": np}):
@@ -73,17 +73,17 @@ def try_examples() -> None:
 
 
 def try_large(loops: str) -> None:
-    """See which loops add up a large array, and whether they agree with a few lines of NumPy."""
+    """Check which loops add up a large array, and that they agree with a few lines of NumPy."""
     rng = np.random.default_rng(0)
     y, p = rng.random(300_000), rng.random(300_000)
     gaps = np.bincount((p * 10).astype(int), weights=p - y)
     np.testing.assert_allclose(sc.smece(y, p), np.abs(gaps).sum() / p.size, rtol=1e-9)
     if ("softcal._native" in sys.modules) != (loops == "C++"):
-        sys.exit(f"the loops in use are not those in {loops}")
+        sys.exit(f"the loops in use are not in {loops}")
 
 
 if __name__ == "__main__":
     try_large(sys.argv[1])
     try_examples()
     if len(lidc_malignancy()["soft_malignant"]) != 1377:
-        sys.exit("the bundled data is not whole")
+        sys.exit("the bundled data is incomplete")

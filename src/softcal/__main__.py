@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ _STOPPING = [
 
 def main() -> None:
     """Run the command line; exit code 0 when it worked, 2 when it was refused, 128 + a signal."""
+    gc.set_threshold(100_000)  # imports make many objects and hardly any garbage
     signals = [number for number in _STOPPING if signal.getsignal(number) != signal.SIG_IGN]
     for number in signals:
         signal.signal(number, _stop)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcal import _display
+from softcal._validation.rules import is_number
 from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, InputTypeError
 
@@ -138,7 +138,7 @@ def dawid_skene(
            [1., 0.]])
     """
     ballots = _ballots(votes)
-    numbers = isinstance(max_iterations, Real) and isinstance(tolerance, Real)
+    numbers = is_number(max_iterations) and is_number(tolerance)
     if not numbers or max_iterations < 1 or not 0 <= tolerance < np.inf:
         message = (
             "max_iterations must be 1 or more and tolerance 0 or more: got "

@@ -67,7 +67,10 @@ def numbered(values: Any, name: str) -> tuple[list[Any], npt.NDArray[np.intp]]:
         names, numbers = np.unique(array, return_inverse=True)
         return names.tolist(), numbers.astype(np.intp)
     place: dict[Any, int] = {}
-    numbers = np.array([place.setdefault(key, len(place)) for key in array], dtype=np.intp)
+    try:
+        numbers = np.array([place.setdefault(key, len(place)) for key in array], dtype=np.intp)
+    except TypeError:
+        _refuse_unhashable(array, name)
     try:
         ordered = sorted(place)
     except TypeError:  # a mixture of kinds
@@ -75,6 +78,21 @@ def numbered(values: Any, name: str) -> tuple[list[Any], npt.NDArray[np.intp]]:
     rank = np.empty(len(place), dtype=np.intp)
     rank[[place[key] for key in ordered]] = np.arange(len(place))
     return ordered, rank[numbers]
+
+
+def _refuse_unhashable(array: Column, name: str) -> NoReturn:
+    """Refuse the first name that cannot be looked up, such as a list or a dict."""
+    row = next(k for k, key in enumerate(array) if not _is_hashable(key))
+    message = f"{name}[{row}] must be text or a number: got a {type(array[row]).__name__}."
+    raise InputTypeError(message)
+
+
+def _is_hashable(key: Any) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
 
 
 def listed(names: Sequence[Any]) -> str:

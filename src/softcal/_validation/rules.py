@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -284,9 +285,19 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
+def is_number(value: object) -> bool:
+    """Whether a setting is a number that NumPy and SciPy can compute with.
+
+    They do not take fractions; SciPy does not take extended precision; and for NumPy a timedelta64
+    is a whole number.
+    """
+    other = isinstance(value, Fraction | np.longdouble | np.timedelta64)
+    return isinstance(value, Real) and not other
+
+
 def refuse_bad_level(level: float) -> None:
     """Refuse a level outside (0, 1)."""
-    if not isinstance(level, Real):
+    if not is_number(level):
         message = f"level must be a number between 0 and 1: got {level!r:.60}."
         raise InputTypeError(message)
     if not 0 < level < 1:

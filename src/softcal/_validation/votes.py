@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import arrays
-from softcal._validation.rules import LARGEST_VOTES, SHARES, is_bad_count
+from softcal._validation.rules import LARGEST_VOTES, SHARES, is_bad_count, is_number
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -372,7 +371,7 @@ class Votes:
         array([[0.667, 0.333],
                [0.25 , 0.75 ]])
         """
-        if not isinstance(pseudo_votes, Real) or not 0 < pseudo_votes < LARGEST_VOTES:
+        if not is_number(pseudo_votes) or not 0 < pseudo_votes < LARGEST_VOTES:
             message = f"pseudo_votes must be above 0 and finite: got {pseudo_votes!r:.60}."
             raise InputError(message)
         more = self.counts + np.float64(pseudo_votes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import inputs
+from softcal._validation.rules import is_number
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.distinct import distinct
@@ -177,7 +177,7 @@ def harden(y_true: npt.ArrayLike, threshold: float = 0.5) -> npt.NDArray[np.bool
     >>> harden([0.2, 0.5, 0.9])
     array([False, False,  True])
     """
-    if not isinstance(threshold, Real):
+    if not is_number(threshold):
         message = f"threshold must be a number: got {threshold!r:.60}."
         raise InputTypeError(message)
     if not 0 <= threshold < 1:

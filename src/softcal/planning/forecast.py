@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from softcal._validation.rules import is_whole
+from softcal._validation.rules import is_number, is_whole
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.comparison import DifferenceIntervals
@@ -362,11 +362,12 @@ def refuse_outside(
     name: str, value: float, low: float, high: float, *, closed: bool = False
 ) -> None:
     """Refuse what is no number between two others; closed if it may equal them."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool) or not is_number(value):
         message = f"{name} must be a number: got {value!r:.60}."
         raise InputTypeError(message)
     inside = low <= value <= high if closed else low < value < high
-    if not inside or abs(value) > sys.float_info.max:
+    endless = value > sys.float_info.max if isinstance(value, int) else math.isinf(value)
+    if not inside or endless:
         upper = f"and {'at most' if closed else 'below'} {high:g}" if math.isfinite(high) else ""
         lower = f"{'at least' if closed else 'above'} {low:g}"
         message = f"{name} must be {f'{lower} {upper}'.strip()}: got {value!r:.60}."

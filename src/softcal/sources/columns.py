@@ -206,7 +206,7 @@ def coded(values: Any, name: str) -> Coded:
         raise InputError(message) from error
     different = {text: k for k, text in enumerate(dict.fromkeys(texts))}
     renumbered = np.array([different[text] for text in texts], dtype=np.int64)
-    numbers = found.indices.to_numpy(zero_copy_only=False)
+    numbers = np.from_dlpack(found.indices)
     return Coded(renumbered[numbers], list(different))
 
 
@@ -230,10 +230,10 @@ def coded_groups(values: Any, name: str) -> Coded:
         except pa.ArrowInvalid:
             whole = pa.nulls(len(names), pa.int64())
         if whole.cast(names.type).equals(names):  # not so for "007", a different group from "7"
-            names = whole.to_numpy()
+            names = np.from_dlpack(whole)
         elif not is_text:
             return coded(values, name)
-    numbers = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers = np.from_dlpack(found.indices).astype(np.int64)
     return Coded(numbers, names)
 
 
@@ -246,8 +246,10 @@ def text_of(value: Any) -> str | None:
 
 def missing_values(values: Any) -> Column:
     """Return which values of an Arrow column of any type are missing."""
-    marks: Column = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    return marks
+    import pyarrow as pa
+
+    marks = one_array(values.is_null(nan_is_null=True).cast(pa.uint8()))
+    return np.from_dlpack(marks).view(np.bool_)
 
 
 class Check(NamedTuple):

@@ -499,7 +499,9 @@ def _with_gaps(table: Any, name: str) -> Any:
     from pyarrow import compute as pc
 
     names = table.column(name)
-    filled = pc.if_else(pc.equal(names, ""), pa.scalar(None, pa.string()), names)
+    has_text = pc.binary_length(names).cast(pa.bool_())
+    # Arrays only: for a scalar, Arrow imports pandas.
+    filled = pc.if_else(has_text, names, pa.nulls(len(names), pa.string()))
     return table.set_column(table.column_names.index(name), name, filled)
 
 

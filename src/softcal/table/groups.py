@@ -140,7 +140,7 @@ class Clusters:
 def joined_square(square: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArray:
     """Merge adjacent rows and columns of a matrix of sums."""
     out: FloatArray = np.add.reduceat(np.add.reduceat(square, starts, axis=-1), starts, axis=-2)
-    return out
+    return (out + out.swapaxes(-1, -2)) / 2  # symmetric to the last digit, as the square was
 
 
 def cluster_sums(rows: Rows, group: npt.NDArray[np.intp], bins: Bins) -> Clusters:

@@ -540,7 +540,8 @@ def _the_same_edges(edges: Tensor) -> Tensor:
 def _refuse_other_sums(preds: Tensor) -> None:
     """Refuse rows that do not sum to 1, within the rounding of their dtype."""
     off = (preds.detach().double().sum(dim=1) - 1).abs()
-    allowed = max(SUM_TOLERANCE, torch.finfo(preds.dtype).eps)  # larger for bfloat16
+    rounding = torch.finfo(preds.dtype).eps if preds.is_floating_point() else 0.0
+    allowed = max(SUM_TOLERANCE, rounding)  # larger for bfloat16
     wrong = off > allowed
     if bool(wrong.any()):
         first = int(wrong.int().argmax())
@@ -558,6 +559,9 @@ def _refuse_no_tensors(**given: object) -> None:
         if not isinstance(values, Tensor):
             kind = type(values).__name__
             message = f"{name} must be a tensor: got {kind}. Pass torch.as_tensor({name})."
+            raise InputTypeError(message)
+        if values.is_complex():
+            message = f"{name} must hold real numbers: it is {values.dtype}. Pass {name}.real."
             raise InputTypeError(message)
 
 
