@@ -25,6 +25,7 @@ from .inference.intervals import (
     gap_intervals as gap_intervals,
     smece_interval as smece_interval,
 )
+from .inference.sequential import Watch as Watch
 from .inference.tests import (
     calibration_test as calibration_test,
     consistency_band as consistency_band,

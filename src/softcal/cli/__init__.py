@@ -20,6 +20,7 @@ from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.scan import scan
 from softcal.cli.score import score
+from softcal.cli.watch import watch
 from softcal.exceptions import SoftcalError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (scan, score, merge, compare, report, plan, recalibrate, apply, demo, paper):
+for command in (scan, score, merge, compare, report, plan, watch, recalibrate, apply, demo, paper):
     app.command(cls=PlainCommand)(command)
 
 
