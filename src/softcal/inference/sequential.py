@@ -73,13 +73,13 @@ def largest_sum(variance: FloatArray, log_evidence: float) -> FloatArray:
     needed = log_evidence + log(_RATES.size)
     costs = np.multiply.outer(variance, _COSTS)
     at: FloatArray = ((needed + costs) / _RATES).min(axis=-1)
-    for _ in range(100):  # the mixture is convex in the sum: Newton's steps from above stay above
+    step = at
+    while (np.abs(step) > 1e-12 * at).any():
+        # The mixture is convex in the sum: Newton's steps from above stay above.
         terms = np.multiply.outer(at, _RATES) - costs
         value = _log_sum_exp(terms)
         step = (value - needed) / (np.exp(terms - value[..., None]) * _RATES).sum(axis=-1)
         at = at - step
-        if (np.abs(step) <= 1e-12 * at).all():
-            break
     return at
 
 
@@ -222,6 +222,8 @@ class StreamState(_display.Printed):
         Whether this stream alone has raised an alarm, now or earlier.
     smece_new : float
         SMECE of the rows of this update alone; NaN without rows.
+    edges : ndarray
+        Of the bins.
     """
 
     model: str
@@ -231,6 +233,7 @@ class StreamState(_display.Printed):
     log_evidence: float
     alarm: bool
     smece_new: float
+    edges: FloatArray
     _level: float
     _tolerance: float
     _sums: _Sums
@@ -416,15 +419,15 @@ class WatchState(_display.Printed):
     def sentence(self) -> str:
         """The state in words."""
         worst = self.worst
+        numbers = f"Evidence {self.evidence:.3g}, p-value {self.pvalue:.3g}."
         if not self.alarm:
             return (
-                f"no alarm. Evidence {self.evidence:.3g}, p-value {self.pvalue:.3g}. SMECE so far "
-                f"{worst.smece:.4f} ({worst.low:.4f} to {worst.high:.4f})."
+                f"No alarm. {numbers} SMECE so far {worst.smece:.4f} ({worst.low:.4f} to "
+                f"{worst.high:.4f})."
             )
         return (
-            f"ALARM since {self.alarm_date}. {_display.printable(worst.name)}: predictions are "
-            f"{worst.direction} since {worst.since} (mean gap {worst.gap_since:+.4f}). Evidence "
-            f"{self.evidence:.3g}, p-value {self.pvalue:.3g}."
+            f"Alarm on {self.alarm_date} for {_display.printable(worst.name)}. Since {worst.since} its predictions are "
+            f"{worst.direction}, with a mean gap of {worst.gap_since:+.4f}. {numbers}"
         )
 
 
@@ -623,7 +626,8 @@ class Watch:
             name: StreamState(
                 *name, stream.n, stream.log_evidence,
                 stream.highest + log(self._shares[name]) >= alarm_at,
-                stream.smece_new, self._level, self._tolerance, stream.sums, tuple(stream.starts),
+                stream.smece_new, stream.bins.edges, self._level, self._tolerance, stream.sums,
+                tuple(stream.starts),
             )
             for name, stream in self._streams.items()
         }  # fmt: skip
