@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from itertools import product
 from math import inf, log
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,14 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import gammainc, gammaln, logsumexp
 
 import softcal as sc
+
+if TYPE_CHECKING:
+    from pathlib import Path
 from softcal.inference import sequential
 from softcal.inference.sequential import Watch, largest_sum
 
 
-def log_mixture(total, variance, rates, weights):
+def log_mixture(total: float, variance: float, rates: Any, weights: Any) -> Any:
     """Return log sum_k w_k exp(l_k s - psi(l_k) v), straight from its definition."""
     costs = -np.log1p(-rates) - rates
     return float(logsumexp(total * rates - variance * costs, b=weights))
@@ -40,7 +44,9 @@ CONFSEQ = [
 
 
 @pytest.mark.parametrize(("v_opt", "total", "variance", "expected"), CONFSEQ)
-def test_mixture_over_rates_equals_confseq(v_opt, total, variance, expected):
+def test_mixture_over_rates_equals_confseq(
+    v_opt: float, total: float, variance: float, expected: float
+) -> None:
     nodes, weights = leggauss(400)
     rates, weights = (nodes + 1) / 2, weights / 2
     rho = v_opt / (2 * log(10) + log(1 + 2 * log(10)))
@@ -59,7 +65,7 @@ def test_mixture_over_rates_equals_confseq(v_opt, total, variance, expected):
     ),
     st.sampled_from([0.0, 0.02, 0.3]),
 )
-def test_evidence_of_each_bin_is_the_mean_over_rates_and_signs(bins, tolerance):
+def test_evidence_of_each_bin_is_the_mean_over_rates_and_signs(bins: Any, tolerance: float) -> None:
     mean, n, share = map(np.array, zip(*bins, strict=True))
     total, variance = mean * n, (mean**2 + share * (1 - mean**2)) * n
     each, together = sequential._evidence(np.array([total, n, variance]), tolerance, n.size)
@@ -89,7 +95,9 @@ PREDICTIONS = [0.1, 0.9, 0.5, 0.1, 0.97, 0.5]
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.05])
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.5, 1.0)])
-def test_mean_of_the_evidence_never_exceeds_1_over_all_outcomes(shift, values):
+def test_mean_of_the_evidence_never_exceeds_1_over_all_outcomes(
+    shift: float, values: tuple[float, ...]
+) -> None:
     """At the edge of the tolerance, over every sequence of labels, one row per update."""
     p = np.array(PREDICTIONS)
     means = np.clip(p + shift, 0, 1)
@@ -106,7 +114,7 @@ def test_mean_of_the_evidence_never_exceeds_1_over_all_outcomes(shift, values):
     assert mean_evidence[-1] > 0.9  # and little is given away
 
 
-def _chance(mean, value, values):
+def _chance(mean: Any, value: Any, values: tuple[float, ...]) -> Any:
     """Return the chance of a label whose mean is given: 0 and 1, or a quarter on one half."""
     if len(values) == 2:
         return mean if value else 1 - mean
@@ -114,7 +122,7 @@ def _chance(mean, value, values):
     return {0.5: middle, 1.0: mean - middle / 2, 0.0: 1 - mean - middle / 2}[value]
 
 
-def test_calibrated_model_raises_no_alarm_where_daily_tests_do(rng):
+def test_calibrated_model_raises_no_alarm_where_daily_tests_do(rng: np.random.Generator) -> None:
     alarms, daily = 0, 0
     for _ in range(40):
         watch, total, small = Watch(tolerance=0.0), 0, False
@@ -130,17 +138,19 @@ def test_calibrated_model_raises_no_alarm_where_daily_tests_do(rng):
     assert daily >= 10
 
 
-def drifting_days(rng, start, days=30, n=500, drift=0.1):
+def drifting_days(
+    rng: np.random.Generator, start: int, days: int = 30, n: int = 500, drift: float = 0.1
+) -> Any:
     for day in range(1, days + 1):
         p = rng.uniform(size=n)
         mean = np.clip(p - (drift if day >= start else 0.0), 0, 1)
         yield sc.reliability(rng.uniform(size=n) < mean, p)
 
 
-def test_alarm_names_the_day_and_the_direction_and_stays(rng):
+def test_alarm_names_the_day_and_the_direction_and_stays(rng: np.random.Generator) -> None:
     watch = Watch()
     states = [watch.update(rel) for rel in drifting_days(rng, start=16)]
-    first = next(state for state in states if state.alarm)
+    first: Any = next(state for state in states if state.alarm)
     assert 16 <= first.alarm_date <= 22
     assert abs(first.since - 16) <= 2
     assert first.direction == "too high"
@@ -155,7 +165,9 @@ def test_alarm_names_the_day_and_the_direction_and_stays(rng):
 @pytest.mark.parametrize(
     ("slope", "direction"), [(0.5, "too extreme"), (2.0, "not extreme enough")]
 )
-def test_predictions_of_a_wrong_slope_are_called_so(rng, slope, direction):
+def test_predictions_of_a_wrong_slope_are_called_so(
+    rng: np.random.Generator, slope: float, direction: str
+) -> None:
     watch = Watch()
     for _ in range(10):
         p = rng.uniform(0.02, 0.98, size=2000)
@@ -164,7 +176,7 @@ def test_predictions_of_a_wrong_slope_are_called_so(rng, slope, direction):
     assert state.direction == direction
 
 
-def test_one_bin_that_is_off_is_named(rng):
+def test_one_bin_that_is_off_is_named(rng: np.random.Generator) -> None:
     watch = Watch()
     for _ in range(10):
         p = rng.uniform(size=2000)
@@ -175,7 +187,7 @@ def test_one_bin_that_is_off_is_named(rng):
     assert state.worst.gap_low[3] > 0.02
 
 
-def test_bands_cover_the_truth_at_all_times_together(rng):
+def test_bands_cover_the_truth_at_all_times_together(rng: np.random.Generator) -> None:
     misses_smece = misses_gap = 0
     for _ in range(40):
         watch, wrong_smece, wrong_gap = Watch(level=0.9), False, False
@@ -201,14 +213,14 @@ def test_bands_cover_the_truth_at_all_times_together(rng):
 
 
 @given(st.floats(1e-3, 1e9), st.floats(0.1, 500))
-def test_largest_sum_reaches_the_evidence_it_is_asked_for(variance, needed):
+def test_largest_sum_reaches_the_evidence_it_is_asked_for(variance: float, needed: float) -> None:
     total = float(largest_sum(np.array(variance), needed))
     rates = sequential._RATES
     reached = log_mixture(total, variance, rates, np.full(rates.size, 1 / rates.size))
     assert reached == pytest.approx(needed, abs=1e-6 * (1 + needed))
 
 
-def test_empty_days_change_nothing(rng):
+def test_empty_days_change_nothing(rng: np.random.Generator) -> None:
     watch = Watch()
     rel = sc.reliability(rng.uniform(size=50), rng.uniform(size=50))
     nothing = watch.update(sc.Reliability.empty())
@@ -224,7 +236,7 @@ def test_empty_days_change_nothing(rng):
     assert after.n == 0
 
 
-def test_weights_scale_with_max_weight(rng):
+def test_weights_scale_with_max_weight(rng: np.random.Generator) -> None:
     p, y = rng.uniform(size=300), rng.uniform(size=300)
     weight = rng.uniform(0.1, 1, size=300)
     one = Watch(max_weight=1.0).update(sc.reliability(y, p, sample_weight=weight))
@@ -235,8 +247,9 @@ def test_weights_scale_with_max_weight(rng):
     )  # fmt: skip
 
 
-def test_start_days_kept_are_few_and_the_day_is_still_found(rng):
+def test_start_days_kept_are_few_and_the_day_is_still_found(rng: np.random.Generator) -> None:
     watch = Watch(tolerance=0.0)
+    state: Any = None
     for day in range(1, 301):
         p = rng.uniform(size=60)
         mean = np.clip(p - (0.2 if day >= 250 else 0), 0, 1)
@@ -248,7 +261,12 @@ def test_start_days_kept_are_few_and_the_day_is_still_found(rng):
     assert abs(state.since - 250) <= 4
 
 
-def segments(rng, off, n=400, countries=("DE", "FR", "US")):
+def segments(
+    rng: np.random.Generator,
+    off: Any,
+    n: int = 400,
+    countries: tuple[str, ...] = ("DE", "FR", "US"),
+) -> Any:
     country = rng.choice(countries, n)
     p = rng.uniform(size=n)
     mean = np.where(country == off, np.clip(p - 0.3, 0, 1), p)
@@ -258,7 +276,7 @@ def segments(rng, off, n=400, countries=("DE", "FR", "US")):
     return sc.scan(pd.DataFrame(rows), y_true="y", y_prob="p", by="country")
 
 
-def test_segment_that_is_off_is_named(rng):
+def test_segment_that_is_off_is_named(rng: np.random.Generator) -> None:
     watch = Watch(by="country")
     for _ in range(8):
         state = watch.update(segments(rng, "FR"))
@@ -269,7 +287,7 @@ def test_segment_that_is_off_is_named(rng):
     assert sum(watch._shares.values()) <= 1
 
 
-def test_segments_that_appear_later_share_the_rest(rng):
+def test_segments_that_appear_later_share_the_rest(rng: np.random.Generator) -> None:
     watch = Watch(by="country")
     watch.update(segments(rng, None))
     watch.update(segments(rng, None, countries=("DE", "IT", "ES", "PT")))
@@ -277,7 +295,9 @@ def test_segments_that_appear_later_share_the_rest(rng):
     assert sum(watch._shares.values()) == pytest.approx(0.5 + 0.25 + 0.25 * (1 - 1 / 4))
 
 
-def test_table_set_of_one_model_gives_the_evidence_of_its_table(rng, tmp_path):
+def test_table_set_of_one_model_gives_the_evidence_of_its_table(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
     tables = segments(rng, "FR")
     tables.save(tmp_path / "day.softcal")
     one = Watch().update(tables["p"])
@@ -285,7 +305,7 @@ def test_table_set_of_one_model_gives_the_evidence_of_its_table(rng, tmp_path):
         assert Watch().update(given_).log_evidence == one.log_evidence
 
 
-def test_dates_come_from_the_set_and_must_rise():
+def test_dates_come_from_the_set_and_must_rise() -> None:
     import pandas as pd
 
     rows = pd.DataFrame({"y": [0.5, 0.2], "p": [0.4, 0.3]})
@@ -310,12 +330,12 @@ def test_dates_come_from_the_set_and_must_rise():
         ({"level": 1.0}, "level"),
     ],
 )
-def test_impossible_settings_are_refused(arguments, message):
+def test_impossible_settings_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(sc.InputError, match=message):
         Watch(**arguments)
 
 
-def test_tables_the_method_is_not_valid_for_are_refused():
+def test_tables_the_method_is_not_valid_for_are_refused() -> None:
     y, p = [0.1, 0.9, 0.4], [0.2, 0.8, 0.5]
     with pytest.raises(sc.InputError, match="rows that vary together"):
         Watch().update(sc.reliability(y, p, groups=[1, 1, 2]))
@@ -327,10 +347,10 @@ def test_tables_the_method_is_not_valid_for_are_refused():
     with pytest.raises(sc.InputTypeError, match="segments need a TableSet"):
         Watch(by="country").update(sc.reliability(y, p))
     with pytest.raises(sc.InputTypeError, match="not list"):
-        Watch().update([0.1, 0.2])
+        Watch().update([0.1, 0.2])  # type: ignore[arg-type]
 
 
-def test_tables_that_differ_between_updates_are_refused(rng):
+def test_tables_that_differ_between_updates_are_refused(rng: np.random.Generator) -> None:
     watch = Watch()
     watch.update(sc.reliability([0.1], [0.2]))
     with pytest.raises(sc.BinMismatchError, match="every update must have the same bins"):
@@ -341,7 +361,7 @@ def test_tables_that_differ_between_updates_are_refused(rng):
         watch.update(sc.reliability([0.1], [0.2]))
 
 
-def test_states_print_in_words(rng):
+def test_states_print_in_words(rng: np.random.Generator) -> None:
     watch = Watch()
     for rel in drifting_days(rng, start=1, days=12):
         state = watch.update(rel)
@@ -355,7 +375,7 @@ def test_states_print_in_words(rng):
     assert repr(watch) == "Watch(tolerance=0.02, level=0.95, updates=12)"
 
 
-def test_evidence_beyond_the_range_of_floats_is_infinite():
+def test_evidence_beyond_the_range_of_floats_is_infinite() -> None:
     watch = Watch()
     rel = sc.reliability([0.0] * 5000, [1.0] * 5000)
     state = watch.update(rel)

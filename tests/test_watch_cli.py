@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,14 @@ from hostile import NAMES
 
 import softcal as sc
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 COUNTRIES = ("DE", "FR", "US")
 
 
 @pytest.fixture
-def rows(rng):
+def rows(rng: np.random.Generator) -> Any:
     """Twenty days of rows; from day 11 on predictions for FR are 0.3 too high."""
     parts = []
     for day in range(1, 21):
@@ -30,14 +34,14 @@ def rows(rng):
 
 
 @pytest.fixture
-def days(rows, tmp_path):
+def days(rows: Any, tmp_path: Path) -> Any:
     for date, part in rows.groupby("day"):
         tables = sc.scan(part, y_true="y", y_prob="p", by="country", date=date)
         tables.save(tmp_path / f"{date}.softcal")
     return tmp_path / "*.softcal"
 
 
-def test_alarm_exits_with_1_and_says_since_when_and_for_whom(days):
+def test_alarm_exits_with_1_and_says_since_when_and_for_whom(days: Any) -> None:
     done = softcal_here("watch", days, "--by", "country")
     text = " ".join(done.stdout.split())
     assert done.returncode == 1
@@ -46,7 +50,7 @@ def test_alarm_exits_with_1_and_says_since_when_and_for_whom(days):
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_calibrated_days_exit_with_0(rows, tmp_path):
+def test_calibrated_days_exit_with_0(rows: Any, tmp_path: Path) -> None:
     quiet = rows[rows["country"] != "FR"]
     quiet.to_csv(tmp_path / "rows.csv", index=False)
     done = softcal_here(
@@ -57,7 +61,9 @@ def test_calibrated_days_exit_with_0(rows, tmp_path):
     assert "ALARM" not in done.stdout
 
 
-def test_days_in_a_column_give_what_days_in_files_give(rows, days, tmp_path):
+def test_days_in_a_column_give_what_days_in_files_give(
+    rows: Any, days: Any, tmp_path: Path
+) -> None:
     rows.to_csv(tmp_path / "rows.csv", index=False)
     columns = ("--label", "y", "--pred", "p", "--day", "day", "--by", "country")
     from_rows = softcal_here("watch", tmp_path / "rows.csv", *columns, "--format", "json")
@@ -74,7 +80,7 @@ def test_days_in_a_column_give_what_days_in_files_give(rows, days, tmp_path):
             assert one["log_evidence"] == pytest.approx(other["log_evidence"], abs=1e-9)
 
 
-def test_files_may_come_in_any_order_and_days_may_be_missing(days):
+def test_files_may_come_in_any_order_and_days_may_be_missing(days: Any) -> None:
     paths = sorted(days.parent.glob("*.softcal"))
     chosen = paths[::-3]
     done = softcal_here("watch", *chosen, "--format", "json")
@@ -85,8 +91,8 @@ def test_files_may_come_in_any_order_and_days_may_be_missing(days):
     assert card["days"][-1]["pvalue"] == pytest.approx(state.pvalue, rel=1e-12)
 
 
-def test_one_day_in_two_files_is_refused(days):
-    first = sorted(days.parent.glob("*.softcal"))[0]
+def test_one_day_in_two_files_is_refused(days: Any) -> None:
+    first = min(days.parent.glob("*.softcal"))
     copy = first.with_name("again.softcal")
     copy.write_bytes(first.read_bytes())
     done = softcal_here("watch", first, copy)
@@ -95,21 +101,21 @@ def test_one_day_in_two_files_is_refused(days):
     assert "softcal merge" in done.stderr
 
 
-def test_files_without_a_date_are_named_by_their_file(rows, tmp_path):
+def test_files_without_a_date_are_named_by_their_file(rows: Any, tmp_path: Path) -> None:
     for k, (_, part) in enumerate(rows.groupby("day")):
         sc.scan(part, y_true="y", y_prob="p").save(tmp_path / f"week {k:02d}.softcal")
     done = softcal_here("watch", tmp_path / "*.softcal", "--format", "json")
     assert json.loads(done.stdout)["days"][0]["date"] == "week 00"
 
 
-def test_rows_without_a_column_of_dates_are_refused(rows, tmp_path):
+def test_rows_without_a_column_of_dates_are_refused(rows: Any, tmp_path: Path) -> None:
     rows.to_csv(tmp_path / "rows.csv", index=False)
     done = softcal_here("watch", tmp_path / "rows.csv", "--label", "y", "--pred", "p")
     assert done.returncode == 2
     assert "--day COL" in done.stderr
 
 
-def test_rows_without_a_date_are_refused(rows, tmp_path):
+def test_rows_without_a_date_are_refused(rows: Any, tmp_path: Path) -> None:
     rows.iloc[3, 0] = None
     rows.to_csv(tmp_path / "rows.csv", index=False)
     done = softcal_here(
@@ -119,7 +125,7 @@ def test_rows_without_a_date_are_refused(rows, tmp_path):
     assert "some rows have no value in 'day'" in done.stderr
 
 
-def test_many_segments_are_cut_with_their_number_said(rows, tmp_path):
+def test_many_segments_are_cut_with_their_number_said(rows: Any, tmp_path: Path) -> None:
     rows["site"] = [f"site {k % 14}" for k in range(len(rows))]
     rows.to_csv(tmp_path / "rows.csv", index=False)
     done = softcal_here(
@@ -129,7 +135,9 @@ def test_many_segments_are_cut_with_their_number_said(rows, tmp_path):
     assert "4 more have less evidence" in done.stdout
 
 
-def test_figure_and_page_are_written_and_hold_hostile_names_as_text(rows, tmp_path):
+def test_figure_and_page_are_written_and_hold_hostile_names_as_text(
+    rows: Any, tmp_path: Path
+) -> None:
     name = NAMES[0]
     rows = rows.rename(columns={"p": "<script>alert(1)</script>"})
     rows["country"] = rows["country"].replace("FR", name)
@@ -151,7 +159,7 @@ def test_figure_and_page_are_written_and_hold_hostile_names_as_text(rows, tmp_pa
     assert figure.read_text(encoding="utf-8").startswith("<?xml")
 
 
-def test_page_of_few_days_without_alarm_has_no_fold(rows, tmp_path):
+def test_page_of_few_days_without_alarm_has_no_fold(rows: Any, tmp_path: Path) -> None:
     rows.head(600).to_csv(tmp_path / "rows.csv", index=False)
     page = tmp_path / "watch.html"
     softcal_here(
@@ -163,7 +171,7 @@ def test_page_of_few_days_without_alarm_has_no_fold(rows, tmp_path):
     assert "<h2>Segments</h2>" not in text
 
 
-def test_page_must_be_named_html(days, tmp_path):
+def test_page_must_be_named_html(days: Any, tmp_path: Path) -> None:
     done = softcal_here("watch", days, "-o", tmp_path / "watch.pdf")
     assert done.returncode == 2
     assert "ends in .html" in done.stderr

@@ -17,6 +17,10 @@ from .exceptions import (
     InputTypeError as InputTypeError,
     SoftcalError as SoftcalError,
 )
+from .inference.checks import (
+    assert_calibrated as assert_calibrated,
+    check as check,
+)
 from .inference.comparison import (
     compare as compare,
     compare_many as compare_many,

@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 
 from softcal._display import printable
 from softcal.cli.apply import apply
+from softcal.cli.check import check
 from softcal.cli.compare import compare
 from softcal.cli.demo import demo
 from softcal.cli.merge import merge
@@ -32,7 +33,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (scan, score, merge, compare, report, plan, watch, recalibrate, apply, demo, paper):
+for command in (
+    scan,
+    score,
+    merge,
+    compare,
+    report,
+    plan,
+    check,
+    watch,
+    recalibrate,
+    apply,
+    demo,
+    paper,
+):
     app.command(cls=PlainCommand)(command)
 
 

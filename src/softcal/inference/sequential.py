@@ -418,7 +418,7 @@ class WatchState(_display.Printed):
     @property
     def sentence(self) -> str:
         """The state in words."""
-        worst = self.worst
+        worst, name = self.worst, _display.printable(self.worst.name)
         numbers = f"Evidence {self.evidence:.3g}, p-value {self.pvalue:.3g}."
         if not self.alarm:
             return (
@@ -426,7 +426,7 @@ class WatchState(_display.Printed):
                 f"{worst.high:.4f})."
             )
         return (
-            f"Alarm on {self.alarm_date} for {_display.printable(worst.name)}. Since {worst.since} its predictions are "
+            f"Alarm on {self.alarm_date} for {name}. Since {worst.since} its predictions are "
             f"{worst.direction}, with a mean gap of {worst.gap_since:+.4f}. {numbers}"
         )
 
