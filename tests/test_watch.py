@@ -125,7 +125,7 @@ def _chance(mean: Any, value: Any, values: tuple[float, ...]) -> Any:
 def test_calibrated_model_raises_no_alarm_where_daily_tests_do(rng: np.random.Generator) -> None:
     alarms, daily = 0, 0
     for _ in range(40):
-        watch, total, small = Watch(tolerance=0.0), 0, False
+        watch, total, small = Watch(tolerance=0.0), sc.Reliability.empty(), False
         for _ in range(40):
             p = rng.uniform(size=100)
             rel = sc.reliability(rng.uniform(size=100) < p, p)

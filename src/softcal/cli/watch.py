@@ -156,7 +156,7 @@ def _card(states: list[WatchState], tolerance: float, level: float) -> dict[str,
 
 
 def _stream(stream: StreamState) -> dict[str, Any]:
-    named = {"pred": stream.model}
+    named: dict[str, str | None] = {"pred": stream.model}
     if stream.column is not None:
         named |= {"by": stream.column, "value": stream.value}
     numbers = {

@@ -185,7 +185,7 @@ def _judged(name: str, low: float, value: float, high: float, limit: float, n: i
 
 def _rounded(rows: float) -> int:
     """Round up to two digits, since it is a forecast."""
-    step = 10 ** max(len(str(ceil(rows))) - 2, 0)
+    step: int = 10 ** max(len(str(ceil(rows))) - 2, 0)
     return ceil(rows / step) * step
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Each rate is a third of the one before, so cubes of one exponential give all of them. The best
 # rate is near excess / variance: 0.5 finds gross errors in few rows, 0.002 small ones in millions.
 # One within a factor of 1.5 of the best has at least 3/4 of its log evidence.
-_RATES: FloatArray = 0.5 * 3.0 ** -np.arange(6)
+_RATES: FloatArray = 0.5 * 3.0 ** -np.arange(6.0)
 _COSTS: FloatArray = -np.log1p(-_RATES) - _RATES
 _MOST_STARTS = 64  # start days kept; those long ago lie farther apart
 _STARTS_SHARE = 0.5  # of the evidence, for errors that began later than the first day
@@ -544,13 +544,15 @@ class Watch:
         for name, rel in tables.items():
             self._refuse(name, rel)
         given = table.date if date is None and isinstance(table, TableSet) else date
-        self._date = self._next_date(given)
+        now = self._next_date(given)
+        self._date = now
         self._updates += 1
         self._add_streams({name: rel for name, rel in tables.items() if name not in self._streams})
         for name, stream in self._streams.items():
             rel = tables[name] if name in tables else Reliability.empty(stream.bins)
-            stream.update(rel, self._updates, self._date, self._max_weight or 1.0)
-        return self._state(sum(rel.n for name, rel in tables.items() if name.column is None))
+            stream.update(rel, self._updates, now, self._max_weight or 1.0)
+        rows = next(rel.n for name, rel in tables.items() if name.column is None)
+        return self._state(rows, now)
 
     def _tables(self, table: Reliability | TableSet) -> dict[StreamName, Reliability]:
         """Return the table of each model, and of each segment."""
@@ -620,7 +622,7 @@ class Watch:
                 share = _LATE_SHARE / (self._late * (self._late + 1))
             self._shares[name] = share
 
-    def _state(self, n: int) -> WatchState:
+    def _state(self, n: int, date: Date) -> WatchState:
         alarm_at = -log(1 - self._level)
         streams = {
             name: StreamState(
@@ -637,11 +639,11 @@ class Watch:
         log_evidence = float(_log_sum_exp(np.array([*shared, log(max(rest, 1e-300))])))
         self._highest = max(self._highest, log_evidence)
         if self._alarm_date is None and self._highest >= alarm_at:
-            self._alarm_date = self._date
+            self._alarm_date = date
         worst = list(streams.values())[int(np.argmax(shared))]
         alarm = self._alarm_date is not None
         return WatchState(
-            self._date, n, log_evidence, _exp(-self._highest), alarm, self._alarm_date,
+            date, n, log_evidence, _exp(-self._highest), alarm, self._alarm_date,
             tuple(streams.values()), worst,
         )  # fmt: skip
 
@@ -653,4 +655,5 @@ def _exp(x: float) -> float:
 
 def _per(sums: FloatArray, weight: FloatArray) -> FloatArray:
     """Divide sums by weights; NaN where there is none."""
-    return np.divide(sums, weight, out=np.full(weight.size, nan), where=weight > 0)
+    out: FloatArray = np.divide(sums, weight, out=np.full(weight.size, nan), where=weight > 0)
+    return out
