@@ -68,8 +68,8 @@ def test_mixture_over_rates_equals_confseq(
 def test_evidence_of_each_bin_is_the_mean_over_rates_and_signs(bins: Any, tolerance: float) -> None:
     mean, n, share = map(np.array, zip(*bins, strict=True))
     total, variance = mean * n, (mean**2 + share * (1 - mean**2)) * n
-    each, together = sequential._evidence(np.array([total, n, variance]), tolerance, n.size)
-    rates = sequential._RATES
+    each, together = sequential._evidence_of_bins(np.array([total, n, variance]), tolerance)
+    rates = sequential._BIN_RATES
     equal = np.full(rates.size, 1 / rates.size)
     expected = [
         np.logaddexp(

@@ -83,6 +83,10 @@ from .report import (
     write_report as write_report,
 )
 from .sources.scanning import scan as scan
+from .sources.sql import (
+    sql_query as sql_query,
+    tables_from_query as tables_from_query,
+)
 from .table.build import joint_table as joint_table
 from .table.files import load as load
 from .table.joint import JointTable as JointTable

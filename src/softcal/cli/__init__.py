@@ -21,6 +21,7 @@ from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.scan import scan
 from softcal.cli.score import score
+from softcal.cli.sql import sql
 from softcal.cli.watch import watch
 from softcal.exceptions import SoftcalError
 

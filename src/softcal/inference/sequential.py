@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.bins import Bins
 
-# Each rate is a third of the one before, so cubes of one exponential give all of them. The best
-# rate is near excess / variance: 0.5 finds gross errors in few rows, 0.002 small ones in millions.
-# One within a factor of 1.5 of the best has at least 3/4 of its log evidence.
-_RATES: FloatArray = 0.5 * 3.0 ** -np.arange(6.0)
-_COSTS: FloatArray = -np.log1p(-_RATES) - _RATES
+# The best rate is near excess / variance: 0.7 finds gross errors in few rows, 0.002 small ones in
+# millions. Each of the few patterns over all bins has many rates, each of the many bins has few.
+_RATES: FloatArray = 0.7 * 1.5 ** -np.arange(16.0)
+_BIN_RATES: FloatArray = 0.5 * 3.0 ** -np.arange(6.0)
 _MOST_STARTS = 64  # start days kept; those long ago lie farther apart
 _STARTS_SHARE = 0.5  # of the evidence, for errors that began later than the first day
 _WHOLE_SHARE, _LATE_SHARE = 0.5, 0.25  # of the evidence, where segments are watched too
@@ -64,6 +63,11 @@ def _log_sum_exp(terms: FloatArray) -> FloatArray:
     return out
 
 
+def _costs(rates: FloatArray) -> FloatArray:
+    r"""Return \(\psi(\lambda) = -\log(1 - \lambda) - \lambda\)."""
+    return -np.log1p(-rates) - rates
+
+
 def largest_sum(variance: FloatArray, log_evidence: float) -> FloatArray:
     r"""Return the sum at which the mixture over the rates reaches a log evidence.
 
@@ -71,7 +75,7 @@ def largest_sum(variance: FloatArray, log_evidence: float) -> FloatArray:
     \(\exp(-\mathrm{log\_evidence})\).
     """
     needed = log_evidence + log(_RATES.size)
-    costs = np.multiply.outer(variance, _COSTS)
+    costs = np.multiply.outer(variance, _costs(_RATES))
     at: FloatArray = ((needed + costs) / _RATES).min(axis=-1)
     step = at
     while (np.abs(step) > 1e-12 * at).any():
@@ -97,33 +101,42 @@ class _Sums(NamedTuple):
         return _Sums(self.bins - start.bins, self.patterns - start.patterns)
 
 
-def _evidence(sums: FloatArray, tolerance: float, bins: int) -> tuple[FloatArray, float]:
-    """Return the log evidence of each column of sums, and that of the first `bins` together.
+def _terms(sums: FloatArray, tolerance: float, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the exponents of the likelier sign, and 1 + the ratio of the other sign to it.
 
-    `sums` has the lines: sum of r, of weights, of r^2. The evidence of a column is the mean over
-    rates and both signs. Together, each bin has its own sign and all have the same rate.
+    `sums` has the lines: sum of r, of weights, of r^2. Both results have a line for each rate.
     """
     size = np.abs(sums[0])
-    terms = np.array([_RATES, -tolerance * _RATES, -_COSTS]).T @ np.array([size, *sums[1:]])
-    signs = np.empty_like(terms)  # 1 + the ratio of the less likely sign to the other
-    np.exp(-2 * _RATES[-1] * size, out=signs[-1])
-    for k in range(_RATES.size - 1, 0, -1):
-        np.multiply(signs[k], np.square(signs[k], out=signs[k - 1]), out=signs[k - 1])
-    signs += 1
+    factors = np.array([rates, -tolerance * rates, -_costs(rates)]).T
+    return factors @ np.array([size, *sums[1:]]), 1 + np.exp(np.multiply.outer(-2 * rates, size))
+
+
+def _evidence(terms: FloatArray, signs: FloatArray) -> FloatArray:
+    """Return the log evidence of each column: the mean over rates and both signs."""
     top = terms.max(axis=0)
-    each = np.log((np.exp(terms - top) * signs).sum(axis=0)) + (top - log(2 * _RATES.size))
+    total: FloatArray = np.log((np.exp(terms - top) * signs).sum(axis=0))
+    return total + (top - log(2 * len(terms)))
+
+
+def _evidence_of_bins(bins: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
+    """Return the log evidence of each bin, and that of all bins with a sign each and one rate."""
+    terms, signs = _terms(bins, tolerance, _BIN_RATES)
+    size = bins.shape[1]
     # 2^500 is within the range of a float64, 2^1100 is not.
-    products = [signs[:, k : min(k + 500, bins)].prod(axis=1) for k in range(0, bins, 500)]
-    together = terms[:, :bins].sum(axis=1) + np.log(products).sum(axis=0) - bins * log(2)
-    return each, float(_log_sum_exp(together)) - log(_RATES.size)
+    products = [signs[:, k : k + 500].prod(axis=1) for k in range(0, size, 500)]
+    together = terms.sum(axis=1) + np.log(products).sum(axis=0) - size * log(2)
+    return _evidence(terms, signs), float(_log_sum_exp(together)) - log(_BIN_RATES.size)
+
+
+def _evidence_of_patterns(patterns: FloatArray, tolerance: float) -> FloatArray:
+    return _evidence(*_terms(patterns, tolerance, _RATES))
 
 
 def _evidence_of_arms(sums: _Sums, tolerance: float) -> FloatArray:
     """Return the log evidence of level, tilt, all bins together, and one bin of all."""
-    bins = sums.bins.shape[1]
-    each, together = _evidence(np.concatenate(sums, axis=1), tolerance, bins)
-    one = float(_log_sum_exp(each[:bins])) - log(bins)
-    return np.array([*each[bins:], together, one])
+    single, together = _evidence_of_bins(sums.bins, tolerance)
+    one = float(_log_sum_exp(single)) - log(single.size)
+    return np.array([*_evidence_of_patterns(sums.patterns, tolerance), together, one])
 
 
 class _Start(NamedTuple):
@@ -189,14 +202,11 @@ class _Stream:
 
     def _look(self) -> None:
         """Add up the evidence of all rows, and of the rows since each start."""
-        bins, starts = len(self.bins), len(self.starts)
-        later = np.tile(self.sums.patterns, starts) - self._before
-        columns = np.concatenate((*self.sums, later), axis=1)
-        each, together = _evidence(columns, self._tolerance, bins)
-        one = float(_log_sum_exp(each[:bins])) - log(bins)
-        whole = _log_sum_exp(np.array([*each[bins : bins + 2], together, one])) - log(4)
+        whole = _log_sum_exp(_evidence_of_arms(self.sums, self._tolerance)) - log(4)
+        later = np.tile(self.sums.patterns, len(self.starts)) - self._before
+        of_starts = _evidence_of_patterns(later, self._tolerance).reshape(-1, 2) - log(2)
         day = np.array([start.day for start in self.starts], dtype=np.float64)
-        of_starts = each[bins + 2 :].reshape(starts, 2) - log(2) - np.log(day * (day + 1))[:, None]
+        of_starts -= np.log(day * (day + 1))[:, None]
         to_come = -log(day[-1] + 1)  # starts after today have an evidence of 1, and this weight
         parts = (
             float(whole) + log(1 - _STARTS_SHARE),
@@ -335,8 +345,7 @@ class StreamState(_display.Printed):
         """The bins with the most evidence since then, at most three."""
         if not self.n:
             return ()
-        since = self._begin[1].bins
-        single, _ = _evidence(since, self._tolerance, since.shape[1])
+        single, _ = _evidence_of_bins(self._begin[1].bins, self._tolerance)
         return tuple(int(b) for b in (-single).argsort(kind="stable")[:3] if single[b] > 0)
 
     def __repr__(self) -> str:
@@ -439,7 +448,7 @@ class Watch:
     update: a calibrated model raises an alarm, ever, with probability at most 1 - level. Labels may
     be 0 or 1, vote shares, or any probability.
 
-    The evidence averages over six rates \(\lambda\) and four patterns: all predictions too high
+    The evidence averages over rates \(\lambda\) and four patterns: all predictions too high
     or low, predictions too extreme or not extreme enough, each bin with a sign of its own, and a
     single bin. For a pattern g with values in [-1, 1] it is
 
