@@ -104,10 +104,9 @@ def test_rows_that_break_a_rule_are_counted_and_refused(
         queried(frame, y_true="y", y_prob="p", sample_weight="w", n_votes="m")
 
 
-@pytest.mark.parametrize("name", NAMES)
+# DuckDB has no names with a NUL, and none without a letter.
+@pytest.mark.parametrize("name", [name for name in NAMES if name and "\x00" not in name])
 def test_hostile_names_are_quoted(rng: np.random.Generator, name: str) -> None:
-    if "\x00" in name or not name:
-        pytest.skip("DuckDB has no such name")
     frame = rows(rng).rename(columns={"p": name})
     assert queried(frame, y_true="y", y_prob=name).models == (name,)
 

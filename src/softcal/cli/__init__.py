@@ -45,6 +45,7 @@ for command in (
     watch,
     recalibrate,
     apply,
+    sql,
     demo,
     paper,
 ):
