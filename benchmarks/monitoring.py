@@ -61,7 +61,7 @@ def run(
             since = since + rel
             found["fresh"] = sc.calibration_test(since).pvalue < 0.05
         if state.alarm and np.isinf(began):
-            began = float(state.since)
+            began = float(state.since or 0)
         for name, alarm in found.items():
             if alarm:
                 first[name] = min(first[name], day)

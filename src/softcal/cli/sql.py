@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from softcal.cli.options import By, MaybeLabel, MaybePreds, Votes, Weight, given
 
-Dialect = StrEnum("Dialect", ["duckdb", "spark"])
+_Dialect = StrEnum("_Dialect", ["duckdb", "spark"])
 
 
 def sql(
@@ -23,19 +23,19 @@ def sql(
     weight: Weight = None,
     votes: Votes = None,
     dialect: Annotated[
-        Dialect, typer.Option(help="Whose SQL to write.", metavar="duckdb|spark")
-    ] = Dialect.duckdb,
+        _Dialect, typer.Option(help="Whose SQL to write.", metavar="duckdb|spark")
+    ] = _Dialect.duckdb,
 ) -> None:
     """Print the SQL query of one pass over a table, whose result softcal reads.
 
     Run the query in your database, then read its result in Python with
     `softcal.tables_from_query(result)`.
     """
-    from softcal.sources.sql import sql_query
+    from softcal.sources.sql import Dialect, sql_query
 
     text = sql_query(
         table, y_true=given(label, "Missing option '--label'."),
         y_prob=given(pred, "Missing option '--pred'."), by=by or (), sample_weight=weight,
-        n_votes=votes, dialect=dialect.value,
+        n_votes=votes, dialect=cast("Dialect", dialect.value),
     )  # fmt: skip
     sys.stdout.write(text)

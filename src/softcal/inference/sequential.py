@@ -108,7 +108,9 @@ def _terms(sums: FloatArray, tolerance: float, rates: FloatArray) -> tuple[Float
     """
     size = np.abs(sums[0])
     factors = np.array([rates, -tolerance * rates, -_costs(rates)]).T
-    return factors @ np.array([size, *sums[1:]]), 1 + np.exp(np.multiply.outer(-2 * rates, size))
+    terms: FloatArray = factors @ np.array([size, *sums[1:]])
+    signs: FloatArray = 1 + np.exp(np.multiply.outer(-2 * rates, size))
+    return terms, signs
 
 
 def _evidence(terms: FloatArray, signs: FloatArray) -> FloatArray:
