@@ -116,8 +116,9 @@ def _terms(sums: FloatArray, tolerance: float, rates: FloatArray) -> tuple[Float
 def _evidence(terms: FloatArray, signs: FloatArray) -> FloatArray:
     """Return the log evidence of each column: the mean over rates and both signs."""
     top = terms.max(axis=0)
-    total: FloatArray = np.log((np.exp(terms - top) * signs).sum(axis=0))
-    return total + (top - log(2 * len(terms)))
+    total = np.log((np.exp(terms - top) * signs).sum(axis=0))
+    out: FloatArray = total + (top - log(2 * len(terms)))
+    return out
 
 
 def _evidence_of_bins(bins: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
