@@ -140,3 +140,18 @@ def test_killed_worker_does_not_change_the_result(spark: Cluster) -> None:
     for part in ("residual", "weight"):
         mine, whole = getattr(found.clusters, part), getattr(expected.clusters, part)
         np.testing.assert_allclose(mine, whole, rtol=1e-12, atol=1e-12 * np.abs(whole).max())
+
+
+def test_sql_query_gives_the_tables_of_scan(
+    spark: Cluster, frame: Any, data: dict[str, Any]
+) -> None:
+    frame.createOrReplaceTempView("rows")
+    query = sc.sql_query(
+        "rows", y_true="y", y_prob=["p", "q"], by="segment", sample_weight="w", n_votes="m",
+        dialect="spark",
+    )  # fmt: skip
+    tables = sc.tables_from_query(spark.session.sql(query).toPandas())
+    for model in ("p", "q"):
+        whole = sc.reliability(data["y"], data[model], sample_weight=data["w"], n_votes=data["m"])
+        assert_same_table(tables[model], whole)
+    assert set(tables.by("segment")) == {"north", None}

@@ -17,6 +17,10 @@ from .exceptions import (
     InputTypeError as InputTypeError,
     SoftcalError as SoftcalError,
 )
+from .inference.checks import (
+    assert_calibrated as assert_calibrated,
+    check as check,
+)
 from .inference.comparison import (
     compare as compare,
     compare_many as compare_many,
@@ -25,6 +29,7 @@ from .inference.intervals import (
     gap_intervals as gap_intervals,
     smece_interval as smece_interval,
 )
+from .inference.sequential import Watch as Watch
 from .inference.tests import (
     calibration_test as calibration_test,
     consistency_band as consistency_band,
@@ -78,6 +83,10 @@ from .report import (
     write_report as write_report,
 )
 from .sources.scanning import scan as scan
+from .sources.sql import (
+    sql_query as sql_query,
+    tables_from_query as tables_from_query,
+)
 from .table.build import joint_table as joint_table
 from .table.files import load as load
 from .table.joint import JointTable as JointTable

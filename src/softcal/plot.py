@@ -19,6 +19,8 @@ from softcal.inference.tests import consistency_band
 from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import StepPatch
 
     from softcal.bins import BinsLike
+    from softcal.inference.sequential import StreamState, WatchState
 
 # The color-blind palette of Okabe and Ito, without its yellow, which is too pale for lines.
 BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (
@@ -390,3 +393,120 @@ def _write_legend(ax: Axes) -> Legend:
     return ax.legend(
         loc="lower left", bbox_to_anchor=(0, 1), fontsize="small", frameon=False, borderpad=0
     )
+
+
+def draw_watch(states: Sequence[WatchState], *, tolerance: float, level: float) -> Figure:
+    """Draw what `Watch` saw: SMECE by day, the evidence, and the gaps of the worst stream.
+
+    Parameters
+    ----------
+    states : sequence of WatchState
+        What each update returned, in order.
+    tolerance, level : float
+        Those of the `Watch`.
+
+    Returns
+    -------
+    Figure
+        Three panels: SMECE of each day, and of all rows so far with its band; the evidence on a
+        log scale with the alarm line; the gap of each bin with its band.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from softcal import Watch, reliability
+    >>> watch = Watch()
+    >>> states = [watch.update(reliability([0.5, 0.25], [0.4, 0.3])) for _ in range(3)]
+    >>> len(draw_watch(states, tolerance=0.02, level=0.95).axes)
+    3
+    """
+    with naming_the_extra():
+        from matplotlib.figure import Figure
+
+    last = states[-1]
+    figure = Figure(figsize=(7, 7.2), layout="constrained")
+    above, middle, below = figure.subplots(3, height_ratios=(3, 2, 2))
+    at = np.arange(len(states))
+    shown = [_stream_like(last.worst, state) for state in states]
+    _draw_smece(above, at, shown, tolerance, level)
+    middle.sharex(above)
+    _draw_evidence(middle, at, states, level)
+    ticks = np.unique(np.linspace(0, at[-1], min(at.size, 6)).round().astype(int))
+    middle.set_xticks(ticks, [printable(str(states[k].date)) for k in ticks])
+    above.tick_params(labelbottom=False)
+    if last.alarm:
+        began = next(k for k, state in enumerate(states) if state.date == last.since)
+        for ax in (above, middle):
+            ax.axvspan(began - 0.5, at[-1] + 0.5, color=VERMILLION, alpha=0.08, linewidth=0)
+        above.annotate(
+            f"since {last.since}", (began, 1), (3, -4), xycoords=("data", "axes fraction"),
+            textcoords="offset points", va="top", fontsize=9, color=VERMILLION,
+        )  # fmt: skip
+    _draw_gaps(below, last.worst, tolerance)
+    figure.suptitle(printable(last.worst.name), x=0.01, ha="left", fontsize=11, weight="bold")
+    return figure
+
+
+def _stream_like(stream: StreamState, state: WatchState) -> StreamState | None:
+    """Find the same model and segment in another state; None before it appeared."""
+    return next((each for each in state.streams if each.name == stream.name), None)
+
+
+def _draw_smece(
+    ax: Axes, at: npt.NDArray[Any], shown: list[StreamState | None], tolerance: float, level: float
+) -> None:
+    def line(name: str) -> list[float]:
+        return [np.nan if each is None else getattr(each, name) for each in shown]
+
+    ax.plot(at, line("smece_new"), "o", color="0.6", markersize=3.5, label="that day")
+    ax.fill_between(at, line("low"), line("high"), color=BLUE, alpha=0.18, linewidth=0)
+    ax.plot(at, line("smece"), color=BLUE, label=f"so far, with its {100 * level:g}% band")
+    ax.axhline(tolerance, color="0.3", linestyle="--", linewidth=1)
+    ax.annotate(
+        "tolerance", (0, tolerance), (3, 2), textcoords="offset points", fontsize=9, color="0.3"
+    )
+    highest = np.nanmax([*line("smece_new"), *line("smece"), 2 * tolerance, 0.01])
+    ax.set(ylabel="SMECE", ylim=(0, 1.25 * highest))
+    ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    _tidy(ax)
+
+
+def _draw_evidence(
+    ax: Axes, at: npt.NDArray[Any], states: Sequence[WatchState], level: float
+) -> None:
+    alarm = -np.log10(1 - level)
+    tenths = np.array([state.log_evidence for state in states]) / np.log(10)
+    ax.axhline(alarm, color=VERMILLION, linestyle="--", linewidth=1)
+    ax.annotate(
+        f"alarm at {1 / (1 - level):.4g}", (0, alarm), (3, 2), textcoords="offset points",
+        fontsize=9, color=VERMILLION,
+    )  # fmt: skip
+    ax.plot(at, tenths, color=BLACK, linewidth=1.4)
+    ax.set(ylabel="log10 of evidence", ylim=(min(tenths.min(), -0.5), None))
+    ax.set_ylim(top=max(tenths.max(), alarm) * 1.15 + 0.3)
+    _tidy(ax)
+
+
+def _draw_gaps(ax: Axes, stream: StreamState, tolerance: float) -> None:
+    gap, low, high = stream.gap, stream.gap_low, stream.gap_high
+    middle = (stream.edges[:-1] + stream.edges[1:]) / 2
+    ax.axhspan(-tolerance, tolerance, color="0.9", linewidth=0)
+    ax.axhline(0, color="0.3", linewidth=0.8)
+    off = (low > tolerance) | (high < -tolerance)
+    for chosen, color in ((~off, "0.45"), (off, VERMILLION)):
+        reach = np.array([gap - low, high - gap])[:, chosen]
+        ax.errorbar(
+            middle[chosen], gap[chosen], reach, fmt="o", color=color, markersize=4, linewidth=1.2
+        )
+    farthest = float(np.nanmax(np.abs([low, high]), initial=tolerance))
+    limit = 1.1 * min(farthest, 4 * float(np.nanmax(np.abs(gap), initial=tolerance)))
+    ax.set(xlim=(0, 1), ylim=(-limit, limit), xlabel="prediction")
+    ax.set_ylabel("gap so far\ntoo low · too high")
+    _tidy(ax)
+
+
+def _tidy(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)

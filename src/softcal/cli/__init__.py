@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 
 from softcal._display import printable
 from softcal.cli.apply import apply
+from softcal.cli.check import check
 from softcal.cli.compare import compare
 from softcal.cli.demo import demo
 from softcal.cli.merge import merge
@@ -20,6 +21,8 @@ from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.scan import scan
 from softcal.cli.score import score
+from softcal.cli.sql import sql
+from softcal.cli.watch import watch
 from softcal.exceptions import SoftcalError
 
 if TYPE_CHECKING:
@@ -31,7 +34,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (scan, score, merge, compare, report, plan, recalibrate, apply, demo, paper):
+for command in (
+    scan,
+    score,
+    merge,
+    compare,
+    report,
+    plan,
+    check,
+    watch,
+    recalibrate,
+    apply,
+    sql,
+    demo,
+    paper,
+):
     app.command(cls=PlainCommand)(command)
 
 

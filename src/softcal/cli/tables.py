@@ -191,7 +191,7 @@ def load_tables(
     columns.refuse_contradictions()
     saved = saved_files(data)
     if saved:
-        return _as_asked(load_saved(saved), columns, bins)
+        return as_asked(load_saved(saved), columns, bins)
 
     from softcal.bins import Bins
     from softcal.sources.collect import collect
@@ -265,7 +265,7 @@ def _refuse_copies(paths: Sequence[Path]) -> None:
             raise InputError(message)
 
 
-def _as_asked(tables: TableSet, columns: Columns, bins: int | None) -> TableSet:
+def as_asked(tables: TableSet, columns: Columns, bins: int | None) -> TableSet:
     """Return the models and bins of saved tables that the options select."""
     columns.refuse_other_tables(tables)
     for column in columns.by:

@@ -1,5 +1,6 @@
 """Public names of `softcal.inference`."""
 
+from .checks import Check as Check
 from .comparison import (
     Comparison as Comparison,
     MeanDifference as MeanDifference,
@@ -9,6 +10,10 @@ from .comparison import (
 from .intervals import (
     GapIntervals as GapIntervals,
     Interval as Interval,
+)
+from .sequential import (
+    StreamState as StreamState,
+    WatchState as WatchState,
 )
 from .tests import TestResult as TestResult
 

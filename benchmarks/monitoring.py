@@ -1,0 +1,147 @@
+"""Simulate `Watch` and `check`: false alarms, delay to the alarm, and errors at the margin.
+
+    python benchmarks/monitoring.py [--runs N] [--looks N]
+
+Prints tables; docs/monitoring.md quotes them with the numbers of runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+import softcal as sc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Labels = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+
+LABELS: dict[str, Labels] = {
+    "0/1": lambda rng, q: (rng.random(q.size) < q).astype(float),
+    "5 votes": lambda rng, q: rng.binomial(5, q) / 5,
+    "soft": lambda rng, q: rng.beta(10 * q + 1e-9, 10 * (1 - q) + 1e-9),
+}
+
+
+class Seen(NamedTuple):
+    """Of one run: the day of the alarm of each method, infinite where there was none."""
+
+    watch: float
+    daily: float  # a test of the running table each day, at 5%
+    bonferroni: float  # the same at 5% / days
+    fresh: float  # a test of the rows since the error began, once a day at 5%: the oracle
+    since: float
+
+
+def run(
+    rng: np.random.Generator, labels: Labels, *, days: int, rows: int, start: int = 10**9,
+    slope: float = 1.0, shift: float = 0.0, tolerance: float = 0.0, drift: bool = False,
+) -> Seen:  # fmt: skip
+    """Watch one stream until the last day, or until every method has raised its alarm."""
+    watch = sc.Watch(tolerance=tolerance)
+    whole, since = sc.Reliability.empty(), sc.Reliability.empty()
+    first = dict.fromkeys(("watch", "daily", "bonferroni", "fresh"), np.inf)
+    began = np.inf
+    for day in range(1, days + 1):
+        a = 1 + 2 * day / days if drift else 1.0
+        p = rng.beta(a, 1.5, rows).clip(1e-9, 1 - 1e-9)
+        q = p
+        if day >= start:
+            q = (1 / (1 + np.exp(-slope * np.log(p / (1 - p)))) + shift).clip(0, 1)
+        rel = sc.reliability(labels(rng, q), p)
+        state = watch.update(rel)
+        whole = whole + rel
+        pvalue = sc.calibration_test(whole).pvalue
+        found = {"watch": state.alarm, "daily": pvalue < 0.05, "bonferroni": pvalue < 0.05 / days}
+        if day >= start:
+            since = since + rel
+            found["fresh"] = sc.calibration_test(since).pvalue < 0.05
+        if state.alarm and np.isinf(began):
+            began = float(state.since or 0)
+        for name, alarm in found.items():
+            if alarm:
+                first[name] = min(first[name], day)
+        if all(np.isfinite(first[name]) for name in found):
+            break
+    return Seen(**first, since=began)
+
+
+def false_alarms(rng: np.random.Generator, runs: int, looks: int) -> None:
+    print(f"\nCalibrated model, {looks} looks of 100 rows, {runs} runs: share that ever alarms")
+    print(f"{'labels':>22} {'Watch':>8} {'daily test':>11} {'Bonferroni':>11}")
+    for name, labels in LABELS.items():
+        for drift in (False, True):
+            seen = [run(rng, labels, days=looks, rows=100, drift=drift) for _ in range(runs)]
+            share = [np.isfinite([getattr(s, m) for s in seen]).mean() for m in Seen._fields[:3]]
+            mix = name + (", drifting mix" if drift else "")
+            print(f"{mix:>22} {share[0]:8.3f} {share[1]:11.3f} {share[2]:11.3f}", flush=True)
+
+
+def delays(rng: np.random.Generator, runs: int) -> None:
+    print(f"\n60 days of 200 rows, {runs} runs: median days from the error to the alarm")
+    print(
+        f"{'labels':>10} {'error':>22} {'Watch':>7} {'Bonferroni':>11} {'oracle':>7} {'since':>6}"
+    )
+    for name, labels in LABELS.items():
+        for what, setting in {
+            "slope 0.8, day 1": {"slope": 0.8, "start": 1},
+            "+0.03, day 1": {"shift": 0.03, "start": 1},
+            "+0.08, day 31": {"shift": 0.08, "start": 31},
+        }.items():
+            start = int(setting["start"])
+            seen = [run(rng, labels, days=60, rows=200, **setting) for _ in range(runs)]  # type: ignore[arg-type]
+            late = [np.median([getattr(s, m) - start + 1 for s in seen])
+                    for m in ("watch", "bonferroni", "fresh")]  # fmt: skip
+            since = np.median([s.since for s in seen])
+            print(
+                f"{name:>10} {what:>22} {late[0]:7.0f} {late[1]:11.0f} {late[2]:7.0f} {since:6.0f}",
+                flush=True,
+            )
+
+
+def margins(rng: np.random.Generator, runs: int) -> None:
+    print(f"\nsoftcal check at the margin, SMECE exactly at the limit, {runs} runs")
+    print(f"{'labels':>10} {'rows':>7} {'limit':>7} {'pass':>7} {'fail':>7} {'undecided':>10}")
+    for name, labels in LABELS.items():
+        for rows in (500, 5000):
+            for limit in (0.03, 0.1):
+                found = []
+                for _ in range(runs):
+                    p = rng.uniform(0.1, 0.9, rows)
+                    rel = sc.reliability(labels(rng, p - limit), p)
+                    found.append(sc.check(rel, max_smece=limit).outcome)
+                share = [found.count(word) / runs for word in ("pass", "fail", "undecided")]
+                print(
+                    f"{name:>10} {rows:>7,} {limit:7.2f} {share[0]:7.3f} {share[1]:7.3f} "
+                    f"{share[2]:10.3f}",
+                    flush=True,
+                )
+
+
+def speed() -> None:
+    rng = np.random.default_rng(0)
+    rel = sc.reliability(rng.random(5000), rng.random(5000), bins=600)
+    best = np.inf
+    for _ in range(5):
+        watch = sc.Watch()
+        start = time.perf_counter()
+        for _ in range(1000):
+            watch.update(rel)
+        best = min(best, time.perf_counter() - start)
+    print(f"\n600 bins: {best * 1000:.0f} µs per update, {best * 10:.1f} s for 10,000 days")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--looks", type=int, default=1000)
+    given = parser.parse_args()
+    generator = np.random.default_rng(20)
+    speed()
+    margins(generator, 10 * given.runs)
+    delays(generator, given.runs)
+    false_alarms(generator, given.runs, given.looks)

@@ -1,0 +1,671 @@
+"""Watch calibration over time: evidence and bands that stay valid however often one looks.
+
+Let r = y - p, in [-1, 1]. The claim to test is that the mean of r, given p and the past, is at most
+e in size. For every rate l in (0, 1) and every g in [-1, 1] that is known before the row,
+
+    E exp(l (g r - e |g|) - psi(l) g^2 r^2) <= 1,    psi(l) = -log(1 - l) - l
+
+(Fan, Grama and Liu 2015; Howard et al. 2021). The product over rows is then a nonnegative
+supermartingale, whose maximum reaches 1/a with probability at most a (Ville). Its exponent needs
+only sums that a table keeps. Averages over rates, signs, patterns g, and start days keep the
+property.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, inf, log, nan
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from softcal import _display
+from softcal._validation.rules import refuse_bad_level
+from softcal.exceptions import BinMismatchError, InputError, InputTypeError
+from softcal.table.reliability import Reliability
+from softcal.table.tableset import MISSING, TableSet
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.bins import Bins
+
+# The best rate is near excess / variance: 0.7 finds gross errors in few rows, 0.002 small ones in
+# millions. Each of the few patterns over all bins has many rates, each of the many bins has few.
+_RATES: FloatArray = 0.7 * 1.5 ** -np.arange(16.0)
+_BIN_RATES: FloatArray = 0.5 * 3.0 ** -np.arange(6.0)
+_MOST_STARTS = 64  # start days kept; those long ago lie farther apart
+_STARTS_SHARE = 0.5  # of the evidence, for errors that began later than the first day
+_WHOLE_SHARE, _LATE_SHARE = 0.5, 0.25  # of the evidence, where segments are watched too
+
+Date = str | int
+"""A date or time as text, in an order that sorts; or the number of the update."""
+
+_WORDS = (("too high", "too low"), ("too extreme", "not extreme enough"))
+_LARGEST = 709.0  # the logarithm of the largest float64
+
+
+class StreamName(NamedTuple):
+    """A model and, where it is a segment of its rows, the column and its value."""
+
+    model: str
+    column: str | None = None
+    value: str | None = None
+
+
+def _log_sum_exp(terms: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum of exponentials over the last axis."""
+    top = terms.max(axis=-1, keepdims=True)
+    out: FloatArray = np.log(np.exp(terms - top).sum(axis=-1)) + top[..., 0]
+    return out
+
+
+def _costs(rates: FloatArray) -> FloatArray:
+    r"""Return \(\psi(\lambda) = -\log(1 - \lambda) - \lambda\)."""
+    return -np.log1p(-rates) - rates
+
+
+def largest_sum(variance: FloatArray, log_evidence: float) -> FloatArray:
+    r"""Return the sum at which the mixture over the rates reaches a log evidence.
+
+    With v the sum of \(r^2\), a sum of \(r - E\,r\) ever exceeds it with probability at most
+    \(\exp(-\mathrm{log\_evidence})\).
+    """
+    needed = log_evidence + log(_RATES.size)
+    costs = np.multiply.outer(variance, _costs(_RATES))
+    at: FloatArray = ((needed + costs) / _RATES).min(axis=-1)
+    step = at
+    while (np.abs(step) > 1e-12 * at).any():
+        # The mixture is convex in the sum: Newton's steps from above stay above.
+        terms = np.multiply.outer(at, _RATES) - costs
+        value = _log_sum_exp(terms)
+        step = (value - needed) / (np.exp(terms - value[..., None]) * _RATES).sum(axis=-1)
+        at = at - step
+    return at
+
+
+class _Sums(NamedTuple):
+    """Sums of the rows so far, per bin and for two patterns over the bins: level and tilt.
+
+    `bins` has the lines: sum of r, of weights, of r^2. `patterns` has, for each pattern g, the sums
+    of g r, of |g| times the weight, and of g^2 r^2.
+    """
+
+    bins: FloatArray  #     (3, bins)
+    patterns: FloatArray  # (3, 2)
+
+    def since(self, start: _Sums) -> _Sums:
+        return _Sums(self.bins - start.bins, self.patterns - start.patterns)
+
+
+def _terms(sums: FloatArray, tolerance: float, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the exponents of the likelier sign, and 1 + the ratio of the other sign to it.
+
+    `sums` has the lines: sum of r, of weights, of r^2. Both results have a line for each rate.
+    """
+    size = np.abs(sums[0])
+    factors = np.array([rates, -tolerance * rates, -_costs(rates)]).T
+    terms: FloatArray = factors @ np.array([size, *sums[1:]])
+    signs: FloatArray = 1 + np.exp(np.multiply.outer(-2 * rates, size))
+    return terms, signs
+
+
+def _evidence(terms: FloatArray, signs: FloatArray) -> FloatArray:
+    """Return the log evidence of each column: the mean over rates and both signs."""
+    top = terms.max(axis=0)
+    total = np.log((np.exp(terms - top) * signs).sum(axis=0))
+    out: FloatArray = total + (top - log(2 * len(terms)))
+    return out
+
+
+def _evidence_of_bins(bins: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
+    """Return the log evidence of each bin, and that of all bins with a sign each and one rate."""
+    terms, signs = _terms(bins, tolerance, _BIN_RATES)
+    size = bins.shape[1]
+    # 2^500 is within the range of a float64, 2^1100 is not.
+    products = [signs[:, k : k + 500].prod(axis=1) for k in range(0, size, 500)]
+    together = terms.sum(axis=1) + np.log(products).sum(axis=0) - size * log(2)
+    return _evidence(terms, signs), float(_log_sum_exp(together)) - log(_BIN_RATES.size)
+
+
+def _evidence_of_patterns(patterns: FloatArray, tolerance: float) -> FloatArray:
+    return _evidence(*_terms(patterns, tolerance, _RATES))
+
+
+def _evidence_of_arms(sums: _Sums, tolerance: float) -> FloatArray:
+    """Return the log evidence of level, tilt, all bins together, and one bin of all."""
+    single, together = _evidence_of_bins(sums.bins, tolerance)
+    one = float(_log_sum_exp(single)) - log(single.size)
+    return np.array([*_evidence_of_patterns(sums.patterns, tolerance), together, one])
+
+
+class _Start(NamedTuple):
+    """A day on which an error may have begun, and the sums of the rows before it."""
+
+    day: int
+    date: Date
+    before: _Sums
+
+
+class _Stream:
+    """One table that grows: its running sums, and the sums at days an error may have begun."""
+
+    def __init__(self, bins: Bins, tolerance: float) -> None:
+        self.bins = bins
+        self._tolerance = tolerance
+        self._middles = (bins.edges[:-1] + bins.edges[1:]) / 2
+        self._moments = np.array([np.ones(len(bins)), self._middles, self._middles**2])
+        self.n = 0
+        self.sums = _Sums(np.zeros((3, len(bins))), np.zeros((3, 2)))
+        self.starts: list[_Start] = []
+        self._before = np.zeros((3, 0))  # their sums of patterns
+        self.log_evidence = self.highest = 0.0
+        self.smece_new = nan
+
+    def update(self, rel: Reliability, day: int, date: Date, max_weight: float) -> None:
+        """Add the rows of a day."""
+        n = rel.n
+        self.smece_new = rel.smece if n else nan
+        if not n:
+            return
+        self.starts.append(_Start(day, date, self.sums))
+        self._before = np.concatenate((self._before, self.sums.patterns), axis=1)
+        if len(self.starts) > _MOST_STARTS:
+            self._forget_a_start()
+        s = rel.sums
+        new = np.array([s.residual, s.weight, s.residual_var])
+        new /= np.array([[-max_weight], [max_weight], [max_weight**2]])
+        tilt = self._tilt()
+        tilted = np.array([tilt, np.abs(tilt), tilt**2]) * new
+        patterns = np.array([new.sum(axis=1), tilted.sum(axis=1)]).T
+        self.sums = _Sums(self.sums.bins + new, self.sums.patterns + patterns)
+        self.n += n
+        self._look()
+
+    def _tilt(self) -> FloatArray:
+        """Return the pattern of predictions that are too extreme, from the days before."""
+        weight, total, square = self._moments @ self.sums.bins[1]
+        center, reach = 0.5, 0.5
+        if weight:
+            center = total / weight
+            reach = max(2 * max(square / weight - center**2, 0.0) ** 0.5, 1e-3)
+        out: FloatArray = ((self._middles - center) / reach).clip(-1.0, 1.0)
+        return out
+
+    def _forget_a_start(self) -> None:
+        """Leave out the start that is nearest to its neighbors, as seen from today."""
+        days = np.array([start.day for start in self.starts])
+        crowding = (days[2:] - days[:-2]) / (days[-1] + 1 - days[1:-1])
+        k = 1 + int(crowding.argmin())
+        del self.starts[k]
+        self._before = np.delete(self._before, [2 * k, 2 * k + 1], axis=1)
+
+    def _look(self) -> None:
+        """Add up the evidence of all rows, and of the rows since each start."""
+        whole = _log_sum_exp(_evidence_of_arms(self.sums, self._tolerance)) - log(4)
+        later = np.tile(self.sums.patterns, len(self.starts)) - self._before
+        of_starts = _evidence_of_patterns(later, self._tolerance).reshape(-1, 2) - log(2)
+        day = np.array([start.day for start in self.starts], dtype=np.float64)
+        of_starts -= np.log(day * (day + 1))[:, None]
+        to_come = -log(day[-1] + 1)  # starts after today have an evidence of 1, and this weight
+        parts = (
+            float(whole) + log(1 - _STARTS_SHARE),
+            float(_log_sum_exp(np.append(of_starts, to_come))) + log(_STARTS_SHARE),
+        )
+        self.log_evidence = float(np.logaddexp(*parts))
+        self.highest = max(self.highest, self.log_evidence)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamState(_display.Printed):
+    """One model, or one segment of it, as seen by `Watch` after an update.
+
+    Attributes
+    ----------
+    model, column, value : str or None
+        The model, and the column and value of the segment. Column and value are None for all rows.
+    n : int
+        The number of rows so far.
+    log_evidence : float
+        Natural logarithm of `evidence`.
+    alarm : bool
+        Whether this stream alone has raised an alarm, now or earlier.
+    smece_new : float
+        SMECE of the rows of this update alone; NaN without rows.
+    edges : ndarray
+        Of the bins.
+    """
+
+    model: str
+    column: str | None
+    value: str | None
+    n: int
+    log_evidence: float
+    alarm: bool
+    smece_new: float
+    edges: FloatArray
+    _level: float
+    _tolerance: float
+    _sums: _Sums
+    _starts: tuple[_Start, ...]
+
+    @property
+    def evidence(self) -> float:
+        """The evidence against calibration within the tolerance; its mean is at most 1 under it."""
+        return _exp(self.log_evidence)
+
+    # All rows so far
+
+    @property
+    def smece(self) -> float:
+        """SMECE of all rows so far; NaN before the first."""
+        total, weight, _ = self._sums.bins
+        return float(np.abs(total).sum() / weight.sum()) if self.n else nan
+
+    @property
+    def low(self) -> float:
+        """Lower end of a band of SMECE that holds at all times together."""
+        return max(self.smece - self._reach, 0.0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the band."""
+        return min(self.smece + self._reach, 1.0)
+
+    @cached_property
+    def _reach(self) -> float:
+        # SMECE is the largest sum over all patterns of signs: bound all of them at once.
+        _, weight, variance = self._sums.bins
+        needed = (weight > 0).sum() * log(2) - log(1 - self._level)
+        return float(largest_sum(variance.sum(), needed) / weight.sum()) if self.n else nan
+
+    @property
+    def gap(self) -> FloatArray:
+        """Mean prediction minus mean label in each bin; NaN where a bin has no rows."""
+        return -_per(self._sums.bins[0], self._sums.bins[1])
+
+    @property
+    def gap_low(self) -> FloatArray:
+        """Lower ends of a band of the gaps that holds for all bins at all times together."""
+        return np.maximum(self.gap - self._gap_reach, -1.0)
+
+    @property
+    def gap_high(self) -> FloatArray:
+        """Upper ends of the band."""
+        return np.minimum(self.gap + self._gap_reach, 1.0)
+
+    @cached_property
+    def _gap_reach(self) -> FloatArray:
+        _, weight, variance = self._sums.bins
+        reach = largest_sum(variance, log(2 * weight.size) - log(1 - self._level))
+        return _per(reach, weight)
+
+    # The rows since the error began
+
+    @cached_property
+    def _begin(self) -> tuple[_Start, _Sums]:
+        """Return the start with the most evidence since, and the sums since."""
+        since = [self._sums.since(start.before) for start in self._starts]
+        found = [_log_sum_exp(_evidence_of_arms(each, self._tolerance)) for each in since]
+        best = int(np.argmax(found))
+        return self._starts[best], since[best]
+
+    @property
+    def since(self) -> Date | None:
+        """The date since which the evidence is largest: of an alarm, when the error began."""
+        return self._begin[0].date if self.n else None
+
+    @property
+    def direction(self) -> str | None:
+        """How predictions are off since then.
+
+        "too high" or "too low" overall, "too extreme", "not extreme enough", or "off in some bins".
+        """
+        if not self.n:
+            return None
+        sums = self._begin[1]
+        arm = int(_evidence_of_arms(sums, self._tolerance).argmax())
+        if arm >= len(_WORDS):
+            return "off in some bins"
+        return _WORDS[arm][int(sums.patterns[0, arm] > 0)]
+
+    @property
+    def gap_since(self) -> float:
+        """Mean prediction minus mean label since then."""
+        total, weight, _ = self._begin[1].bins.sum(axis=1) if self.n else (nan, nan, nan)
+        return float(-total / weight)
+
+    @property
+    def n_since(self) -> float:
+        """The number of rows since then, or their weight in units of `max_weight`."""
+        return float(self._begin[1].bins[1].sum()) if self.n else 0.0
+
+    @property
+    def bins(self) -> tuple[int, ...]:
+        """The bins with the most evidence since then, at most three."""
+        if not self.n:
+            return ()
+        single, _ = _evidence_of_bins(self._begin[1].bins, self._tolerance)
+        return tuple(int(b) for b in (-single).argsort(kind="stable")[:3] if single[b] > 0)
+
+    def __repr__(self) -> str:
+        return f"StreamState({self.name}, n={self.n}, evidence={self.evidence:.3g})"
+
+    @property
+    def name(self) -> str:
+        """The model and the segment, to be shown."""
+        if self.column is None:
+            return self.model
+        return f"{self.model}, {self.column} = {MISSING if self.value is None else self.value}"
+
+    def _shown(self) -> _display.Shown:
+        title = (
+            f"{_display.printable(self.name)}: {self.n:,} rows, SMECE {self.smece:.4f} "
+            f"({self.low:.4f} to {self.high:.4f}), evidence {self.evidence:.3g}"
+        )
+        return title, [], []
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WatchState(_display.Printed):
+    """What `Watch` knows after an update.
+
+    Attributes
+    ----------
+    date : str or int
+        The date of the update, or its number.
+    n : int
+        The number of rows of this update.
+    log_evidence : float
+        Natural logarithm of `evidence`.
+    pvalue : float
+        An always-valid p-value: 1 / the largest evidence so far, at most 1. If the model is
+        calibrated within the tolerance, it ever falls to a or below with probability at most a.
+    alarm : bool
+        Whether the p-value is at most 1 - level. An alarm stays.
+    alarm_date : str or int or None
+        The date of the first alarm.
+    streams : tuple of StreamState
+        Each model, then each segment.
+    """
+
+    date: Date
+    n: int
+    log_evidence: float
+    pvalue: float
+    alarm: bool
+    alarm_date: Date | None
+    streams: tuple[StreamState, ...]
+    worst: StreamState
+
+    @property
+    def evidence(self) -> float:
+        """The evidence now, over all streams: 20 means 20 to 1 against calibration."""
+        return _exp(self.log_evidence)
+
+    @property
+    def since(self) -> Date | None:
+        """The date on which the error of `worst` most likely began; None without an alarm."""
+        return self.worst.since if self.alarm else None
+
+    @property
+    def direction(self) -> str | None:
+        """How the predictions of `worst` are off since then; None without an alarm."""
+        return self.worst.direction if self.alarm else None
+
+    @property
+    def bins(self) -> tuple[int, ...]:
+        """The bins of `worst` with the most evidence since then; none without an alarm."""
+        return self.worst.bins if self.alarm else ()
+
+    def __repr__(self) -> str:
+        return f"WatchState(date={self.date!r}, evidence={self.evidence:.3g}, alarm={self.alarm})"
+
+    def _shown(self) -> _display.Shown:
+        return f"{self.date}: {self.sentence}", [], []
+
+    @property
+    def sentence(self) -> str:
+        """The state in words."""
+        worst, name = self.worst, _display.printable(self.worst.name)
+        numbers = f"Evidence {self.evidence:.3g}, p-value {self.pvalue:.3g}."
+        if not self.alarm:
+            return (
+                f"No alarm. {numbers} SMECE so far {worst.smece:.4f} ({worst.low:.4f} to "
+                f"{worst.high:.4f})."
+            )
+        return (
+            f"Alarm on {self.alarm_date} for {name}. Since {worst.since} its predictions are "
+            f"{worst.direction}, with a mean gap of {worst.gap_since:+.4f}. {numbers}"
+        )
+
+
+class Watch:
+    r"""Watch a model over time, with at most 1 - level false alarms ever.
+
+    Each update adds the table of new rows. The evidence against "every mean label is within the
+    tolerance of its prediction" is a nonnegative supermartingale, so one may look after every
+    update: a calibrated model raises an alarm, ever, with probability at most 1 - level. Labels may
+    be 0 or 1, vote shares, or any probability.
+
+    The evidence averages over rates \(\lambda\) and four patterns: all predictions too high
+    or low, predictions too extreme or not extreme enough, each bin with a sign of its own, and a
+    single bin. For a pattern g with values in [-1, 1] it is
+
+    \[ \exp\Bigl(\lambda \sum_b (g_b R_b - \varepsilon |g_b| n_b) - \psi(\lambda) \sum_b g_b^2
+    Q_b\Bigr), \qquad \psi(\lambda) = -\log(1 - \lambda) - \lambda, \]
+
+    with R the sum of label minus prediction, Q the sum of its squares and n the number of rows of a
+    bin. Half of the evidence is for errors that begin later, with weight \(1/(k(k + 1))\) for the
+    k-th update.
+
+    It is not valid if rows repeat, if rows of one group vary together, or if the same raters vote
+    on many rows. Memory is constant: of the start days at most 64 are kept.
+
+    Parameters
+    ----------
+    tolerance : float, default 0.02
+        The gap between prediction and mean label that is acceptable. With 0, a model that is not
+        perfect raises an alarm in the end.
+    level : float, default 0.95
+        One minus the probability of ever raising a false alarm.
+    by : str or sequence of str, optional
+        Columns of a `TableSet` whose segments are watched too. The error rate holds over all
+        models and segments together: all rows of the models have half of it, the segments of the
+        first update a quarter, segments that appear later the rest.
+    max_weight : float, optional
+        An upper bound of a row's weight, needed if the tables have weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softcal import reliability
+    >>> rng = np.random.default_rng(0)
+    >>> watch = Watch(tolerance=0.02)
+    >>> for day in range(1, 31):
+    ...     p = rng.uniform(size=500)
+    ...     drift = 0.1 if day > 15 else 0.0
+    ...     y = rng.uniform(size=500) < np.clip(p - drift, 0, 1)
+    ...     state = watch.update(reliability(y, p), date=f"2026-03-{day:02d}")
+    >>> state.alarm_date, state.since, state.direction
+    ('2026-03-18', '2026-03-16', 'too high')
+    """
+
+    def __init__(
+        self,
+        *,
+        tolerance: float = 0.02,
+        level: float = 0.95,
+        by: str | Sequence[str] = (),
+        max_weight: float | None = None,
+    ) -> None:
+        refuse_bad_level(level)
+        if not 0 <= tolerance < 1:
+            message = f"tolerance must be at least 0 and below 1; got {tolerance!r}."
+            raise InputError(message)
+        if max_weight is not None and not 0 < max_weight < inf:
+            message = f"max_weight must be above 0 and finite; got {max_weight!r}."
+            raise InputError(message)
+        self._tolerance, self._level, self._max_weight = tolerance, level, max_weight
+        self._by = (by,) if isinstance(by, str) else tuple(by)
+        self._streams: dict[StreamName, _Stream] = {}
+        self._shares: dict[StreamName, float] = {}
+        self._updates = self._late = 0
+        self._date: Date | None = None
+        self._alarm_date: Date | None = None
+        self._highest = 0.0
+
+    def __repr__(self) -> str:
+        return f"Watch(tolerance={self._tolerance}, level={self._level}, updates={self._updates})"
+
+    def update(
+        self, table: Reliability | TableSet, *, date: str | dt.date | None = None
+    ) -> WatchState:
+        """Add the rows of a day, an hour or a batch, and return what is known now.
+
+        Parameters
+        ----------
+        table : Reliability or TableSet
+            The new rows alone, not the sum so far. Every update must have the same bins.
+        date : str or datetime.date, optional
+            The date of the rows, later than the one before; of a `TableSet`, its own date by
+            default. Without dates, updates are numbered from 1.
+
+        Returns
+        -------
+        WatchState
+
+        Raises
+        ------
+        InputError
+            If the date is not later than the one before, if the tables differ in their models or
+            columns, or if the method is not valid for them.
+        BinMismatchError
+            If the bins differ.
+
+        Examples
+        --------
+        >>> from softcal import reliability
+        >>> Watch().update(reliability([0.5, 0.25], [0.5, 0.25]))
+        WatchState(date=1, evidence=0.998, alarm=False)
+        """
+        tables = self._tables(table)
+        for name, rel in tables.items():
+            self._refuse(name, rel)
+        given = table.date if date is None and isinstance(table, TableSet) else date
+        now = self._next_date(given)
+        self._date = now
+        self._updates += 1
+        self._add_streams({name: rel for name, rel in tables.items() if name not in self._streams})
+        for name, stream in self._streams.items():
+            rel = tables[name] if name in tables else Reliability.empty(stream.bins)
+            stream.update(rel, self._updates, now, self._max_weight or 1.0)
+        rows = next(rel.n for name, rel in tables.items() if name.column is None)
+        return self._state(rows, now)
+
+    def _tables(self, table: Reliability | TableSet) -> dict[StreamName, Reliability]:
+        """Return the table of each model, and of each segment."""
+        if isinstance(table, Reliability):
+            if self._by:
+                message = "segments need a TableSet: a Reliability has no column to split by."
+                raise InputTypeError(message)
+            return {StreamName("predictions"): table}
+        if not isinstance(table, TableSet):
+            message = f"update takes a Reliability or a TableSet, not {type(table).__name__}."
+            raise InputTypeError(message)
+        found = {StreamName(model): table[model] for model in table}
+        for column in self._by:
+            for value, part in table.by(column).items():
+                found |= {StreamName(model, column, value): part[model] for model in part}
+        return found
+
+    def _refuse(self, name: StreamName, rel: Reliability) -> None:
+        """Refuse a table of other bins or models, or one the method is not valid for."""
+        known = next(iter(self._streams.values()), None)
+        if known is not None and rel.bins != known.bins:
+            message = (
+                f"every update must have the same bins: the first has {known.bins!r}, this one "
+                f"{rel.bins!r}. Coarsen the finer tables."
+            )
+            raise BinMismatchError(message)
+        if known is not None and name.column is None and name not in self._streams:
+            have = ", ".join(repr(each.model) for each in self._streams if each.column is None)
+            message = f"every update must have the same models: {name.model!r} is not among {have}."
+            raise InputError(message)
+        if rel.clusters is not None:
+            message = (
+                "the evidence is not valid for rows that vary together: scan the rows without "
+                "groups if one row per group is left, or watch a table of one row per group."
+            )
+            raise InputError(message)
+        s, most = rel.sums, self._max_weight
+        if most is None and (s.weight != s.count).any():
+            message = "the table has weights: pass max_weight, an upper bound of a row's weight."
+            raise InputError(message)
+        if most is not None and (s.weight_sq > most * s.weight * (1 + 1e-9)).any():
+            message = f"some rows have a weight above max_weight = {most!r}: raise max_weight."
+            raise InputError(message)
+
+    def _next_date(self, given: str | dt.date | None) -> Date:
+        """Return the date of an update, which must be later than the one before."""
+        date: Date = self._updates + 1 if given is None else str(given)
+        if self._date is not None and isinstance(date, int) != isinstance(self._date, int):
+            message = "either every update has a date, or none has: pass date= each time."
+            raise InputError(message)
+        if self._date is not None and not date > self._date:  # type: ignore[operator]
+            message = f"dates must rise: {date!r} comes after {self._date!r}. Sort the days first."
+            raise InputError(message)
+        return date
+
+    def _add_streams(self, new: dict[StreamName, Reliability]) -> None:
+        """Give each new stream its share of the evidence; all shares together are at most 1."""
+        segments = sum(name.column is not None for name in new)
+        for name, rel in new.items():
+            self._streams[name] = _Stream(rel.bins, self._tolerance)
+            if name.column is None:
+                share = (_WHOLE_SHARE if self._by else 1.0) / (len(new) - segments)
+            elif self._updates == 1:
+                share = (1 - _WHOLE_SHARE - _LATE_SHARE) / segments
+            else:
+                self._late += 1
+                share = _LATE_SHARE / (self._late * (self._late + 1))
+            self._shares[name] = share
+
+    def _state(self, n: int, date: Date) -> WatchState:
+        alarm_at = -log(1 - self._level)
+        streams = {
+            name: StreamState(
+                *name, stream.n, stream.log_evidence,
+                stream.highest + log(self._shares[name]) >= alarm_at,
+                stream.smece_new, stream.bins.edges, self._level, self._tolerance, stream.sums,
+                tuple(stream.starts),
+            )
+            for name, stream in self._streams.items()
+        }  # fmt: skip
+        shared = [log(self._shares[name]) + each.log_evidence for name, each in streams.items()]
+        # What no stream has claimed yet stays at an evidence of 1.
+        rest = 1 - sum(self._shares.values())
+        log_evidence = float(_log_sum_exp(np.array([*shared, log(max(rest, 1e-300))])))
+        self._highest = max(self._highest, log_evidence)
+        if self._alarm_date is None and self._highest >= alarm_at:
+            self._alarm_date = date
+        worst = list(streams.values())[int(np.argmax(shared))]
+        alarm = self._alarm_date is not None
+        return WatchState(
+            date, n, log_evidence, _exp(-self._highest), alarm, self._alarm_date,
+            tuple(streams.values()), worst,
+        )  # fmt: skip
+
+
+def _exp(x: float) -> float:
+    """Return exp(x), infinite where it is out of range."""
+    return exp(x) if x <= _LARGEST else inf
+
+
+def _per(sums: FloatArray, weight: FloatArray) -> FloatArray:
+    """Divide sums by weights; NaN where there is none."""
+    out: FloatArray = np.divide(sums, weight, out=np.full(weight.size, nan), where=weight > 0)
+    return out

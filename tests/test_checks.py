@@ -1,0 +1,176 @@
+"""`check`, `assert_calibrated` and `softcal check`: pass, fail, undecided, and their words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import softcal_here
+from hypothesis import given
+from hypothesis import strategies as st
+
+import softcal as sc
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def table(rng: np.random.Generator, off: Any, n: int = 4000) -> Any:
+    p = rng.uniform(0.1, 0.9, size=n)
+    return sc.reliability(rng.uniform(size=n) < np.clip(p - off, 0, 1), p)
+
+
+@given(st.floats(0.001, 0.999), st.integers(0, 3))
+def test_outcome_follows_from_the_interval(limit: float, seed: int) -> None:
+    rel = table(np.random.default_rng(seed), 0.05, n=200)
+    interval = sc.smece_interval(rel)
+    expected = "pass" if interval.high <= limit else "fail" if interval.low > limit else "undecided"
+    assert sc.check(rel, max_smece=limit).outcome == expected
+
+
+def test_rows_and_table_give_the_same_check(rng: np.random.Generator) -> None:
+    p = rng.uniform(size=500)
+    y = rng.binomial(3, p) / 3
+    rel = sc.reliability(y, p, n_votes=3, bins=5)
+    limits: dict[str, Any] = {"max_smece": 0.03, "max_gap": 0.1, "min_rows": 50}
+    assert sc.check(y, p, n_votes=3, bins=5, **limits) == sc.check(rel, **limits)
+
+
+@pytest.mark.parametrize("off", [0.02, 0.06])
+def test_advised_rows_decide_most_of_the_time(rng: np.random.Generator, off: Any) -> None:
+    rel = table(rng, off, n=700)
+    found: Any = sc.check(rel, max_smece=0.04)
+    assert found.outcome == "undecided"
+    again = [sc.check(table(rng, off, n=2 * (700 + found.more_rows)), max_smece=0.04)]
+    assert again[0].outcome == ("pass" if off < 0.04 else "fail")
+
+
+def test_estimate_at_the_limit_gives_no_number_of_rows(rng: np.random.Generator) -> None:
+    rel = table(rng, 0.05)
+    at = sc.smece_interval(rel).debiased
+    found = sc.check(rel, max_smece=at)
+    assert found.outcome == "undecided"
+    assert found.more_rows is None
+    assert "more rows may not decide" in str(found).replace("\n", " ")
+
+
+def test_gap_of_each_bin_with_enough_rows_is_judged(rng: np.random.Generator) -> None:
+    p = np.concatenate([np.full(500, 0.15), np.full(500, 0.55), np.full(20, 0.95)])
+    mean = np.concatenate([np.full(500, 0.15), np.full(500, 0.2), np.full(20, 0.0)])
+    rel = sc.reliability(rng.uniform(size=p.size) < mean, p)
+    found = sc.check(rel, max_gap=0.1)
+    assert found.outcome == "fail"
+    assert found.reasons[0].startswith("The gap of predictions in 0.5 to 0.6, +0.3")
+    assert "1 bin has fewer than 100 rows and is not judged." in found.reasons[-1]
+    low, high = sc.gap_intervals(rel, simultaneous=True)
+    for limit in (0.05, 0.2, 0.35, 0.5):
+        judged = sc.check(rel, max_gap=limit).outcome
+        largest = np.maximum(np.abs(low), np.abs(high))[[1, 5]].max()
+        smallest = np.maximum(low, -high)[[1, 5]].max()
+        expected = "pass" if largest <= limit else "fail" if smallest > limit else "undecided"
+        assert judged == expected
+
+
+def test_without_a_bin_of_enough_rows_no_gap_is_judged() -> None:
+    found = sc.check([0.5, 0.4], [0.5, 0.4], max_gap=0.1)
+    assert found.outcome == "undecided"
+    assert found.reasons == ("No bin has 100 rows, so no gap is judged.",)
+    assert found.more_rows == 198
+
+
+def test_worst_of_two_limits_decides(rng: np.random.Generator) -> None:
+    rel = table(rng, 0.05)
+    assert sc.check(rel, max_smece=0.5, max_gap=0.001).outcome == "fail"
+    assert repr(sc.check(rel, max_smece=0.5, max_gap=0.5)) == "Check('pass')"
+
+
+def test_model_at_the_limit_seldom_passes_and_seldom_fails(rng: np.random.Generator) -> None:
+    """At the margin each wrong word has a probability of at most (1 - level) / 2."""
+    found = [sc.check(table(rng, 0.05, n=2000), max_smece=0.05).outcome for _ in range(300)]
+    # Three standard errors of 300 tries above 0.025.
+    assert found.count("pass") <= 15
+    assert found.count("fail") <= 15
+
+
+def test_assert_calibrated_raises_with_the_reasons(rng: np.random.Generator) -> None:
+    good, bad = table(rng, 0.0), table(rng, 0.2)
+    sc.assert_calibrated(good, max_smece=0.05)
+    with pytest.raises(AssertionError, match=r"is above 0\.05"):
+        sc.assert_calibrated(bad, max_smece=0.05)
+    between = sc.smece_interval(bad).value
+    with pytest.raises(AssertionError, match="UNDECIDED"):
+        sc.assert_calibrated(bad, max_smece=between)
+    sc.assert_calibrated(bad, max_smece=between, undecided="pass")
+    with pytest.raises(sc.InputError, match="undecided must be 'pass' or 'fail'"):
+        sc.assert_calibrated(good, max_smece=0.05, undecided="maybe")  # type: ignore[arg-type]
+
+
+def test_missing_and_impossible_limits_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="name a limit"):
+        sc.check([0.5], [0.5])
+    with pytest.raises(sc.InputError, match="max_gap must be above 0 and below 1; got 2"):
+        sc.check([0.5], [0.5], max_gap=2)
+
+
+@pytest.fixture
+def rows(rng: np.random.Generator, tmp_path: Path) -> Any:
+    p = rng.uniform(size=3000)
+    country = rng.choice(["DE", "FR"], 3000)
+    y = rng.uniform(size=3000) < np.where(country == "FR", np.clip(p - 0.3, 0, 1), p)
+    path = tmp_path / "rows.csv"
+    pd.DataFrame({"country": country, "p": p, "y": y.astype(int)}).to_csv(path, index=False)
+    return path, "--label", "y", "--pred", "p"
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome", "code"),
+    [
+        (("--max-smece", 0.3), "pass", 0),
+        (("--max-smece", 0.05), "fail", 1),
+        (("--max-smece", 0.12), "undecided", 3),
+        (("--max-smece", 0.12, "--undecided", "pass"), "undecided", 0),
+        (("--max-smece", 0.12, "--undecided", "fail"), "undecided", 1),
+        (("--max-smece", 0.2, "--by", "country"), "fail", 1),
+    ],
+)
+def test_exit_code_tells_the_outcome(
+    rows: Any, options: tuple[Any, ...], outcome: str, code: int
+) -> None:
+    done = softcal_here("check", *rows, *options)
+    assert done.returncode == code
+    assert f"rows.csv: {outcome.upper()}" in done.stdout
+    card = json.loads(softcal_here("check", *rows, *options, "--format", "json").stdout)
+    assert card["outcome"] == outcome
+
+
+def test_segments_are_named_and_judged_together(rows: Any, tmp_path: Path) -> None:
+    done = softcal_here("check", *rows, "--max-smece", 0.2, "--by", "country")
+    assert "p, country = DE" in done.stdout
+    assert "p, country = FR" in done.stdout
+    assert "98.3333% interval" in done.stdout
+    softcal_here("scan", *rows, "--by", "country", "-o", tmp_path / "t.softcal")
+    saved = softcal_here(
+        "check", tmp_path / "t.softcal", "--max-smece", 0.2, "--by", "country", "--format", "json"
+    )
+    from_rows = softcal_here(
+        "check", *rows, "--max-smece", 0.2, "--by", "country", "--format", "json"
+    )
+    assert json.loads(saved.stdout) == json.loads(from_rows.stdout)
+
+
+def test_rows_without_a_segment_are_a_segment(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p,site\n" + "0.5,0.5,\n0.4,0.5,a\n" * 30, encoding="utf-8")
+    done = softcal_here(
+        "check", path, "--label", "y", "--pred", "p", "--by", "site", "--max-smece", 0.2
+    )
+    assert "p, site = (missing), 30 rows: pass" in done.stdout
+
+
+def test_command_without_a_limit_is_refused(rows: Any) -> None:
+    done = softcal_here("check", *rows)
+    assert done.returncode == 2
+    assert "--max-smece X" in done.stderr

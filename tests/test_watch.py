@@ -1,0 +1,383 @@
+"""Watching calibration over time: validity by exact enumeration, bands, dates, and segments."""
+
+from __future__ import annotations
+
+import datetime as dt
+from itertools import product
+from math import inf, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.polynomial.legendre import leggauss
+from scipy.special import gammainc, gammaln, logsumexp
+
+import softcal as sc
+
+if TYPE_CHECKING:
+    from pathlib import Path
+from softcal.inference import sequential
+from softcal.inference.sequential import Watch, largest_sum
+
+
+def log_mixture(total: float, variance: float, rates: Any, weights: Any) -> Any:
+    """Return log sum_k w_k exp(l_k s - psi(l_k) v), straight from its definition."""
+    costs = -np.log1p(-rates) - rates
+    return float(logsumexp(total * rates - variance * costs, b=weights))
+
+
+# log_mixture(s, v) of confseq 0.0.11's gamma_exponential_log_mixture, with c = 1, alpha_opt = 0.05.
+CONFSEQ = [
+    (10.0, 3.0, 10.0, -0.4067428701911524),
+    (10.0, 20.0, 50.0, 1.800691381657714),
+    (10.0, 0.0, 5.0, -0.8456929661937416),
+    (10.0, -4.0, 30.0, -2.167293152414132),
+    (10.0, 150.0, 900.0, 8.522706647852829),
+    (100.0, 3.0, 10.0, 0.2380002222331541),
+    (100.0, 20.0, 50.0, 2.43678439049944),
+    (100.0, -4.0, 30.0, -0.9668154414023888),
+    (100.0, 60.0, 400.0, 2.9388394049938142),
+    (100.0, 150.0, 900.0, 9.68203466581781),
+]
+
+
+@pytest.mark.parametrize(("v_opt", "total", "variance", "expected"), CONFSEQ)
+def test_mixture_over_rates_equals_confseq(
+    v_opt: float, total: float, variance: float, expected: float
+) -> None:
+    nodes, weights = leggauss(400)
+    rates, weights = (nodes + 1) / 2, weights / 2
+    rho = v_opt / (2 * log(10) + log(1 + 2 * log(10)))
+    density = (
+        rho * log(rho) - gammaln(rho) - np.log(gammainc(rho, rho))
+        + (rho - 1) * np.log1p(-rates) - rho * (1 - rates)
+    )  # fmt: skip
+    assert log_mixture(total, variance, rates, weights * np.exp(density)) == pytest.approx(
+        expected, abs=1e-9
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-1, 1), st.integers(1, 5000), st.floats(0, 1)), min_size=1, max_size=6
+    ),
+    st.sampled_from([0.0, 0.02, 0.3]),
+)
+def test_evidence_of_each_bin_is_the_mean_over_rates_and_signs(bins: Any, tolerance: float) -> None:
+    mean, n, share = map(np.array, zip(*bins, strict=True))
+    total, variance = mean * n, (mean**2 + share * (1 - mean**2)) * n
+    each, together = sequential._evidence_of_bins(np.array([total, n, variance]), tolerance)
+    rates = sequential._BIN_RATES
+    equal = np.full(rates.size, 1 / rates.size)
+    expected = [
+        np.logaddexp(
+            log_mixture(s - tolerance * w, v, rates, equal),
+            log_mixture(-s - tolerance * w, v, rates, equal),
+        )
+        - log(2)
+        for s, w, v in zip(total, n, variance, strict=True)
+    ]
+    assert each == pytest.approx(np.array(expected), abs=1e-9)
+    # Together: the mean over all sign patterns of the evidence of the pattern.
+    patterns = [
+        log_mixture(
+            np.dot(sign, total) - tolerance * n.sum(), variance.sum(), rates, equal
+        )
+        for sign in product((-1, 1), repeat=n.size)
+    ]  # fmt: skip
+    assert together == pytest.approx(logsumexp(patterns) - n.size * log(2), abs=1e-9)
+
+
+PREDICTIONS = [0.1, 0.9, 0.5, 0.1, 0.97, 0.5]
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.05, -0.05])
+@pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.5, 1.0)])
+def test_mean_of_the_evidence_never_exceeds_1_over_all_outcomes(
+    shift: float, values: tuple[float, ...]
+) -> None:
+    """At the edge of the tolerance, over every sequence of labels, one row per update."""
+    p = np.array(PREDICTIONS)
+    means = np.clip(p + shift, 0, 1)
+    mean_evidence = np.zeros(p.size)
+    for labels in product(values, repeat=p.size):
+        chance, watch = 1.0, Watch(tolerance=0.05)
+        for k, y in enumerate(labels):
+            chance *= _chance(means[k], y, values)
+            state = watch.update(sc.reliability([y], [p[k]], bins=4))
+            # The sum over all that may follow adds up to the chance of the labels so far.
+            mean_evidence[k] += chance * state.evidence / len(values) ** (p.size - k - 1)
+    assert (mean_evidence <= 1 + 1e-12).all()
+    assert (np.diff(mean_evidence) <= 1e-12).all()
+    assert mean_evidence[-1] > 0.9  # and little is given away
+
+
+def _chance(mean: Any, value: Any, values: tuple[float, ...]) -> Any:
+    """Return the chance of a label whose mean is given: 0 and 1, or a quarter on one half."""
+    if len(values) == 2:
+        return mean if value else 1 - mean
+    middle = 2 * min(mean, 1 - mean) * 0.5
+    return {0.5: middle, 1.0: mean - middle / 2, 0.0: 1 - mean - middle / 2}[value]
+
+
+def test_calibrated_model_raises_no_alarm_where_daily_tests_do(rng: np.random.Generator) -> None:
+    alarms, daily = 0, 0
+    for _ in range(40):
+        watch, total, small = Watch(tolerance=0.0), sc.Reliability.empty(), False
+        for _ in range(40):
+            p = rng.uniform(size=100)
+            rel = sc.reliability(rng.uniform(size=100) < p, p)
+            total = total + rel
+            small |= sc.calibration_test(total).pvalue < 0.05
+            state = watch.update(rel)
+        alarms += state.alarm
+        daily += small
+    assert alarms <= 2
+    assert daily >= 10
+
+
+def drifting_days(
+    rng: np.random.Generator, start: int, days: int = 30, n: int = 500, drift: float = 0.1
+) -> Any:
+    for day in range(1, days + 1):
+        p = rng.uniform(size=n)
+        mean = np.clip(p - (drift if day >= start else 0.0), 0, 1)
+        yield sc.reliability(rng.uniform(size=n) < mean, p)
+
+
+def test_alarm_names_the_day_and_the_direction_and_stays(rng: np.random.Generator) -> None:
+    watch = Watch()
+    states = [watch.update(rel) for rel in drifting_days(rng, start=16)]
+    first: Any = next(state for state in states if state.alarm)
+    assert 16 <= first.alarm_date <= 22
+    assert abs(first.since - 16) <= 2
+    assert first.direction == "too high"
+    assert first.worst.gap_since == pytest.approx(0.1, abs=0.05)
+    assert all(state.alarm for state in states[first.date - 1 :])
+    assert states[-1].alarm_date == first.alarm_date
+    assert states[0].since is None
+    assert states[0].direction is None
+    assert states[0].bins == ()
+
+
+@pytest.mark.parametrize(
+    ("slope", "direction"), [(0.5, "too extreme"), (2.0, "not extreme enough")]
+)
+def test_predictions_of_a_wrong_slope_are_called_so(
+    rng: np.random.Generator, slope: float, direction: str
+) -> None:
+    watch = Watch()
+    for _ in range(10):
+        p = rng.uniform(0.02, 0.98, size=2000)
+        mean = 1 / (1 + np.exp(-slope * np.log(p / (1 - p))))
+        state = watch.update(sc.reliability(rng.uniform(size=2000) < mean, p))
+    assert state.direction == direction
+
+
+def test_one_bin_that_is_off_is_named(rng: np.random.Generator) -> None:
+    watch = Watch()
+    for _ in range(10):
+        p = rng.uniform(size=2000)
+        mean = np.where((p > 0.3) & (p < 0.4), 0.0, p)
+        state = watch.update(sc.reliability(rng.uniform(size=2000) < mean, p))
+    assert state.direction == "off in some bins"
+    assert state.bins[0] == 3
+    assert state.worst.gap_low[3] > 0.02
+
+
+def test_bands_cover_the_truth_at_all_times_together(rng: np.random.Generator) -> None:
+    misses_smece = misses_gap = 0
+    for _ in range(40):
+        watch, wrong_smece, wrong_gap = Watch(level=0.9), False, False
+        expected, weight = np.zeros(5), np.zeros(5)
+        for _ in range(20):
+            p = rng.uniform(size=200)
+            mean = p**1.3
+            y = rng.binomial(3, mean) / 3
+            state = watch.update(sc.reliability(y, p, bins=5))
+            expected += np.bincount((p * 5).astype(int), p - mean, 5)
+            weight += np.bincount((p * 5).astype(int), minlength=5)
+            truth = np.abs(expected).sum() / weight.sum()
+            wrong_smece |= not state.worst.low <= truth <= state.worst.high
+            inside = (state.worst.gap_low <= expected / weight) & (
+                expected / weight <= state.worst.gap_high
+            )
+            wrong_gap |= not inside.all()
+        misses_smece += wrong_smece
+        misses_gap += wrong_gap
+    assert misses_smece <= 4
+    assert misses_gap <= 4
+    assert state.worst.smece == pytest.approx(truth, abs=0.05)
+
+
+@given(st.floats(1e-3, 1e9), st.floats(0.1, 500))
+def test_largest_sum_reaches_the_evidence_it_is_asked_for(variance: float, needed: float) -> None:
+    total = float(largest_sum(np.array(variance), needed))
+    rates = sequential._RATES
+    reached = log_mixture(total, variance, rates, np.full(rates.size, 1 / rates.size))
+    assert reached == pytest.approx(needed, abs=1e-6 * (1 + needed))
+
+
+def test_empty_days_change_nothing(rng: np.random.Generator) -> None:
+    watch = Watch()
+    rel = sc.reliability(rng.uniform(size=50), rng.uniform(size=50))
+    nothing = watch.update(sc.Reliability.empty())
+    assert nothing.evidence == 1
+    assert np.isnan([nothing.worst.smece, nothing.worst.low, nothing.worst.gap_since]).all()
+    assert nothing.worst.since is None
+    assert nothing.worst.direction is None
+    assert nothing.worst.bins == ()
+    assert nothing.worst.n_since == 0
+    before = watch.update(rel)
+    after = watch.update(sc.Reliability.empty())
+    assert after.log_evidence == before.log_evidence
+    assert after.n == 0
+
+
+def test_weights_scale_with_max_weight(rng: np.random.Generator) -> None:
+    p, y = rng.uniform(size=300), rng.uniform(size=300)
+    weight = rng.uniform(0.1, 1, size=300)
+    one = Watch(max_weight=1.0).update(sc.reliability(y, p, sample_weight=weight))
+    ten = Watch(max_weight=10.0).update(sc.reliability(y, p, sample_weight=10 * weight))
+    assert ten.log_evidence == pytest.approx(one.log_evidence, abs=1e-9)
+    assert ten.worst.smece == pytest.approx(
+        sc.smece(y, p, sample_weight=weight), abs=1e-12
+    )  # fmt: skip
+
+
+def test_start_days_kept_are_few_and_the_day_is_still_found(rng: np.random.Generator) -> None:
+    watch = Watch(tolerance=0.0)
+    state: Any = None
+    for day in range(1, 301):
+        p = rng.uniform(size=60)
+        mean = np.clip(p - (0.2 if day >= 250 else 0), 0, 1)
+        state = watch.update(sc.reliability(rng.uniform(size=60) < mean, p, bins=5))
+        if state.alarm:
+            break
+    assert state.alarm
+    assert len(state.worst._starts) <= 64
+    assert abs(state.since - 250) <= 4
+
+
+def segments(
+    rng: np.random.Generator,
+    off: Any,
+    n: int = 400,
+    countries: tuple[str, ...] = ("DE", "FR", "US"),
+) -> Any:
+    country = rng.choice(countries, n)
+    p = rng.uniform(size=n)
+    mean = np.where(country == off, np.clip(p - 0.3, 0, 1), p)
+    rows = {"country": country, "p": p, "y": (rng.uniform(size=n) < mean).astype(float)}
+    import pandas as pd
+
+    return sc.scan(pd.DataFrame(rows), y_true="y", y_prob="p", by="country")
+
+
+def test_segment_that_is_off_is_named(rng: np.random.Generator) -> None:
+    watch = Watch(by="country")
+    for _ in range(8):
+        state = watch.update(segments(rng, "FR"))
+    assert (state.worst.column, state.worst.value) == ("country", "FR")
+    assert state.worst.name == "p, country = FR"
+    flagged = [each.value for each in state.streams if each.alarm]
+    assert flagged == ["FR"] or flagged == [None, "FR"]
+    assert sum(watch._shares.values()) <= 1
+
+
+def test_segments_that_appear_later_share_the_rest(rng: np.random.Generator) -> None:
+    watch = Watch(by="country")
+    watch.update(segments(rng, None))
+    watch.update(segments(rng, None, countries=("DE", "IT", "ES", "PT")))
+    assert len(watch._shares) == 7
+    assert sum(watch._shares.values()) == pytest.approx(0.5 + 0.25 + 0.25 * (1 - 1 / 4))
+
+
+def test_table_set_of_one_model_gives_the_evidence_of_its_table(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    tables = segments(rng, "FR")
+    tables.save(tmp_path / "day.softcal")
+    one = Watch().update(tables["p"])
+    for given_ in (tables, sc.load(tmp_path / "day.softcal")):
+        assert Watch().update(given_).log_evidence == one.log_evidence
+
+
+def test_dates_come_from_the_set_and_must_rise() -> None:
+    import pandas as pd
+
+    rows = pd.DataFrame({"y": [0.5, 0.2], "p": [0.4, 0.3]})
+    first = sc.scan(rows, y_true="y", y_prob="p", date="2026-03-01")
+    watch = Watch()
+    assert watch.update(first).date == "2026-03-01"
+    with pytest.raises(sc.InputError, match="dates must rise: '2026-03-01' comes after"):
+        watch.update(first)
+    assert watch.update(first, date=dt.date(2026, 3, 2)).date == "2026-03-02"
+    dateless = sc.scan(rows, y_true="y", y_prob="p")
+    with pytest.raises(sc.InputError, match="either every update has a date, or none has"):
+        watch.update(dateless)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tolerance": -0.1}, "tolerance must be at least 0 and below 1"),
+        ({"tolerance": float("nan")}, "tolerance must be at least 0 and below 1"),
+        ({"max_weight": 0}, "max_weight must be above 0 and finite"),
+        ({"max_weight": inf}, "max_weight must be above 0 and finite"),
+        ({"level": 1.0}, "level"),
+    ],
+)
+def test_impossible_settings_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(sc.InputError, match=message):
+        Watch(**arguments)
+
+
+def test_tables_the_method_is_not_valid_for_are_refused() -> None:
+    y, p = [0.1, 0.9, 0.4], [0.2, 0.8, 0.5]
+    with pytest.raises(sc.InputError, match="rows that vary together"):
+        Watch().update(sc.reliability(y, p, groups=[1, 1, 2]))
+    weighted = sc.reliability(y, p, sample_weight=[1, 2, 3])
+    with pytest.raises(sc.InputError, match="pass max_weight"):
+        Watch().update(weighted)
+    with pytest.raises(sc.InputError, match="above max_weight = 2"):
+        Watch(max_weight=2).update(weighted)
+    with pytest.raises(sc.InputTypeError, match="segments need a TableSet"):
+        Watch(by="country").update(sc.reliability(y, p))
+    with pytest.raises(sc.InputTypeError, match="not list"):
+        Watch().update([0.1, 0.2])  # type: ignore[arg-type]
+
+
+def test_tables_that_differ_between_updates_are_refused(rng: np.random.Generator) -> None:
+    watch = Watch()
+    watch.update(sc.reliability([0.1], [0.2]))
+    with pytest.raises(sc.BinMismatchError, match="every update must have the same bins"):
+        watch.update(sc.reliability([0.1], [0.2], bins=5))
+    watch = Watch()
+    watch.update(segments(rng, None))
+    with pytest.raises(sc.InputError, match="'predictions' is not among 'p'"):
+        watch.update(sc.reliability([0.1], [0.2]))
+
+
+def test_states_print_in_words(rng: np.random.Generator) -> None:
+    watch = Watch()
+    for rel in drifting_days(rng, start=1, days=12):
+        state = watch.update(rel)
+        if state.date == 1:
+            assert "No alarm" in str(state)
+    assert "Alarm on" in str(state)
+    assert "predictions are too high" in " ".join(str(state).split())
+    assert "StreamState(predictions, n=6000" in repr(state.worst)
+    assert "6,000 rows, SMECE" in str(state.worst)
+    assert "alarm=True" in repr(state)
+    assert repr(watch) == "Watch(tolerance=0.02, level=0.95, updates=12)"
+
+
+def test_evidence_beyond_the_range_of_floats_is_infinite() -> None:
+    watch = Watch()
+    rel = sc.reliability([0.0] * 5000, [1.0] * 5000)
+    state = watch.update(rel)
+    assert state.evidence == inf
+    assert state.pvalue == 0
