@@ -108,7 +108,7 @@ def test_count_labels_get_a_hint_about_votes(
 ) -> None:
     counts = ("--label", "n_readers", "--pred", "prob_rf_all")
     output = () if command == "score" else ("-o", tmp_path / "out")
-    assert "if counts of votes" in refused(capsys, command, DATA, *counts, *output)
+    assert "if vote counts" in refused(capsys, command, DATA, *counts, *output)
     swapped = ("--label", "prob_rf_all", "--pred", "n_readers")
     assert "votes" not in refused(capsys, command, DATA, *swapped, *output)
 

@@ -46,6 +46,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     classes.each_class,
     training.error_by_epoch,
     monitoring.days_add_up,
+    monitoring.watch,
     paper.paper_models,
     paper.paper_steepness,
     paper.paper_ranking,

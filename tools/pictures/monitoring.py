@@ -1,4 +1,4 @@
-"""Figure of daily tables and their sum."""
+"""Figures of daily tables: their sum, and what `Watch` sees in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import softcal as sc
-from softcal.plot import BLUE, VERMILLION
+from softcal.plot import BLUE, VERMILLION, draw_watch
 
 _DAYS = 14
 
@@ -35,3 +35,16 @@ def days_add_up() -> Figure:
     ax.set(xlabel="day", ylabel="SMECE, 95% interval", ylim=(0, None), xticks=[1, 7, 14])
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderpad=0)
     return figure
+
+
+def watch() -> Figure:
+    """Draw 30 days of a model whose predictions are 0.06 too high from day 17 on."""
+    rng = np.random.default_rng(5)
+    watching = sc.Watch(tolerance=0.02)
+    states = []
+    for day in range(1, 31):
+        p = rng.beta(1, 1.5, 600)
+        rate = np.clip(p - (0.06 if day >= 17 else 0.0), 0, 1)
+        rel = sc.reliability(rng.binomial(3, rate) / 3, p)
+        states.append(watching.update(rel, date=f"2026-03-{day:02d}"))
+    return draw_watch(states, tolerance=0.02, level=0.95)
