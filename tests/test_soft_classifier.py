@@ -113,7 +113,7 @@ def test_training_rows_of_one_class_are_reported() -> None:
     with pytest.raises(sc.InputError, match=r"of these rows are \[\]"):
         sc.calibrators.SoftLabelClassifier(LogisticRegression()).fit(x, y, sample_weight=y)
     y[3] = 1.0  # one row, so the other folds lack its class
-    words = r"of the rows outside fold \d of 2 they are \[0\]. .* try another cv or random_state"
+    words = r"of the rows outside fold \d of 2 are \[0\]. .* try another cv or random_state"
     with pytest.raises(sc.InputError, match=words):
         sc.calibrators.SoftCalibratedClassifier(LogisticRegression(), cv=2).fit(x, y)
     found = sc.calibrators.SoftCalibratedClassifier(DecisionTreeClassifier(), cv=2).fit(x, y)

@@ -38,14 +38,14 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
     try:
         refuse_elsewhere(path)
         if path.exists() and not path.is_file():
-            message = f"cannot read {path}: it is not a file. Save its content as a file first."
+            message = f"cannot read {path}: it is not a file. Save what it gives as a file first."
             raise InputError(message)
         before = _stamp(path)
         yield unchanged
     except FileNotFoundError as error:
         message = f"no such file: {path}"
         raise InputError(message) from error
-    except _reading_errors() as error:
+    except _troubles() as error:
         message = f"cannot read {path}: {_reason(error, path):.300}"
         raise InputError(message) from error
 
@@ -64,7 +64,7 @@ def refuse_elsewhere(path: Path) -> None:
         raise InputError(message)
 
 
-def _reading_errors() -> tuple[type[Exception], ...]:
+def _troubles() -> tuple[type[Exception], ...]:
     """Return the errors reading may raise, with those of Arrow only if Arrow is loaded."""
     arrow = sys.modules.get("pyarrow")
     return (OSError, UnicodeError, *(() if arrow is None else (arrow.ArrowException,)))
@@ -76,9 +76,9 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def _reason(error: Exception, path: Path) -> str:
-    if isinstance(error, UnicodeEncodeError):  # of the file name, when passed to Arrow
+    if isinstance(error, UnicodeEncodeError):  # of the name, when it is handed to Arrow
         return "its name is not UTF-8. Rename it first."
-    # Arrow has no separate error for this. Text in its own formats is UTF-8, or damaged.
+    # Arrow has no error of its own for it. Text in its own formats is UTF-8, or damaged.
     other_text = "UTF8" in str(error) and not _is_of_arrow(path)
     if other_text or isinstance(error, UnicodeDecodeError):
         return not_utf_8("LATIN1")
@@ -91,7 +91,7 @@ def _is_of_arrow(path: Path) -> bool:
 
 
 def not_utf_8(guess: str) -> str:
-    """Return the reason for text in another encoding, and the remedy."""
+    """Say that text is in another encoding, and how to change it."""
     return (
         f"it must be text in UTF-8, and looks like {guess}. Save it again as UTF-8 (in a shell, "
         f"iconv -f {guess} -t UTF-8)."

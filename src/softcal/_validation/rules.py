@@ -143,7 +143,7 @@ def _what_labels_may_be(name: str, spread: Spread) -> str:
     """Return the hint for labels, which may also be vote counts."""
     if spread.whole and spread.low >= 0:
         return (
-            f"If these are percentages, use {name} / 100; if vote counts, divide each by the "
+            f"If these are percentages, use {name} / 100; if counts of votes, divide each by the "
             "number of votes on its row, and give that number too (softcal.Votes, --votes)."
         )
     return _what_they_may_be(name, spread)

@@ -101,12 +101,24 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         return self
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return the probabilities of class 0 and class 1, one column each."""
+        """Return the probabilities of class 0 and class 1, one column each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features.
+        """
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return the more probable class, 0 or 1."""
+        """Return the more probable class, 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features.
+        """
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
@@ -260,13 +272,25 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return calibrated class probabilities, of shape (n_samples, n_classes)."""
+        """Return calibrated class probabilities, of shape (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features.
+        """
         check_is_fitted(self)
         q = self.calibrator_.predict(self._uncalibrated(self.estimator_, X))
         return q if q.ndim == 2 else np.column_stack([1 - q, q])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
-        """Return the most likely class."""
+        """Return the most likely class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features.
+        """
         check_is_fitted(self)
         classes: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return classes

@@ -70,7 +70,7 @@ def write_calibrated(
     """
     if target.suffix.lower() not in {*MARKS, *_PARQUET}:
         message = (
-            f"cannot tell the format of {target.name!r}: the name must end in .csv, .tsv, or "
+            f"cannot tell the format of {target.name!r}: the name must end in .csv, .tsv or "
             ".parquet."
         )
         raise InputError(message)
@@ -79,8 +79,8 @@ def write_calibrated(
         form = format_of(source)
     if form.kind not in ("text", "parquet") or form.compression is not None:
         message = (
-            f"cannot apply a calibrator to {source}: save it as uncompressed CSV, TSV, or Parquet "
-            "first."
+            f"cannot apply a calibrator to {source}: save it as CSV, TSV or Parquet first, and not "
+            "compressed."
         )
         raise InputError(message)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark

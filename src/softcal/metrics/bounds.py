@@ -25,7 +25,15 @@ SCHEMA = 1
 
 
 class SmeceBounds(_display.Printed, NamedTuple("SmeceBounds", [("low", float), ("high", float)])):
-    """The smallest and the largest SMECE over all labels in the intervals."""
+    """The smallest and the largest SMECE over all labels in the intervals.
+
+    Attributes
+    ----------
+    low : float
+        The smallest SMECE.
+    high : float
+        The largest SMECE.
+    """
 
     __slots__ = ()
 
@@ -309,7 +317,7 @@ def _of_tables(
     if low.targets != BOUNDS:
         message = (
             f"the set must have labels known as intervals: its targets are "
-            f"{listed(low.targets)}. Build it with scan(..., label_bounds=(low, high))."
+            f"{listed(low.targets)}. Make it with scan(..., label_bounds=(low, high))."
         )
         raise InputError(message)
     if len(low) > 1:
