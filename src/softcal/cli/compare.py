@@ -127,14 +127,16 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
     if tables.targets[0] == TOP:
         card = class_scorecard(tables, level=level)
         if len(tables) == 2:
-            pair = _pair(tables, *tables, level=level)
+            a, b = tables
+            pair = _pair(tables, a, b, level)
             del pair["a"], pair["b"]  # because `models` has them
             return card | {"top_label": pair}
         models = card.pop("models")
     else:
         card = {**about(tables), "label": tables.label}
         if len(tables) == 2:
-            return card | _pair(tables, *tables, level=level)
+            a, b = tables
+            return card | _pair(tables, a, b, level)
         models = [{"pred": pred, "smece": value} for pred, value in smece.items()]
     ranked = sorted(models, key=lambda model: smece[model["pred"]])
     pairs = [_pair(tables, a["pred"], b["pred"], level) for a, b in combinations(ranked, 2)]
