@@ -37,7 +37,7 @@ def test_paper_page_shows_what_the_command_prints() -> None:
     assert isinstance(console.file, io.StringIO)
     printed = [line.rstrip() for line in console.file.getvalue().splitlines()]
     start = printed.index("Experiment 1: k = 2, n = 5,000")
-    tally = printed.index("211 of 212 printed figures reproduced digit for digit.")
+    tally = printed.index("211 of 212 printed numbers reproduced digit for digit.")
     further = printed.index("Experiment 5: ECE of the perfect model, k = 2")
     page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
     for block in (printed[start:tally], printed[further:]):
