@@ -29,6 +29,6 @@ def section(tally: dict[str, Any]) -> str:
     return (
         "## Paper\n\n"
         f"`softcal paper` reproduces {tally['reproduced']} of the {tally['printed']} printed "
-        "figures of the SMECE paper digit for digit ([all of them](paper.md)). The exception:\n\n"
+        "numbers of the SMECE paper digit for digit ([all of them](paper.md)). The exception:\n\n"
         + table(head, missed)
     )

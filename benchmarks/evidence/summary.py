@@ -93,7 +93,7 @@ def of_paper(count: dict[str, Any]) -> str:
     """Return how many printed figures are reproduced."""
     return (
         f"- **Paper.** softcal reproduces {count['reproduced']} of {count['printed']} printed "
-        "figures digit for digit."
+        "numbers digit for digit."
     )
 
 
