@@ -117,7 +117,19 @@ def _column(rng: np.random.Generator, shape: tuple[int, ...], low: float = 0) ->
 
 
 def _anything(rng: np.random.Generator) -> Any:
-    pool = (None, -1, 0, 7, 1 << 62, 1 << 63, "x", b"bytes", np.zeros(3), np.zeros((2, 2, 2)), np.array("a"))
+    pool = (
+        None,
+        -1,
+        0,
+        7,
+        1 << 62,
+        1 << 63,
+        "x",
+        b"bytes",
+        np.zeros(3),
+        np.zeros((2, 2, 2)),
+        np.array("a"),
+    )
     return pool[int(rng.integers(len(pool)))]
 
 
