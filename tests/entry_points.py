@@ -288,7 +288,7 @@ def _crowd(item: Any, worker: Any, answer: Any, tolerance: Any, max_iterations: 
 
 
 def _noise_floor(counts: Any, y_prob: Any, draws: Any, rng: Any) -> Any:
-    return sc.vote_noise_floor(sc.Votes(counts), y_prob, metric=sc.dist_ce, draws=draws, rng=rng)
+    return sc.vote_noise_floor(sc.Votes(counts), y_prob, metric="dist_ce", draws=draws, rng=rng)
 
 
 def _streamed(

@@ -142,7 +142,7 @@ def spoiled_value(good: Any, rng: Random) -> Any:
 
 _KINDS = ("f4", "f2", "g", "O", "U", "S", "?", "c16", "i1", "u8", "M8[s]", ">f8")
 _OF_ANY: tuple[Callable[[Any], Any], ...] = (
-    *(lambda a, kind=kind: a.astype(kind) for kind in _KINDS),  # type: ignore[misc]
+    *(lambda a, kind=kind: a.astype(kind) for kind in _KINDS),
     lambda a: a[::-1], lambda a: a[::2], lambda a: a[:, None], lambda a: a[None], np.sum,
     lambda a: np.concatenate([a, a[:1]]), lambda a: a[:0], lambda a: np.ma.masked_equal(a, 0.5), iter,
     lambda a: np.rec.fromarrays([a]), lambda a: memoryview(a.data), lambda a: a.tobytes(),

@@ -482,4 +482,4 @@ def test_a_pilot_with_groups_is_refused() -> None:
 
 def test_settings_may_have_any_float_type_of_numpy() -> None:
     with warnings.catch_warnings(action="error"):
-        assert plan(STATED, half_width=np.float16(0.125)).items > 0
+        assert plan(STATED, half_width=np.float16(0.125)).items > 0  # type: ignore[arg-type]

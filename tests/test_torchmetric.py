@@ -644,10 +644,13 @@ def test_checkpoint_of_0_1_still_loads() -> None:
     assert fresh.reliability().n == 3
 
 
-def test_whole_numbers_are_probabilities_of_classes_too() -> None:
+@pytest.mark.parametrize("kind", [torch.int64, torch.bool, torch.uint64])
+def test_whole_numbers_are_probabilities_of_classes_too(kind: torch.dtype) -> None:
     metric = TopLabelSoftCalibrationError(3)
-    metric.update(torch.tensor([[0, 0, 1], [1, 0, 0]]), torch.tensor([2, 1]))
-    assert metric.compute() == 0.5
+    preds = torch.tensor([[0, 0, 1], [1, 0, 0]]).to(kind)
+    metric.update(preds, torch.tensor([2, 1]))
+    metric.update(preds, preds)
+    assert metric.compute() == 0.25
 
 
 @pytest.mark.parametrize("metric", [SoftCalibrationError(), TopLabelSoftCalibrationError(2)])

@@ -21,7 +21,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CORE = {"softcal", "numpy", "scipy", "lazy-loader", "packaging"}
 LIBRARIES = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0"}
-COMMANDS = ("score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo", "paper")
+COMMANDS = (
+    "scan",
+    "score",
+    "merge",
+    "compare",
+    "report",
+    "plan",
+    "recalibrate",
+    "apply",
+    "demo",
+    "paper",
+)
 INSTALLED = (
     "import json; from importlib.metadata import distributions; "
     "print(json.dumps([d.name for d in distributions()]))"

@@ -441,6 +441,9 @@ class TopLabelSoftCalibrationError(TableMetric):
         target = _label_of_each_class(preds, target, self.num_classes)
         if not len(preds):
             return
+        # torch cannot find the maximum of some integer types.
+        preds = preds if preds.is_floating_point() else preds.double()
+        target = target.double() if _is_whole(target) else target
         if not are_probabilities(preds, target):
             # Raise for an invalid value in any class, not only in the predicted one.
             class_sums(preds, target, None, self.bins)
@@ -540,8 +543,7 @@ def _the_same_edges(edges: Tensor) -> Tensor:
 def _refuse_other_sums(preds: Tensor) -> None:
     """Refuse rows that do not sum to 1, within the rounding of their dtype."""
     off = (preds.detach().double().sum(dim=1) - 1).abs()
-    rounding = torch.finfo(preds.dtype).eps if preds.is_floating_point() else 0.0
-    allowed = max(SUM_TOLERANCE, rounding)  # larger for bfloat16
+    allowed = max(SUM_TOLERANCE, torch.finfo(preds.dtype).eps)  # larger for bfloat16
     wrong = off > allowed
     if bool(wrong.any()):
         first = int(wrong.int().argmax())
