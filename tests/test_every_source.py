@@ -115,6 +115,13 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     "classes of names": {"y_true": "species", "y_prob": TWO, "n_votes": "m", "by": "kind"},
     "classes of numbers": {"y_true": "species number", "y_prob": TWO, "classes": ["0", "1", "2"]},
     "classes with groups": {"y_true": "species", "y_prob": TWO, "groups": GROUP, "by": "kind"},
+    "ordered classes": {"vote_counts": "votes_*", "y_prob": TWO, "ordered": True},
+    "ordered classes by": {
+        "y_true": "share_*", "y_prob": TWO, "by": BY, "sample_weight": "w", "ordered": True
+    },
+    "ordered classes with groups": {
+        "y_true": "species", "y_prob": TWO, "groups": GROUP, "by": "kind", "ordered": True
+    },
     "bounds": {"label_bounds": ("low", "high"), "y_prob": ["p", MODEL]},
     "bounds by": {
         "label_bounds": ("low", "high"), "y_prob": "p", "by": BY, "sample_weight": "w"

@@ -25,6 +25,10 @@ from .inference.intervals import (
     gap_intervals as gap_intervals,
     smece_interval as smece_interval,
 )
+from .inference.ordinal import (
+    cumulative_smece_interval as cumulative_smece_interval,
+    score_interval as score_interval,
+)
 from .inference.tests import (
     calibration_test as calibration_test,
     consistency_band as consistency_band,
@@ -61,6 +65,13 @@ from .metrics.multiclass import (
     rank_cs as rank_cs,
     top_label_reliability as top_label_reliability,
     top_label_smece as top_label_smece,
+)
+from .metrics.ordinal import (
+    cumulative_reliability as cumulative_reliability,
+    cumulative_smece as cumulative_smece,
+    manhattan as manhattan,
+    ranked_probability_score as ranked_probability_score,
+    wasserstein as wasserstein,
 )
 from .metrics.proper import (
     brier as brier,

@@ -145,6 +145,9 @@ class Votes:
         Names of the classes: by default those of the table's columns, or 0, 1, ...
     items : sequence, optional
         Names of the items, for `for_items`.
+    ordered : bool
+        Whether the classes are in order, lowest first, as ratings from 1 to 5 are. `wasserstein`
+        and the other metrics of ordered classes require it.
 
     Raises
     ------
@@ -168,6 +171,7 @@ class Votes:
     classes: tuple[Any, ...]
     items: tuple[Any, ...] | None
     ballots: Ballots | None
+    ordered: bool
     index: Any  # of the pandas frame the counts came in, so that rows are never mixed up
 
     def __init__(
@@ -176,6 +180,7 @@ class Votes:
         *,
         classes: Sequence[Any] | None = None,
         items: Sequence[Any] | None = None,
+        ordered: bool = False,
     ) -> None:
         hint = "Count the votes for every class, for two numpy.column_stack([no, yes])."
         own = _checked(arrays.matrix(counts, "counts", hint))
@@ -188,6 +193,7 @@ class Votes:
             classes=arrays.different_names(classes, own.shape[1], "classes"),
             items=None if items is None else arrays.different_names(items, own.shape[0], "items"),
             ballots=None,
+            ordered=bool(ordered),
             index=getattr(counts, "index", None) if hasattr(counts, "iloc") else None,
         )
 
@@ -201,6 +207,7 @@ class Votes:
         worker: str | None = None,
         classes: Sequence[Any] | None = None,
         allow_repeated: bool = False,
+        ordered: bool = False,
     ) -> Votes:
         """Count votes listed one per row: which item, whose vote, for which class.
 
@@ -219,6 +226,9 @@ class Votes:
             Whether a worker may have several votes on an item. Each then counts as an independent
             vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
             because most are duplicated rows. Without `worker`, repeats cannot be detected.
+        ordered : bool
+            Whether the classes are in order. Classes that are not numbers then need `classes`,
+            because their names would be sorted as text.
 
         Examples
         --------
@@ -237,10 +247,17 @@ class Votes:
             classes=classes,
             allow_repeated=allow_repeated,
         )
+        if ordered and classes is None:
+            _refuse_order_of_names(found.classes)
         n_items, n_classes = len(found.items), len(found.classes)
         cell = found.item * n_classes + found.label
         counts = np.bincount(cell, minlength=n_items * n_classes).astype(np.int64)
-        votes = cls(counts.reshape(n_items, n_classes), classes=found.classes, items=found.items)
+        votes = cls(
+            counts.reshape(n_items, n_classes),
+            classes=found.classes,
+            items=found.items,
+            ordered=ordered,
+        )
         if worker is not None:
             _keep(votes, ballots=found)
         return votes
@@ -298,13 +315,33 @@ class Votes:
             known = arrays.listed(self.classes)
             message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
-        k = self.classes.index(positive)
-        own = self.counts[:, k]
-        classes = (f"not {positive}", positive)
+        chosen = np.arange(self.n_classes) == self.classes.index(positive)
+        return self._split(chosen, (f"not {positive}", positive))
+
+    def above(self, threshold: Any) -> Votes:
+        """Return the votes for the classes above one of ordered classes, against all others.
+
+        Examples
+        --------
+        >>> votes = Votes([[1, 2, 0], [0, 1, 3]], classes=[1, 2, 3], ordered=True)
+        >>> votes.above(1).counts.tolist()
+        [[1, 2], [0, 4]]
+        """
+        refuse_unordered(self)
+        if threshold not in self.classes[:-1]:
+            known = arrays.listed(self.classes[:-1])
+            message = f"no class is above {threshold!r:.60}: pass one of {known}."
+            raise InputError(message)
+        chosen = np.arange(self.n_classes) > self.classes.index(threshold)
+        return self._split(chosen, (f"not > {threshold}", f"> {threshold}"))
+
+    def _split(self, chosen: npt.NDArray[np.bool_], classes: tuple[Any, Any]) -> Votes:
+        """Return the votes for some classes against those for all others."""
+        own = self.counts[:, chosen].sum(axis=1)
         votes = Votes(np.column_stack([self.totals - own, own]), classes=classes)
         ballots = self.ballots
         if ballots is not None:
-            label = (ballots.label == k).astype(np.intp)
+            label = chosen[ballots.label].astype(np.intp)
             ballots = ballots._replace(label=label, classes=classes)
         _keep(votes, items=self.items, ballots=ballots, index=self.index)
         return votes
@@ -334,7 +371,7 @@ class Votes:
             )
             raise InputError(message)
         rows = np.array([place[name] for name in names])[numbers]
-        votes = Votes(self.counts[rows], classes=self.classes)
+        votes = Votes(self.counts[rows], classes=self.classes, ordered=self.ordered)
         _keep(votes, items=tuple(names[k] for k in numbers))
         return votes
 
@@ -378,6 +415,26 @@ class Votes:
         more = self.counts + np.float64(pseudo_votes)
         shares: FloatArray = more / more.sum(axis=1, keepdims=True)
         return shares
+
+
+def refuse_unordered(votes: Votes) -> None:
+    """Refuse votes whose classes nobody says are in order."""
+    if not votes.ordered:
+        message = (
+            "votes must have ordered classes: make them with ordered=True and the classes from "
+            f"lowest to highest. They are {arrays.listed(votes.classes)}."
+        )
+        raise InputError(message)
+
+
+def _refuse_order_of_names(classes: tuple[Any, ...]) -> None:
+    names = [name for name in classes if not isinstance(name, Real)]
+    if names:
+        message = (
+            f"ordered classes must be numbers or be listed: {len(names)} of {len(classes)} are not "
+            f"numbers, the first is {names[0]!r:.60}. Pass classes= from lowest to highest."
+        )
+        raise InputError(message)
 
 
 def _keep(votes: Votes, **fields: Any) -> None:

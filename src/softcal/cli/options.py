@@ -192,6 +192,9 @@ ClassNames = Annotated[
     str | None,
     typer.Option("--classes", help="Many classes: their names, in order, a,b,c.", metavar="NAMES"),
 ]
+Ordered = Annotated[
+    bool, typer.Option("--ordered", help="Many classes: they are in order, lowest first.")
+]
 LabelLow = Annotated[
     str | None,
     column_option("For labels known as intervals: column of lower ends."),

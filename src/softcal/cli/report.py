@@ -20,6 +20,7 @@ from softcal.cli.options import (
     MaybeBins,
     MaybeLabel,
     MaybePreds,
+    Ordered,
     PredColumns,
     RowsOrTables,
     VoteColumns,
@@ -47,6 +48,7 @@ def report(
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
     classes: ClassNames = None,
+    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
@@ -59,7 +61,7 @@ def report(
     refuse_overwriting(output, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes,
+        classes, ordered=ordered,
     )  # fmt: skip
     refuse_impossible(output, len(columns.models or ["of a saved file"]))
     from_rows = not saved_files(data)
@@ -84,7 +86,7 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
 
     title, label = _title(tables.models), tables.label
     if tables.targets[0] == TOP:
-        title += f" ({len(tables.targets) - 1:,} classes)"
+        title += f" ({len(tables.classes):,} classes)"
         label = f"the share of {label} on that class"
     if not from_rows:
         return About(title, source_name(data), label, commands_of(tables, "DATA"))

@@ -23,6 +23,7 @@ from softcal.cli.options import (
     MaybeLabel,
     MaybePreds,
     NumberOfBins,
+    Ordered,
     PredColumns,
     VoteColumns,
     Votes,
@@ -46,6 +47,7 @@ def scan(
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
     classes: ClassNames = None,
+    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     by: By = None,
     group: Group = None,
     weight: Weight = None,
@@ -66,7 +68,7 @@ def scan(
         _refuse_no_date(date)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high,
+        classes, label_low, label_high, ordered,
     )  # fmt: skip
     tables = load_tables(data, columns, bins=bins, pairs=True)
     if date is not None:
@@ -74,7 +76,7 @@ def scan(
     tables.save(output)
     models = "1 model" if len(tables) == 1 else f"{len(tables)} models"
     if tables.targets[0] == TOP:
-        models += f", {len(tables.targets) - 1:,} classes"
+        models += f", {len(tables.classes):,} classes"
     by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
     text = f"{source_name(data)}: {tables.n:,} rows, {models}{by_columns}. Saved: {output}"
     terminal.console().print(Text(printable(text)), soft_wrap=True)

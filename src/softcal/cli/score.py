@@ -20,6 +20,7 @@ from softcal.cli.options import (
     MaybeBins,
     MaybeLabel,
     MaybePreds,
+    Ordered,
     Output,
     PredColumns,
     RowsOrTables,
@@ -48,6 +49,7 @@ def score(
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
     classes: ClassNames = None,
+    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
@@ -67,7 +69,7 @@ def score(
         refuse_overwriting(save, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high,
+        classes, label_low, label_high, ordered,
     )  # fmt: skip
     if pred and not (columns.many or columns.bounds or saved_files(data)):
         given(label, "give --label COL, or --label-low COL and --label-high COL.")

@@ -36,6 +36,7 @@ class Columns(NamedTuple):
     classes: str | None = None
     label_low: str | None = None
     label_high: str | None = None
+    ordered: bool = False
 
     @property
     def many(self) -> bool:
@@ -94,6 +95,9 @@ class Columns(NamedTuple):
         """Return the part of each column of rows, refusing what is missing or impossible."""
         from softcal.sources.columns import Roles
 
+        if self.ordered and not self.many:
+            message = "--ordered goes with many classes: give --pred-columns, too."
+            raise InputError(message)
         others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
             "group": self.group,
@@ -123,12 +127,18 @@ class Columns(NamedTuple):
         names = None if self.classes is None else [name.strip() for name in self.classes.split(",")]
         classes = class_roles(
             label, {spec: spec for spec in specs}, in_file(paths[0]),
-            counts=self.vote_columns is not None, classes=names,
+            counts=self.vote_columns is not None, classes=names, ordered=self.ordered,
         )  # fmt: skip
         return Roles(label, tuple(specs), classes=classes, **others)
 
     def refuse_other_tables(self, tables: TableSet) -> None:
         """Refuse columns that are not those the saved tables were made with."""
+        if self.ordered and not tables.ordered:
+            message = (
+                "--ordered must be as in the saved tables, which were made without it. Leave "
+                "--ordered out, or scan the rows again."
+            )
+            raise InputError(message)
         label: dict[str, str | None] = {
             "--label": self.label, "--label-columns": self.label_columns,
             "--vote-columns": self.vote_columns,
@@ -138,7 +148,7 @@ class Columns(NamedTuple):
         group = None if tables.groups is None else tables.groups.column
         have = dict.fromkeys(label, tables.label) | {
             "--weight": tables.weight, "--votes": tables.votes, "--group": group,
-            "--classes": ",".join(tables.targets[1:]),
+            "--classes": ",".join(tables.classes),
         }  # fmt: skip
         asked = label | {
             "--weight": self.weight, "--votes": self.votes, "--group": self.group,

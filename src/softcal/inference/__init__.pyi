@@ -10,6 +10,7 @@ from .intervals import (
     GapIntervals as GapIntervals,
     Interval as Interval,
 )
+from .ordinal import ScoreInterval as ScoreInterval
 from .tests import TestResult as TestResult
 
 __all__: list[str]

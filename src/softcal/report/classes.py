@@ -24,9 +24,8 @@ _SIDE = 100.0  # of a diagram, in units of its own
 _ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of its axes: probabilities of rare classes are small
 
 
-def class_panel(tables: TableSet, level: float) -> list[dict[str, Any]]:
-    """List the classes of each model, worst first, with intervals that hold for all at once."""
-    classes = tables.targets[1:]
+def class_panel(tables: TableSet, classes: Sequence[str], level: float) -> list[dict[str, Any]]:
+    """List classes or thresholds of each model, worst first, with intervals that hold for all."""
     panel, fine = [], tables.coarsen(tables.grid)
     for model in tables:
         found = {name: tables[model, name] for name in classes}

@@ -20,6 +20,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
+from softcal.inference.ordinal import cumulative_smece_interval
 from softcal.report.charts import COLOURS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.sample import recalibration_panel
@@ -159,10 +160,12 @@ def write_page(
     if sample is not None and not top:
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
     said = _said(tables, models, segments, about, level)
-    classes = class_panel(tables, level) if tables.targets[1:] and top else []
+    classes = class_panel(tables, tables.classes, level) if tables.classes else []
+    above = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
-        "classes": classes, "class_reach": _reach(classes), "most_classes": MOST_ROWS,
+        "classes": classes, "class_reach": _reach([*classes, *above]), "most_classes": MOST_ROWS,
+        "above": above, "cumulative": _cumulative(tables, level) if above else [],
         "item_scores": _item_scores(tables),
     }  # fmt: skip
     drawn = _drawn(tables, models, segments, level)
@@ -378,6 +381,12 @@ def _without_segments(tables: TableSet) -> TableSet | None:
     )  # fmt: skip
 
 
+def _cumulative(tables: TableSet, level: float) -> list[dict[str, Any]]:
+    """List the cumulative SMECE of each model, with its interval."""
+    each = [(m, cumulative_smece_interval(tables.cumulative(m), level=level)) for m in tables]
+    return [{"name": m, "value": e.value, "low": e.low, "high": e.high} for m, e in each]
+
+
 def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
     """List the scores of single items of many classes, each with a text for each model."""
     if tables.scores is None:
@@ -397,6 +406,10 @@ def _score(value: float) -> str:
 
 
 _ITEM_SCORES = {
+    "Wasserstein distance, in classes": "wasserstein",
+    "Wasserstein distance of a perfect model, from vote noise alone": "wasserstein_floor",
+    "ranked probability score": "ranked_probability_score",
+    "ranked probability score without vote noise": "ranked_probability_score_without_vote_noise",
     "Brier score": "brier",
     "Brier score without vote noise": "brier_without_vote_noise",
     "log loss": "log_loss",
@@ -522,7 +535,7 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("date", tables.date),
         ("rows", f"{tables.n:,}" + (f"; {weightless:,} more have weight 0" if weightless else "")),
         ("label", about.label),
-        ("classes", _listed(tables.targets[1:])),
+        ("ordered classes" if tables.ordered else "classes", _listed(tables.classes)),
         (
             "probability of the predicted class" if tables.targets[0] == TOP else "predictions",
             ", ".join(tables.models),

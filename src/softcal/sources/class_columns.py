@@ -35,7 +35,7 @@ from softcal.sources.columns import (
     rows_of,
 )
 from softcal.sources.files import column_names, format_of, pieces, schema_of, separator_hint
-from softcal.table.tableset import TOP
+from softcal.table.tableset import TOP, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,6 +135,7 @@ def class_roles(
     *,
     counts: bool = False,
     classes: Sequence[object] | None = None,
+    ordered: bool = False,
 ) -> ClassRoles:
     """Find the columns of many classes, and put those of each model in the order of the classes.
 
@@ -152,6 +153,8 @@ def class_roles(
     classes : sequence, optional
         Names of the classes. Patterns that name the same classes are put in this order; all other
         columns must be in it.
+    ordered : bool
+        Whether the classes are in order, lowest first.
 
     Raises
     ------
@@ -178,11 +181,24 @@ def class_roles(
             f"{', and that class in the column of labels' if named else ''}."
         )
         raise InputError(message)
+    if ordered:
+        refuse_names_of_thresholds(names)
     given = classes is not None
     columns = [_ordered(each, names, matched=matched, given=given) for each in found]
     kind: LabelKind = "names" if named else "counts" if counts else "shares"
     own = (str(one),) if named else _ordered(labels[0], names, matched=matched, given=given)
-    return ClassRoles(names, kind, own, tuple(columns))
+    return ClassRoles(names, kind, own, tuple(columns), ordered)
+
+
+def refuse_names_of_thresholds(names: Sequence[object]) -> None:
+    """Refuse ordered classes one of which is called what a threshold between them is."""
+    taken = sorted(set(map(str, names)) & set(thresholds(names)))
+    if taken:
+        message = (
+            f"no ordered class may be called {taken[0]!r}, which is the target of the classes "
+            "above one. Name the classes otherwise with classes= (--classes)."
+        )
+        raise InputError(message)
 
 
 def _only(spec: Spec, present: Present) -> str | None:

@@ -16,6 +16,7 @@ from softcal._validation.rules import AT_MOST, Rule, Spread
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.metrics.item_scores import score_entries
+from softcal.metrics.ordinal import cumulative_rows
 from softcal.sources.class_columns import class_checks, classes_of_batch
 from softcal.sources.columns import (
     Check,
@@ -226,6 +227,7 @@ def _finished(
         votes=votes,
         date=date,
         label_high=None if roles.bounds is None else roles.bounds[1],
+        ordered=roles.classes is not None and roles.classes.ordered,
     )
 
 
@@ -291,7 +293,7 @@ def _added_classes(
     if models is None:
         return None
     try:
-        added = class_entries(models, builder, cells, groups)
+        added = class_entries(models, builder, cells, groups, ordered=found.ordered)
     except InputError:  # which the census finds again, and counts over all files
         return None
     if added is None:
@@ -309,7 +311,12 @@ class ClassEntries(NamedTuple):
 
 
 def class_entries(
-    models: Sequence[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
+    models: Sequence[ClassRows],
+    builder: Builder,
+    cells: Coded | None,
+    groups: Coded | None,
+    *,
+    ordered: bool = False,
 ) -> ClassEntries | None:
     """Add up rows of many classes, given for each model; None if a weight breaks a rule.
 
@@ -324,6 +331,10 @@ def class_entries(
     if dense is None:
         of_classes = range(len(models[0].classes))
         rows |= {(k, c + 1): data.column(c) for k, data in enumerate(models) for c in of_classes}
+    if ordered:
+        size = len(models[0].classes)
+        for k, data in enumerate(models):
+            rows |= {(k, size + 1 + t): each for t, each in enumerate(cumulative_rows(data))}
     added = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
     majority = entries(
         {
@@ -336,12 +347,13 @@ def class_entries(
     if added is None or majority is None:
         return None
     tables = hardened_by(added.tables, majority.tables)
-    return ClassEntries(added._replace(tables=tables, scores=_scores(models, cells)), dense, tops)
+    scores = _scores(models, cells, ordered=ordered)
+    return ClassEntries(added._replace(tables=tables, scores=scores), dense, tops)
 
 
-def _scores(models: Sequence[ClassRows], cells: Coded | None) -> Sparse:
+def _scores(models: Sequence[ClassRows], cells: Coded | None, *, ordered: bool) -> Sparse:
     """Add up the scores of single rows: keys (model, cell)."""
-    parts = [score_entries(data, cells) for data in models]
+    parts = [score_entries(data, cells, ordered=ordered) for data in models]
     return Sparse.added(
         [
             Sparse(np.concatenate((np.full_like(each.keys, k), each.keys)), each.values)

@@ -22,7 +22,7 @@ from softcal._validation.rules import (
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.build import Coded
-from softcal.table.tableset import BOUNDS, TOP
+from softcal.table.tableset import BOUNDS, TOP, thresholds
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
@@ -280,6 +280,7 @@ class ClassRoles(NamedTuple):
     kind: LabelKind
     label: tuple[str, ...]
     models: tuple[tuple[str, ...], ...]
+    ordered: bool = False
 
     @property
     def several(self) -> tuple[tuple[str, ...], ...]:
@@ -308,7 +309,8 @@ class Roles(NamedTuple):
     def targets(self) -> tuple[str, ...]:
         """What the predictions are compared with, as in `TableSet.targets`."""
         if self.classes is not None:
-            return (TOP, *self.classes.names)
+            names = self.classes.names
+            return (TOP, *names, *(thresholds(names) if self.classes.ordered else ()))
         return (LABEL_TARGET,) if self.bounds is None else BOUNDS
 
     @property

@@ -31,6 +31,7 @@ def scan(
     y_prob: str | Sequence[str] | Mapping[str, str | Sequence[str]],
     vote_counts: str | Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
+    ordered: bool = False,
     label_bounds: tuple[str, str] | None = None,
     by: str | Sequence[str] = (),
     sample_weight: str | None = None,
@@ -65,6 +66,9 @@ def scan(
     classes : sequence of str, optional
         Names of the classes in the order of the columns. By default what the star of the pattern
         stands for, else the names of the columns, else 0, 1, ...
+    ordered : bool, default False
+        Whether the classes are in order, lowest first, as ratings from 1 to 5 are. The set then
+        also has the thresholds between them (`tables.cumulative("a")`), for `cumulative_smece`.
     label_bounds : (str, str), optional
         Instead of `y_true`: the columns of the lower and the upper end of labels that are known as
         intervals, for `smece_bounds`.
@@ -118,6 +122,7 @@ def scan(
         counts=vote_counts is not None,
         bounds=label_bounds is not None,
         classes=classes,
+        ordered=ordered,
     )
     asked.refuse_impossible()
     columns = _listed(by)
@@ -145,6 +150,7 @@ class _Asked(NamedTuple):
     counts: bool
     bounds: bool
     classes: Sequence[str] | None
+    ordered: bool
 
     @property
     def many(self) -> bool:
@@ -170,6 +176,7 @@ class _Asked(NamedTuple):
         for what, given in (
             ("vote_counts", self.counts),
             ("classes", self.classes is not None),
+            ("ordered=True", self.ordered),
             ("several columns in y_true", several and not self.bounds and not self.counts),
         ):
             if given and not self.many:
@@ -206,6 +213,7 @@ class _Asked(NamedTuple):
                     present(),
                     counts=self.counts,
                     classes=self.classes,
+                    ordered=self.ordered,
                 )
                 found = found._replace(classes=classes)
         found.refuse_impossible()

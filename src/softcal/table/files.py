@@ -20,8 +20,18 @@ from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table import serialize
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
 from softcal.table.reliability import Reliability
-from softcal.table.scores import SCORES
-from softcal.table.tableset import LABEL, LOSSES, Groups, Pairs, Sparse, TableSet, empty_sparse
+from softcal.table.scores import score_names
+from softcal.table.tableset import (
+    LABEL,
+    LOSSES,
+    TOP,
+    Groups,
+    Pairs,
+    Sparse,
+    TableSet,
+    empty_sparse,
+    thresholds,
+)
 
 if TYPE_CHECKING:
     import os
@@ -48,7 +58,6 @@ _NEXT_SUMS = {
     "losses": LOSSES,
     "counts": ("count",),
     "squares": ("residual", "weight"),
-    "scores": SCORES,
 }
 _SIGNED = {
     "residual",
@@ -163,6 +172,7 @@ def _about(tables: TableSet) -> dict[str, Any]:
         "label_high": tables.label_high,
         "models": list(tables.models),
         "targets": list(tables.targets),
+        "ordered": tables.ordered,
         "by": list(tables.by_names),
         "weight": tables.weight,
         "votes": tables.votes,
@@ -185,8 +195,15 @@ def written(tables: TableSet) -> dict[str, Any]:
     """Return a set as plain numbers, lists and names; sums that are all 0 are left out."""
     saved = _about(tables) | {"tables": _listed(tables.tables, _TABLE_KEYS, SUM_NAMES)}
     for name, entries in _tied(tables).items():
-        saved[name] = _listed(entries, _NEXT_KEYS[name], _NEXT_SUMS[name])
+        saved[name] = _listed(entries, _NEXT_KEYS[name], _next_sums(name, saved))
     return saved
+
+
+def _next_sums(name: str, about: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the sums beside the tables; ordered classes have more scores."""
+    if name == "scores":
+        return score_names(ordered=about.get("ordered") is True)
+    return _NEXT_SUMS[name]
 
 
 def _listed(entries: Sparse, keys: tuple[str, ...], sums: tuple[str, ...]) -> dict[str, list[Any]]:
@@ -205,7 +222,7 @@ def _from_json(saved: Any) -> TableSet:
         return _of_scores(saved)
     _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
     entries = {
-        name: _read_listed(saved.get(name), _NEXT_KEYS[name], _NEXT_SUMS[name])
+        name: _read_listed(saved.get(name), _NEXT_KEYS[name], _next_sums(name, saved))
         for name in _NEXT_KEYS
         if name in saved
     }
@@ -260,6 +277,11 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
         label = _text(saved["label"])
         label_high = _maybe_text(saved.get("label_high"))  # which earlier files lack
+        ordered = saved.get("ordered", False)  # as they do this
+        _require(type(ordered) is bool, "ordered")
+        if ordered:
+            own = names["targets"][1 : len(names["targets"]) // 2 + 1]
+            _require(names["targets"] == (TOP, *own, *thresholds(own)), "targets")
         bins = Bins.of(saved["bins"])
         grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
         cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
@@ -286,7 +308,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     _refuse_keys(tables, _TABLE_KEYS, size)
     for name, each in entries.items():
         _refuse_keys(each, _NEXT_KEYS[name], size)
-        _refuse_negative(each, _NEXT_SUMS[name], unknown=name == "scores")
+        _refuse_negative(each, _next_sums(name, saved), unknown=name == "scores")
     _refuse_tables(tables, grid)
     tables = Sparse.of(*tables)  # in order, whoever wrote the file
     pairs = groups = None
@@ -301,7 +323,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
         about["weight"], about["votes"], about["date"], weightless, label_high, pairs, groups,
-        entries.get("scores"),
+        entries.get("scores"), ordered,
     )  # fmt: skip
     _refuse_groups(found)
     return found
@@ -448,7 +470,8 @@ def _read_parquet(path: Path) -> TableSet:
         for name in {*kind} - {"table"}:
             chosen, numbers = of(name, len(_NEXT_KEYS[name]))
             sums = np.array([of_others[k] for k in chosen], dtype=np.float64)
-            entries[name] = Sparse(numbers, sums.reshape(chosen.size, len(_NEXT_SUMS[name])).T)
+            width = len(_next_sums(name, saved))
+            entries[name] = Sparse(numbers, sums.reshape(chosen.size, width).T)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         message = (
             f"its entries lack a part or have a wrong one: {error!s:.60}. The file is damaged."

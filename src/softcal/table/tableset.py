@@ -35,6 +35,12 @@ LABEL = "label"
 TOP = "top"
 """The target of a set of many classes: the class each model predicts."""
 
+
+def thresholds(classes: Sequence[object]) -> tuple[str, ...]:
+    """Name the targets between ordered classes: "> 1" is the probability of a class above 1."""
+    return tuple(f"> {name}" for name in classes[:-1])
+
+
 BOUNDS = ("low", "high")
 """The targets of a set whose labels are intervals: their lower and their upper ends."""
 
@@ -190,6 +196,8 @@ class TableSet(Mapping[str, Reliability]):
         Columns of weights and numbers of votes, and the date of the rows, where given.
     rows_without_weight : int or None
         How many rows have weight 0; None where that was not counted.
+    ordered : bool
+        Whether the classes are ordered; targets such as "> 2" then follow the classes.
 
     Examples
     --------
@@ -221,7 +229,8 @@ class TableSet(Mapping[str, Reliability]):
     label_high: str | None = None
     pairs: Pairs | None = None
     groups: Groups | None = None
-    scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), sums of `SCORES`
+    scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), `score_names`
+    ordered: bool = False
 
     # The tables of all rows
 
@@ -248,6 +257,50 @@ class TableSet(Mapping[str, Reliability]):
         first = (self.tables.keys[0] == 0) & (self.tables.keys[1] == 0)
         return int(self.tables.values[0, first].sum())
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of a set of many, else none."""
+        if self.targets[0] != TOP:
+            return ()
+        return self.targets[1 : len(self.targets) // 2 + 1] if self.ordered else self.targets[1:]
+
+    @property
+    def thresholds(self) -> tuple[str, ...]:
+        """The targets between ordered classes; none where the classes are not ordered."""
+        return self.targets[len(self.classes) + 1 :] if self.ordered else ()
+
+    def cumulative(self, model: str) -> dict[str, Reliability]:
+        r"""Return the table of \(P(\text{class} > k)\) for each threshold k of ordered classes.
+
+        `cumulative_smece` and `cumulative_smece_interval` take the result.
+
+        Parameters
+        ----------
+        model : str
+            One of `models`.
+
+        Raises
+        ------
+        InputError
+            If the set was made without `ordered=True`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcal import scan
+        >>> rows = pd.DataFrame({"p_1": [0.5, 0.25], "p_2": [0.25, 0.5], "p_3": [0.25, 0.25]})
+        >>> tables = scan(rows.assign(y=[1, 3]), y_true="y", y_prob={"m": "p_*"}, ordered=True)
+        >>> {name: rel.smece for name, rel in tables.cumulative("m").items()}
+        {'> 1': 0.375, '> 2': 0.25}
+        """
+        if not self.ordered:
+            message = (
+                "the set has no thresholds: its classes are not ordered. Scan the rows again with "
+                "ordered=True (--ordered)."
+            )
+            raise InputError(message)
+        return {name: self[model, name] for name in self.thresholds}
+
     def item_scores(self, model: str) -> ItemScores:
         r"""Return the scores of single items of many classes: Brier, log loss, DistCE and others.
 
@@ -264,7 +317,9 @@ class TableSet(Mapping[str, Reliability]):
         ItemScores
             With the fields `brier`, `log_loss`, `kl_divergence`, `dist_ce`, `ent_ce`,
             `ent_ce_signed`, `rank_cs`, `dist_ce_floor`, `brier_without_vote_noise`; None where the
-            rows do not say. `infinite` counts the rows whose log loss is infinite.
+            rows do not say. `infinite` counts the rows whose log loss is infinite. Of ordered
+            classes also `wasserstein`, `wasserstein_floor`, `ranked_probability_score`, and
+            `ranked_probability_score_without_vote_noise`.
 
         Raises
         ------
