@@ -23,11 +23,11 @@ def votes_of(columns: dict[str, Any]) -> sc.Votes:
     return sc.Votes.from_long(columns, item="task", worker="worker", label="label")
 
 
-def after(votes: sc.Votes, iterations: int) -> sc.crowd.DawidSkene:
+def after(votes: sc.Votes, iterations: int, smoothing: float = 0.0) -> sc.crowd.DawidSkene:
     """Run this many iterations, whether or not that is enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return sc.dawid_skene(votes, tolerance=0.0, max_iterations=iterations)
+        return sc.dawid_skene(votes, tolerance=0.0, max_iterations=iterations, smoothing=smoothing)
 
 
 @st.composite
@@ -87,6 +87,45 @@ def test_confusions_equal_crowd_kits(votes: sc.Votes) -> None:
     found = after(votes, REFERENCE["iterations"] + 1)
     for worker, label, *rates in REFERENCE["said_given_true"]:
         np.testing.assert_allclose(found.confusion[worker, :, label], rates, atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize("reference", [REFERENCE, REFERENCE["sparse"]])
+def test_smoothing_as_in_crowd_kit_gives_its_estimates_to_1e_9(reference: dict[str, Any]) -> None:
+    """Sparse votes have workers who never meet a class: there smoothing decides."""
+    votes = votes_of(reference["votes"])
+    found = after(votes, REFERENCE["iterations"], smoothing=1e-10)
+    np.testing.assert_allclose(found.posterior, reference["posterior"], atol=1e-9, rtol=0)
+    later = after(votes, REFERENCE["iterations"] + 1, smoothing=1e-10)
+    for worker, label, *rates in reference["said_given_true"]:
+        row = later.confusion[later.workers.index(worker), :, label]
+        np.testing.assert_allclose(row, rates, atol=1e-9, rtol=0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(few_votes(), st.sampled_from([1e-10, 0.01, 1.0]))
+def test_smoothed_rates_are_probabilities_of_the_votes_a_worker_used(
+    votes: sc.Votes, smoothing: float
+) -> None:
+    found = after(votes, 5, smoothing)
+    np.testing.assert_allclose(found.confusion.sum(axis=2), 1, rtol=1e-12)
+    np.testing.assert_allclose(found.posterior.sum(axis=1), 1, rtol=1e-12)
+    assert found.prior.sum() == pytest.approx(1)
+    ballots = votes.ballots
+    assert ballots is not None
+    used = np.zeros((len(found.workers), 3), dtype=bool)
+    used[ballots.worker, ballots.label] = True
+    assert ((found.confusion > 0) == used[:, None, :]).all()
+
+
+def test_a_posterior_is_a_label_with_its_variance(votes: sc.Votes) -> None:
+    found = sc.dawid_skene(votes.binary(2))
+    q = found.posterior[:, 1]
+    np.testing.assert_array_equal(found.variance[:, 1], q * (1 - q))
+    p = np.clip(q, 0.1, 0.9)
+    alone = sc.smece_interval(q, p)
+    as_outcomes = sc.smece_interval(q, p, n_votes=np.ones(q.size))
+    assert as_outcomes.value == alone.value
+    assert as_outcomes.high >= alone.high  # a posterior is worth one outcome at most
 
 
 @settings(max_examples=50, deadline=None)
@@ -222,3 +261,6 @@ def test_refusals(votes: sc.Votes) -> None:
     for wrong in ({"max_iterations": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}):
         with pytest.raises(sc.InputError, match="max_iterations must be 1 or more"):
             sc.dawid_skene(votes, **wrong)
+    for smoothing in (-1, float("nan"), float("inf"), "1"):
+        with pytest.raises(sc.InputError, match="smoothing must be 0 or more: got"):
+            sc.dawid_skene(votes, smoothing=smoothing)  # type: ignore[arg-type]

@@ -52,6 +52,15 @@ class DawidSkene(_display.Printed):
     iterations: int
     converged: bool
 
+    @property
+    def variance(self) -> FloatArray:
+        r"""The variance \(q(1 - q)\) of each class's indicator, given the votes and the estimates.
+
+        It is what the votes leave open about the true class. It does not contain the uncertainty
+        of `confusion` and `prior`, which are estimated from the same votes.
+        """
+        return self.posterior * (1 - self.posterior)
+
     def __repr__(self) -> str:
         items, classes = self.posterior.shape
         return (
@@ -77,7 +86,11 @@ class DawidSkene(_display.Printed):
 
 
 def dawid_skene(
-    votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 10_000
+    votes: Votes,
+    *,
+    tolerance: float = 1e-8,
+    max_iterations: int = 10_000,
+    smoothing: float = 0.0,
 ) -> DawidSkene:
     r"""Estimate labels from votes whose workers differ in skill (Dawid and Skene 1979).
 
@@ -87,7 +100,7 @@ def dawid_skene(
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
-    Nothing is smoothed or floored, so the likelihood never falls. If all items of worker w have
+    By default nothing is smoothed, so the likelihood never falls. If all items of worker w have
     posterior 0 for class t, the votes tell nothing about \(\theta^w_t\). The worker is then taken
     at their word, \(\theta^w_{tt} = 1\), so votes that nobody contradicts are not explained away.
     Votes of a worker who votes the same whatever others vote tell nothing: items with only such
@@ -106,11 +119,16 @@ def dawid_skene(
         posterior can be up to about 500 times `tolerance` away from its limit.
     max_iterations : int
         Largest number of iterations; reaching it without convergence warns.
+    smoothing : float
+        Lowest expected count of each class a worker has voted for, whatever the true class, and
+        lowest prior. crowd-kit uses 1e-10, and results then agree with its own. A worker who met no
+        item of class t is then not taken at their word but has equal rates for their votes.
 
     Returns
     -------
     DawidSkene
-        Its `posterior` can be used as `y_true`.
+        Its `posterior` can be used as `y_true`; pass `n_votes=1` with it, because a posterior of
+        one true class carries at most the information of one 0/1 outcome.
 
     Warns
     -----
@@ -139,6 +157,9 @@ def dawid_skene(
     """
     ballots = _ballots(votes)
     numbers = isinstance(max_iterations, Real) and isinstance(tolerance, Real)
+    if not isinstance(smoothing, Real) or not 0 <= smoothing < np.inf:
+        message = f"smoothing must be 0 or more: got {smoothing!r:.30}."
+        raise InputError(message)
     if not numbers or max_iterations < 1 or not 0 <= tolerance < np.inf:
         message = (
             "max_iterations must be 1 or more and tolerance 0 or more: got "
@@ -149,7 +170,7 @@ def dawid_skene(
     while iterations < max_iterations and change > tolerance:
         iterations += 1
         before = posterior
-        prior, rates = _parameters(ballots, before)
+        prior, rates = _parameters(ballots, before, float(smoothing))
         posterior, likelihood = _posterior(ballots, prior, rates)
         change = float(np.abs(posterior - before).max())
     converged = change <= tolerance
@@ -184,7 +205,9 @@ def _ballots(votes: Votes) -> Ballots:
     return votes.ballots
 
 
-def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _parameters(
+    ballots: Ballots, posterior: FloatArray, smoothing: float
+) -> tuple[FloatArray, FloatArray]:
     """Compute the prior and each worker's rates that are most likely given the posterior.
 
     Any rates are as likely for a class that none of the worker's items may be of. The worker is
@@ -201,9 +224,15 @@ def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, Fl
         axis=-1,
     )
     confusion = counts.reshape(n_workers, n_classes, n_classes).swapaxes(1, 2)
+    prior = posterior.mean(axis=0)
+    if smoothing:
+        used = np.bincount(said, minlength=n_workers * n_classes).reshape(n_workers, 1, n_classes)
+        confusion = np.where(used > 0, np.maximum(confusion, smoothing), 0.0)
+        prior = np.maximum(prior, smoothing)
+        prior /= prior.sum()
     total = confusion.sum(axis=2, keepdims=True)
     at_their_word = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
-    return posterior.mean(axis=0), np.divide(confusion, total, out=at_their_word, where=total > 0)
+    return prior, np.divide(confusion, total, out=at_their_word, where=total > 0)
 
 
 def _posterior(ballots: Ballots, prior: FloatArray, rates: FloatArray) -> tuple[FloatArray, float]:
