@@ -1,4 +1,6 @@
-"""Measure calibration against shares of votes, Dawid-Skene posteriors, and majorities.
+"""Measure calibration against shares of votes, majorities, and Dawid-Skene posteriors.
+
+Posteriors have one prior, or one prior per bin of predictions (strata).
 
 Run as `python benchmarks/crowd_labels.py [REPETITIONS]`. Two worlds are simulated:
 
@@ -73,23 +75,26 @@ def cast(
     return sc.Votes.from_long(columns, item="item", worker="worker", label="vote", classes=[0, 1])
 
 
-def labels(votes: sc.Votes) -> dict[str, tuple[FloatArray, FloatArray]]:
+def labels(votes: sc.Votes, p: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Return labels and numbers of votes, by the way in which the labels are made."""
+    strata = sc.Bins.uniform(BINS).locate(p)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = sc.dawid_skene(votes, tolerance=1e-5, max_iterations=300)
+        plain = sc.dawid_skene(votes, tolerance=1e-5, max_iterations=300)
+        binned = sc.dawid_skene(votes, strata=strata, tolerance=1e-5, max_iterations=300)
     one = np.ones(votes.n_items)
     return {
         "shares": (votes.shares[:, 1], votes.totals.astype(float)),
-        "posterior": (found.posterior[:, 1], one),
         "majority": ((votes.shares[:, 1] > 0.5).astype(float), one),
+        "posterior": (plain.posterior[:, 1], one),
+        "with strata": (binned.posterior[:, 1], one),
     }
 
 
 def main(repetitions: int) -> None:
     """Print, per setting and kind of label, the mean SMECE and how often its interval holds."""
     print("world      quality  votes  slope   true", end="")
-    print("".join(f"{name:>22}" for name in ("shares", "posterior", "majority")))
+    print("".join(f"{name:>14}" for name in ("shares", "majority", "posterior", "with strata")))
     for world, quality in (
         ("one truth", 0.75), ("one truth", 0.9), ("opinion", 0.0), ("opinion", 1.0)
     ):  # fmt: skip
@@ -102,13 +107,12 @@ def main(repetitions: int) -> None:
                     rate = rng.uniform(0.02, 0.98, ITEMS)
                     p = predictions(rate, slope)
                     votes = cast(rng, world, rate, n_votes, quality)
-                    for name, (label, number) in labels(votes).items():
+                    for name, (label, number) in labels(votes, p).items():
                         found = sc.smece_interval(label, p, bins=BINS, n_votes=number)
                         values.setdefault(name, []).append(found.debiased)
                         holds.setdefault(name, []).append(found.low <= target <= found.high)
                 shown = "".join(
-                    f"{np.mean(values[name]):>12.3f} ({np.mean(holds[name]):.2f}) "
-                    for name in values
+                    f"{np.mean(values[name]):>7.3f} ({np.mean(holds[name]):.2f})" for name in values
                 )
                 line = f"{world:<10} {quality:>7} {n_votes:>6} {slope:>6} {target:>6.3f}{shown}"
                 print(line, flush=True)

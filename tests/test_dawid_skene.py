@@ -182,6 +182,60 @@ def test_anesthesia_data_of_1979_give_the_published_estimates() -> None:
     np.testing.assert_allclose(found.confusion, ANESTHESIA["error_rates"], atol=0.005, rtol=0)
 
 
+def strata_votes(rng: np.random.Generator, n: int = 3_000) -> tuple[sc.Votes, Any, Any]:
+    """Draw items of four strata, each with its rate, and five votes of workers 80% right."""
+    stratum = rng.integers(0, 4, n)
+    rate = np.array([0.1, 0.4, 0.6, 0.9])[stratum]
+    truth = rng.random(n) < rate
+    worker = rng.random((n, 20)).argsort(axis=1)[:, :5]
+    right = rng.random((n, 5)) < 0.8
+    columns = {
+        "task": np.repeat(np.arange(n), 5),
+        "worker": worker.ravel(),
+        "label": (right == truth[:, None]).astype(int).ravel(),
+    }
+    return votes_of(columns), stratum, truth
+
+
+def test_strata_estimate_their_own_rates(rng: np.random.Generator) -> None:
+    votes, stratum, truth = strata_votes(rng)
+    found = sc.dawid_skene(votes, strata=stratum)
+    assert found.strata == (0, 1, 2, 3)
+    own = np.array([truth[stratum == s].mean() for s in range(4)])
+    errors = found.rate_errors[:, 1]
+    assert (np.abs(found.rates[:, 1] - own) < 3 * errors).all()
+    counts = np.bincount(stratum)
+    outcome = np.sqrt(own * (1 - own) / counts)
+    assert (errors > outcome).all()  # votes say less than the truth would
+    assert (errors < 2 * outcome).all()
+    pooled = sc.dawid_skene(votes).posterior[:, 1]
+    off = [abs(pooled[stratum == s].mean() - own[s]) for s in (0, 3)]
+    assert min(off) > 3 * errors.max()  # drawn toward the overall rate
+    np.testing.assert_allclose(found.prior, found.rates[stratum].mean(axis=0))
+
+
+def test_one_stratum_is_none(votes: sc.Votes) -> None:
+    plain, one = after(votes, 20), sc.dawid_skene(votes, strata=["x"] * 80)
+    assert (plain.strata, one.strata) == (("all",), ("x",))
+    np.testing.assert_allclose(plain.rates, plain.prior[None], rtol=1e-14)
+    np.testing.assert_allclose(one.posterior, sc.dawid_skene(votes).posterior, atol=1e-12)
+
+
+def test_errors_of_certain_posteriors_are_those_of_outcomes() -> None:
+    says = [0, 0, 1, 1, 0, 1, 1, 1]
+    columns = {"task": [*range(8)] * 2, "worker": ["a"] * 8 + ["b"] * 8, "label": says * 2}
+    found = sc.dawid_skene(votes_of(columns))
+    expected = np.sqrt(5 / 8 * 3 / 8 / 8)
+    np.testing.assert_allclose(found.rate_errors, [[expected, expected]], rtol=1e-12)
+    by_class = sc.dawid_skene(votes_of(columns), strata=says)
+    assert np.isinf(by_class.rate_errors).all()
+
+
+def test_strata_must_have_a_value_per_item(votes: sc.Votes) -> None:
+    with pytest.raises(sc.InputError, match="there are 80 items, strata has 3 values"):
+        sc.dawid_skene(votes, strata=[1, 2, 3])
+
+
 def test_renaming_the_classes_changes_their_order_only(votes: sc.Votes) -> None:
     columns = {**REFERENCE["votes"], "label": [2 - label for label in REFERENCE["votes"]["label"]]}
     np.testing.assert_allclose(
