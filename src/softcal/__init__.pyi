@@ -4,6 +4,7 @@ from . import (
     calibrators as calibrators,
     crowd as crowd,
     datasets as datasets,
+    decision as decision,
     inference as inference,
     metrics as metrics,
     planning as planning,
@@ -11,6 +12,10 @@ from . import (
 from ._validation.votes import Votes as Votes
 from .bins import Bins as Bins
 from .crowd import dawid_skene as dawid_skene
+from .decision import (
+    net_benefit as net_benefit,
+    net_benefit_difference as net_benefit_difference,
+)
 from .exceptions import (
     BinMismatchError as BinMismatchError,
     InputError as InputError,
