@@ -167,3 +167,79 @@ def test_a_difference_needs_two_models() -> None:
     for wrong in ({"a": [0.5]}, [0.5]):
         with pytest.raises(sc.InputTypeError, match="two models"):
             sc.net_benefit_difference([1], wrong, 0.5)  # type: ignore[arg-type]
+
+
+# The summary of calibration
+
+FITTED = json.loads((Path(__file__).parent / "reference" / "recalibration.json").read_text())
+
+
+def _variances(found: sc.decision.CalibrationSummary, reach: float) -> list[float]:
+    each = (found.calibration_in_the_large, found.intercept, found.slope)
+    return [((one.high - one.value) / reach) ** 2 for one in each]
+
+
+@pytest.mark.parametrize("kind", ["outcomes", "shares"])
+def test_recalibration_equals_statsmodels(kind: str) -> None:
+    y, p = FITTED[kind]["y_true"], FITTED["y_prob"]
+    found = sc.calibration_summary(y, p)
+    large, variance = FITTED[kind]["in_the_large"]
+    values = [found.calibration_in_the_large.value, found.intercept.value, found.slope.value]
+    np.testing.assert_allclose(values, [large, *FITTED[kind]["parameters"]], atol=1e-9)
+    own = np.diag(FITTED[kind]["covariance"])
+    expected = np.array([variance, *own]) * 200 / 199
+    np.testing.assert_allclose(_variances(found, 1.971956544249395), expected, rtol=1e-7)
+    by_group = sc.calibration_summary(y, p, groups=FITTED["group"])
+    clustered = np.diag(FITTED[kind]["by_group"]) * 40 / 39
+    np.testing.assert_allclose(_variances(by_group, 2.0226909200367595)[1:], clustered, rtol=1e-7)
+
+
+def test_a_fitted_logistic_model_has_slope_1_on_its_own_rows() -> None:
+    found = sc.calibration_summary(REFERENCE["y_true"], REFERENCE["y_prob"])
+    assert found.slope.value == pytest.approx(1, abs=1e-4)
+    assert found.intercept.value == pytest.approx(0, abs=1e-4)
+    assert found.observed_expected.value == pytest.approx(1, abs=1e-5)
+    assert found.observed_expected.low < 1 < found.observed_expected.high
+    assert repr(found) == "CalibrationSummary(slope=1, level=0.95)"
+    assert "calibration in the large" in str(found)
+
+
+def test_a_fine_table_gives_the_summary_of_the_rows(rng: np.random.Generator) -> None:
+    p = rng.beta(0.5, 3, 3000)
+    y = rng.binomial(3, p**0.8) / 3
+    rows = sc.calibration_summary(y, p)
+    table = sc.calibration_summary(sc.reliability(y, p, bins=sc.Bins.grid(10)))
+    for name in ("observed_expected", "calibration_in_the_large", "intercept", "slope"):
+        np.testing.assert_allclose(getattr(table, name), getattr(rows, name), atol=2e-3)
+    few = rng.integers(1, 20, 300) / 20
+    same = sc.calibration_summary(sc.reliability(y[:300], few, bins=20))
+    np.testing.assert_allclose(same.slope, sc.calibration_summary(y[:300], few).slope, atol=1e-9)
+
+
+def test_a_weight_of_0_is_the_absence_of_its_row(rng: np.random.Generator) -> None:
+    y, p = rng.random(80), rng.random(80)
+    w = (np.arange(80) < 60).astype(float)
+    group = np.arange(80) // 2
+    for some, alone in (
+        (sc.calibration_summary(y, p, sample_weight=w), sc.calibration_summary(y[:60], p[:60])),
+        (
+            sc.calibration_summary(y, p, sample_weight=w, groups=group),
+            sc.calibration_summary(y[:60], p[:60], groups=group[:60]),
+        ),
+    ):
+        assert some.slope == pytest.approx(alone.slope, abs=1e-12)
+        assert some.observed_expected == pytest.approx(alone.observed_expected, abs=1e-12)
+
+
+def test_summaries_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="1 of 2 are exactly 0 or 1"):
+        sc.calibration_summary([0.5, 0.5], [0.0, 0.5])
+    for y, p in (([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]), ([0, 0, 0], [0.1, 0.2, 0.3])):
+        with pytest.raises(sc.InputError, match="no finite solution"):
+            sc.calibration_summary(y, p)
+    with pytest.raises(sc.InputError, match="no finite solution"):
+        sc.calibration_summary([0.5, 0.25], [0.5, 0.5])
+    with pytest.raises(sc.InputError, match="takes no rows"):
+        sc.calibration_summary(sc.reliability([1], [0.5]), [0.5])
+    with pytest.raises(sc.InputError, match="calibration_summary of a table with groups"):
+        sc.calibration_summary(sc.reliability([1, 0], [0.5, 0.4], groups=[1, 2]))

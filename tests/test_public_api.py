@@ -29,6 +29,7 @@ def test_the_public_names() -> None:
         "bias",
         "brier",
         "brier_without_vote_noise",
+        "calibration_summary",
         "calibration_test",
         "calibrators",
         "classwise_reliability",

@@ -13,6 +13,7 @@ from ._validation.votes import Votes as Votes
 from .bins import Bins as Bins
 from .crowd import dawid_skene as dawid_skene
 from .decision import (
+    calibration_summary as calibration_summary,
     net_benefit as net_benefit,
     net_benefit_difference as net_benefit_difference,
 )

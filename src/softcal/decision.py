@@ -1,4 +1,4 @@
-"""Decisions at a threshold: net benefit, its difference between models, what miscalibration costs.
+"""Decisions at a threshold, and the summary of calibration that clinical papers report.
 
 Net benefit is linear in the label, so it is right for vote shares as it is for outcomes of 0 and 1.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import expit, stdtrit
 
 from softcal import _display
 from softcal._validation import arrays, inputs
@@ -303,12 +303,7 @@ class _Beyond:
     @staticmethod
     def of_table(rel: Reliability, at: FloatArray) -> _Beyond:
         refuse_no_rows(rel)
-        if rel.clusters is not None:
-            message = (
-                "net_benefit of a table with groups has no interval: the table does not keep what "
-                "groups have in common beyond a threshold. Pass the rows and groups=."
-            )
-            raise InputError(message)
+        _refuse_groups("net_benefit", rel)
         _refuse_off_the_edges(rel, at)
         s = rel.sums
         # With equal weights these are exact; see the docstring of `net_benefit`.
@@ -406,6 +401,15 @@ def _thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
     return found
 
 
+def _refuse_groups(function: str, rel: Reliability) -> None:
+    if rel.clusters is not None:
+        message = (
+            f"{function} of a table with groups has no interval: the table does not keep what the "
+            "labels of a group have in common. Pass the rows and groups=."
+        )
+        raise InputError(message)
+
+
 def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:
     edges = rel.bins.edges
     off = ~np.isin(at, edges)
@@ -419,3 +423,211 @@ def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:
             "or pass the rows."
         )
         raise BinMismatchError(message)
+
+
+class Estimate(NamedTuple):
+    """A number with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class CalibrationSummary(_display.Printed):
+    """The numbers that clinical papers report on calibration, each with `value`, `low`, `high`.
+
+    Attributes
+    ----------
+    observed_expected : Estimate
+        Sum of labels over sum of predictions: above 1, predictions are too low on average.
+    calibration_in_the_large : Estimate
+        Intercept of the logistic recalibration whose slope is 1.
+    intercept, slope : Estimate
+        Those of the logistic recalibration. A slope below 1 means predictions are too extreme.
+    level : float
+        The level of the intervals.
+    """
+
+    observed_expected: Estimate
+    calibration_in_the_large: Estimate
+    intercept: Estimate
+    slope: Estimate
+    level: float
+
+    def __repr__(self) -> str:
+        return f"CalibrationSummary(slope={self.slope.value:.4g}, level={self.level:g})"
+
+    def _shown(self) -> _display.Shown:
+        names = ("observed_expected", "calibration_in_the_large", "intercept", "slope")
+        rows = [
+            [name.replace("_", " "), *(f"{x:.4f}" for x in getattr(self, name))] for name in names
+        ]
+        title = f"calibration, {_display.percent(self.level)} intervals"
+        return title, ["", "value", "low", "high"], rows
+
+
+def calibration_summary(
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> CalibrationSummary:
+    r"""Compute the observed:expected ratio and the logistic recalibration, with intervals.
+
+    The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted by
+    cross-entropy to the labels as they are. Its covariance is the sandwich
+    \(A^{-1} B A^{-1}\) with \(A = \sum w \mu (1 - \mu) z z^T\) and
+    \(z = (1, \operatorname{logit} p)\). B comes from the squared residuals of the labels, so the
+    intervals are right for vote shares.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, groups
+        As in `reliability`; or a Reliability alone, whose bins should be fine because each is put
+        at its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with groups is
+        refused: pass the rows.
+    level : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If a prediction is exactly 0 or 1, which has no logit, or if the fit has no solution.
+
+    Examples
+    --------
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> print(calibration_summary(d["soft_malignant"], d["prob_lr_geometry"]))
+    calibration, 95% intervals
+                                value      low     high
+           observed expected   1.4562   1.3857   1.5302
+    calibration in the large   0.8799   0.7816   0.9782
+                   intercept   0.3593   0.2433   0.4754
+                       slope   0.6896   0.6429   0.7364
+    """
+    refuse_bad_level(level)
+    if isinstance(y_true, Reliability):
+        if any(each is not None for each in (y_prob, sample_weight, groups)):
+            message = "calibration_summary of a Reliability takes no rows: leave them out."
+            raise InputError(message)
+        cells = _cells_of_table(y_true)
+    else:
+        rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
+        cells = _cells_of_rows(rows, _group_numbers(groups, rows, y_true, y_prob))
+    _refuse_no_logit(cells)
+    x = np.log(cells.prob / (1 - cells.prob))
+    one = np.ones_like(x)
+    large = _logistic(cells, one[:, None], x)
+    both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
+    ratio = float(cells.label.sum() / (cells.weight @ cells.prob))
+    spread = cells.squares(one[:, None], ratio * cells.prob)[0, 0]
+    error = math.sqrt(spread) / float(cells.weight @ cells.prob)
+    reach = _reach(cells.n, level)
+
+    def estimate(value: float, variance: float) -> Estimate:
+        half = reach * math.sqrt(variance)
+        return Estimate(value, value - half, value + half)
+
+    factor = math.exp(min(reach * error / ratio, 700.0)) if ratio else math.inf
+    return CalibrationSummary(
+        Estimate(ratio, ratio / factor, ratio * factor),
+        estimate(float(large[0][0]), float(large[1][0, 0])),
+        estimate(float(both[0][0]), float(both[1][0, 0])),
+        estimate(float(both[0][1]), float(both[1][1, 1])),
+        level,
+    )
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Rows, or bins of rows that are put at their mean prediction."""
+
+    prob: FloatArray
+    weight: FloatArray
+    label: FloatArray  # sum w y
+    square: FloatArray  # sum w^2
+    square_label: FloatArray  # sum w^2 y
+    square_label_sq: FloatArray  # sum w^2 y^2
+    n: int  # rows or groups
+    count: int  # rows
+    owner: npt.NDArray[np.intp] | None  # the group of each row
+
+    def squares(self, z: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the sum of the squares of w (y - mean) z, over rows or groups."""
+        factor = self.n / (self.n - 1) if self.n > 1 else math.inf
+        if self.owner is None:
+            own = self.square_label_sq - 2 * mean * self.square_label + mean**2 * self.square
+            return factor * np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
+        score = (self.label - self.weight * mean)[:, None] * z
+        each = np.stack([np.bincount(self.owner, column) for column in score.T], axis=1)
+        return factor * (each.T @ each)
+
+
+def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
+    p, y, w = _columns(rows)
+    here = w > 0
+    p, y, w = p[here], y[here], w[here]
+    owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
+    n = p.size if owner is None else int(owner.max()) + 1
+    weight, label, square, square_label, square_label_sq = _terms(y, w)
+    return _Cells(p, weight, label, square, square_label, square_label_sq, n, p.size, owner)
+
+
+def _cells_of_table(rel: Reliability) -> _Cells:
+    refuse_no_rows(rel)
+    _refuse_groups("calibration_summary", rel)
+    filled = rel.count > 0
+    s = rel.sums
+    weight, label, square = s.weight[filled], s.label[filled], s.weight_sq[filled]
+    unit = square / weight  # as in `_Beyond.of_table`
+    of_squares = unit * (label - s.label_var[filled])
+    return _Cells(
+        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.n, rel.n, None
+    )
+
+
+def _refuse_no_logit(cells: _Cells) -> None:
+    bad = (cells.prob <= 0) | (cells.prob >= 1)
+    if bad.any():
+        message = (
+            f"predictions must be between 0 and 1 to have a logit: {int(bad.sum())} of "
+            f"{bad.size} are exactly 0 or 1. Leave those rows out, or move them inside on purpose."
+        )
+        raise InputError(message)
+
+
+def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Fit a logistic regression to soft labels; return its parameters and their covariance."""
+
+    def loss(theta: FloatArray) -> float:
+        eta = offset + z @ theta
+        return float(cells.weight @ np.logaddexp(0, eta) - cells.label @ eta)
+
+    theta = np.zeros(z.shape[1])
+    for _ in range(_STEPS):
+        mean = expit(offset + z @ theta)
+        bread = np.einsum("i,ij,ik->jk", cells.weight * mean * (1 - mean), z, z)
+        try:
+            step = np.linalg.solve(bread, z.T @ (cells.label - cells.weight * mean))
+        except np.linalg.LinAlgError:
+            break
+        if float(np.abs(step).max()) < _CLOSE:
+            inverse = np.linalg.inv(bread)
+            return theta, inverse @ cells.squares(z, mean) @ inverse
+        # A full step may overshoot; the loss is convex, so a shorter one lowers it.
+        before = loss(theta)
+        while loss(theta + step) > before and float(np.abs(step).max()) > _CLOSE:
+            step = step / 2
+        theta = theta + step
+    message = (
+        "the logistic recalibration has no finite solution: predictions separate the labels, all "
+        "labels are 0 or all 1, or all predictions are equal."
+    )
+    raise InputError(message)
+
+
+_STEPS, _CLOSE = 200, 1e-10
