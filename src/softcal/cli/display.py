@@ -50,7 +50,8 @@ def about(tables: TableSet) -> dict[str, Any]:
     """Return how many rows and bins there are, for JSON."""
     none = tables.rows_without_weight
     weightless = {} if tables.weight is None else {"rows_without_weight": none}
-    return {"n": tables.n, **weightless, "bins": len(tables.bins)}
+    dropped = {} if tables.rows_dropped is None else {"rows_dropped": tables.rows_dropped}
+    return {"n": tables.n, **weightless, **dropped, "bins": len(tables.bins)}
 
 
 def models_of(

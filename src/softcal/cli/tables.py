@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.options import given
+from softcal.cli.options import RowOptions, given
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from softcal.sources.collect import Look
-    from softcal.sources.columns import Roles
+    from softcal.sources.columns import Roles, Words
     from softcal.table.tableset import TableSet
 
 
@@ -36,6 +36,7 @@ class Columns(NamedTuple):
     classes: str | None = None
     label_low: str | None = None
     label_high: str | None = None
+    how: RowOptions = RowOptions()
 
     @property
     def many(self) -> bool:
@@ -96,7 +97,7 @@ class Columns(NamedTuple):
 
         others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
-            "group": self.group,
+            "group": self.group, "values": self.how.values,
         }  # fmt: skip
         if self.many:
             found = self._roles_of_classes(paths, others)
@@ -122,13 +123,16 @@ class Columns(NamedTuple):
         specs = given(self.pred_columns, "Missing option '--pred-columns'.")
         names = None if self.classes is None else [name.strip() for name in self.classes.split(",")]
         classes = class_roles(
-            label, {spec: spec for spec in specs}, in_file(paths[0]),
+            label, {spec: spec for spec in specs}, in_file(paths[0], self.how.reading),
             counts=self.vote_columns is not None, classes=names,
         )  # fmt: skip
         return Roles(label, tuple(specs), classes=classes, **others)
 
     def refuse_other_tables(self, tables: TableSet) -> None:
         """Refuse columns that are not those the saved tables were made with."""
+        for option in self.how.given:
+            message = f"{option} is for rows: leave it out with saved tables."
+            raise InputError(message)
         label: dict[str, str | None] = {
             "--label": self.label, "--label-columns": self.label_columns,
             "--vote-columns": self.vote_columns,
@@ -191,7 +195,7 @@ def load_tables(
     columns.refuse_contradictions()
     saved = saved_files(data)
     if saved:
-        return _as_asked(load_saved(saved), columns, bins)
+        return with_names(_as_asked(load_saved(saved), columns, bins), columns.how.name)
 
     from softcal.bins import Bins
     from softcal.sources.collect import collect
@@ -199,12 +203,67 @@ def load_tables(
 
     paths = files_of(data)
     roles = columns.roles(paths)
+    names = columns.how.name
+    if names is not None:
+        refuse_other_names(names, roles.y_prob)
+        look = None if look is None else _named_look(look, names)
+    words: list[Words] = []
     with terminal.reading() as progress:
-        return collect(
-            all_pieces(paths, roles.wanted), roles, Bins.of(10 if bins is None else bins),
-            pairs=pairs, report=reporter(paths, progress.move),
-            report_groups=progress.move_groups, look=look,
+        tables = collect(
+            all_pieces(paths, roles.wanted, columns.how.reading), roles,
+            Bins.of(10 if bins is None else bins), pairs=pairs,
+            report=reporter(paths, progress.move), report_groups=progress.move_groups, look=look,
+            tell_words=words.append,
         )  # fmt: skip
+    for each in words:
+        note_words(each, roles)
+    return with_names(tables, names)
+
+
+def _named_look(look: Look, names: Sequence[str]) -> Look:
+    """Show the rows of models under other names."""
+
+    def named(number: int, rows: Mapping[str, Any], groups: Any) -> None:
+        look(number, dict(zip(names, rows.values(), strict=True)), groups)
+
+    return named
+
+
+def refuse_other_names(names: Sequence[str], models: Sequence[str]) -> None:
+    """Refuse names that are not one for each model."""
+    if len(names) != len(models):
+        message = (
+            f"give --name once per model: there are {len(models)}, {', '.join(map(repr, models))}, "
+            f"and {len(names)} of --name."
+        )
+        raise InputError(message)
+
+
+def with_names(tables: TableSet, names: Sequence[str] | None) -> TableSet:
+    """Return tables whose models have the names of `--name`, where it is given."""
+    if names is None:
+        return tables
+    refuse_other_names(names, tables.models)
+    return tables.rename(dict(zip(tables.models, names, strict=True)))
+
+
+def note_words(words: Words, roles: Roles) -> None:
+    """Say which words counted as 0, where there are several: one of them may be misspelled."""
+    from softcal.sources.columns import plain_word
+
+    positive = roles.values.positive
+    zeros = {
+        word: count
+        for word, count in words.counts.items()
+        if positive not in (word, plain_word(word))
+    }
+    if len(zeros) > 1:
+        listed = ", ".join(f"{word!r} ({count:,})" for word, count in zeros.items())
+        text = (
+            f"softcal: note: {roles.y_true} counts as 1 where it is {positive!r}, and as 0 where "
+            f"it is {listed}."
+        )
+        sys.stderr.write(f"{printable(text)}\n")
 
 
 def saved_files(data: Sequence[str]) -> list[Path]:

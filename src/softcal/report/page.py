@@ -514,13 +514,14 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
     from softcal import __version__
 
     bins, grid = tables.bins, tables.grid
-    weightless = tables.rows_without_weight
+    weightless, dropped = tables.rows_without_weight, tables.rows_dropped
     width = "of equal width" if bins.is_uniform else "of unequal width"
     groups = tables.groups
-    how: list[tuple[str, str | None]] = [
+    how: list[tuple[str, Any]] = [
         ("source", about.source),
         ("date", tables.date),
         ("rows", f"{tables.n:,}" + (f"; {weightless:,} more have weight 0" if weightless else "")),
+        ("dropped rows", dropped and f"{dropped:,}, in which a value is missing"),
         ("label", about.label),
         ("classes", _listed(tables.targets[1:])),
         (
@@ -536,4 +537,4 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("softcal", __version__),
         ("made on", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
-    return [(term, text) for term, text in how if text is not None]
+    return [(term, text) for term, text in how if text]

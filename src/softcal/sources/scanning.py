@@ -12,13 +12,14 @@ from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.class_columns import class_roles, in_file, text_of_spec
 from softcal.sources.collect import collect
-from softcal.sources.columns import Roles
-from softcal.sources.files import all_pieces, files_of
+from softcal.sources.columns import Roles, Values, text_of
+from softcal.sources.files import AS_IT_IS, Reading, all_pieces, files_of
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Sequence
 
+    from softcal._validation.rules import Scale
     from softcal.sources.class_columns import Present
     from softcal.table.tableset import TableSet
 
@@ -39,6 +40,15 @@ def scan(
     bins: BinsLike = 10,
     pairs: bool = True,
     date: str | dt.date | None = None,
+    pred_scale: Scale = "probability",
+    label_scale: Scale = "probability",
+    positive: Any = None,
+    drop_missing: bool = False,
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+    input_format: str | None = None,
+    sheet: str | None = None,
 ) -> TableSet:
     """Return the tables of columns of files or of a frame, in one pass where the data lives.
 
@@ -49,7 +59,8 @@ def scan(
     Parameters
     ----------
     source : path, glob pattern, folder, several of these, or frame
-        Parquet, CSV, TSV, JSON-lines or Arrow files; or a frame of pandas, Polars, PyArrow (also
+        Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx) or Arrow files, or "-" for standard
+        input; or a frame of pandas, Polars, PyArrow (also
         a dataset or a stream of batches), DuckDB, Dask or PySpark.
     y_true : str or sequence of str
         The column of labels. Of many classes: one column of shares per class, as names or as a
@@ -86,6 +97,22 @@ def scan(
         classes it is added up for the predicted class, of intervals it is not.
     date : str or date, optional
         The day of the rows, kept with the set.
+    pred_scale, label_scale : {"probability", "percent", "logit"}
+        What the numbers are. Percentages are divided by 100. A logit z becomes 1 / (1 + exp(-z)),
+        logits of many classes their softmax.
+    positive : value, optional
+        Of labels in words: the value that counts as 1. Every other value counts as 0.
+    drop_missing : bool, default False
+        Whether to leave out rows in which a label, prediction, weight, number of votes, or group
+        is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
+    sep, decimal, encoding : str, optional
+        Of text files: what separates cells ("tab" for tabs), the decimal mark ("." or ","), and
+        the encoding, where it is not UTF-8.
+    input_format : str, optional
+        The format of the files, where content and name do not say it: "csv", "tsv", "json",
+        "jsonl", "parquet", "arrow" or "xlsx". A JSON document is held in memory whole.
+    sheet : str, optional
+        The sheet of an Excel workbook that has several.
 
     Returns
     -------
@@ -99,7 +126,7 @@ def scan(
     ------
     InputError, InputTypeError
         If a value is missing or breaks a rule, with the column and how many do; if there is no
-        such column or file. No row is ever left out.
+        such column or file. No row is left out unless `drop_missing` asks for it.
 
     Examples
     --------
@@ -131,10 +158,14 @@ def scan(
     )
     if n_votes is not None and not isinstance(n_votes, str):
         n_votes = _whole(n_votes)
-    roles = Roles("", (), sample_weight, n_votes, columns, groups)
+    positive = None if positive is None else text_of(positive)
+    values = Values(pred_scale, label_scale, positive, drop_missing)
+    roles = Roles("", (), sample_weight, n_votes, columns, groups, values=values)
+    reading = Reading(sep, decimal, encoding, input_format, sheet).checked()
     return _tables(
-        source, asked, roles, Bins.of(bins), pairs=pairs, date=None if date is None else str(date)
-    )
+        source, asked, roles, reading, Bins.of(bins), pairs=pairs,
+        date=None if date is None else str(date),
+    )  # fmt: skip
 
 
 class _Asked(NamedTuple):
@@ -230,12 +261,23 @@ def _listed(names: Any) -> tuple[Any, ...]:
 
 
 def _tables(
-    source: Any, asked: _Asked, others: Roles, bins: Bins, *, pairs: bool, date: str | None
+    source: Any,
+    asked: _Asked,
+    others: Roles,
+    reading: Reading,
+    bins: Bins,
+    *,
+    pairs: bool,
+    date: str | None,
 ) -> TableSet:
     if _are_paths(source):
         paths = files_of(source)
-        roles = asked.roles(others, lambda: in_file(paths[0]))
-        return collect(all_pieces(paths, roles.wanted), roles, bins, pairs=pairs, date=date)
+        roles = asked.roles(others, lambda: in_file(paths[0], reading))
+        found = all_pieces(paths, roles.wanted, reading)
+        return collect(found, roles, bins, pairs=pairs, date=date)
+    if reading != AS_IT_IS:
+        message = "leave sep, decimal, encoding, input_format and sheet out: they are for files."
+        raise InputError(message)
     # Imported here, since paths need no narwhals.
     import narwhals.stable.v2 as nw
 
@@ -252,8 +294,8 @@ def _tables(
         return engine_tables(frame, roles, bins, pairs=pairs, date=date)
     if isinstance(frame, nw.DataFrame):
         roles = asked.roles(others, lambda: in_frame(frame))
-        found = frame_pieces(frame, roles.wanted)
-        return collect(found, roles, bins, pairs=pairs, date=date, at_most=len(found))
+        parts = frame_pieces(frame, roles.wanted)
+        return collect(parts, roles, bins, pairs=pairs, date=date, at_most=len(parts))
     stream = Stream(source)
     roles = asked.roles(others, lambda: stream.present)
     return collect(stream.pieces(roles.wanted), roles, bins, pairs=pairs, date=date)

@@ -168,6 +168,7 @@ def _about(tables: TableSet) -> dict[str, Any]:
         "votes": tables.votes,
         "date": tables.date,
         "rows_without_weight": tables.rows_without_weight,
+        "rows_dropped": tables.rows_dropped,
         "bins": _saved_bins(tables.bins),
         "grid": "standard" if tables.grid == Bins.grid() else _saved_bins(tables.grid),
         "pair_bins": None if tables.pairs is None else _saved_bins(tables.pairs.bins),
@@ -269,6 +270,8 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         )
         weightless = saved["rows_without_weight"]
         _require(weightless is None or type(weightless) is int, "rows_without_weight")
+        dropped = saved.get("rows_dropped")  # which earlier files lack
+        _require(dropped is None or type(dropped) is int, "rows_dropped")
         _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
         _require(len(set(cells)) == len(cells) > 0, "cells")
         _require(np.isin(bins.edges, grid.edges).all(), "bins")
@@ -301,7 +304,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
         about["weight"], about["votes"], about["date"], weightless, label_high, pairs, groups,
-        entries.get("scores"),
+        entries.get("scores"), dropped,
     )  # fmt: skip
     _refuse_groups(found)
     return found

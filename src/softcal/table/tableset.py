@@ -190,6 +190,8 @@ class TableSet(Mapping[str, Reliability]):
         Columns of weights and numbers of votes, and the date of the rows, where given.
     rows_without_weight : int or None
         How many rows have weight 0; None where that was not counted.
+    rows_dropped : int or None
+        How many rows `drop_missing` left out; None where it was not asked for.
 
     Examples
     --------
@@ -222,6 +224,7 @@ class TableSet(Mapping[str, Reliability]):
     pairs: Pairs | None = None
     groups: Groups | None = None
     scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), sums of `SCORES`
+    rows_dropped: int | None = None
 
     # The tables of all rows
 
@@ -231,7 +234,8 @@ class TableSet(Mapping[str, Reliability]):
         if model not in self.models or target not in self.targets:
             named = f"model {model!r}" if model not in self.models else f"target {target!r}"
             have = self.models if model not in self.models else self.targets
-            message = f"the set has no {named}. It has: {', '.join(map(repr, have))}."
+            asked = _display.did_you_mean(model if model not in self.models else target, have)
+            message = f"the set has no {named}.{asked} It has: {', '.join(map(repr, have))}."
             raise _NoSuchTableError(message)
         m, t = self.models.index(model), self.targets.index(target)
         return Reliability(self.bins, self._sums(m, t), self._clusters(m, t))
@@ -345,7 +349,8 @@ class TableSet(Mapping[str, Reliability]):
         """
         if column not in self.by_names:
             have = ", ".join(map(repr, self.by_names)) or "none"
-            message = f"the set has no segments by {column!r}. It has segments by: {have}."
+            asked = _display.did_you_mean(column, self.by_names)
+            message = f"the set has no segments by {column!r}.{asked} It has segments by: {have}."
             raise InputError(message)
         return Segments(self, column)
 
@@ -466,6 +471,38 @@ class TableSet(Mapping[str, Reliability]):
             scores=scores,
         )  # fmt: skip
 
+    def rename(self, names: Mapping[str, str]) -> TableSet:
+        """Return the same set with other names for some of its models.
+
+        Parameters
+        ----------
+        names : mapping from str to str
+            The new name of each model that gets one.
+
+        Raises
+        ------
+        InputError
+            If two models would have one name.
+        KeyError
+            If one of the models is not in the set.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcal import scan
+        >>> tables = scan(pd.DataFrame({"y": [0.5], "p7": [0.25]}), y_true="y", y_prob="p7")
+        >>> tables.rename({"p7": "random forest"}).models
+        ('random forest',)
+        """
+        for model in names:
+            self[model]  # refuses one it does not have
+        models = tuple(names.get(model, model) for model in self.models)
+        for model in models:
+            if models.count(model) > 1:
+                message = f"each model must have a name of its own: {model!r:.60} is given twice."
+                raise InputError(message)
+        return replace(self, models=models)
+
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both, which must have the same columns and grid.
 
@@ -501,6 +538,7 @@ class TableSet(Mapping[str, Reliability]):
         scores = None
         if self.scores is not None and other.scores is not None:
             scores = Sparse.added([self.scores, other.scores.renumbered(1, numbers)])
+        dropped = [n for n in (self.rows_dropped, other.rows_dropped) if n is not None]
         weightless = None
         if self.rows_without_weight is not None and other.rows_without_weight is not None:
             weightless = self.rows_without_weight + other.rows_without_weight
@@ -513,6 +551,7 @@ class TableSet(Mapping[str, Reliability]):
             scores=scores,
             date=self.date if self.date == other.date else None,
             rows_without_weight=weightless,
+            rows_dropped=sum(dropped) if dropped else None,
         )
 
     def __radd__(self, other: object) -> TableSet:
@@ -685,6 +724,7 @@ class Segments(Mapping["str | None", TableSet]):
             groups=groups,
             scores=next((_numbered(e.of(k), 1, self._cells[k]) for e in self._scores), None),
             rows_without_weight=None,
+            rows_dropped=None,
         )
 
     def __iter__(self) -> Iterator[str | None]:
