@@ -101,6 +101,24 @@ class GroupIds(NamedTuple):
         return found
 
 
+class SharedByRaters(NamedTuple):
+    """What raters add to the covariances of bins, as intervals use it.
+
+    Attributes
+    ----------
+    covariance : ndarray of shape (bins, bins)
+        The part of the covariances that comes from the raters.
+    noise : ndarray of shape (bins, bins)
+        The variance of each of these.
+    effective : float
+        The number of equally busy raters who vary as much.
+    """
+
+    covariance: FloatArray
+    noise: FloatArray
+    effective: float
+
+
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """What the table keeps of groups of rows (patients, documents, annotators).
@@ -115,11 +133,14 @@ class Clusters:
         Sum over groups of S_gb S_gc.
     weight : ndarray of shape (bins, bins)
         Sum over groups of W_gb W_gc.
+    raters : SharedByRaters or None
+        Where raters, not groups, tie the rows together: `table.raters.two_way` says how.
     """
 
     count: int
     residual: FloatArray
     weight: FloatArray
+    raters: SharedByRaters | None = None
 
     def __post_init__(self) -> None:
         for array in (self.residual, self.weight):
