@@ -118,6 +118,31 @@ class SharedByRaters(NamedTuple):
     noise: FloatArray
     effective: float
 
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of Student's distribution."""
+        return max(self.effective - 1, 1.0)
+
+    def reach(self, tail: float) -> float:
+        """Return how many standard errors leave out so much of one tail."""
+        from scipy.special import stdtrit
+
+        return -float(stdtrit(self.degrees, tail))
+
+    def joined(self, starts: npt.NDArray[np.intp]) -> SharedByRaters:
+        """Join neighboring bins, given where each new one starts."""
+        return self._replace(
+            covariance=joined_square(self.covariance, starts),
+            noise=joined_square(self.noise, starts),
+        )
+
+    def direction(self, variance: FloatArray) -> FloatArray:
+        """Return the shift of all bins that explains most, given the variance of each bin."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        most = np.sqrt(variance)
+        out: FloatArray = np.clip(vectors[:, -1] * np.sqrt(max(values[-1], 0.0)), -most, most)
+        return out
+
 
 @dataclass(frozen=True, eq=False)
 class Clusters:

@@ -269,10 +269,12 @@ def two_way(raters: Raters, sums: Sums) -> Clusters:
     """
     gap = gaps_of(sums)
     centered = raters.centered(gap)
-    extra = raters.covariance(gap)
+    effective = raters.effective
+    # The raters' own mean is taken off, so what is left varies less.
+    extra = raters.covariance(gap) * effective / max(effective - 1, 1.0)
     noise: FloatArray = (centered.power(2).T @ centered.power(2)).toarray()
     whole = positive(np.diag(sums.residual_var) + extra)
-    shared = SharedByRaters(extra, noise, raters.effective)
+    shared = SharedByRaters(extra, noise, effective)
     return Clusters(raters.count, whole, np.diag(sums.weight_sq), shared)
 
 
