@@ -119,6 +119,11 @@ class SharedByRaters(NamedTuple):
     effective: float
 
     @property
+    def correction(self) -> float:
+        """The factor for what varies less because the raters' own mean is subtracted."""
+        return self.effective / max(self.effective - 1, 1.0)
+
+    @property
     def degrees(self) -> float:
         """Degrees of freedom of Student's distribution."""
         return max(self.effective - 1, 1.0)

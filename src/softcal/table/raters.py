@@ -269,12 +269,11 @@ def two_way(raters: Raters, sums: Sums) -> Clusters:
     """
     gap = gaps_of(sums)
     centered = raters.centered(gap)
-    effective = raters.effective
-    # The raters' own mean is taken off, so what is left varies less.
-    extra = raters.covariance(gap) * effective / max(effective - 1, 1.0)
+    extra = raters.covariance(gap)
     noise: FloatArray = (centered.power(2).T @ centered.power(2)).toarray()
-    whole = positive(np.diag(sums.residual_var) + extra)
-    shared = SharedByRaters(extra, noise, effective)
+    shared = SharedByRaters(extra, noise, raters.effective)
+    shared = shared._replace(covariance=extra * shared.correction)
+    whole = positive(np.diag(sums.residual_var) + shared.covariance)
     return Clusters(raters.count, whole, np.diag(sums.weight_sq), shared)
 
 
