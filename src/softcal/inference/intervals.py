@@ -59,15 +59,21 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
     The x where \(E|x + Z| - w \sqrt{Var|x + Z|}\) reaches what was seen, for \(w\) standard errors;
     what was seen must not be below the mean of |Z|.
     """
-    if 0 < seen.ndim and seen.size <= _FEW:
-        each = zip(seen.ravel().tolist(), width.ravel().tolist(), strict=True)
-        return np.array([_highest_plausible(*one) for one in each]).reshape(seen.shape)
-    reach = _GRID_MEAN - width[..., None] * _GRID_SPREAD
-    above = np.maximum((reach >= seen[..., None]).argmax(axis=-1), 1)
-    high = np.take_along_axis(reach, above[..., None], axis=-1)[..., 0]
-    low = np.take_along_axis(reach, above[..., None] - 1, axis=-1)[..., 0]
+
+    def reach(k: npt.NDArray[np.intp]) -> FloatArray:
+        out: FloatArray = _GRID_MEAN[k] - width * _GRID_SPREAD[k]
+        return out
+
+    # From where it reaches what was seen, the reach only rises, so bisection finds the place.
+    below = np.zeros(np.broadcast(seen, width).shape, dtype=np.intp)
+    above = np.full_like(below, _GRID.size - 1)
+    while (above - below > 1).any():
+        middle = (below + above) // 2
+        enough = reach(middle) >= seen
+        above, below = np.where(enough, middle, above), np.where(enough, below, middle)
+    low, high = reach(above - 1), reach(above)
     inside = _GRID[above] - (high - seen) / (high - low) * _STEP
-    return np.where(reach[..., -1] < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
+    return np.where(high < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
 
 
 def soft_sign(t: FloatArray, c: float) -> FloatArray:
@@ -93,7 +99,6 @@ def _density(x: FloatArray) -> FloatArray:
 
 # Both inversions interpolate on this grid; a step of 0.005 makes them right to 3e-6.
 _STEP = 0.005
-_FEW = 64  # numbers, up to which bisection is quicker
 _GRID = np.arange(0, 16, _STEP)
 _GRID_MEAN = mean_abs(_GRID)
 _GRID_SPREAD = np.sqrt(variance_abs(_GRID))
@@ -236,7 +241,7 @@ class Gaps:
         if self.raters is None or self.square is None:
             return estimate, reach
         moved, left, _ = self._shifted(z, self.square, self.raters)
-        low = np.subtract(*moved._cautious(left, inflation)).min()
+        low = np.subtract(*moved._cautious(left, inflation)).min(axis=-1)
         return estimate, np.maximum(estimate - low, 0.0)
 
     def _cautious(
@@ -262,7 +267,7 @@ class Gaps:
         if self.raters is None or self.square is None:
             return estimate, reach
         moved, left, sure = self._shifted(z, self.square, self.raters)
-        high = np.add(*moved._generous(left, sure)).max()
+        high = np.add(*moved._generous(left, sure)).max(axis=-1)
         middle = np.minimum(estimate, high)
         return middle, high - middle
 
@@ -285,10 +290,10 @@ class Gaps:
         # The square of a covariance is too high by its own variance.
         sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
         np.fill_diagonal(sure, rest.diagonal())
-        shift = z * _SHIFTS[:, None]
         moved = Gaps(
-            self.residual - shift * u, rest.diagonal() + 0 * shift, rest, self.weight,
-            self.weight_sq, self.weight_square, self.total + 0 * _SHIFTS, self.rows, self.counted,
+            self.residual[..., None, :] - z * _SHIFTS[:, None] * u, rest.diagonal(), rest,
+            self.weight, self.weight_sq, self.weight_square, self.total[..., None],
+            self.rows[..., None], self.counted[..., None],
         )  # fmt: skip
         return moved, z * np.sqrt(1 - _SHIFTS**2), sure
 
@@ -416,13 +421,17 @@ class Interval(_display.Printed):
             f"SMECE {self.value:.4f}, {_display.percent(self.level)} interval {self.low:.4f} to "
             f"{self.high:.4f}, debiased {self.debiased:.4f}"
         )
-        raters = ""
-        if self.rater_share is not None:
-            raters = (
-                "For new items and new raters; the raters account for "
-                f"{_display.percent(round(self.rater_share, 2))} of the width."
-            )
-        return "\n".join(filter(None, (line, raters, self.note))), [], []
+        return "\n".join(filter(None, (line, self.about_raters, self.note))), [], []
+
+    @property
+    def about_raters(self) -> str:
+        """What the raters have to do with the width, in words; empty where nobody asked."""
+        if self.rater_share is None:
+            return ""
+        return (
+            "The interval is for new items and new raters; the raters account for "
+            f"{self.rater_share:.0%} of its width."
+        )
 
 
 class GapIntervals(
@@ -625,13 +634,18 @@ def interval_limits(
     """Give the debiased value and both limits, for tables along any leading axes."""
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
-    low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
-    # Labels that equal their predictions have no spread to go by; yet a kind of row that was
-    # missed in all of these may make up this share of the rest (the rule of three).
-    high = np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
+    low, high = limits_of(gaps, alpha)
     if clusters is None:
         high = np.maximum(high, _most_of_few_events(sums, alpha))
     return _less_noise(gaps), low, high
+
+
+def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Give both limits, for tables along any leading axes."""
+    low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
+    # Labels that equal their predictions have no spread to go by; yet a kind of row that was
+    # missed in all of these may make up this share of the rest (the rule of three).
+    return low, np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
 
 
 def _most_of_few_events(sums: Sums, alpha: float) -> FloatArray:

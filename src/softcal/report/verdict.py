@@ -110,8 +110,7 @@ def verdict(
             # Tables of hardened labels have no groups, so their interval may be too narrow.
             comparable = soft.ties is None
             sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
-    if interval.note:
-        sentences.append(interval.note)
+    sentences += filter(None, (interval.about_raters, interval.note))
     return Verdict(
         state, headline, size, sentences, outstanding if state != "undecided" else [],
         _next_step(interval, soft.n, state), interval, pvalue,
