@@ -165,7 +165,8 @@ def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
     if joint.infinite_a or joint.infinite_b:  # nothing can be said of their difference
         card["log_loss"] = dict.fromkeys(card["log_loss"])
-    alone = tables.weight is None and tables.groups is None and joint.n >= FEWEST_ITEMS
+    untied = tables.groups is None and tables.raters is None
+    alone = tables.weight is None and untied and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # as plans need it
     return card
 

@@ -95,6 +95,8 @@ def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
         "high": interval.high,
         "level": level,
         "note": interval.note,
+        "rater_share": interval.rater_share,
+        "about_raters": interval.about_raters,
         "pvalue": calibration_test(rel).pvalue,
         "ece_hardened": _hardened(rel),
         "max_gap": rel.max_gap,
@@ -152,7 +154,9 @@ def show_table_scores(
                 terminal.print_titled(
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
-    notes = dict.fromkeys(model["note"] for model in card["models"])
+    notes = dict.fromkeys(
+        model[key] for model in card["models"] for key in ("about_raters", "note")
+    )
     console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
     show_sketch(console, tables, level)
 
