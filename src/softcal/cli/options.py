@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from softcal.sources.columns import Values
     from softcal.sources.files import Reading
+    from softcal.sources.votes import VoteColumns as RawVotes
 
 
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
@@ -295,6 +296,34 @@ Names = Annotated[
 ]
 
 
+_VOTES = "Raw votes"
+
+
+def _raw(text: str, metavar: str, *names: str) -> Any:
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=_VOTES)
+
+
+VotesFile = Annotated[
+    str | None,
+    typer.Option(
+        help="File of votes, one per row; without it, the rows of DATA are votes.",
+        metavar="FILE",
+        rich_help_panel=_VOTES,
+        callback=_as_files,
+    ),
+]
+Item = Annotated[str | None, _raw("Column of items, of votes and of predictions.", "COL")]
+Worker = Annotated[str | None, _raw("Column of who voted.", "COL")]
+Vote = Annotated[str | None, _raw("Column of votes; --positive says which counts as 1.", "COL")]
+DropUnmatched = Annotated[
+    bool, _raw("Leave out items without votes or prediction.", "", "--drop-unmatched")
+]
+AllowRepeated = Annotated[
+    bool, _raw("Count several votes of a worker on an item.", "", "--allow-repeated")
+]
+Raters = Annotated[bool, _raw("Let intervals hold for new raters too.", "", "--raters")]
+
+
 class RowOptions(NamedTuple):
     """How rows are read and what their values are; every command that reads rows has these."""
 
@@ -308,6 +337,32 @@ class RowOptions(NamedTuple):
     positive: Positive = None
     drop_missing: DropMissing = False
     name: Names = None
+    votes_file: VotesFile = None
+    item: Item = None
+    worker: Worker = None
+    vote: Vote = None
+    drop_unmatched: DropUnmatched = False
+    allow_repeated: AllowRepeated = False
+    raters: Raters = False
+
+    @property
+    def raw_votes(self) -> bool:
+        """Whether labels are made of raw votes."""
+        return self.votes_file is not None or self.vote is not None
+
+    @property
+    def vote_columns(self) -> RawVotes:
+        """Where raw votes are, refusing options that are missing or have no use."""
+        from softcal.sources.votes import VoteColumns
+
+        item = given(self.item, "give --item COL, the column that says what each vote is on.")
+        vote = given(self.vote, "give --vote COL, the column of the votes.")
+        if self.raters:
+            given(self.worker, "give --worker COL, the column of who voted, with --raters.")
+        return VoteColumns(
+            item, vote, self.worker, self.positive, self.drop_unmatched, self.allow_repeated,
+            self.raters,
+        )  # fmt: skip
 
     @property
     def reading(self) -> Reading:
@@ -322,7 +377,8 @@ class RowOptions(NamedTuple):
         from softcal.sources.columns import Values
 
         scales: tuple[Any, Any] = (self.pred_scale.value, self.label_scale.value)
-        return Values(*scales, self.positive, self.drop_missing)
+        word = None if self.raw_votes else self.positive
+        return Values(*scales, word, self.drop_missing)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -366,9 +422,7 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-_KEYWORD = re.compile(
-    r"\b(" + "|".join((*RowOptions._fields, "drop_unmatched")) + r')=("(?:[^"\\]|\\.)*"|True\b)'
-)
+_KEYWORD = re.compile(r"\b(" + "|".join(RowOptions._fields) + r')=("(?:[^"\\]|\\.)*"|True\b)')
 
 
 def as_options(message: str) -> str:
@@ -430,8 +484,8 @@ def rows_text(card: dict[str, Any]) -> str:
 
 
 def dropped_text(dropped: int) -> str:
-    """Say how many rows were left out because a value is missing."""
-    return f"{dropped:,} with a missing value dropped"
+    """Say how many rows were left out on purpose."""
+    return f"{dropped:,} dropped"
 
 
 def loss_text(loss: float | None) -> str:

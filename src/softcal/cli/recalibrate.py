@@ -29,14 +29,13 @@ from softcal.cli.options import (
     reads_rows,
     rows_text,
 )
-from softcal.cli.tables import Columns, refuse_other_names
+from softcal.cli.tables import Columns, load_rows, refuse_other_names
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import Rows
     from softcal._validation.multiclass import ClassRows
     from softcal.calibrators.base import CalibrationMap
     from softcal.calibrators.preview import RepairPreview
-    from softcal.sources.columns import Roles
 
 
 class Method(StrEnum):
@@ -113,8 +112,7 @@ def recalibrate(
         pred_columns=None if pred_columns is None else [pred_columns], classes=classes, how=how,
     )  # fmt: skip
     columns.refuse_contradictions()
-    roles = columns.roles([data])._replace(logits=logits)
-    fitted = _fitted(data, roles, method, judged, how)
+    fitted = _fitted(data, columns, method, judged, logits=logits)
     # The columns, so that `apply` can tell when the classes come in another order.
     write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
     if format_ is Format.JSON:
@@ -131,14 +129,16 @@ class _Judged(TypedDict):
     level: float
 
 
-def _fitted(data: Path, roles: Roles, method: Method, judged: _Judged, how: RowOptions) -> _Fitted:
+def _fitted(
+    data: Path, given: Columns, method: Method, judged: _Judged, *, logits: bool
+) -> _Fitted:
     """Fit a map of one probability per row, or of the probabilities of all classes together."""
     from softcal.calibrators.preview import fit_map, preview_of
     from softcal.sources.class_columns import classes_of_batch
-    from softcal.sources.collect import read_rows
     from softcal.sources.columns import Named
 
-    columns, dropped = read_rows(data, roles, how.reading)
+    roles, (columns, dropped, _) = load_rows(data, given, logits=logits)
+    how = given.how
     (pred,) = roles.y_prob
     refuse_other_names(how.name or [pred], roles.y_prob)
     (shown,) = how.name or [pred]
@@ -151,7 +151,6 @@ def _fitted(data: Path, roles: Roles, method: Method, judged: _Judged, how: RowO
         (rows,), (names,) = found_rows, roles.classes.models
     methods = None if method is Method.AUTO else (method.value,)
     groups = columns.get(Named(str(roles.group)))
-    logits = roles.logits
     found = preview_of(rows, groups=groups, methods=methods, logits=logits, **judged)
     map_ = fit_map(
         found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names,
@@ -159,7 +158,7 @@ def _fitted(data: Path, roles: Roles, method: Method, judged: _Judged, how: RowO
     )  # fmt: skip
     return _Fitted(
         found, map_, roles.y_true, shown, names, roles.classes is not None,
-        dropped if how.drop_missing else None,
+        dropped if how.drop_missing or how.drop_unmatched else None,
     )  # fmt: skip
 
 

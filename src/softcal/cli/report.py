@@ -104,8 +104,12 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
         tables = replace(tables, models=tuple(columns.models or ()))
     kinds = {"--vote-columns": columns.vote_columns, "--label-columns": columns.label_columns}
     class_label = next((option for option, given in kinds.items() if given), "--label")
-    rows = " ".join([_rows_name(data), *columns.how.words])
-    commands = commands_of(tables, rows, class_label)
+    rows = " ".join([_rows_name(data), *columns.how._replace(raters=False).words])
+    labeled = None
+    if columns.how.raw_votes or columns.counts_beside:
+        counts = columns.vote_columns
+        labeled = [] if counts is None else ["--vote-columns", counts]
+    commands = commands_of(tables, rows, class_label, labeled)
     return About(title, source_name(data), label, commands)
 
 

@@ -74,7 +74,8 @@ def score(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
         classes, label_low, label_high, how,
     )  # fmt: skip
-    if pred and not (columns.many or columns.bounds or saved_files(data)):
+    labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
+    if pred and not (labeled or saved_files(data)):
         given(label, "give --label COL, or --label-low COL and --label-high COL.")
     refuse_bad_level(level)
     if columns.bounds:

@@ -85,18 +85,26 @@ class _Model(NamedTuple):
     mark: str
 
 
-def commands_of(tables: TableSet, data: str, class_label: str | None = None) -> tuple[str, ...]:
+def commands_of(
+    tables: TableSet,
+    data: str,
+    class_label: str | None = None,
+    labeled: Sequence[str] | None = None,
+) -> tuple[str, ...]:
     """Return the commands that recalibrate each model of the columns a set was made from.
 
     `class_label` is the option for the labels of many classes. A set alone does not say whether
-    these were shares or names, so without the option there may be no commands.
+    these were shares or names, so without the option there may be no commands. `labeled` are the
+    options of labels that are made of votes, of which a set alone does not know the columns.
     """
     label, pred = "--label", "--pred"
     if tables.targets[0] == TOP:
         if class_label is None and tables.votes != tables.label:
             return ()
         label, pred = class_label or "--vote-columns", "--pred-columns"
-    options = [label, tables.label]
+    elif labeled is None and tables.votes == tables.label:
+        return ()
+    options = [label, tables.label] if labeled is None else [*labeled]
     if tables.weight is not None:
         options += ["--weight", tables.weight]
     if tables.groups is not None:
@@ -536,7 +544,7 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("source", about.source),
         ("date", tables.date),
         ("rows", f"{tables.n:,}" + (f"; {weightless:,} more have weight 0" if weightless else "")),
-        ("dropped rows", dropped and f"{dropped:,}, in which a value is missing"),
+        ("dropped rows", dropped and f"{dropped:,}, left out on purpose"),
         ("label", about.label),
         ("classes", _listed(tables.targets[1:])),
         (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from softcal._display import keyword
+from softcal._display import did_you_mean, keyword
 from softcal._io import refuse_elsewhere
 from softcal._validation.arrays import different_names, listed
 from softcal._validation.inputs import as_float64
@@ -196,6 +196,32 @@ def class_roles(
     kind: LabelKind = "names" if named else "counts" if counts else "shares"
     own = (str(one),) if named else _ordered(labels[0], names, matched=matched, given=given)
     return ClassRoles(names, kind, own, tuple(columns))
+
+
+def counts_beside(roles: Roles, spec: Spec, present: Sequence[str], positive: str | None) -> Roles:
+    """Return roles whose labels are shares of counts of votes, beside one prediction per row.
+
+    The share is that of the last column, or of the one that `positive` names, by its own name or by
+    what the star of a pattern stands for.
+    """
+    columns, classes = class_columns(spec, present)
+    names = classes or columns
+    place = dict(zip((*columns, *names), (*columns, *columns), strict=True))
+    chosen = names[-1] if positive is None else positive
+    if chosen not in place:
+        message = (
+            f"positive must be one of the columns of counts: got {chosen!r:.60}."
+            f"{did_you_mean(chosen, names)} These are: {', '.join(map(repr, names))}."
+        )
+        raise InputError(message)
+    for name in columns:
+        if name in roles.y_prob:
+            message = f"label and prediction must be different columns: both are {name!r}."
+            raise InputError(message)
+    label = f"share of {chosen} among {', '.join(names)}"
+    found = roles._replace(y_true=label, counts=columns, positive_count=place[chosen])
+    found.refuse_impossible()
+    return found
 
 
 def _only(spec: Spec, present: Present) -> str | None:
@@ -418,15 +444,15 @@ def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
     if found.kind == "names":
         checks.append(_names_check(found.label[0], found.names))
     elif found.kind == "counts":
-        checks += _matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
+        checks += matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
     else:
         rules, of_sums = _class_rules(roles.values.label_scale, "label_scale")
-        checks += _matrix_checks(roles.y_true, found.label, size, rules, of_sums)
+        checks += matrix_checks(roles.y_true, found.label, size, rules, of_sums)
     rules, of_sums = _class_rules(roles.values.pred_scale, "pred_scale")
     if roles.logits:
         rules, of_sums = LOGIT, None
     for model, columns in zip(roles.y_prob, found.models, strict=True):
-        checks += _matrix_checks(model, columns, size, rules, of_sums)
+        checks += matrix_checks(model, columns, size, rules, of_sums)
     return checks
 
 
@@ -458,7 +484,7 @@ def _names_check(column: str, classes: tuple[str, ...]) -> Check:
     )
 
 
-def _matrix_checks(
+def matrix_checks(
     name: str, columns: tuple[str, ...], size: int, rules: tuple[Rule, ...], of_sums: Rule | None
 ) -> list[Check]:
     """Check values, and then the sum of each row where there is a rule for it."""

@@ -14,14 +14,23 @@ import numpy as np
 from softcal import _parallel
 from softcal._display import did_you_mean, keyword
 from softcal._validation.inputs import as_float64, refuse_changed, refuse_zeros
-from softcal._validation.rules import AT_MOST, DROPPED, MISSING, Rule, Spread
+from softcal._validation.rules import (
+    AT_MOST,
+    CLASS_COUNT,
+    DROPPED,
+    MISSING,
+    NO_VOTE,
+    Rule,
+    Spread,
+)
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.metrics.item_scores import score_entries
-from softcal.sources.class_columns import class_checks, classes_of_batch
+from softcal.sources.class_columns import class_checks, classes_of_batch, matrix_checks
 from softcal.sources.columns import (
     Check,
     Named,
+    Outcomes,
     Piece,
     Words,
     coded,
@@ -31,6 +40,7 @@ from softcal.sources.columns import (
     rows_of,
 )
 from softcal.sources.files import AS_IT_IS, all_pieces, batches_of, files_of, joined
+from softcal.sources.votes import Joined
 from softcal.table.build import Builder, Coded, DenseSums, Entries, dense_sums, entries, hardened_by
 from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import Sparse
@@ -59,6 +69,7 @@ class Found(NamedTuple):
     rows: int  # also those that were dropped
     dropped: int
     words: Words
+    joined: Joined
     entries: list[Entries] | None
     classes: FloatArray | None  # the sums of `dense_sums`
 
@@ -80,6 +91,7 @@ class Part(NamedTuple):
     broken: Counted | None = None
     dropped: int = 0
     words: Words = Words()
+    joined: Joined = Joined()
 
     def with_(self, other: Part) -> Part:
         """Add the rows of another part."""
@@ -89,18 +101,21 @@ class Part(NamedTuple):
         if self.broken is not None and other.broken is not None:
             broken = self.broken.with_(other.broken)
         dropped, words = self.dropped + other.dropped, self.words.with_(other.words)
-        return Part(self.rows + other.rows, tables, broken, dropped, words)
+        items = self.joined.with_(other.joined)
+        return Part(self.rows + other.rows, tables, broken, dropped, words, items)
 
     def finished(self, roles: Roles) -> TableSet:
         """Return the set of all rows; refuse broken rules, and what leaves nothing to measure."""
         if self.broken is not None:
             refuse_broken(self.broken, checks_of(roles), self.rows)
+        if roles.votes is not None:
+            roles.votes.refuse_unmatched(self.joined, self.rows + self.dropped)
         if self.tables is None:
             refuse_no_rows(self.dropped)
         refuse_unseen(roles, self.words)
         if not self.tables.n:
             refuse_zeros(str(roles.sample_weight), self.rows)
-        dropped = self.dropped if roles.values.drop_missing else None
+        dropped = self.dropped if roles.values.drop_missing or roles.drops_unmatched else None
         return replace(self.tables, rows_dropped=dropped)
 
 
@@ -115,22 +130,23 @@ def collect(
     report: Callable[[Piece, int], None] | None = None,
     report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
-    tell_words: Callable[[Words], None] | None = None,
+    tell: Callable[[Part], None] | None = None,
 ) -> TableSet:
     """Add up all pieces, on all cores, into one set of tables.
 
     When a value breaks a rule, the rest is read all the same, to count how many do. `look` is
     called in the threads with the number of each piece, the rows of its models, and their groups;
     of many classes, these are of the predicted class. `report_groups` is told, after the last
-    piece, which share of the groups is done. `tell_words` is told which words labels in words have.
+    piece, which share of the groups is done. `tell` is told what was found beside the
+    tables: words of labels, and items without votes.
     """
     part = part_of(
         pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report,
         report_groups=report_groups, look=look,
     )  # fmt: skip
     tables = part.finished(roles)
-    if tell_words is not None:
-        tell_words(part.words)
+    if tell is not None:
+        tell(part)
     return tables
 
 
@@ -153,11 +169,11 @@ def part_of(
     tied = pairs and len(roles.y_prob) > 1 and roles.bounds is None
     builder = Builder(
         roles.y_prob, roles.by, bins=bins, grid=roles.grid(bins),
-        pairs=Bins.tie_grid(bins) if tied else None, group=roles.group,
+        pairs=Bins.tie_grid(bins) if tied else None, group=roles.group, rater=roles.rater,
     )  # fmt: skip
     classes = DenseSums()
     rows: Counter[str | None] = Counter()  # of each file
-    dropped, words = 0, Words()
+    dropped, words, items = 0, Words(), Joined()
 
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
@@ -177,14 +193,16 @@ def part_of(
                 classes.add(found.classes)
             rows[found.piece.place] += found.rows
             dropped, words = dropped + found.dropped, words.with_(found.words)
+            items = items.with_(found.joined)
             if report is not None:
                 report(found.piece, found.rows)
         total = rows.total() - dropped
         if census.started:
-            return Part(total, None, census.found, dropped, words)
+            return Part(total, None, census.found, dropped, words, items)
         builder.add_all(classes.entries())
-        tables = _finished(builder, roles, date, report_groups) if total else None
-        return Part(total, tables, None, dropped, words)
+        without = 0 if roles.drops_unmatched else items.without
+        tables = _finished(builder, roles, date, report_groups) if total > without else None
+        return Part(total, tables, None, dropped, words, items)
 
 
 def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
@@ -205,6 +223,7 @@ class AllRows(NamedTuple):
 
     columns: Batch
     dropped: int
+    joined: Joined | None = None
 
 
 def read_rows(source: Paths, roles: Roles, reading: Reading = AS_IT_IS) -> AllRows:
@@ -213,10 +232,20 @@ def read_rows(source: Paths, roles: Roles, reading: Reading = AS_IT_IS) -> AllRo
     A refusal counts the values of all files that break a rule, and names the file and row of the
     first.
     """
-    found = list(batches_of(source, roles.wanted, reading))
+
+    def again() -> Iterator[Piece]:
+        return all_pieces(files_of(source), roles.wanted, reading)
+
+    return validated(list(batches_of(source, roles.wanted, reading)), again, roles)
+
+
+def validated(found: list[Batch], again: Callable[[], Iterable[Piece]], roles: Roles) -> AllRows:
+    """Return all rows of some batches as `read_rows` does; pieces again, where a rule is broken."""
     if not found:
         refuse_no_rows()
-    columns, dropped, words = roles.ready(joined(found))
+    columns, dropped, words, items = roles.ready(joined(found))
+    if roles.votes is not None:
+        roles.votes.refuse_unmatched(items, sum(map(rows_of, found)))
     if not rows_of(columns):
         refuse_no_rows(dropped)
     for check in checks_of(roles):
@@ -224,14 +253,14 @@ def read_rows(source: Paths, roles: Roles, reading: Reading = AS_IT_IS) -> AllRo
         if any(rule.broken(values).any() for rule in check.rules):
             census = Census(roles)
             rows: Counter[str | None] = Counter()  # of each file
-            for piece in all_pieces(files_of(source), roles.wanted, reading):
+            for piece in again():
                 census.add(piece, rows[piece.place])
                 rows[piece.place] += sum(map(rows_of, piece.batches()))
             refuse_broken(census.found, checks_of(roles), rows.total() - dropped)
     refuse_unseen(roles, words)
     if roles.sample_weight is not None and not columns[roles.sample_weight].any():
         refuse_zeros(roles.sample_weight, rows_of(columns))
-    return AllRows(columns, dropped)
+    return AllRows(columns, dropped, items)
 
 
 def refuse_no_rows(dropped: int = 0) -> NoReturn:
@@ -265,6 +294,8 @@ def _finished(
     report_groups: Callable[[float], None] | None,
 ) -> TableSet:
     votes = None if roles.n_votes is None else str(roles.n_votes)
+    if roles.votes is not None or roles.counts:
+        votes = roles.y_true
     if roles.classes is not None and roles.classes.kind == "counts":
         votes = roles.y_true
     return builder.finish(
@@ -286,12 +317,13 @@ def _add_up(
     broken: threading.Event,
     look: Look | None,
 ) -> Found:
-    found, rows, dropped, words = [], 0, 0, Words()
+    found, rows, dropped, words, items = [], 0, 0, Words(), Joined()
     classes = DenseSums()
     for raw in piece.batches():
         rows += rows_of(raw)
-        batch, without, of_batch = roles.ready(raw)
+        batch, without, of_batch, looked_up = roles.ready(raw)
         dropped, words = dropped + without, words.with_(of_batch)
+        items = items if looked_up is None else items.with_(looked_up)
         if not rows_of(batch):
             continue
         each = None if broken.is_set() else _added(batch, roles, builder)
@@ -303,7 +335,7 @@ def _add_up(
         if look is not None:
             look(number, each.rows, each.groups)
     entries = None if broken.is_set() else found
-    return Found(piece, rows, dropped, words, entries, classes.sums)
+    return Found(piece, rows, dropped, words, items, entries, classes.sums)
 
 
 def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
@@ -327,7 +359,13 @@ def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
         for k, pred in enumerate(roles.y_prob)
         for target, label in enumerate(labels)
     }
-    found = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
+    votes = None
+    if roles.votes is not None and roles.rater is not None:
+        at = batch[Outcomes(roles.y_true, "item")]
+        if (at < 0).any():
+            return None
+        votes = roles.votes.of_raters(at)
+    found = entries(rows, builder.grid, cells, groups, pairs=builder.pairs, votes=votes)
     first = {pred: rows[k, 0] for k, pred in enumerate(roles.y_prob)}
     return None if found is None else _Batch(found, first, groups)
 
@@ -424,6 +462,8 @@ def coded_cells(columns: Mapping[str, Any]) -> Coded:
 def checks_of(roles: Roles) -> list[Check]:
     """List what the values of a source must be, in the order in which they are looked at."""
     found = [] if roles.classes is None else class_checks(roles, roles.classes)
+    if roles.counts:
+        found += matrix_checks(roles.y_true, roles.counts, len(roles.counts), CLASS_COUNT, NO_VOTE)
     found += [_of_column(column, rules) for column, rules in roles.rules]
     if roles.bounds is not None:
         found.append(_in_order(*roles.bounds))

@@ -20,6 +20,7 @@ from softcal._validation.rules import (
     WEIGHT,
     Rule,
     Scale,
+    is_bad_count,
     scaled_rules,
 )
 from softcal.bins import Bins
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
+    from softcal.sources.votes import ItemVotes
 
 _WHOLE = re.compile("-?[0-9]+")
 
@@ -46,10 +48,10 @@ class Named(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Under which a batch keeps the labels made of a column of words."""
+    """Under which a batch keeps what labels are made of: the labels, or another part."""
 
     column: str
-    made_of: str = "words"  # tuples of one field would equal `Named`
+    part: str = "label"  # or "votes", how many; or "item", the row among the votes
 
 
 BATCH_VALUES = 1 << 21
@@ -267,7 +269,7 @@ def plain_word(text: str) -> str:
     return whole[1] if whole else text
 
 
-def _kept_rows(column: Any, kept: Column) -> Any:
+def kept_rows(column: Any, kept: Column) -> Any:
     """Keep some rows of a NumPy or Arrow array."""
     if isinstance(column, np.ndarray):
         return column[kept]
@@ -387,6 +389,7 @@ class Ready(NamedTuple):
     batch: Batch
     dropped: int = 0
     words: Words = Words()
+    joined: Any = None  # a `Joined`, where votes are looked up
 
 
 class Roles(NamedTuple):
@@ -406,6 +409,26 @@ class Roles(NamedTuple):
     bounds: tuple[str, str] | None = None
     logits: bool = False  # whether predictions are logits and stay so
     values: Values = Values()
+    votes: ItemVotes | None = None  # raw votes, which give the labels
+    counts: tuple[str, ...] = ()  # columns of counts of votes, beside one prediction
+    positive_count: str = ""  # the one of them that counts as 1
+
+    @property
+    def made(self) -> bool:
+        """Whether labels are made of something else, and not of a column of numbers."""
+        return self.values.positive is not None or self.votes is not None or bool(self.counts)
+
+    @property
+    def rater(self) -> str | None:
+        """The column of raters, where intervals are to hold for new ones."""
+        if self.votes is None or not self.votes.columns.raters:
+            return None
+        return self.votes.columns.worker or "raters"
+
+    @property
+    def drops_unmatched(self) -> bool:
+        """Whether rows without votes are left out on purpose."""
+        return self.votes is not None and self.votes.columns.drop_unmatched
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -422,8 +445,9 @@ class Roles(NamedTuple):
         named = self.by if self.group is None else (*self.by, self.group)
         if self.classes is None:
             labels: tuple[str, ...] = (self.y_true,) if self.bounds is None else self.bounds
-            if self.values.positive is not None:
-                labels, named = (), (*named, self.y_true)
+            if self.made:
+                labels = self.counts
+                named = (*named, *self._label_names)
             return Wanted((*labels, *self.y_prob, *read), tuple(dict.fromkeys(named)))
         found = self.classes
         lists: list[str] = []
@@ -444,11 +468,11 @@ class Roles(NamedTuple):
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
-            if self.values.positive is None:
+            if self.made:  # of counts, whoever looks at all of them together has the rules
+                found += [(Named(name), (MISSING,)) for name in self._label_names]
+            else:
                 rules = scaled_rules(LABEL, self.values.label_scale, "label_scale")
                 found += [(name, rules) for name in dict.fromkeys(labels)]
-            else:
-                found.append((Named(self.y_true), (MISSING,)))
             rules = scaled_rules(UNIT, self.values.pred_scale, "pred_scale")
             found += [(name, LOGIT if self.logits else rules) for name in self.y_prob]
         if self.sample_weight is not None:
@@ -467,7 +491,12 @@ class Roles(NamedTuple):
             missing = self.missing(batch)
             dropped = int(missing.sum())
             if dropped:
-                batch = {key: _kept_rows(column, ~missing) for key, column in batch.items()}
+                batch = {key: kept_rows(column, ~missing) for key, column in batch.items()}
+        if self.counts:
+            return Ready({**batch, **self._counted(batch)}, dropped)
+        if self.votes is not None:
+            ready = self._with_votes(batch, self.votes)
+            return ready._replace(dropped=dropped + ready.dropped)
         if self.values.positive is None:
             return Ready(batch, dropped)
         found = coded(batch[Named(self.y_true)], self.y_true)
@@ -480,13 +509,51 @@ class Roles(NamedTuple):
         words = {word: n for word, n in zip(found.names, counts, strict=True) if word is not None}
         return Ready({**batch, Outcomes(self.y_true): labels}, dropped, Words(words))
 
+    def _counted(self, batch: Batch) -> Batch:
+        """Return labels and numbers of votes from counts; NaN where one breaks a rule."""
+        columns = np.stack([as_float64(batch[name]) for name in self.counts])
+        votes = columns.sum(axis=0)
+        bad = is_bad_count(columns).any(axis=0) | (votes < 1)
+        own = columns[self.counts.index(self.positive_count)]
+        share = np.divide(own, votes, out=np.full_like(own, np.nan), where=~bad)
+        return {Outcomes(self.y_true): share, Outcomes(self.y_true, "votes"): votes}
+
+    def _with_votes(self, batch: Batch, votes: ItemVotes) -> Ready:
+        """Look up the votes on each row's item; rows without votes are left out, and counted."""
+        from softcal.sources.votes import Joined
+
+        items = batch[Named(votes.columns.item)]
+        known = ~missing_values(items)  # which have a rule of their own
+        at = votes.at(items)
+        alone = (at < 0) & known
+        first = str(text_of(items[int(alone.argmax())].as_py())) if alone.any() else ""
+        seen = np.bincount(at[at >= 0], minlength=len(votes.place))
+        kept = {key: kept_rows(column, ~alone) for key, column in batch.items()}
+        at = at[~alone]
+        shares, totals = votes.votes.shares[:, 1], votes.votes.effective_totals
+        made = {
+            Outcomes(self.y_true): np.where(at < 0, np.nan, shares[at]),
+            Outcomes(self.y_true, "votes"): np.where(at < 0, 1.0, totals[at]),
+            Outcomes(self.y_true, "item"): at,
+        }
+        without = int(alone.sum())
+        dropped = without if votes.columns.drop_unmatched else 0
+        return Ready({**kept, **made}, dropped, joined=Joined(seen, without, first))
+
+    @property
+    def _label_names(self) -> tuple[str, ...]:
+        """The columns of names that labels are made of."""
+        if self.votes is not None:
+            return (self.votes.columns.item,)
+        return (self.y_true,) if self.values.positive is not None else ()
+
     def missing(self, batch: Batch) -> Column:
         """Mark the rows in which something is missing that is needed to add them up."""
         wanted, marks = self.wanted, np.zeros(rows_of(batch), dtype=bool)
         for name in wanted.numbers:
             marks |= np.isnan(as_float64(batch[name]))
         for name in wanted.named:
-            if name not in self.by or name in (self.group, self.y_true):
+            if name not in self.by or name in (self.group, *self._label_names):
                 marks |= missing_values(batch[Named(name)])
         for name in wanted.lists:
             marks |= missing_in_lists(batch[name])
@@ -496,10 +563,10 @@ class Roles(NamedTuple):
         """Return the columns of one prediction, by the names they have in the source."""
         label = self.y_true if label is None else label
         weight, votes = self.weights_and_votes(columns, len(columns[pred]))
-        if self.values.positive is None:
-            y = scaled(columns[label], self.values.label_scale)
-        else:
+        if self.made:
             y = columns[Outcomes(label)]
+        else:
+            y = scaled(columns[label], self.values.label_scale)
         p = scaled(columns[pred], self.values.pred_scale)
         return Rows(y, p, weight, votes, self.names(label, pred))
 
@@ -508,6 +575,9 @@ class Roles(NamedTuple):
     ) -> tuple[Column | None, Column | None]:
         """Return the weight and the number of votes of each row, where there are any."""
         w, m = self.sample_weight, self.n_votes
+        if self.votes is not None or self.counts:
+            counted: Column = columns[Outcomes(self.y_true, "votes")]
+            return None if w is None else columns[w], counted
         votes = np.broadcast_to(np.float64(m), (size,)) if isinstance(m, int) else None
         return (
             None if w is None else columns[w],
@@ -538,6 +608,15 @@ class Roles(NamedTuple):
             self._refuse_columns()
         else:
             self._refuse_class_columns(self.classes)
+        if (self.votes is not None or self.counts) and self.n_votes is not None:
+            message = "leave n_votes out: votes say how many there are."
+            raise InputError(message)
+        if self.votes is not None and self.votes.columns.raters and self.group is not None:
+            message = (
+                "raters=True cannot go with groups: items of a group would have to vary together "
+                "beside the raters. Leave one of the two out."
+            )
+            raise InputError(message)
         if self.values.positive is not None and (self.classes or self.bounds):
             message = (
                 "leave positive out: it is for one column of labels in words beside one prediction "

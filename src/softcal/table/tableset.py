@@ -217,7 +217,8 @@ class TableSet(Mapping[str, Reliability]):
     rows_without_weight : int or None
         How many rows have weight 0; None where that was not counted.
     rows_dropped : int or None
-        How many rows `drop_missing` left out; None where it was not asked for.
+        How many rows `drop_missing` and `drop_unmatched` left out; None where neither was asked
+        for.
 
     Examples
     --------
