@@ -36,7 +36,7 @@ def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool =
 
 def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:
     """Two sets of the same rows are equal to rounding, in whatever order their cells came."""
-    about_it = (
+    for about in (
         "label",
         "models",
         "targets",
@@ -45,9 +45,9 @@ def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:
         "grid",
         "weight",
         "votes",
+        "rows_dropped",
         "ordered",
-    )
-    for about in about_it:
+    ):
         assert getattr(ours, about) == getattr(whole, about), (name, about)
     assert ours.rows_without_weight == whole.rows_without_weight, name
     assert set(ours.cells) == set(whole.cells), name

@@ -50,7 +50,8 @@ def about(tables: TableSet) -> dict[str, Any]:
     """Return how many rows and bins there are, for JSON."""
     none = tables.rows_without_weight
     weightless = {} if tables.weight is None else {"rows_without_weight": none}
-    return {"n": tables.n, **weightless, "bins": len(tables.bins)}
+    dropped = {} if tables.rows_dropped is None else {"rows_dropped": tables.rows_dropped}
+    return {"n": tables.n, **weightless, **dropped, "bins": len(tables.bins)}
 
 
 def models_of(
@@ -94,6 +95,8 @@ def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
         "high": interval.high,
         "level": level,
         "note": interval.note,
+        "rater_share": interval.rater_share,
+        "about_raters": interval.about_raters,
         "pvalue": calibration_test(rel).pvalue,
         "ece_hardened": _hardened(rel),
         "max_gap": rel.max_gap,
@@ -151,7 +154,9 @@ def show_table_scores(
                 terminal.print_titled(
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
-    notes = dict.fromkeys(model["note"] for model in card["models"])
+    notes = dict.fromkeys(
+        model[key] for model in card["models"] for key in ("about_raters", "note")
+    )
     console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
     show_sketch(console, tables, level)
 

@@ -25,15 +25,19 @@ from softcal.cli.options import (
     NumberOfBins,
     Ordered,
     PredColumns,
+    RowOptions,
     VoteColumns,
     Votes,
     Weight,
+    reads_rows,
+    rows_text,
     source_name,
 )
 from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
 from softcal.exceptions import InputError
 
 
+@reads_rows
 def scan(
     data: DataFiles,
     output: Annotated[
@@ -56,8 +60,11 @@ def scan(
     date: Annotated[
         str | None, typer.Option(help="The day of the rows, as 2026-05-31.", metavar="DATE")
     ] = None,
+    *,
+    how: RowOptions,
 ) -> None:
     """Read rows once and save their tables, for every other command."""
+    from softcal.cli.display import about
     from softcal.table.tableset import TOP
 
     refuse_overwriting(output, data)
@@ -68,7 +75,7 @@ def scan(
         _refuse_no_date(date)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high, ordered,
+        classes, label_low, label_high, how, ordered,
     )  # fmt: skip
     tables = load_tables(data, columns, bins=bins, pairs=True)
     if date is not None:
@@ -78,7 +85,8 @@ def scan(
     if tables.targets[0] == TOP:
         models += f", {len(tables.classes):,} classes"
     by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
-    text = f"{source_name(data)}: {tables.n:,} rows, {models}{by_columns}. Saved: {output}"
+    rows = rows_text(about(tables))
+    text = f"{source_name(data)}: {rows}, {models}{by_columns}. Saved: {output}"
     terminal.console().print(Text(printable(text)), soft_wrap=True)
 
 

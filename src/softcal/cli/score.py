@@ -23,11 +23,13 @@ from softcal.cli.options import (
     Ordered,
     Output,
     PredColumns,
+    RowOptions,
     RowsOrTables,
     VoteColumns,
     Votes,
     Weight,
     given,
+    reads_rows,
     source_name,
 )
 from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
+@reads_rows
 def score(
     data: RowsOrTables,
     label: MaybeLabel = None,
@@ -61,6 +64,8 @@ def score(
         typer.Option(help="Also save the tables here, as `softcal scan` does.", metavar="FILE"),
     ] = None,
     format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
 ) -> None:
     """Compute SMECE, its interval, a calibration test, and the Brier score."""
     from softcal._validation.rules import refuse_bad_level
@@ -69,9 +74,10 @@ def score(
         refuse_overwriting(save, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high, ordered,
+        classes, label_low, label_high, how, ordered,
     )  # fmt: skip
-    if pred and not (columns.many or columns.bounds or saved_files(data)):
+    labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
+    if pred and not (labeled or saved_files(data)):
         given(label, "give --label COL, or --label-low COL and --label-high COL.")
     refuse_bad_level(level)
     if columns.bounds:

@@ -157,9 +157,10 @@ def _walk(
 
 def _walk_over(rel: Reliability) -> tuple[FloatArray, float, float, float]:
     refuse_no_rows(rel)
-    if rel.clusters is not None:
+    if rel.ties is not None:
         message = (
-            "the test takes rows as independent, and this table was built with groups. Look "
+            "the test takes rows as independent, and this table was built with "
+            f"{'groups' if rel.raters is None else 'raters'}. Look "
             "whether smece_interval contains 0 instead."
         )
         raise InputError(message)

@@ -174,15 +174,15 @@ def vote_noise_floor(
     data = class_rows(votes, _both_classes(votes, y_prob))
     data.check()
     if metric in _EXACT:
-        return _exact_floor(data, votes.totals, _EXACT[metric])
+        return _exact_floor(data, votes.effective_totals, _EXACT[metric])
     if votes.n_classes == 2:
-        return _two_class_floor(data, votes.totals, metric)
+        return _two_class_floor(data, votes.effective_totals, metric)
     if rng is None:
         message = (
             f"{metric} of {votes.n_classes} classes is simulated: pass a seed, for instance rng=0."
         )
         raise InputError(message)
-    return _simulated_floor(data, votes.totals, metric, generator(rng), draws)
+    return _simulated_floor(data, votes.effective_totals, metric, generator(rng), draws)
 
 
 def _both_classes(votes: Votes, y_prob: npt.ArrayLike) -> npt.ArrayLike:

@@ -86,18 +86,26 @@ class _Model(NamedTuple):
     mark: str
 
 
-def commands_of(tables: TableSet, data: str, class_label: str | None = None) -> tuple[str, ...]:
+def commands_of(
+    tables: TableSet,
+    data: str,
+    class_label: str | None = None,
+    labeled: Sequence[str] | None = None,
+) -> tuple[str, ...]:
     """Return the commands that recalibrate each model of the columns a set was made from.
 
     `class_label` is the option for the labels of many classes. A set alone does not say whether
-    these were shares or names, so without the option there may be no commands.
+    these were shares or names, so without the option there may be no commands. `labeled` are the
+    options of labels that are made of votes, of which a set alone does not know the columns.
     """
     label, pred = "--label", "--pred"
     if tables.targets[0] == TOP:
         if class_label is None and tables.votes != tables.label:
             return ()
         label, pred = class_label or "--vote-columns", "--pred-columns"
-    options = [label, tables.label]
+    elif labeled is None and tables.votes == tables.label:
+        return ()
+    options = [label, tables.label] if labeled is None else [*labeled]
     if tables.weight is not None:
         options += ["--weight", tables.weight]
     if tables.groups is not None:
@@ -253,6 +261,7 @@ def _said(
         "soft_labels": not all(model.fine.has_hard_labels for model in models),
         "hardened_known": models[0].hardened is not None,
         "group": None if tables.groups is None else tables.groups.column,
+        "rater": None if tables.raters is None else tables.raters.column,
         "level": percent(level),
         "criterion": criterion(level),
         "hardened": _hardened(tables),
@@ -353,13 +362,14 @@ def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
 def _without_segments(tables: TableSet) -> TableSet | None:
     """Return the set of all rows alone: segments, and pairs of models, would make the page large.
 
-    So would products of groups, and classes, on the grid: these are on the bins of the report. None
+    So would sums of groups, raters, and classes on the grid: these are on the report's bins. None
     where there are too many classes even so.
     """
     if len(tables.targets) > _MOST_CLASSES_SAVED:
         return None
-    groups, scores = tables.groups, tables.scores
-    grid = tables.grid if groups is None and len(tables.targets) == 1 else tables.bins
+    groups, scores, raters = tables.groups, tables.scores, tables.raters
+    untied = groups is None and raters is None
+    grid = tables.grid if untied and len(tables.targets) == 1 else tables.bins
     view = tables.coarsen(grid)
     parts = [
         entries_of(view[model, target], (m, t, 0))
@@ -374,8 +384,15 @@ def _without_segments(tables: TableSet) -> TableSet | None:
         groups = groups._replace(
             segments=({},), counts=counts, squares=squares.renumbered(3, place).renumbered(4, place)
         )
+    if raters is not None:
+        place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
+        raters = raters._replace(
+            sums=raters.sums.renumbered(2, [0] * len(tables.cells)).renumbered(4, place),
+            products=raters.products.where(raters.products.keys[0] < 0),
+            losses=raters.losses.where(raters.losses.keys[0] < 0),
+        )
     return replace(
-        tables, grid=grid, by_names=(), cells=((),), pairs=None, groups=groups,
+        tables, grid=grid, by_names=(), cells=((),), pairs=None, groups=groups, raters=raters,
         tables=Sparse.added(parts),
         scores=None if scores is None else scores.renumbered(1, [0] * len(tables.cells)),
     )  # fmt: skip
@@ -523,17 +540,24 @@ def _listed(names: Sequence[str]) -> str | None:
     return ", ".join([*first, *between, *last]) or None
 
 
+def _raters(tables: TableSet) -> str | None:
+    if tables.raters is None:
+        return None
+    return f"{len(tables.raters.names):,}, by {tables.raters.column}"
+
+
 def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
     from softcal import __version__
 
     bins, grid = tables.bins, tables.grid
-    weightless = tables.rows_without_weight
+    weightless, dropped = tables.rows_without_weight, tables.rows_dropped
     width = "of equal width" if bins.is_uniform else "of unequal width"
     groups = tables.groups
-    how: list[tuple[str, str | None]] = [
+    how: list[tuple[str, Any]] = [
         ("source", about.source),
         ("date", tables.date),
         ("rows", f"{tables.n:,}" + (f"; {weightless:,} more have weight 0" if weightless else "")),
+        ("dropped rows", dropped and f"{dropped:,}, left out on purpose"),
         ("label", about.label),
         ("ordered classes" if tables.ordered else "classes", _listed(tables.classes)),
         (
@@ -542,6 +566,7 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ),
         ("segments", ", ".join(tables.by_names) or None),
         ("groups", groups and groups.column),
+        ("raters", _raters(tables)),
         ("weights", tables.weight or "none: every row counts the same"),
         ("votes", tables.votes or "not given"),
         ("bins", f"{len(bins)} {width} on [0, 1], the last one closed"),
@@ -549,4 +574,4 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("softcal", __version__),
         ("made on", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
-    return [(term, text) for term, text in how if text is not None]
+    return [(term, text) for term, text in how if text]

@@ -19,6 +19,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table import serialize
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
+from softcal.table.raters import RATER_LOSSES, RATER_SUMS, VOTE_PRODUCTS
 from softcal.table.reliability import Reliability
 from softcal.table.scores import score_names
 from softcal.table.tableset import (
@@ -27,6 +28,7 @@ from softcal.table.tableset import (
     TOP,
     Groups,
     Pairs,
+    RaterTables,
     Sparse,
     TableSet,
     empty_sparse,
@@ -52,20 +54,30 @@ _NEXT_KEYS = {
     "counts": ("model", "target", "segment"),
     "squares": ("model", "target", "segment", "bin_a", "bin_b"),
     "scores": ("model", "cell"),
+    "rater_sums": ("model", "target", "cell", "rater", "bin"),
+    "vote_products": ("first", "second", "target", "cell", "pair_bin_a", "pair_bin_b"),
+    "rater_losses": ("first", "second", "target", "cell", "rater"),
 }
 _NEXT_SUMS = {
     "cross": ("product",),
     "losses": LOSSES,
     "counts": ("count",),
     "squares": ("residual", "weight"),
+    "rater_sums": RATER_SUMS,
+    "vote_products": VOTE_PRODUCTS,
+    "rater_losses": RATER_LOSSES,
 }
 _SIGNED = {
     "residual",
     "hard_residual",
     "product",
+    "mixed",
+    "mixed_a",
+    "mixed_b",
     "ent_ce_signed",
     *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
 }
+_OF_RATERS = ("rater_sums", "vote_products", "rater_losses")
 _KEY = b"softcal"
 PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # a byte that no header of a CSV file has
 _NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
@@ -159,6 +171,8 @@ def _tied(tables: TableSet) -> dict[str, Sparse]:
         found |= {"counts": tables.groups.counts, "squares": tables.groups.squares}
     if tables.scores is not None:
         found["scores"] = tables.scores
+    if tables.raters is not None:
+        found |= dict(zip(_OF_RATERS, tables.raters[2:], strict=True))
     return found
 
 
@@ -178,12 +192,15 @@ def _about(tables: TableSet) -> dict[str, Any]:
         "votes": tables.votes,
         "date": tables.date,
         "rows_without_weight": tables.rows_without_weight,
+        "rows_dropped": tables.rows_dropped,
         "bins": _saved_bins(tables.bins),
         "grid": "standard" if tables.grid == Bins.grid() else _saved_bins(tables.grid),
         "pair_bins": None if tables.pairs is None else _saved_bins(tables.pairs.bins),
         "cells": [list(cell) for cell in tables.cells],
         "group": None if groups is None else groups.column,
         "segments": [] if groups is None else [dict(each) for each in groups.segments],
+        "rater": None if tables.raters is None else tables.raters.column,
+        "rater_names": [] if tables.raters is None else list(tables.raters.names),
     }
 
 
@@ -282,6 +299,8 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         if ordered:
             own = names["targets"][1 : len(names["targets"]) // 2 + 1]
             _require(names["targets"] == (TOP, *own, *thresholds(own)), "targets")
+        rater = _maybe_text(saved.get("rater"))
+        raters = _texts(saved.get("rater_names", []))
         bins = Bins.of(saved["bins"])
         grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
         cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
@@ -291,6 +310,8 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         )
         weightless = saved["rows_without_weight"]
         _require(weightless is None or type(weightless) is int, "rows_without_weight")
+        dropped = saved.get("rows_dropped")  # which earlier files lack
+        _require(dropped is None or type(dropped) is int, "rows_dropped")
         _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
         _require(len(set(cells)) == len(cells) > 0, "cells")
         _require(np.isin(bins.edges, grid.edges).all(), "bins")
@@ -303,7 +324,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         "bin": len(grid), "first": len(names["models"]), "second": len(names["models"]),
         "bin_a": len(grid), "bin_b": len(grid), "pair_bin_a": len(pair_bins),
         "pair_bin_b": len(pair_bins), "segment": len(segments),
-        "place": len(cells) if about["group"] is None else len(segments),
+        "place": len(cells) if about["group"] is None else len(segments), "rater": len(raters),
     }  # fmt: skip
     _refuse_keys(tables, _TABLE_KEYS, size)
     for name, each in entries.items():
@@ -323,10 +344,35 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
         about["weight"], about["votes"], about["date"], weightless, label_high, pairs, groups,
-        entries.get("scores"), ordered,
+        entries.get("scores"), _read_raters(rater, raters, entries), dropped, ordered,
     )  # fmt: skip
     _refuse_groups(found)
+    _refuse_raters(found)
     return found
+
+
+def _read_raters(
+    column: str | None, names: tuple[str, ...], entries: dict[str, Sparse]
+) -> RaterTables | None:
+    if column is None:
+        return None
+    parts = (
+        Sparse.of(*entries[name])
+        if name in entries
+        else empty_sparse(len(_NEXT_KEYS[name]), len(_NEXT_SUMS[name]))
+        for name in _OF_RATERS
+    )
+    return RaterTables(column, names, *parts)
+
+
+def _refuse_raters(tables: TableSet) -> None:
+    """Refuse sums of raters that contradict the tables."""
+    if tables.raters is None:
+        return
+    for model, target in product(tables.models, tables.targets):
+        rel = tables[model, target]
+        assert rel.raters is not None  # noqa: S101 - the set has raters
+        serialize.refuse_other_raters(rel.raters, rel.sums)
 
 
 def _refuse_groups(tables: TableSet) -> None:
