@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from command_line import softcal_here as softcal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -318,3 +320,73 @@ def test_refusals(votes: sc.Votes) -> None:
     for smoothing in (-1, float("nan"), float("inf"), "1"):
         with pytest.raises(sc.InputError, match="smoothing must be 0 or more: got"):
             sc.dawid_skene(votes, smoothing=smoothing)  # type: ignore[arg-type]
+
+
+# From votes in files
+
+
+@pytest.fixture
+def files(tmp_path: Path, rng: np.random.Generator) -> tuple[Path, Path]:
+    """Write predictions of 60 items, and the votes of eight workers on them."""
+    p = rng.random(60)
+    truth = rng.random(60) < p
+    cast = [
+        (item, f"w{worker}", "yes" if (rng.random() < 0.85) == truth[item] else "no")
+        for item in range(60)
+        for worker in rng.choice(8, 3, replace=False)
+    ]
+    pd.DataFrame({"q": range(60), "p": p}).to_csv(tmp_path / "preds.csv", index=False)
+    votes = pd.DataFrame(cast, columns=["q", "who", "says"])
+    votes.to_csv(tmp_path / "votes.csv", index=False)
+    return tmp_path / "preds.csv", tmp_path / "votes.csv"
+
+
+OPTIONS = ("--pred", "p", "--item", "q", "--vote", "says", "--positive", "yes")
+
+
+def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Path, Path]) -> None:
+    preds, votes = files
+    named = {"item": "q", "vote": "says", "worker": "who", "positive": "yes"}
+    tables = sc.scan(preds, votes=votes, y_prob="p", aggregate="dawid-skene", **named)
+    rows, cast = pd.read_csv(preds), pd.read_csv(votes)
+    counted = sc.Votes.from_long(cast, item="q", label="says", worker="who", classes=["no", "yes"])
+    assert counted.items == tuple(rows["q"])
+    q = sc.dawid_skene(counted).posterior[:, 1]
+    expected = sc.smece_interval(q, rows["p"], n_votes=np.ones(60))
+    found = sc.smece_interval(tables["p"])
+    # Items are sorted as text where they come from files, so sums differ by rounding.
+    assert found.value == pytest.approx(expected.value, abs=1e-6)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-6)
+    assert tables.label == "posterior of yes"
+    result = softcal(
+        "score", preds, "--votes-file", votes, *OPTIONS, "--worker", "who",
+        "--aggregate", "dawid-skene", "--format", "json",
+    )  # fmt: skip
+    assert json.loads(result.stdout)["models"][0]["smece"] == pytest.approx(found.value, abs=1e-12)
+    assert "labels are Dawid-Skene posteriors, which assume one true class" in result.stderr
+    own = sc.scan(
+        preds, votes=counted, item="q", y_prob="p", positive="yes", aggregate="dawid-skene"
+    )
+    assert own["p"].smece == pytest.approx(found.value, abs=1e-6)
+
+
+def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
+    preds, votes = files
+    named = {"item": "q", "vote": "says", "positive": "yes"}
+    for options, said in (
+        ({"votes": votes, **named, "aggregate": "dawid-skene"}, "needs to know who voted"),
+        ({"votes": votes, **named, "aggregate": "mean"}, 'must be "shares" or "dawid-skene"'),
+        (
+            {"votes": votes, **named, "worker": "who", "aggregate": "dawid-skene", "raters": True},
+            "raters go with shares of votes",
+        ),
+        ({"y_true": "p", "aggregate": "dawid-skene"}, "aggregate goes with votes"),
+    ):
+        with pytest.raises(sc.InputError, match=said):
+            sc.scan(preds, y_prob="p", **options)  # type: ignore[arg-type]
+    for arguments, said in (
+        (("--votes-file", votes, *OPTIONS), "give --worker COL"),
+        (("--pred", "p", "--label", "p"), "--aggregate goes with raw votes"),
+    ):
+        result = softcal("score", preds, *arguments, "--aggregate", "dawid-skene")
+        assert said in result.stderr

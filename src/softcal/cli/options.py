@@ -327,6 +327,18 @@ AllowRepeated = Annotated[
 Raters = Annotated[bool, _raw("Let intervals hold for new raters too.", "", "--raters")]
 
 
+class Aggregate(StrEnum):
+    """What the label of an item is made of its votes."""
+
+    SHARES = "shares"
+    DAWID_SKENE = "dawid-skene"
+
+
+Aggregation = Annotated[
+    Aggregate, _raw("What labels are: shares, or dawid-skene posteriors.", "METHOD")
+]
+
+
 class RowOptions(NamedTuple):
     """How rows are read and what their values are; every command that reads rows has these."""
 
@@ -347,6 +359,7 @@ class RowOptions(NamedTuple):
     drop_unmatched: DropUnmatched = False
     allow_repeated: AllowRepeated = False
     raters: Raters = False
+    aggregate: Aggregation = Aggregate.SHARES
 
     @property
     def raw_votes(self) -> bool:
@@ -362,9 +375,11 @@ class RowOptions(NamedTuple):
         vote = given(self.vote, "give --vote COL, the column of the votes.")
         if self.raters:
             given(self.worker, "give --worker COL, the column of who voted, with --raters.")
+        if self.aggregate is Aggregate.DAWID_SKENE:
+            given(self.worker, "give --worker COL, the column of who voted, with --aggregate.")
         return VoteColumns(
             item, vote, self.worker, self.positive, self.drop_unmatched, self.allow_repeated,
-            self.raters,
+            self.raters, self.aggregate.value,
         )  # fmt: skip
 
     @property

@@ -76,6 +76,7 @@ class Columns(NamedTuple):
                 "--drop-unmatched": self.how.drop_unmatched or None,
                 "--allow-repeated": self.how.allow_repeated or None,
                 "--raters": self.how.raters or None,
+                "--aggregate": None if self.how.aggregate == "shares" else self.how.aggregate,
             }  # fmt: skip
             for option, value in without.items():
                 if value is not None:

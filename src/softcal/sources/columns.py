@@ -532,9 +532,9 @@ class Roles(NamedTuple):
         seen = np.bincount(at[at >= 0], minlength=len(votes.place))
         kept = {key: kept_rows(column, ~alone) for key, column in batch.items()}
         at = at[~alone]
-        shares, totals = votes.votes.shares[:, 1], votes.votes.effective_totals
+        labels, totals = votes.labels
         made = {
-            Outcomes(self.y_true): np.where(at < 0, np.nan, shares[at]),
+            Outcomes(self.y_true): np.where(at < 0, np.nan, labels[at]),
             Outcomes(self.y_true, "votes"): np.where(at < 0, 1.0, totals[at]),
             Outcomes(self.y_true, "item"): at,
         }

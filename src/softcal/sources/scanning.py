@@ -57,6 +57,7 @@ def scan(
     drop_unmatched: bool = False,
     allow_repeated: bool = False,
     raters: bool = False,
+    aggregate: str = "shares",
     sep: str | None = None,
     decimal: str = ".",
     encoding: str | None = None,
@@ -136,6 +137,9 @@ def scan(
         Whether a worker may have several votes on an item, as in `Votes.from_long`.
     raters : bool, default False
         Whether intervals and tests are to hold for new raters too; needs `worker`.
+    aggregate : {"shares", "dawid-skene"}, default "shares"
+        What the label of an item is: the share of its votes, or the posterior of `dawid_skene`,
+        which needs `worker` and assumes one true class per item.
     sep, decimal, encoding : str, optional
         Of text files: what separates cells ("tab" for tabs), the decimal mark ("." or ","), and
         the encoding, where it is not UTF-8.
@@ -174,13 +178,14 @@ def scan(
     positive = None if positive is None else text_of(positive)
     if votes is not None or vote is not None:
         columns_of_votes = VoteColumns(
-            _item(item), vote, worker, positive, drop_unmatched, allow_repeated, raters
+            _item(item), vote, worker, positive, drop_unmatched, allow_repeated, raters, aggregate
         )
         refuse_beside_votes(votes, columns_of_votes, isinstance(y_prob, Mapping))
         positive = None
     else:
         _refuse_without_votes(item=item, worker=worker, drop_unmatched=drop_unmatched,
-                              allow_repeated=allow_repeated, raters=raters)  # fmt: skip
+                              allow_repeated=allow_repeated, raters=raters,
+                              aggregate=None if aggregate == "shares" else aggregate)  # fmt: skip
     asked = _Asked(
         label=_label(y_true, vote_counts, label_bounds, by_votes=columns_of_votes is not None),
         models=y_prob,

@@ -9,6 +9,7 @@ import numpy as np
 
 from softcal._display import did_you_mean, keyword
 from softcal._validation.votes import RowVotes, Votes, row_votes
+from softcal.crowd import dawid_skene
 from softcal.exceptions import InputError
 from softcal.sources.columns import (
     Named,
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
     from softcal.sources.columns import Batch, Roles
 
     IntArray = npt.NDArray[np.int64]
+    FloatArray = npt.NDArray[np.float64]
+
+
+_CAUTION = (
+    "labels are Dawid-Skene posteriors, which assume one true class per item. They are drawn "
+    "toward the overall rate, so a calibrated model can look over-confident, and they are wrong "
+    "where people differ in opinion. Shares of votes are the default for that reason."
+)
 
 
 class VoteColumns(NamedTuple):
@@ -43,6 +52,7 @@ class VoteColumns(NamedTuple):
     drop_unmatched: bool = False
     allow_repeated: bool = False
     raters: bool = False
+    aggregate: str = "shares"  # or "dawid-skene"
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -72,11 +82,46 @@ class ItemVotes(NamedTuple):
     columns: VoteColumns
     place: dict[str, int]
     dropped: int = 0  # votes with a missing value
+    posterior: FloatArray | None = None  # of the second class, where votes are not just counted
 
     @property
     def label(self) -> str:
         """What the label is called."""
-        return f"share of {self.votes.classes[1]}"
+        kind = "share" if self.posterior is None else "posterior"
+        return f"{kind} of {self.votes.classes[1]}"
+
+    @property
+    def labels(self) -> tuple[FloatArray, FloatArray]:
+        """The label of each item, and the number of votes that it is worth."""
+        if self.posterior is None:
+            return self.votes.shares[:, 1], self.votes.effective_totals
+        # A posterior of one true class is worth at most one outcome.
+        return self.posterior, np.ones(self.posterior.size)
+
+    def aggregated(self) -> ItemVotes:
+        """Return these votes with the labels that were asked for.
+
+        Raises
+        ------
+        InputError
+            If nobody says whose the votes are, or intervals are to hold for new raters too.
+        """
+        method = self.columns.aggregate
+        if method == "shares":
+            return self
+        if method != "dawid-skene":
+            message = f'aggregate must be "shares" or "dawid-skene": got {method!r:.60}.'
+            raise InputError(message)
+        if self.columns.raters:
+            message = (
+                "raters go with shares of votes: posteriors are estimated from all raters "
+                f"together. Leave out {keyword('raters', True)} or the aggregation."  # noqa: FBT003
+            )
+            raise InputError(message)
+        if self.votes.ballots is None:
+            message = "Dawid-Skene needs to know who voted: pass worker=, the column (--worker)."
+            raise InputError(message)
+        return self._replace(posterior=dawid_skene(self.votes).posterior[:, 1])
 
     def at(self, items: Any) -> IntArray:
         """Return the row of each item of an Arrow column among the votes; -1 where it has none."""
@@ -144,10 +189,12 @@ class ItemVotes(NamedTuple):
 
     @property
     def about_raters(self) -> str:
-        """Say that raters recur, where they do and nobody asked what that means."""
+        """Say that raters recur, where nobody asked what that means, or what posteriors assume."""
         ballots = self.votes.ballots
         votes = int(self.votes.counts.sum())
         workers = 0 if ballots is None else len(ballots.workers)
+        if self.posterior is not None:
+            return _CAUTION
         if self.columns.raters or not 0 < workers < votes:
             return ""
         return (
@@ -168,7 +215,7 @@ def counted(votes: Votes, columns: VoteColumns) -> ItemVotes:
         raise InputError(message)
     if columns.raters:
         row_votes(own)  # refuses votes that do not know who voted
-    return ItemVotes(own, columns, place)
+    return ItemVotes(own, columns, place).aggregated()
 
 
 def _of_two_classes(votes: Votes, positive: str | None) -> Votes:
@@ -234,7 +281,7 @@ def votes_of(batches: list[Batch], columns: VoteColumns, *, drop_missing: bool) 
         ) from error
     assert votes.items is not None  # noqa: S101 - which `from_long` names
     place = {name: k for k, name in enumerate(votes.items)}
-    return ItemVotes(votes, columns, place, dropped)
+    return ItemVotes(votes, columns, place, dropped).aggregated()
 
 
 def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
