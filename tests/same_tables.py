@@ -36,7 +36,18 @@ def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool =
 
 def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:
     """Assert that two sets of the same rows are equal up to rounding, in any order of cells."""
-    for about in ("label", "models", "targets", "by_names", "bins", "grid", "weight", "votes"):
+    for about in (
+        "label",
+        "models",
+        "targets",
+        "by_names",
+        "bins",
+        "grid",
+        "weight",
+        "votes",
+        "rows_dropped",
+        "ordered",
+    ):
         assert getattr(ours, about) == getattr(whole, about), (name, about)
     assert ours.rows_without_weight == whole.rows_without_weight, name
     assert set(ours.cells) == set(whole.cells), name

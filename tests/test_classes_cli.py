@@ -543,7 +543,7 @@ def test_commands_of_the_page_on_classes_run(
     )
     page = (Path(__file__).parent.parent / "docs" / "multiclass.md").read_text(encoding="utf-8")
     commands = re.findall(r"^    softcal (.*)$", page.replace("\\\n", ""), re.MULTILINE)
-    assert len(commands) == 8
+    assert len(commands) == 10
     for command in commands:
         result = softcal(*shlex.split(command))
         assert result.returncode == 0, result.stderr

@@ -116,12 +116,12 @@ def test_count_labels_get_a_hint_about_votes(
 @pytest.mark.parametrize(
     ("cell", "remedy"),
     [
-        ("yes", "Write 1 for yes and 0 for no."),
-        ("N", "Write 1 for y and 0 for n."),
+        ("yes", "counts as 1: --positive yes."),
+        ("N", "counts as 1: --positive Y."),
         ("63.7%", "Write 0.637."),
         ("5 %", "Write 0.05."),
         ("100%", "Write 1."),
-        ("high", "'high'.\n"),
+        ("very high", "counts as 1: --positive 'very high'.\n"),
     ],
 )
 def test_text_values_get_a_hint_about_conversion(
@@ -142,13 +142,6 @@ def test_remote_paths_are_refused(capsys: pytest.CaptureFixture[str], source: st
     classes = ("--label-columns", "a,b", "--pred-columns", "c,d")
     for options in (FOREST, classes):
         assert f"cannot read {source}: only" in refused(capsys, "score", source, *options)
-
-
-@pytest.mark.parametrize("source", ["-", "/dev/stdin"])
-def test_standard_input_is_refused_by_its_name(
-    capsys: pytest.CaptureFixture[str], source: str
-) -> None:
-    assert "standard input is not read" in refused(capsys, "score", source, *FOREST)
 
 
 # Options that change nothing

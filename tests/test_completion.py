@@ -41,7 +41,9 @@ def offered(*words: str) -> list[str]:
 
 def test_commands_options_and_choices_are_completed() -> None:
     assert offered("re") == ["report", "recalibrate"]
-    assert offered("score", "--label-") == ["--label-low", "--label-high", "--label-columns"]
+    assert offered("score", "--label-") == [
+        "--label-low", "--label-high", "--label-columns", "--label-scale"
+    ]  # fmt: skip
     assert offered("recalibrate", str(DATA), "--method", "p") == ["platt"]
 
 

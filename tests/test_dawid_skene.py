@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from command_line import softcal_here as softcal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,11 +25,11 @@ def votes_of(columns: dict[str, Any]) -> sc.Votes:
     return sc.Votes.from_long(columns, item="task", worker="worker", label="label")
 
 
-def after(votes: sc.Votes, iterations: int) -> sc.crowd.DawidSkene:
+def after(votes: sc.Votes, iterations: int, smoothing: float = 0.0) -> sc.crowd.DawidSkene:
     """Run this many iterations, whether or not that is enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return sc.dawid_skene(votes, tolerance=0.0, max_iterations=iterations)
+        return sc.dawid_skene(votes, tolerance=0.0, max_iterations=iterations, smoothing=smoothing)
 
 
 @st.composite
@@ -89,6 +91,45 @@ def test_confusions_equal_crowd_kits(votes: sc.Votes) -> None:
         np.testing.assert_allclose(found.confusion[worker, :, label], rates, atol=1e-7, rtol=0)
 
 
+@pytest.mark.parametrize("reference", [REFERENCE, REFERENCE["sparse"]])
+def test_smoothing_as_in_crowd_kit_gives_its_estimates_to_1e_9(reference: dict[str, Any]) -> None:
+    """Sparse votes have workers who never meet a class: there smoothing decides."""
+    votes = votes_of(reference["votes"])
+    found = after(votes, REFERENCE["iterations"], smoothing=1e-10)
+    np.testing.assert_allclose(found.posterior, reference["posterior"], atol=1e-9, rtol=0)
+    later = after(votes, REFERENCE["iterations"] + 1, smoothing=1e-10)
+    for worker, label, *rates in reference["said_given_true"]:
+        row = later.confusion[later.workers.index(worker), :, label]
+        np.testing.assert_allclose(row, rates, atol=1e-9, rtol=0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(few_votes(), st.sampled_from([1e-10, 0.01, 1.0]))
+def test_smoothed_rates_are_probabilities_of_the_votes_a_worker_used(
+    votes: sc.Votes, smoothing: float
+) -> None:
+    found = after(votes, 5, smoothing)
+    np.testing.assert_allclose(found.confusion.sum(axis=2), 1, rtol=1e-12)
+    np.testing.assert_allclose(found.posterior.sum(axis=1), 1, rtol=1e-12)
+    assert found.prior.sum() == pytest.approx(1)
+    ballots = votes.ballots
+    assert ballots is not None
+    used = np.zeros((len(found.workers), 3), dtype=bool)
+    used[ballots.worker, ballots.label] = True
+    assert ((found.confusion > 0) == used[:, None, :]).all()
+
+
+def test_a_posterior_is_a_label_with_its_variance(votes: sc.Votes) -> None:
+    found = sc.dawid_skene(votes.binary(2))
+    q = found.posterior[:, 1]
+    np.testing.assert_array_equal(found.variance[:, 1], q * (1 - q))
+    p = np.clip(q, 0.1, 0.9)
+    alone = sc.smece_interval(q, p)
+    as_outcomes = sc.smece_interval(q, p, n_votes=np.ones(q.size))
+    assert as_outcomes.value == alone.value
+    assert as_outcomes.high >= alone.high  # a posterior is worth one outcome at most
+
+
 @settings(max_examples=50, deadline=None)
 @given(few_votes())
 def test_likelihood_never_falls(votes: sc.Votes) -> None:
@@ -141,6 +182,60 @@ def test_anesthesia_data_of_1979_give_the_published_estimates() -> None:
     assert found.converged
     np.testing.assert_allclose(found.prior, ANESTHESIA["prior"], atol=0.005, rtol=0)
     np.testing.assert_allclose(found.confusion, ANESTHESIA["error_rates"], atol=0.005, rtol=0)
+
+
+def strata_votes(rng: np.random.Generator, n: int = 3_000) -> tuple[sc.Votes, Any, Any]:
+    """Draw items of four strata, each with its rate, and five votes of workers 80% right."""
+    stratum = rng.integers(0, 4, n)
+    rate = np.array([0.1, 0.4, 0.6, 0.9])[stratum]
+    truth = rng.random(n) < rate
+    worker = rng.random((n, 20)).argsort(axis=1)[:, :5]
+    right = rng.random((n, 5)) < 0.8
+    columns = {
+        "task": np.repeat(np.arange(n), 5),
+        "worker": worker.ravel(),
+        "label": (right == truth[:, None]).astype(int).ravel(),
+    }
+    return votes_of(columns), stratum, truth
+
+
+def test_strata_estimate_their_own_rates(rng: np.random.Generator) -> None:
+    votes, stratum, truth = strata_votes(rng)
+    found = sc.dawid_skene(votes, strata=stratum)
+    assert found.strata == (0, 1, 2, 3)
+    own = np.array([truth[stratum == s].mean() for s in range(4)])
+    errors = found.rate_errors[:, 1]
+    assert (np.abs(found.rates[:, 1] - own) < 3 * errors).all()
+    counts = np.bincount(stratum)
+    outcome = np.sqrt(own * (1 - own) / counts)
+    assert (errors > outcome).all()  # votes say less than the truth would
+    assert (errors < 2 * outcome).all()
+    pooled = sc.dawid_skene(votes).posterior[:, 1]
+    off = [abs(pooled[stratum == s].mean() - own[s]) for s in (0, 3)]
+    assert min(off) > 3 * errors.max()  # drawn toward the overall rate
+    np.testing.assert_allclose(found.prior, found.rates[stratum].mean(axis=0))
+
+
+def test_one_stratum_is_none(votes: sc.Votes) -> None:
+    plain, one = after(votes, 20), sc.dawid_skene(votes, strata=["x"] * 80)
+    assert (plain.strata, one.strata) == (("all",), ("x",))
+    np.testing.assert_allclose(plain.rates, plain.prior[None], rtol=1e-14)
+    np.testing.assert_allclose(one.posterior, sc.dawid_skene(votes).posterior, atol=1e-12)
+
+
+def test_errors_of_certain_posteriors_are_those_of_outcomes() -> None:
+    says = [0, 0, 1, 1, 0, 1, 1, 1]
+    columns = {"task": [*range(8)] * 2, "worker": ["a"] * 8 + ["b"] * 8, "label": says * 2}
+    found = sc.dawid_skene(votes_of(columns))
+    expected = np.sqrt(5 / 8 * 3 / 8 / 8)
+    np.testing.assert_allclose(found.rate_errors, [[expected, expected]], rtol=1e-12)
+    by_class = sc.dawid_skene(votes_of(columns), strata=says)
+    assert np.isinf(by_class.rate_errors).all()
+
+
+def test_strata_must_have_a_value_per_item(votes: sc.Votes) -> None:
+    with pytest.raises(sc.InputError, match="there are 80 items, strata has 3 values"):
+        sc.dawid_skene(votes, strata=[1, 2, 3])
 
 
 def test_renaming_the_classes_changes_their_order_only(votes: sc.Votes) -> None:
@@ -223,3 +318,76 @@ def test_refusals(votes: sc.Votes) -> None:
     for wrong in ({"max_iterations": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}, spans):
         with pytest.raises(sc.InputError, match="max_iterations must be 1 or more"):
             sc.dawid_skene(votes, **wrong)
+    for smoothing in (-1, float("nan"), float("inf"), "1"):
+        with pytest.raises(sc.InputError, match="smoothing must be 0 or more: got"):
+            sc.dawid_skene(votes, smoothing=smoothing)  # type: ignore[arg-type]
+
+
+# From votes in files
+
+
+@pytest.fixture
+def files(tmp_path: Path, rng: np.random.Generator) -> tuple[Path, Path]:
+    """Write predictions of 60 items, and the votes of eight workers on them."""
+    p = rng.random(60)
+    truth = rng.random(60) < p
+    cast = [
+        (item, f"w{worker}", "yes" if (rng.random() < 0.85) == truth[item] else "no")
+        for item in range(60)
+        for worker in rng.choice(8, 3, replace=False)
+    ]
+    pd.DataFrame({"q": range(60), "p": p}).to_csv(tmp_path / "preds.csv", index=False)
+    votes = pd.DataFrame(cast, columns=["q", "who", "says"])
+    votes.to_csv(tmp_path / "votes.csv", index=False)
+    return tmp_path / "preds.csv", tmp_path / "votes.csv"
+
+
+OPTIONS = ("--pred", "p", "--item", "q", "--vote", "says", "--positive", "yes")
+
+
+def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Path, Path]) -> None:
+    preds, votes = files
+    named = {"item": "q", "vote": "says", "worker": "who", "positive": "yes"}
+    tables = sc.scan(preds, votes=votes, y_prob="p", aggregate="dawid-skene", **named)
+    rows, cast = pd.read_csv(preds), pd.read_csv(votes)
+    counted = sc.Votes.from_long(cast, item="q", label="says", worker="who", classes=["no", "yes"])
+    assert counted.items == tuple(rows["q"])
+    q = sc.dawid_skene(counted).posterior[:, 1]
+    expected = sc.smece_interval(q, rows["p"], n_votes=np.ones(60))
+    found = sc.smece_interval(tables["p"])
+    # Items are sorted as text where they come from files, so sums differ by rounding.
+    assert found.value == pytest.approx(expected.value, abs=1e-6)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-6)
+    assert tables.label == "posterior of yes"
+    result = softcal(
+        "score", preds, "--votes-file", votes, *OPTIONS, "--worker", "who",
+        "--aggregate", "dawid-skene", "--format", "json",
+    )  # fmt: skip
+    assert json.loads(result.stdout)["models"][0]["smece"] == pytest.approx(found.value, abs=1e-12)
+    assert "labels are Dawid-Skene posteriors, which assume one true class" in result.stderr
+    own = sc.scan(
+        preds, votes=counted, item="q", y_prob="p", positive="yes", aggregate="dawid-skene"
+    )
+    assert own["p"].smece == pytest.approx(found.value, abs=1e-6)
+
+
+def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
+    preds, votes = files
+    named = {"item": "q", "vote": "says", "positive": "yes"}
+    for options, said in (
+        ({"votes": votes, **named, "aggregate": "dawid-skene"}, "needs to know who voted"),
+        ({"votes": votes, **named, "aggregate": "mean"}, 'must be "shares" or "dawid-skene"'),
+        (
+            {"votes": votes, **named, "worker": "who", "aggregate": "dawid-skene", "raters": True},
+            "raters go with shares of votes",
+        ),
+        ({"y_true": "p", "aggregate": "dawid-skene"}, "aggregate goes with votes"),
+    ):
+        with pytest.raises(sc.InputError, match=said):
+            sc.scan(preds, y_prob="p", **options)  # type: ignore[arg-type]
+    for arguments, said in (
+        (("--votes-file", votes, *OPTIONS), "give --worker COL"),
+        (("--pred", "p", "--label", "p"), "--aggregate goes with raw votes"),
+    ):
+        result = softcal("score", preds, *arguments, "--aggregate", "dawid-skene")
+        assert said in result.stderr

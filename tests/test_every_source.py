@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,13 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+import scipy.special
 from same_tables import assert_same_set, assert_same_table
 
 import softcal as sc
 from softcal.sources import engines
 from softcal.sources.columns import Roles
+from workbooks import write_workbook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,6 +64,8 @@ def _fixture() -> pa.Table:
     votes = rng.multinomial(4, [0.5, 0.3, 0.2], N)
     shares = votes / 4
     low = np.minimum(y, 0.9) * 0.9
+    gaps = {name: rng.random(N) < 0.1 for name in ("y", "p", "w", "group", "word", "list")}
+    word = np.array(["yes", "no", "Yes"], dtype=object)[rng.integers(0, 3, N)]
     columns: dict[str, Any] = {
         "y": y,
         "p": p,
@@ -79,7 +84,24 @@ def _fixture() -> pa.Table:
         "vote list": pa.array(votes.tolist(), pa.list_(pa.int64())),
         "prob list": pa.array(probs.tolist(), pa.list_(pa.float64())),
     }
+    columns |= {
+        "y pct": 100 * y,
+        "p pct": 100 * p,
+        "z": rng.normal(0, 3, N),
+        "word": word,
+        "gap y": pa.array(y, mask=gaps["y"]),
+        "gap p": pa.array(p, mask=gaps["p"]),
+        "gap w": pa.array(w, mask=gaps["w"]),
+        "gap group": pa.array(columns[GROUP], mask=gaps["group"]),
+        "gap word": pa.array(word, pa.string(), mask=gaps["word"]),
+        "gap list": pa.array(
+            [None if gap else list(row) for gap, row in zip(gaps["list"], probs, strict=True)],
+            pa.list_(pa.float64()),
+        ),
+    }
     for k, name in enumerate(CLASSES):
+        columns[f"pct_{name}"] = 100 * probs[:, k]
+        columns[f"logit_{name}"] = rng.normal(0, 2, N)
         columns[f"share_{name}"] = shares[:, k]
         columns[f"votes_{name}"] = votes[:, k]
         columns[f"prob_{name}"] = probs[:, k]
@@ -88,7 +110,7 @@ def _fixture() -> pa.Table:
 
 
 TABLE = _fixture()
-LISTS = ["share list", "vote list", "prob list"]
+LISTS = ["share list", "vote list", "prob list", "gap list"]
 TWO = {"one": "prob_*", "two": "other_*"}
 ONE: dict[str, Any] = {"y_true": "y", "y_prob": "p"}
 PAIR: dict[str, Any] = {"y_true": "y", "y_prob": ["p", MODEL]}
@@ -115,9 +137,42 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     "classes of names": {"y_true": "species", "y_prob": TWO, "n_votes": "m", "by": "kind"},
     "classes of numbers": {"y_true": "species number", "y_prob": TWO, "classes": ["0", "1", "2"]},
     "classes with groups": {"y_true": "species", "y_prob": TWO, "groups": GROUP, "by": "kind"},
+    "ordered classes": {"vote_counts": "votes_*", "y_prob": TWO, "ordered": True},
+    "ordered classes by": {
+        "y_true": "share_*", "y_prob": TWO, "by": BY, "sample_weight": "w", "ordered": True
+    },
+    "ordered classes with groups": {
+        "y_true": "species", "y_prob": TWO, "groups": GROUP, "by": "kind", "ordered": True
+    },
     "bounds": {"label_bounds": ("low", "high"), "y_prob": ["p", MODEL]},
     "bounds by": {
         "label_bounds": ("low", "high"), "y_prob": "p", "by": BY, "sample_weight": "w"
+    },
+    "percentages": {
+        "y_true": "y pct", "y_prob": "p pct", "label_scale": "percent", "pred_scale": "percent"
+    },
+    "logits": {"y_true": "y", "y_prob": "z", "pred_scale": "logit", "sample_weight": "w"},
+    "words": {"y_true": "word", "y_prob": ["p", MODEL], "positive": "yes", "by": ["word", "kind"]},
+    "number as a word": {"y_true": "number", "y_prob": "p", "positive": 7},
+    "dropped": {
+        "y_true": "gap y", "y_prob": ["gap p", "p"], "sample_weight": "gap w", "by": BY,
+        "groups": "gap group", "drop_missing": True,
+    },
+    "nothing to drop": {**ONE, "drop_missing": True},
+    "dropped words": {
+        "y_true": "gap word", "y_prob": "gap p", "positive": "yes", "drop_missing": True
+    },
+    "dropped classes": {
+        "y_true": "gap word", "y_prob": TWO, "classes": ["yes", "no", "Yes"], "drop_missing": True
+    },
+    "dropped lists": {
+        "y_true": "share list", "y_prob": {"one": "gap list"}, "drop_missing": True
+    },
+    "percentages of classes": {
+        "y_true": "species", "y_prob": {"one": "pct_*"}, "pred_scale": "percent"
+    },
+    "logits of classes": {
+        "y_true": "species", "y_prob": {"one": "logit_*"}, "pred_scale": "logit", "by": "kind"
     },
 }  # fmt: skip
 NEED_LISTS = [name for name, options in CAPABILITIES.items() if "list" in str(options)]
@@ -164,10 +219,12 @@ Make = "Callable[[pa.Table], Any]"
 @pytest.fixture(
     params=[
         "pandas", "polars", "arrow", "dataset", "stream", "parquet", "csv", "json lines",
-        "arrow file", "duckdb", "polars lazy", "dask", "spark",
+        "json rows", "json columns", "xlsx", "arrow file", "duckdb", "polars lazy", "dask", "spark",
     ]
 )  # fmt: skip
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pa.Table], Any]:
+def make(  # noqa: C901 - one function per kind of source
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[pa.Table], Any]:
     """Return the functions that turn an Arrow table into each source."""
 
     def written(ending: str, write: Callable[[pa.Table, Path], object]) -> Any:
@@ -183,6 +240,17 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pa.Table],
 
     def json_lines(table: pa.Table, path: Path) -> None:
         pl.DataFrame(table).write_ndjson(path)
+
+    def json_rows(table: pa.Table, path: Path) -> None:
+        path.write_text(json.dumps(table.to_pylist(), indent=1))
+
+    def json_columns(table: pa.Table, path: Path) -> None:
+        path.write_text(json.dumps(table.to_pydict()))
+
+    def workbook(table: pa.Table, path: Path) -> None:
+        plain = table.drop_columns([name for name in LISTS if name in table.column_names])
+        columns = (column.to_pylist() for column in plain.columns)
+        write_workbook(path, {"rows": [plain.column_names, *zip(*columns, strict=True)]})
 
     def text(table: pa.Table, path: Path) -> None:
         held = [name for name in LISTS if name in table.column_names]
@@ -200,6 +268,9 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pa.Table],
         "parquet": written("parquet", pq.write_table),
         "csv": written("csv", text),
         "json lines": written("jsonl", json_lines),
+        "json rows": written("json", json_rows),
+        "json columns": written("json", json_columns),
+        "xlsx": written("xlsx", workbook),
         "arrow file": written("arrow", pyarrow.feather.write_feather),
         "duckdb": duckdb.from_arrow,
         "polars lazy": lambda table: pl.DataFrame(table).lazy(),
@@ -209,8 +280,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pa.Table],
     return sources[request.param]
 
 
-def _is_csv(request: pytest.FixtureRequest) -> bool:
-    return "[csv" in request.node.name
+def _has_no_lists(request: pytest.FixtureRequest) -> bool:
+    return "[csv" in request.node.name or "[xlsx" in request.node.name
 
 
 @pytest.fixture(scope="module")
@@ -226,8 +297,8 @@ def test_every_source_gives_the_same_set(
     stream = "[stream" in request.node.name
     source = None if stream else make(TABLE)
     for name, options in CAPABILITIES.items():
-        if _is_csv(request) and name in NEED_LISTS:
-            continue  # a CSV file has no lists
+        if _has_no_lists(request) and name in NEED_LISTS:
+            continue
         found = sc.scan(make(TABLE) if stream else source, **options)
         assert_same_set(found, expected[name], name)
 
@@ -267,6 +338,25 @@ def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
         top = sc.top_label_reliability(label, _classes("prob"), n_votes=votes)
         # A set hardens the label of the predicted class by the majority of the votes.
         assert_same_table(expected[name]["one"], top, hardened=False)
+    percent = sc.reliability(_column("y pct") / 100, _column("p pct") / 100)
+    assert_same_table(expected["percentages"]["p pct"], percent)
+    logits = sc.reliability(y, scipy.special.expit(_column("z")), sample_weight=w)
+    assert_same_table(expected["logits"]["z"], logits)
+    words = sc.reliability(_column("word") == "yes", p)
+    assert_same_table(expected["words"]["p"], words)
+    numbers = sc.reliability(_column("number") == 7, p)
+    assert_same_table(expected["number as a word"]["p"], numbers)
+    kept = TABLE.select(["gap y", "gap p", "gap w", "gap group"]).drop_null()
+    rel = sc.reliability(
+        *(kept[name].to_numpy() for name in ("gap y", "gap p")),
+        sample_weight=kept["gap w"].to_numpy(),
+        groups=kept["gap group"].to_numpy(),
+    )
+    assert expected["dropped"].rows_dropped == N - kept.num_rows
+    assert_same_table(expected["dropped"]["gap p"], rel)
+    softmax = scipy.special.softmax(_classes("logit"), axis=1)
+    top = sc.top_label_reliability(_names(), softmax)
+    assert_same_table(expected["logits of classes"]["one"], top, hardened=False)
     for end in ("low", "high"):
         assert_same_table(expected["bounds"]["p", end], sc.reliability(_column(end), p))
 
@@ -284,6 +374,11 @@ def _broken(column: str, value: Any, rows: tuple[int, ...] = (3, 300)) -> pa.Tab
 
 
 NEVER = [
+    ("p pct", 120.0, "percentages", "p pct must be percentages, in [0, 100]: 2 of 400 values are"),
+    ("word", None, "words", "word must have no missing values: 2 of 400 are NaN or null"),
+    ("p", 40.0, "nothing to drop", "p must be in [0, 1]: 2 of 400 values are not"),
+    (f"logit_{CLASSES[1]}", None, "logits of classes", "must have no missing values: 2 of 400"),
+    (f"pct_{CLASSES[1]}", 77.0, "percentages of classes", "must sum to 100% within"),
     ("y", None, "pairs", "y must have no missing values: 2 of 400 are NaN or null"),
     (MODEL, None, "pairs", f"{MODEL} must have no missing values: 2 of 400 are NaN or null"),
     ("w", None, "weights", "w must have no missing values: 2 of 400 are NaN or null"),
@@ -305,7 +400,7 @@ def test_invalid_values_are_refused_with_their_count(
     make: Callable[[pa.Table], Any], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     for column, value, capability, message in NEVER:
-        if _is_csv(request) and capability in NEED_LISTS:
+        if _has_no_lists(request) and capability in NEED_LISTS:
             continue
         for old in tmp_path.glob("*/*"):
             old.unlink()
@@ -316,10 +411,32 @@ def test_invalid_values_are_refused_with_their_count(
         assert message in str(caught.value), (column, value)
 
 
+def test_a_rule_counts_the_rows_that_were_not_dropped(make: Callable[[pa.Table], Any]) -> None:
+    table = pa.table({"y": [0.5, None, 0.25, 0.5], "p": [None, 7.0, 40.0, 0.5]})
+    with pytest.raises(sc.InputError, match=r"p must be in \[0, 1\]: 1 of 2 values is not"):
+        sc.scan(make(table), y_true="y", y_prob="p", drop_missing=True)
+
+
+def test_rows_that_all_miss_a_value_are_refused(make: Callable[[pa.Table], Any]) -> None:
+    table = pa.table({"y": [0.5, None], "p": [None, 0.5]})
+    with pytest.raises(sc.InputError, match="every one of the 2 rows has a missing value"):
+        sc.scan(make(table), y_true="y", y_prob="p", drop_missing=True)
+
+
+def test_a_positive_word_that_no_row_has_is_refused(make: Callable[[pa.Table], Any]) -> None:
+    table = pa.table({"y": ["Yes", "no", "no"], "p": [0.1, 0.2, 0.3]})
+    with pytest.raises(sc.InputError) as caught:
+        sc.scan(make(table), y_true="y", y_prob="p", positive="yes")
+    said = str(caught.value)
+    assert "y must have the value 'yes', which counts as 1, in some row" in said
+    assert "Did you mean 'Yes'? Its values are: " in said
+    assert "'no' (2)" in said
+
+
 def test_columns_of_the_wrong_kind_are_refused(make: Callable[[pa.Table], Any]) -> None:
     table = pa.table({"y": [0.5, 0.25], "p": [0.5, 0.5], "s": ["x", "y"]})
     source = make(table)
-    with pytest.raises(sc.SoftcalError, match=r"s must hold (real )?numbers"):
+    with pytest.raises(sc.SoftcalError, match=r"s must hold (real )?numbers.* positive=\"\w+\"\.$"):
         sc.scan(source, y_true="s", y_prob="p")
     with pytest.raises(sc.InputError, match="no column 'z'"):
         sc.scan(source, y_true="z", y_prob="p")

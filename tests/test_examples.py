@@ -20,6 +20,7 @@ STUDIES: dict[str, tuple[Path, ...]] = {
     "image_votes": (DATA / "cifar10h_vgg16" / "items.parquet",),
     "hate_speech": (DATA / "davidson_hate" / "items.parquet",),
     "distillation": (),
+    "ratings": (),
 }
 
 

@@ -22,25 +22,22 @@ from softcal.table import files as table_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-LATIN = "must be text in UTF-8, and looks like LATIN1. Save it again as UTF-8 (in a shell, iconv -f"
-UTF_16 = (
-    "must be text in UTF-8, and looks like UTF-16. Save it again as UTF-8 (in a shell, iconv -f"
-)
-SEMICOLONS = (
-    "look separated by semicolons, not commas. Save it with commas, and decimals with a point"
-)
+LATIN = 'must be text in UTF-8, and looks like latin-1. Pass encoding="latin-1", or save it again'
+UTF_16 = 'must be text in UTF-8, and looks like utf-16. Pass encoding="utf-16", or save it again'
+UTF_16_BE = 'looks like utf-16-be. Pass encoding="utf-16-be", or save it again as UTF-8.'
+SEMICOLONS = 'look separated by semicolons, not commas. Pass sep=";".'
 
 SCORED = [
     ("x.csv", b"y;p\n0.5;0.5\n", f"Its columns are: 'y;p'. They {SEMICOLONS}"),
     ("x.csv", b"y;p;a,b\n0,5;0,5;1\n", SEMICOLONS),
     ("x.csv", b"y|p\n0.5|0.5\n", "separated by bars, not commas"),
-    ("x.csv", b"y\tp\n0.5\t0.5\n", "separated by tabs, not commas. Let its name end in .tsv."),
-    ("x.tsv", b"y,p\n0.5,0.5\n", "separated by commas, not tabs. Let its name end in .csv."),
+    ("x.csv", b"y\tp\n0.5\t0.5\n", "separated by tabs, not commas. Pass sep=\"tab\"."),
+    ("x.tsv", b"y,p\n0.5,0.5\n", "separated by commas, not tabs. Pass sep=\",\"."),
     ("x.csv", b"q,r\n0.5,0.5\n", "Its columns are: 'q', 'r'.\n"),
-    ("x.csv", b'y,p\n"0,5","0,5"\n', "holds the text '0,5'. Write decimals with a point."),
-    ("x.csv", b"y,p\nhalf,0.5\n", "holds the text 'half'.\n"),
+    ("x.csv", b'y,p\n"0,5","0,5"\n', "the text '0,5'. If the comma starts the decimals, pass decimal=\",\"."),
+    ("x.csv", b"y,p\nhalf,0.5\n", "say which one counts as 1: positive=\"half\".\n"),
     ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16"), UTF_16),
-    ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16-be"), UTF_16),
+    ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16-be"), UTF_16_BE),
     ("x.jsonl", '{"y": 0.5, "p": 0.5}\n'.encode("utf-16"), UTF_16),
     ("x.csv", "y,p,größe\n0.5,0.5,1\n".encode("latin1"), LATIN),
     ("x.csv", "y,p,by\n0.5,0.5,Köln\n".encode("latin1"), LATIN),
@@ -137,15 +134,14 @@ def test_tsv_suffix_means_tabs(tmp_path: Path, name: str) -> None:
 
 REFUSED = {
     "a Feather file of version 1": (b"FEA1" + bytes(20), "Save it again as Parquet."),
-    "a workbook of Excel or LibreOffice": (
-        _zipped("[Content_Types].xml", "xl/workbook.xml"), "Save the sheet as CSV in UTF-8.",
+    "a workbook of LibreOffice": (
+        _zipped("mimetype", "content.xml"), "Save the sheet as .xlsx, or as CSV in UTF-8.",
     ),
     "an old workbook of Excel (.xls)": (
-        bytes.fromhex("D0CF11E0A1B11AE1") + bytes(500), "Save the sheet as CSV in UTF-8.",
+        bytes.fromhex("D0CF11E0A1B11AE1") + bytes(500), "Save the sheet as .xlsx, or as CSV in UTF-8.",
     ),
     "a zip archive": (_zipped("data.csv"), "Unzip it first."),
     "xz": (lzma.compress(TEXT), "Decompress it first."),
-    "a JSON array": (b'[\n {"y": 0.5, "p": 0.5}]', "Write one object per line (JSON lines)."),
 }  # fmt: skip
 
 
@@ -193,7 +189,7 @@ def test_invalid_utf_8_in_parquet_is_not_reported_as_latin1(tmp_path: Path) -> N
     pq.write_table(pa.table({"y": [0.5] * 2, "p": [0.5] * 2, "s": no_text}), path)
     with pytest.raises(sc.InputError, match=r"cannot read .*UTF-?8") as caught:
         sc.scan(path, y_true="y", y_prob="p", by="s")
-    assert "LATIN1" not in str(caught.value)
+    assert "latin-1" not in str(caught.value)
 
 
 @pytest.mark.parametrize("mark", [b"SQLite format 3\0", b"\x93NUMPY\x01\0v\0", b"y,p\n0.5,\0"])
@@ -208,7 +204,7 @@ def test_zero_byte_is_not_reported_as_utf_16(tmp_path: Path, mark: bytes) -> Non
 def test_utf_16_is_detected_with_or_without_bom(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes("y,p,имя\n0.5,0.5,имя\n".encode(encoding))
-    with pytest.raises(sc.InputError, match="looks like UTF-16"):
+    with pytest.raises(sc.InputError, match=f'encoding="{encoding}"'):
         sc.scan(path, y_true="y", y_prob="p")
 
 

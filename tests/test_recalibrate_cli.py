@@ -135,7 +135,7 @@ def test_apply_to_many_batches_of_text(tmp_path: Path, platt: Any) -> None:
     p = np.linspace(0, 1, 70_000)
     source, target = tmp_path / "many.tsv", tmp_path / "out.tsv"
     source.write_text('p,q"\tn\n' + "".join(f"{x!r}\t{i}\n" for i, x in enumerate(p.tolist())))
-    assert write_calibrated(platt, source, ['p,q"'], target) == 70_000
+    assert write_calibrated(platt, source, ['p,q"'], target) == (70_000, 0)
     header, *lines = target.read_text().splitlines()
     assert header == 'p,q"\tn\t"p,q""_calibrated"'
     assert [float(line.split("\t")[2]) for line in lines] == platt.predict(p).tolist()
@@ -171,12 +171,12 @@ def test_apply_keeps_parquet_schema_metadata_and_values(
 def test_apply_converts_text_to_parquet_and_back(tmp_path: Path, platt: Any) -> None:
     source = tmp_path / "in.csv"
     source.write_text("p,name\n0.5,x\n0.25,y\n")
-    assert write_calibrated(platt, source, ["p"], tmp_path / "out.parquet") == 2
+    assert write_calibrated(platt, source, ["p"], tmp_path / "out.parquet") == (2, 0)
     table = pq.read_table(tmp_path / "out.parquet")
     assert table["p_calibrated"].to_pylist() == platt.predict([0.5, 0.25]).tolist()
     renamed = table.drop_columns("p_calibrated")
     pq.write_table(renamed, tmp_path / "again.pq")
-    assert write_calibrated(platt, tmp_path / "again.pq", ["p"], tmp_path / "again.tsv") == 2
+    assert write_calibrated(platt, tmp_path / "again.pq", ["p"], tmp_path / "again.tsv") == (2, 0)
     back = csv.read_csv(tmp_path / "again.tsv", parse_options=csv.ParseOptions(delimiter="\t"))
     assert back.equals(table)
 
@@ -401,7 +401,7 @@ def test_logits_of_one_column_are_recalibrated_and_applied(
     y = expit(z / 3 + rng.normal(size=300) / 4)
     data, cal, out = tmp_path / "z.parquet", tmp_path / "cal.json", tmp_path / "out.parquet"
     pq.write_table(pa.table({"y": y, "z": z, "who": np.arange(300) // 2}), data)
-    options = ("--label", "y", "--pred", "z", "--logits", "--group", "who", "-o", cal)
+    options = ("--label", "y", "--pred", "z", "--pred-scale", "logit", "--group", "who", "-o", cal)
     card = json.loads(softcal(capsys, "recalibrate", data, *options, "--format", "json"))
     expected = sc.calibrators.repair_preview(y, z, groups=np.arange(300) // 2, logits=True)
     assert card["held_out"] == expected.as_rows()
@@ -416,21 +416,20 @@ def test_logits_of_one_column_are_recalibrated_and_applied(
 def test_bad_logits_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = tmp_path / "z.csv"
     data.write_text("y,z\n0.5,0.1\n0.25,inf\n")
-    names = ("--label", "y", "--pred", "z", "--logits", "-o", tmp_path / "cal.json")
+    names = ("--label", "y", "--pred", "z", "--pred-scale", "logit", "-o", tmp_path / "cal.json")
     said = refused(capsys, "recalibrate", data, *names)
     assert "z must be finite logits" in said
     assert "1 of 2 values" in said
-    assert "without logits=True (--logits)." in said
+    assert "give probabilities instead of logits." in said
     data.write_text("y,z\n0.5,0.1\n0.5,-3\n")
     shares = tmp_path / "shares.csv"
     shares.write_text("y_0,y_1,z_0,z_1\n0.5,0.5,1.5,1\n")
-    hint = "With --logits, logits are taken as they are.\n"
-    said = refused(capsys, "recalibrate", data, *names[:4], *names[5:])
-    assert said.endswith(f"use 1 / (1 + exp(-z)). {hint}")
-    classes = ("--label-columns", "y_*", "--pred-columns", "z_*", *names[5:])
-    assert refused(capsys, "recalibrate", shares, *classes).endswith(f"--vote-columns). {hint}")
-    assert hint not in refused(capsys, "score", data, *names[:4])
-    said = refused(capsys, "recalibrate", DATA, *NODULES, "--logits", "--method", "isotonic",
+    hint = "If these are logits, pass --pred-scale logit"
+    assert hint in refused(capsys, "recalibrate", data, *names[:4], *names[6:])
+    classes = ("--label-columns", "y_*", "--pred-columns", "z_*", *names[6:])
+    assert hint in refused(capsys, "recalibrate", shares, *classes)
+    assert hint in refused(capsys, "score", data, *names[:4])
+    said = refused(capsys, "recalibrate", DATA, *NODULES, "--pred-scale", "logit", "--method", "isotonic",
                    "-o", tmp_path / "cal.json")  # fmt: skip
     assert "methods (--method) must be some of temperature, platt, beta: got 'isotonic'" in said
 
@@ -450,7 +449,17 @@ def test_logits_of_classes_in_columns_and_in_lists(
     fitted = fit_map(expected.best, y, z, logits=True)
     about = ("--label", "name") if label == "names" else ("--label-columns", "share")
     for pred in ("z_*", "z"):
-        options = (*about, "--pred-columns", pred, "--classes", "a,b,c", "--logits", "-o", cal)
+        options = (
+            *about,
+            "--pred-columns",
+            pred,
+            "--classes",
+            "a,b,c",
+            "--pred-scale",
+            "logit",
+            "-o",
+            cal,
+        )
         card = json.loads(softcal(capsys, "recalibrate", data, *options, "--format", "json"))
         for mine, theirs in zip(card["held_out"], expected.as_rows(), strict=True):
             assert mine["method"] == theirs["method"]

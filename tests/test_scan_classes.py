@@ -420,7 +420,7 @@ NAMED = {"y_true": "name", "y_prob": {"model": "p_*"}}
             {"p_b": [0.5, 0.5, 1.5, -2.0]},
             SHARES,
             r"p_b must be in \[0, 1\]: 2 of 4 values are not, the first is 1.5 in .*b\.\w+, row 1. "
-            "If these are logits, take the softmax",
+            "If these are logits, pass",
         ),
         (
             {"p_a": [0.5, 0.5, 0.5, None]},
@@ -598,7 +598,7 @@ def test_rows_of_classes_are_read_whole_from_files_whose_lists_differ(tmp_path: 
     (tmp_path / "b.jsonl").write_text('{"y": "b", "p": [0.5, 0.5]}\n')
     found = ClassRoles(("a", "b"), "names", ("y",), (("p",),))
     roles = Roles("y", ("m",), classes=found)
-    rows = classes_of_batch(read_rows(tmp_path, roles), roles, found)
+    rows = classes_of_batch(read_rows(tmp_path, roles).columns, roles, found)
     assert rows is not None
     assert rows[0].y_true.tolist() == [[1, 0], [0, 1]]
     assert rows[0].y_prob.tolist() == [[0.25, 0.75], [0.5, 0.5]]

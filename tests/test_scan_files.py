@@ -177,7 +177,7 @@ def test_paths_patterns_folders_and_lists_are_accepted(tmp_path: Path) -> None:
         pq.write_table(pa.table({"y": [0.5], "p": [0.5]}), folder / name)
     (folder / "_SUCCESS").touch()
     (tmp_path / "e.csv").write_text("y,p\n1,0.5\n0,0.5\n")
-    (tmp_path / "e.csv.gz.txt").write_text("in a folder, only files with known suffixes count")
+    (tmp_path / "e.csv.gz.bak").write_text("in a folder, only files with known suffixes count")
     (tmp_path / "e.parquet.gz").write_text("nor is this one of them")
     for source, n in (
         (tmp_path, 4),
@@ -552,7 +552,13 @@ def test_large_row_group_is_read_in_batches(
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("63.7 %", "Write 0.637."), ("Yes", "Write 1 for yes and 0 for no."), ("half", "")],
+    [
+        ("63.7 %", "Write 0.637."),
+        ("1.234.567", "Write it without marks between thousands."),
+        ("Yes", 'If .* counts as 1: positive="Yes".'),
+        ("No", 'If .* counts as 1: positive="Yes".'),
+        ("half", 'If .* counts as 1: positive="half".'),
+    ],
 )
 def test_numeric_text_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
     (tmp_path / "a.csv").write_text(f"y,p\n{text},0.5\n")

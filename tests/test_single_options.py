@@ -41,6 +41,8 @@ VALUES = {
     "--format": ("table", "json"),
     "--method": ("platt", "beta"),
     "--level": ("0.9", "0.95"),
+    "--input-format": ("csv", "tsv"),
+    **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
     **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
 }
 NUMBERS = (

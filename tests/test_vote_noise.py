@@ -127,7 +127,7 @@ def test_floors_refuse_invalid_input() -> None:
     with pytest.raises(sc.InputTypeError, match="votes must be Votes: got list"):
         sc.vote_noise_floor([[1, 2]], [0.5], metric="dist_ce")  # type: ignore[arg-type]
     with pytest.raises(
-        sc.InputError, match="metric must be one of dist_ce, ent_ce, rank_cs: got 'kl'"
+        sc.InputError, match=r"metric must be one of dist_ce, .*, rank_cs: got 'kl'"
     ):
         sc.vote_noise_floor(sc.Votes([[1, 2]]), [0.5], metric="kl")  # type: ignore[arg-type]
     with pytest.raises(sc.InputError, match="y_prob must be in"):

@@ -4,6 +4,7 @@ from . import (
     calibrators as calibrators,
     crowd as crowd,
     datasets as datasets,
+    decision as decision,
     inference as inference,
     metrics as metrics,
     planning as planning,
@@ -11,6 +12,11 @@ from . import (
 from ._validation.votes import Votes as Votes
 from .bins import Bins as Bins
 from .crowd import dawid_skene as dawid_skene
+from .decision import (
+    calibration_summary as calibration_summary,
+    net_benefit as net_benefit,
+    net_benefit_difference as net_benefit_difference,
+)
 from .exceptions import (
     BinMismatchError as BinMismatchError,
     InputError as InputError,
@@ -28,6 +34,10 @@ from .inference.comparison import (
 from .inference.intervals import (
     gap_intervals as gap_intervals,
     smece_interval as smece_interval,
+)
+from .inference.ordinal import (
+    cumulative_smece_interval as cumulative_smece_interval,
+    score_interval as score_interval,
 )
 from .inference.sequential import Watch as Watch
 from .inference.tests import (
@@ -66,6 +76,13 @@ from .metrics.multiclass import (
     rank_cs as rank_cs,
     top_label_reliability as top_label_reliability,
     top_label_smece as top_label_smece,
+)
+from .metrics.ordinal import (
+    cumulative_reliability as cumulative_reliability,
+    cumulative_smece as cumulative_smece,
+    manhattan as manhattan,
+    ranked_probability_score as ranked_probability_score,
+    wasserstein as wasserstein,
 )
 from .metrics.proper import (
     brier as brier,

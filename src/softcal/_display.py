@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +14,28 @@ def printable(name: str) -> str:
     a\nb\x1b[31m
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+
+
+def keyword(name: str, value: str | bool) -> str:  # noqa: FBT001
+    """Write a keyword of a call, as messages name it; the command line shows it as its option.
+
+    >>> keyword("sep", ";"), keyword("drop_missing", True)
+    ('sep=";"', 'drop_missing=True')
+    """
+    return f"{name}={json.dumps(value, ensure_ascii=False) if isinstance(value, str) else value}"
+
+
+def did_you_mean(name: str, known: Sequence[object]) -> str:
+    """Ask for the known name that is most like another, in any case of letters; nothing if none is.
+
+    >>> did_you_mean("prise", ["label", "price"])
+    " Did you mean 'price'?"
+    """
+    from difflib import get_close_matches  # here, since few ever need it
+
+    same = {str(each).casefold(): str(each) for each in reversed(known)}
+    close = get_close_matches(str(name).casefold(), same, 1)
+    return f" Did you mean {same[close[0]]!r}?" if close else ""
 
 
 _ENDS = 12

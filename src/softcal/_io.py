@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
 import stat
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from softcal._display import keyword
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
     try:
         refuse_elsewhere(path)
         if path.exists() and not path.is_file():
-            message = f"cannot read {path}: it is not a file. Save what it gives as a file first."
+            message = f"cannot read {path}: it is not a file."
             raise InputError(message)
         before = _stamp(path)
         yield unchanged
@@ -46,16 +48,13 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
         message = f"no such file: {path}"
         raise InputError(message) from error
     except _troubles() as error:
-        message = f"cannot read {path}: {_reason(error, path):.300}"
+        message = f"cannot read {place_of(path)}: {_reason(error, path):.300}"
         raise InputError(message) from error
 
 
 def refuse_elsewhere(path: Path) -> None:
     """Refuse what is no file of this machine, before anybody looks for it here."""
     name = path.as_posix()
-    if name in {"-", "/dev/stdin"}:
-        message = "standard input is not read: save it as a file first."
-        raise InputError(message)
     if re.match(r"[A-Za-z][\w+.-]+:/", name) and not path.exists():
         message = (
             f"cannot read {name.replace(':/', '://', 1)}: only files of this machine are read. "
@@ -79,9 +78,11 @@ def _reason(error: Exception, path: Path) -> str:
     if isinstance(error, UnicodeEncodeError):  # of the name, when it is handed to Arrow
         return "its name is not UTF-8. Rename it first."
     # Arrow has no error of its own for it. Text in its own formats is UTF-8, or damaged.
-    other_text = "UTF8" in str(error) and not _is_of_arrow(path)
-    if other_text or isinstance(error, UnicodeDecodeError):
-        return not_utf_8("LATIN1")
+    if "UTF8" in str(error) and not _is_of_arrow(path):
+        return not_utf_8("latin-1")
+    if isinstance(error, UnicodeDecodeError):  # Arrow's last words are of the file's encoding
+        utf_8 = error.encoding.replace("-", "") == "utf8"
+        return not_utf_8("latin-1") if utf_8 else f"it is not text in {error.encoding}."
     return " ".join(str(error).split())
 
 
@@ -91,11 +92,50 @@ def _is_of_arrow(path: Path) -> bool:
 
 
 def not_utf_8(guess: str) -> str:
-    """Say that text is in another encoding, and how to change it."""
+    """Say that text is in another encoding, and how to read it."""
     return (
-        f"it must be text in UTF-8, and looks like {guess}. Save it again as UTF-8 (in a shell, "
-        f"iconv -f {guess} -t UTF-8)."
+        f"it must be text in UTF-8, and looks like {guess}. Pass {keyword('encoding', guess)}, or "
+        "save it again as UTF-8."
     )
+
+
+_STANDARD_INPUT = "standard input"
+_SPOOLED = "softcal-read-"
+
+
+def spooled(path: Path) -> Path:
+    """Copy what a pipe gives to a temporary file, since files are read more than once.
+
+    The path itself, unless it is `-` for standard input, or a pipe as `<(...)` makes them. The copy
+    is removed when Python ends.
+    """
+    import shutil  # here, since few ever need them
+    import tempfile
+
+    standard = path.as_posix() in ("-", "/dev/stdin")
+    if not standard and not path.is_fifo() and not path.is_socket():
+        return path
+    name = _STANDARD_INPUT if standard else path.name
+    copy = Path(tempfile.mkdtemp(prefix=_SPOOLED)) / name
+    _unfinished.add(copy)
+    atexit.register(_forget, copy)
+    source = nullcontext(sys.stdin.buffer) if standard else path.open("rb")
+    with source as pipe, copy.open("wb") as file:
+        shutil.copyfileobj(pipe, file, 1 << 20)
+    return copy
+
+
+def _forget(file: Path) -> None:
+    """Remove a file, and the folder that was made for it alone."""
+    _remove(file)
+    if file.parent.name.startswith(_SPOOLED):
+        with suppress(OSError):
+            file.parent.rmdir()
+
+
+def place_of(path: Path) -> str:
+    """Name a file as the caller knows it; what came through a pipe by the pipe's own name."""
+    return path.name if path.parent.name.startswith(_SPOOLED) else str(path)
 
 
 _unfinished: set[Path] = set()
@@ -133,9 +173,9 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished() -> None:
-    """Remove every unfinished file, for a program that is about to stop."""
+    """Remove every unfinished or temporary file, for a program that is about to stop."""
     for beside in tuple(_unfinished):
-        _remove(beside)
+        _forget(beside)
 
 
 def _remove(beside: Path) -> None:

@@ -15,6 +15,7 @@ EXTRAS = {
     "rich": "cli",
     "narwhals": "frames",
     "pyarrow": "frames",
+    "openpyxl": "excel",
     "matplotlib": "plot",
     "altair": "report",
     "jinja2": "report",

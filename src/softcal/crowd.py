@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from softcal import _display
+from softcal._validation import arrays
 from softcal._validation.rules import is_number
 from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, InputTypeError
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal._validation.votes import Ballots
 
+    IndexArray = npt.NDArray[np.intp]
+
 
 @dataclass(frozen=True, eq=False)
 class DawidSkene(_display.Printed):
     """Hold the estimates of `dawid_skene`.
 
-    `posterior` and `log_likelihood` are exactly those of `prior` and `confusion`.
+    `posterior` and `log_likelihood` are exactly those of `rates` and `confusion`.
 
     Attributes
     ----------
@@ -32,9 +36,13 @@ class DawidSkene(_display.Printed):
         `confusion[w, t, l]` is the probability that worker w votes l when class t is true. Every
         row sums to 1. A worker who met no item that may be of class t votes t with probability 1.
     prior : ndarray of shape (classes,)
-        Probability of each class before any vote.
-    workers, classes : tuple
+        Probability of each class before any vote: the mean of `rates` over all items.
+    rates : ndarray of shape (strata, classes)
+        The same within each stratum, in the order of `strata`. Without strata there is one row.
+    workers, classes, strata : tuple
         The names, in the order of the arrays.
+    stratum : ndarray of shape (items,)
+        The number of each item's stratum.
     log_likelihood : float
         Log-likelihood of the votes, divided by the number of votes; in nats.
     iterations : int
@@ -46,11 +54,39 @@ class DawidSkene(_display.Printed):
     posterior: FloatArray
     confusion: FloatArray
     prior: FloatArray
+    rates: FloatArray
     workers: tuple[Any, ...]
     classes: tuple[Any, ...]
+    strata: tuple[Any, ...]
+    stratum: IndexArray
     log_likelihood: float
     iterations: int
     converged: bool
+
+    @property
+    def variance(self) -> FloatArray:
+        r"""The variance \(q(1 - q)\) of each class's indicator, given the votes and the estimates.
+
+        It is what the votes leave open about the true class. It does not contain the uncertainty
+        of `confusion` and `rates`, which are estimated from the same votes.
+        """
+        return self.posterior * (1 - self.posterior)
+
+    @property
+    def rate_errors(self) -> FloatArray:
+        r"""Standard errors of `rates`, each class against the rest, with `confusion` as known.
+
+        \[ \frac{\pi (1 - \pi)}{\sqrt{\sum_i (q_i - \pi)^2}} \]
+
+        over the items of a stratum, from the observed information. Workers who always see the true
+        class give \(\sqrt{\pi (1 - \pi) / n}\); less certain posteriors give more. Infinite where
+        all posteriors of a stratum are equal, because its votes then say nothing about the rate.
+        """
+        off = (self.posterior - self.rates[self.stratum]) ** 2
+        size = len(self.strata)
+        total = np.stack([np.bincount(self.stratum, each, size) for each in off.T], axis=1)
+        spread = self.rates * (1 - self.rates)
+        return np.divide(spread, np.sqrt(total), out=np.full(spread.shape, np.inf), where=total > 0)
 
     def __repr__(self) -> str:
         items, classes = self.posterior.shape
@@ -77,7 +113,12 @@ class DawidSkene(_display.Printed):
 
 
 def dawid_skene(
-    votes: Votes, *, tolerance: float = 1e-8, max_iterations: int = 10_000
+    votes: Votes,
+    *,
+    strata: npt.ArrayLike | None = None,
+    tolerance: float = 1e-8,
+    max_iterations: int = 10_000,
+    smoothing: float = 0.0,
 ) -> DawidSkene:
     r"""Estimate labels from votes whose workers differ in skill (Dawid and Skene 1979).
 
@@ -87,7 +128,7 @@ def dawid_skene(
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
-    Nothing is smoothed or floored, so the likelihood never falls. If all items of worker w have
+    By default nothing is smoothed, so the likelihood never falls. If all items of worker w have
     posterior 0 for class t, the votes tell nothing about \(\theta^w_t\). The worker is then taken
     at their word, \(\theta^w_{tt} = 1\), so votes that nobody contradicts are not explained away.
     Votes of a worker who votes the same whatever others vote tell nothing: items with only such
@@ -97,20 +138,32 @@ def dawid_skene(
     Where people disagree for good reasons, the posterior hides that: it is nearly always close
     to 0 or 1. Do not measure calibration to human opinion against it.
 
+    To measure calibration to the true class, pass the bins of the predictions as `strata`. One
+    prior for all items draws posteriors toward the overall rate, so that even a calibrated model
+    looks over-confident. With strata, the mean posterior of a bin estimates its own rate.
+
     Parameters
     ----------
     votes : Votes
         From `Votes.from_long`, with the worker of each vote.
+    strata : array-like of shape (items,), optional
+        A name or number for each item, in the order of `votes.items`: items of different strata
+        have different \(\pi\), and the same workers. By default there is one stratum.
     tolerance : float
         Converged when an iteration changes no posterior by more. Steps shrink slowly, so a
         posterior can be up to about 500 times `tolerance` away from its limit.
     max_iterations : int
         Largest number of iterations; reaching it without convergence warns.
+    smoothing : float
+        Lowest expected count of each class a worker has voted for, whatever the true class, and
+        lowest prior. crowd-kit uses 1e-10, and results then agree with its own. A worker who met no
+        item of class t is then not taken at their word but has equal rates for their votes.
 
     Returns
     -------
     DawidSkene
-        Its `posterior` can be used as `y_true`.
+        Its `posterior` can be used as `y_true`; pass `n_votes=1` with it, because a posterior of
+        one true class carries at most the information of one 0/1 outcome.
 
     Warns
     -----
@@ -138,7 +191,11 @@ def dawid_skene(
            [1., 0.]])
     """
     ballots = _ballots(votes)
+    names, stratum = _strata(strata, votes.n_items)
     numbers = is_number(max_iterations) and is_number(tolerance)
+    if not is_number(smoothing) or not 0 <= smoothing < np.inf:
+        message = f"smoothing must be 0 or more: got {smoothing!r:.30}."
+        raise InputError(message)
     if not numbers or max_iterations < 1 or not 0 <= tolerance < np.inf:
         message = (
             "max_iterations must be 1 or more and tolerance 0 or more: got "
@@ -149,8 +206,9 @@ def dawid_skene(
     while iterations < max_iterations and change > tolerance:
         iterations += 1
         before = posterior
-        prior, rates = _parameters(ballots, before)
-        posterior, likelihood = _posterior(ballots, prior, rates)
+        confusion = _confusion(ballots, before, float(smoothing))
+        rates = _rates(before, stratum, len(names), float(smoothing))
+        posterior, likelihood = _posterior(ballots, rates[stratum], confusion)
         change = float(np.abs(posterior - before).max())
     converged = change <= tolerance
     if not converged:
@@ -161,10 +219,13 @@ def dawid_skene(
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     return DawidSkene(
         posterior,
+        confusion,
+        rates[stratum].mean(axis=0),
         rates,
-        prior,
         ballots.workers,
         ballots.classes,
+        tuple(names),
+        stratum,
         likelihood,
         iterations,
         converged,
@@ -184,8 +245,32 @@ def _ballots(votes: Votes) -> Ballots:
     return votes.ballots
 
 
-def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute the prior and each worker's rates that are most likely given the posterior.
+def _strata(strata: npt.ArrayLike | None, n_items: int) -> tuple[list[Any], IndexArray]:
+    """Return the names of the strata, and the number of each item's."""
+    if strata is None:
+        return ["all"], np.zeros(n_items, dtype=np.intp)
+    names, numbers = arrays.numbered(strata, "strata")
+    if numbers.size != n_items:
+        message = (
+            f"strata must have one value per item: there are {n_items} items, strata has "
+            f"{numbers.size} values. Pass them in the order of votes.items."
+        )
+        raise InputError(message)
+    return names, numbers
+
+
+def _rates(posterior: FloatArray, stratum: IndexArray, size: int, smoothing: float) -> FloatArray:
+    """Compute the share of each class in each stratum that is most likely given the posterior."""
+    total = np.stack([np.bincount(stratum, each, size) for each in posterior.T], axis=1)
+    rates: FloatArray = total / np.bincount(stratum, minlength=size)[:, None]
+    if smoothing:
+        rates = np.maximum(rates, smoothing)
+        rates /= rates.sum(axis=1, keepdims=True)
+    return rates
+
+
+def _confusion(ballots: Ballots, posterior: FloatArray, smoothing: float) -> FloatArray:
+    """Compute each worker's rates that are most likely given the posterior.
 
     Any rates are as likely for a class that none of the worker's items may be of. The worker is
     taken at their word: with rates above 0 for other votes, EM would go on to explain away votes
@@ -201,24 +286,29 @@ def _parameters(ballots: Ballots, posterior: FloatArray) -> tuple[FloatArray, Fl
         axis=-1,
     )
     confusion = counts.reshape(n_workers, n_classes, n_classes).swapaxes(1, 2)
+    if smoothing:
+        used = np.bincount(said, minlength=n_workers * n_classes).reshape(n_workers, 1, n_classes)
+        confusion = np.where(used > 0, np.maximum(confusion, smoothing), 0.0)
     total = confusion.sum(axis=2, keepdims=True)
     at_their_word = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
-    return posterior.mean(axis=0), np.divide(confusion, total, out=at_their_word, where=total > 0)
+    return np.divide(confusion, total, out=at_their_word, where=total > 0)
 
 
-def _posterior(ballots: Ballots, prior: FloatArray, rates: FloatArray) -> tuple[FloatArray, float]:
-    """Compute each item's posterior, and the log-likelihood per vote.
+def _posterior(
+    ballots: Ballots, prior: FloatArray, confusion: FloatArray
+) -> tuple[FloatArray, float]:
+    """Compute each item's posterior, given its prior, and the log-likelihood per vote.
 
     Every item has a class of positive likelihood: the rates of its likeliest class before were
     estimated from its own votes, among others.
     """
-    n_items, n_classes = len(ballots.items), prior.size
+    n_items, n_classes = prior.shape
     with np.errstate(divide="ignore"):
-        log_rates, log_prior = np.log(rates), np.log(prior)
+        log_rates, log_prior = np.log(confusion), np.log(prior)
     joint = np.stack(
         [
             np.bincount(ballots.item, log_rates[ballots.worker, t, ballots.label], n_items)
-            + log_prior[t]
+            + log_prior[:, t]
             for t in range(n_classes)
         ],
         axis=1,

@@ -147,7 +147,7 @@ def labels_of_votes(
             "metric, such as top_label_smece or classwise_smece."
         )
         raise InputError(message)
-    return y_true.counts[:, 1] / y_true.totals, y_true.totals
+    return y_true.shares[:, 1], y_true.effective_totals
 
 
 def refuse_votes_twice(n_votes: npt.ArrayLike | None, names: Names = DEFAULT_NAMES) -> None:

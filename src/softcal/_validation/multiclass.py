@@ -100,7 +100,7 @@ def class_rows(
     )
     if isinstance(y_true, Votes):
         inputs.refuse_votes_twice(n_votes, names)
-        n_votes = y_true.totals
+        n_votes = y_true.effective_totals
     one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # do the lengths fit?
     inputs.check_weights_and_votes(one)
     classes = _classes(y_true, y_prob, p.shape[1])

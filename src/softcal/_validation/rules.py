@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from softcal._display import keyword
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ def _outside(values: _Values) -> Marks:
     return outside
 
 
+def _no_percentage(values: _Values) -> Marks:
+    outside: Marks = ~((values >= 0) & (values <= 100))
+    return outside
+
+
 def _infinite(values: _Values) -> Marks:
     infinite: Marks = ~(np.abs(values) <= LARGEST_LOGIT)
     return infinite
@@ -122,31 +128,39 @@ def _negative(values: _Values) -> Marks:
     return negative
 
 
-def _what_they_may_be(name: str, spread: Spread) -> str:
+def _what_they_may_be(name: str, spread: Spread, scale: str = "") -> str:
     """Return a hint at what values outside [0, 1] may be, and how to convert them.
 
-    The hint uses no Python syntax, because it may be read on the command line. softcal never
-    converts values by itself.
+    The hint uses plain words, or the keyword `scale`, because it may be read on the command line.
+    softcal never converts values by itself.
     """
     low, high, signs = spread[:3]
-    from_logits = spread.from_logits.format(name)
+    percent, logit = _conversions(name, spread, scale)
     if low >= -1e-6 and high <= 1 + 1e-6:
         return f"If this is rounding noise, clip {name} to [0, 1]."
     if low == -1 and signs:
         return f"If these are -1/+1 labels, use ({name} + 1) / 2."
     if low >= 0 and high <= 100:
-        return f"If these are percentages, use {name} / 100; if logits, {from_logits}."
-    return f"If these are logits, use {from_logits}."
+        return f"If these are percentages, {percent}; if logits, {logit}."
+    return f"If these are logits, {logit}."
 
 
-def _what_labels_may_be(name: str, spread: Spread) -> str:
+def _conversions(name: str, spread: Spread, scale: str) -> tuple[str, str]:
+    """Say how percentages and logits become probabilities."""
+    if scale:
+        return f"pass {keyword(scale, 'percent')}", f"pass {keyword(scale, 'logit')}"
+    return f"use {name} / 100", f"use {spread.from_logits.format(name)}"
+
+
+def _what_labels_may_be(name: str, spread: Spread, scale: str = "") -> str:
     """Return the hint for labels, which may also be vote counts."""
     if spread.whole and spread.low >= 0:
+        percent, _ = _conversions(name, spread, scale)
         return (
-            f"If these are percentages, use {name} / 100; if counts of votes, divide each by the "
-            "number of votes on its row, and give that number too (softcal.Votes, --votes)."
+            f"If these are percentages, {percent}; if counts of votes, divide each by the number "
+            "of votes on its row, and give that number too (softcal.Votes, --votes)."
         )
-    return _what_they_may_be(name, spread)
+    return _what_they_may_be(name, spread, scale)
 
 
 MISSING = Rule(
@@ -156,12 +170,13 @@ MISSING = Rule(
     lambda _name, _spread: DROP_OR_IMPUTE,
 )
 OUTSIDE = Rule("must be in [0, 1]", _outside, "values are not", _what_they_may_be)
+PERCENT = Rule("must be percentages, in [0, 100]", _no_percentage, "values are not", lambda *_: "")
 INFINITE = Rule(
     f"must be finite logits, between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}",
     _infinite,
     "values are not",
     lambda _name, _spread: (
-        "Where a probability is exactly 0, fit on probabilities, without logits=True (--logits)."
+        "Where a probability is exactly 0 or 1, give probabilities instead of logits."
     ),
 )
 NEGATIVE = Rule(
@@ -305,11 +320,27 @@ def refuse_bad_level(level: float) -> None:
         raise InputError(message)
 
 
-def or_logits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return rules for probabilities whose remedy names the option that accepts logits."""
-    *others, outside = rules
+DROPPED = MISSING._replace(
+    remedy=lambda _name, _spread: (
+        f"Impute them first, or pass {keyword('drop_missing', True)} to leave those rows out."  # noqa: FBT003
+    )
+)
+"""Of columns of a source: what is said of missing values."""
 
-    def remedy(name: str, spread: Spread) -> str:
-        return f"{outside.remedy(name, spread)} With --logits, logits are taken as they are."
+Scale: TypeAlias = Literal["probability", "percent", "logit"]
+"""What numbers are that stand for probabilities."""
 
-    return (*others, outside._replace(remedy=remedy))
+SCALES: tuple[Scale, ...] = ("probability", "percent", "logit")
+
+
+def scaled_rules(rules: tuple[Rule, ...], given: Scale, keyword_: str) -> tuple[Rule, ...]:
+    """Return the rules for numbers of a scale that a keyword says, given those of probabilities."""
+    missing, outside = rules
+    if given == "logit":
+        return (missing,)
+    if given == "percent":
+        return missing, PERCENT._replace(
+            remedy=lambda _name, _spread: f"If these are logits, pass {keyword(keyword_, 'logit')}."
+        )
+    hint = _what_labels_may_be if keyword_ == "label_scale" else _what_they_may_be
+    return missing, outside._replace(remedy=lambda name, spread: hint(name, spread, keyword_))

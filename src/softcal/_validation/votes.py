@@ -13,21 +13,66 @@ from softcal._validation.rules import LARGEST_VOTES, SHARES, is_bad_count, is_nu
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class Ballots(NamedTuple):
     """The votes one by one, by numbers, and the names these stand for.
 
-    The names of workers are empty where nobody says whose the votes are.
+    Numbers take 4 bytes, so ten million votes take 120 MB. The names of workers are empty where
+    nobody says whose the votes are.
     """
 
-    item: npt.NDArray[np.intp]
-    label: npt.NDArray[np.intp]
-    worker: npt.NDArray[np.intp]
+    item: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int32]
+    worker: npt.NDArray[np.int32]
     items: tuple[Any, ...]
     classes: tuple[Any, ...]
     workers: tuple[Any, ...]
+    repeated: bool = False  # whether a worker may have several votes on an item
+
+
+class RowVotes(NamedTuple):
+    """Votes of two classes as the table adds them up: one entry per rater and row."""
+
+    row: npt.NDArray[np.integer]
+    rater: npt.NDArray[np.integer]
+    vote: npt.NDArray[np.float64]  # 1 for the second class; between where a rater voted repeatedly
+    part: npt.NDArray[np.float64]  # of the row's label; the parts of a row sum to 1
+    names: tuple[str, ...]
+
+    def blocks(self, size: int = 1 << 20) -> Iterator[RowVotes]:
+        """Walk through the votes, a bounded number at a time."""
+        for start in range(0, self.row.size, size):
+            at = slice(start, start + size)
+            yield RowVotes(self.row[at], self.rater[at], self.vote[at], self.part[at], self.names)
+
+
+def row_votes(votes: Any) -> RowVotes:
+    """Return the single votes behind labels of two classes, refusing labels that do not know them.
+
+    Votes of one rater on one row are joined: in the uncertainty they count as one.
+    """
+    if not isinstance(votes, Votes) or votes.ballots is None:
+        given = "votes without workers" if isinstance(votes, Votes) else type(votes).__name__
+        message = (
+            "raters=True needs labels that know who voted: got "
+            f"{given}. Make them with Votes.from_long(frame, item=..., label=..., worker=...)."
+        )
+        raise InputError(message)
+    ballots, weight = votes.ballots, votes.ballot_weight
+    part = weight / np.bincount(ballots.item, weight, votes.n_items)[ballots.item]
+    names = tuple(map(str, ballots.workers))
+    if len(set(names)) < len(names):
+        message = "workers must have different names, also as text: 1 and '1' are not."
+        raise InputError(message)
+    row, rater, vote = ballots.item, ballots.worker, ballots.label.astype(np.float64)
+    if ballots.repeated:
+        pair, place = np.unique(row.astype(np.int64) * len(names) + rater, return_inverse=True)
+        whole = np.bincount(place, part)
+        vote, part = np.bincount(place, part * vote) / whole, whole
+        row, rater = pair // len(names), pair % len(names)
+    return RowVotes(row, rater, vote, part, names)
 
 
 def read_ballots(
@@ -57,7 +102,8 @@ def read_ballots(
         workers, worker_number = columns[worker]
         if not allow_repeated:
             _refuse_second_votes(item_number, items, worker_number, workers)
-    return Ballots(item_number, label_number, worker_number, tuple(items), own, tuple(workers))
+    numbers = (each.astype(np.int32) for each in (item_number, label_number, worker_number))
+    return Ballots(*numbers, tuple(items), own, tuple(workers), allow_repeated)
 
 
 def _taken(frame: Any, name: str) -> Any:
@@ -144,6 +190,9 @@ class Votes:
         Names of the classes: by default those of the table's columns, or 0, 1, ...
     items : sequence, optional
         Names of the items, for `for_items`.
+    ordered : bool
+        Whether the classes are in order, lowest first, as ratings from 1 to 5 are. `wasserstein`
+        and the other metrics of ordered classes require it.
 
     Raises
     ------
@@ -167,6 +216,8 @@ class Votes:
     classes: tuple[Any, ...]
     items: tuple[Any, ...] | None
     ballots: Ballots | None
+    ordered: bool
+    weights: FloatArray | None  # of each worker, where not all count alike
     index: Any  # of the pandas frame the counts came in, so that rows are never mixed up
 
     def __init__(
@@ -175,6 +226,7 @@ class Votes:
         *,
         classes: Sequence[Any] | None = None,
         items: Sequence[Any] | None = None,
+        ordered: bool = False,
     ) -> None:
         hint = "Count the votes for every class, for two numpy.column_stack([no, yes])."
         own = _checked(arrays.matrix(counts, "counts", hint))
@@ -187,6 +239,8 @@ class Votes:
             classes=arrays.different_names(classes, own.shape[1], "classes"),
             items=None if items is None else arrays.different_names(items, own.shape[0], "items"),
             ballots=None,
+            ordered=bool(ordered),
+            weights=None,
             index=getattr(counts, "index", None) if hasattr(counts, "iloc") else None,
         )
 
@@ -200,6 +254,7 @@ class Votes:
         worker: str | None = None,
         classes: Sequence[Any] | None = None,
         allow_repeated: bool = False,
+        ordered: bool = False,
     ) -> Votes:
         """Count votes listed one per row: which item, whose vote, for which class.
 
@@ -218,6 +273,9 @@ class Votes:
             Whether a worker may have several votes on an item. Each then counts as an independent
             vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
             because most are duplicated rows. Without `worker`, repeats cannot be detected.
+        ordered : bool
+            Whether the classes are in order. Classes that are not numbers then need `classes`,
+            because their names would be sorted as text.
 
         Examples
         --------
@@ -236,10 +294,17 @@ class Votes:
             classes=classes,
             allow_repeated=allow_repeated,
         )
+        if ordered and classes is None:
+            _refuse_order_of_names(found.classes)
         n_items, n_classes = len(found.items), len(found.classes)
-        cell = found.item * n_classes + found.label
+        cell = found.item.astype(np.int64) * n_classes + found.label
         counts = np.bincount(cell, minlength=n_items * n_classes).astype(np.int64)
-        votes = cls(counts.reshape(n_items, n_classes), classes=found.classes, items=found.items)
+        votes = cls(
+            counts.reshape(n_items, n_classes),
+            classes=found.classes,
+            items=found.items,
+            ordered=ordered,
+        )
         if worker is not None:
             _keep(votes, ballots=found)
         return votes
@@ -264,9 +329,38 @@ class Votes:
 
     @property
     def shares(self) -> FloatArray:
-        """The share of each item's votes each class got; rows sum to 1."""
-        shares: FloatArray = self.counts / self.totals[:, None]
+        """The share of each item's votes each class got; rows sum to 1. Weights count."""
+        if self.ballots is None or self.weights is None:
+            shares: FloatArray = self.counts / self.totals[:, None]
+            return shares
+        cell = self.ballots.item.astype(np.int64) * self.n_classes + self.ballots.label
+        weighted = np.bincount(cell, self.ballot_weight, self.counts.size)
+        weighted = weighted.reshape(self.counts.shape)
+        shares = weighted / weighted.sum(axis=1, keepdims=True)
         return shares
+
+    @property
+    def effective_totals(self) -> IntArray:
+        r"""How many votes of equal weight each label is worth, rounded down.
+
+        \((\sum \omega)^2 / \sum \omega^2\) over the item's votes: `totals` without weights.
+        """
+        if self.ballots is None or self.weights is None:
+            return self.totals
+        weight, item = self.ballot_weight, self.ballots.item
+        whole, square = (np.bincount(item, each, self.n_items) for each in (weight, weight**2))
+        worth: IntArray = np.maximum(whole**2 / square + 1e-9, 1.0).astype(np.int64)
+        return worth
+
+    @property
+    def ballot_weight(self) -> FloatArray:
+        """The weight of each single vote."""
+        if self.ballots is None:
+            message = "these votes do not know who voted: use Votes.from_long(..., worker=...)."
+            raise InputError(message)
+        if self.weights is None:
+            return np.ones(self.ballots.item.size)
+        return self.weights[self.ballots.worker]
 
     def __len__(self) -> int:
         return self.n_items
@@ -297,22 +391,41 @@ class Votes:
             known = arrays.listed(self.classes)
             message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
-        k = self.classes.index(positive)
-        own = self.counts[:, k]
-        classes = (f"not {positive}", positive)
+        chosen = np.arange(self.n_classes) == self.classes.index(positive)
+        return self._split(chosen, (f"not {positive}", positive))
+
+    def above(self, threshold: Any) -> Votes:
+        """Return the votes for the classes above one of ordered classes, against all others.
+
+        Examples
+        --------
+        >>> votes = Votes([[1, 2, 0], [0, 1, 3]], classes=[1, 2, 3], ordered=True)
+        >>> votes.above(1).counts.tolist()
+        [[1, 2], [0, 4]]
+        """
+        refuse_unordered(self)
+        if threshold not in self.classes[:-1]:
+            known = arrays.listed(self.classes[:-1])
+            message = f"no class is above {threshold!r:.60}: pass one of {known}."
+            raise InputError(message)
+        chosen = np.arange(self.n_classes) > self.classes.index(threshold)
+        return self._split(chosen, (f"not > {threshold}", f"> {threshold}"))
+
+    def _split(self, chosen: npt.NDArray[np.bool_], classes: tuple[Any, Any]) -> Votes:
+        """Return the votes for some classes against those for all others."""
+        own = self.counts[:, chosen].sum(axis=1)
         votes = Votes(np.column_stack([self.totals - own, own]), classes=classes)
         ballots = self.ballots
         if ballots is not None:
-            label = (ballots.label == k).astype(np.intp)
+            label = chosen[ballots.label].astype(np.int32)
             ballots = ballots._replace(label=label, classes=classes)
-        _keep(votes, items=self.items, ballots=ballots, index=self.index)
+        _keep(votes, items=self.items, ballots=ballots, weights=self.weights, index=self.index)
         return votes
 
     def for_items(self, items: npt.ArrayLike) -> Votes:
         """Give the votes on these items, by their names, in this order.
 
-        The way to put votes beside a table of predictions, whose order is another. Single votes
-        are not kept: run `dawid_skene` before.
+        The way to put votes beside a table of predictions, whose order is another.
 
         Examples
         --------
@@ -333,8 +446,10 @@ class Votes:
             )
             raise InputError(message)
         rows = np.array([place[name] for name in names])[numbers]
-        votes = Votes(self.counts[rows], classes=self.classes)
-        _keep(votes, items=tuple(names[k] for k in numbers))
+        votes = Votes(self.counts[rows], classes=self.classes, ordered=self.ordered)
+        own = tuple(names[k] for k in numbers)
+        ballots = None if self.ballots is None else _on_items(self.ballots, rows, own)
+        _keep(votes, items=own, ballots=ballots, weights=self.weights)
         return votes
 
     def majority(self) -> npt.NDArray[np.intp]:
@@ -377,6 +492,39 @@ class Votes:
         more = self.counts + np.float64(pseudo_votes)
         shares: FloatArray = more / more.sum(axis=1, keepdims=True)
         return shares
+
+
+def refuse_unordered(votes: Votes) -> None:
+    """Refuse votes whose classes nobody says are in order."""
+    if not votes.ordered:
+        message = (
+            "votes must have ordered classes: make them with ordered=True and the classes from "
+            f"lowest to highest. They are {arrays.listed(votes.classes)}."
+        )
+        raise InputError(message)
+
+
+def _refuse_order_of_names(classes: tuple[Any, ...]) -> None:
+    names = [name for name in classes if not is_number(name)]
+    if names:
+        message = (
+            f"ordered classes must be numbers or be listed: {len(names)} of {len(classes)} are not "
+            f"numbers, the first is {names[0]!r:.60}. Pass classes= from lowest to highest."
+        )
+        raise InputError(message)
+
+
+def _on_items(ballots: Ballots, rows: npt.NDArray[np.intp], items: tuple[Any, ...]) -> Ballots:
+    """Return the single votes on some items, in their order; an item may come twice."""
+    order = ballots.item.argsort(kind="stable")
+    starts = ballots.item[order].searchsorted(np.arange(len(ballots.items) + 1))
+    sizes = np.diff(starts)[rows]
+    item = np.repeat(np.arange(rows.size, dtype=np.int32), sizes)
+    first = np.cumsum(sizes) - sizes
+    at = order[np.arange(item.size) - np.repeat(first - starts[:-1][rows], sizes)]
+    return ballots._replace(
+        item=item, label=ballots.label[at], worker=ballots.worker[at], items=items
+    )
 
 
 def _keep(votes: Votes, **fields: Any) -> None:

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import csv
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from softcal._io import readable, written_whole
+from softcal._display import keyword
+from softcal._io import place_of, readable, written_whole
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.columns import Wanted, is_list, refuse_unknown
+from softcal.sources.columns import (
+    Values,
+    Wanted,
+    is_list,
+    missing_in_lists,
+    missing_values,
+    refuse_unknown,
+    scaled,
+)
 from softcal.sources.files import (
+    AS_IT_IS,
     MARKS,
     Format,
+    Reading,
     format_of,
     number_hint,
+    number_of,
     refuse_same_file,
     separator_hint,
 )
@@ -39,9 +51,30 @@ SUFFIX = "_calibrated"
 T = TypeVar("T")
 
 
+class Written(NamedTuple):
+    """How many rows were written, and how many were left out because a prediction is missing."""
+
+    rows: int
+    dropped: int = 0
+
+
+class _Job(NamedTuple):
+    """What is done with each batch."""
+
+    calibrator: CalibrationMap
+    columns: Sequence[str]
+    form: Format
+    values: Values
+
+
 def write_calibrated(
-    calibrator: CalibrationMap, source: Path, columns: Sequence[str], target: Path
-) -> int:
+    calibrator: CalibrationMap,
+    source: Path,
+    columns: Sequence[str],
+    target: Path,
+    reading: Reading = AS_IT_IS,
+    values: Values = Values(),  # noqa: B008 - a tuple, which nothing changes
+) -> Written:
     """Write a copy of a file with a column `NAME_calibrated` for each of the columns.
 
     From text to text, every byte of the rows is kept, and cells are added at their ends. From
@@ -57,11 +90,15 @@ def write_calibrated(
         The columns of predictions: one, or one per class.
     target : Path
         The file to write.
+    reading : Reading
+        How text is read.
+    values : Values
+        The scale of the predictions. New columns hold probabilities.
 
     Returns
     -------
-    int
-        The number of rows written.
+    Written
+        The number of rows written, and how many were dropped.
 
     Raises
     ------
@@ -75,17 +112,23 @@ def write_calibrated(
         )
         raise InputError(message)
     refuse_same_file(target, [source])
+    if calibrator.takes_logits and values.pred_scale == "percent":
+        message = "the calibrator was fitted on logits: give logits, not percentages."
+        raise InputError(message)
+    if calibrator.takes_logits:
+        values = values._replace(pred_scale="probability")  # which leaves them as they are
     with readable(source):
-        form = format_of(source)
+        form = format_of(source, reading)
     if form.kind not in ("text", "parquet") or form.compression is not None:
         message = (
-            f"cannot apply a calibrator to {source}: save it as CSV, TSV or Parquet first, and not "
-            "compressed."
+            f"cannot apply a calibrator to {place_of(source)}: save it as CSV, TSV or Parquet "
+            "first, and not compressed."
         )
         raise InputError(message)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
     with written_whole(target) as beside:
-        return (_text if same_text else _arrow)(calibrator, source, form, columns, beside)
+        job = _Job(calibrator, columns, form, values)
+        return (_text if same_text else _arrow)(job, source, beside)
 
 
 def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
@@ -99,17 +142,27 @@ def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
         unchanged()
 
 
-def _calibrated(
-    calibrator: CalibrationMap, columns: Sequence[str], parts: Sequence[Any], first_row: int
-) -> FloatArray:
+def _calibrated(job: _Job, parts: Sequence[Any], first_row: int) -> FloatArray:
     """Map one batch of one column, or of one column per class."""
     given = np.column_stack(parts) if len(parts) > 1 else parts[0]
+    if not len(given):
+        return np.empty((0, max(len(parts), 1)))
     try:
-        found = calibrator.predict(given)
+        found = job.calibrator.predict(scaled(given, job.values.pred_scale))
     except (InputError, InputTypeError) as error:
-        message = f"{', '.join(columns)}, in the batch from row {first_row + 1}: {error}"
+        message = (
+            f"{', '.join(job.columns)}, in the batch from row {first_row + 1}: {error}{_hint(job)}"
+        )
         raise type(error)(message) from error
     return found.reshape(len(found), -1)
+
+
+def _hint(job: _Job) -> str:
+    """Say which options there are, where none was given."""
+    if job.calibrator.takes_logits or job.values != Values():
+        return ""
+    scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing", True)  # noqa: FBT003
+    return f" Percentages and logits are taken with {scale} or logit; {drop} leaves rows out."
 
 
 def _refuse_columns(
@@ -129,30 +182,41 @@ def _refuse_columns(
 # Text to text
 
 
-def _text(
-    calibrator: CalibrationMap, source: Path, form: Format, columns: Sequence[str], target: Path
-) -> int:
-    separator = form.mark
-    with target.open("w", encoding="utf-8", newline="") as out:
-        records = _reading(source, _records(source, separator))
+def _text(job: _Job, source: Path, target: Path) -> Written:
+    columns, form, separator = job.columns, job.form, job.form.mark
+    with target.open("w", encoding=form.encoding or "utf-8", newline="") as out:
+        records = _reading(source, _records(source, form))
         raw, header = next(records, ("", []))
         _refuse_columns(header, columns, source, form)
         wanted = [header.index(name) for name in columns]
         names = _quoted([name + SUFFIX for name in columns], separator)
         out.write(_with_cells(raw, separator + names))
-        done = 0
+        done = dropped = 0
         while batch := list(islice(records, _ROWS_AT_ONCE)):
             rows = [cells for _, cells in batch if cells]
-            _refuse_ragged(rows, len(header), done, source.name)
-            parts = [_numbers(rows, k, header[k], done) for k in wanted]
-            found = _calibrated(calibrator, columns, parts, done).tolist() if rows else []
-            added = iter([separator + separator.join(map(repr, row)) for row in found])
+            _refuse_ragged(rows, len(header), done + dropped, source.name)
+            if job.values.drop_missing:
+                kept = [each for each in batch if not (each[1] and _lacks(each[1], wanted))]
+                dropped, batch = dropped + len(batch) - len(kept), kept
+                rows = [cells for _, cells in batch if cells]
+            parts = [_numbers(rows, k, header[k], done + dropped, form) for k in wanted]
+            found = _calibrated(job, parts, done + dropped).tolist()
+            cells_of = (separator.join(map(repr, row)) for row in found)
+            added = (separator + cells.replace(".", form.decimal) for cells in cells_of)
             out.writelines(_with_cells(raw, next(added) if cells else "") for raw, cells in batch)
             done += len(rows)
-        return done
+        return Written(done, dropped)
 
 
-def _records(source: Path, separator: str) -> Iterator[tuple[str, list[str]]]:
+_NO_VALUE = {"", "na", "nan", "null", "none", "n/a", "#n/a", "<na>"}
+
+
+def _lacks(cells: list[str], wanted: list[int]) -> bool:
+    """Whether a prediction of a row is missing, as text files write that."""
+    return any(cells[k].strip().lower() in _NO_VALUE for k in wanted)
+
+
+def _records(source: Path, form: Format) -> Iterator[tuple[str, list[str]]]:
     """Yield the unchanged text of each record, with quotes and line ends, and its cells."""
     taken: list[str] = []
 
@@ -161,12 +225,14 @@ def _records(source: Path, separator: str) -> Iterator[tuple[str, list[str]]]:
             taken.append(line)
             yield line
 
-    with source.open(encoding="utf-8", newline="") as lines:
+    with source.open(encoding=form.encoding or "utf-8", newline="") as lines:
         if lines.read(1) == _BYTE_ORDER_MARK:
             taken.append(_BYTE_ORDER_MARK)
         else:
             lines.seek(0)
-        for cells in csv.reader(remembered(), delimiter=separator, strict=True):
+        if form.sep_line:
+            taken.append(lines.readline())
+        for cells in csv.reader(remembered(), delimiter=form.mark, strict=True):
             yield "".join(taken), cells
             taken.clear()
 
@@ -194,28 +260,27 @@ def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int, file: str) ->
             raise InputError(message)
 
 
-def _numbers(rows: list[list[str]], k: int, name: str, done: int) -> FloatArray:
+def _numbers(rows: list[list[str]], k: int, name: str, done: int, form: Format) -> FloatArray:
     found = np.empty(len(rows))
     for row, cells in enumerate(rows):
-        try:
-            found[row] = float(cells[k])
-        except ValueError:
+        number = number_of(cells[k], form.decimal)
+        if number is None:
             message = (
                 f"{name} must hold numbers: row {done + row + 1} holds the text "
                 f"{cells[k]!r:.60}.{number_hint(cells[k])}"
             )
-            raise InputError(message) from None
+            raise InputError(message)
+        found[row] = number
     return found
 
 
 # Through Arrow
 
 
-def _arrow(
-    calibrator: CalibrationMap, source: Path, form: Format, columns: Sequence[str], target: Path
-) -> int:
+def _arrow(job: _Job, source: Path, target: Path) -> Written:
     import pyarrow as pa
 
+    columns, form = job.columns, job.form
     with readable(source):
         schema, batches = _opened(source, form)
     _refuse_columns(schema.names, columns, source, form)
@@ -225,23 +290,35 @@ def _arrow(
     kind = pa.list_(pa.float64()) if in_lists else pa.float64()
     for name in columns:
         schema = schema.append(pa.field(name + SUFFIX, kind))
-    done = 0
+    done = dropped = 0
     with _writer(target, schema) as out:
-        for batch in _reading(source, batches):
+        for whole in _reading(source, batches):
+            batch = _without_missing(whole, columns) if job.values.drop_missing else whole
+            dropped += whole.num_rows - batch.num_rows
             given = [batch.column(name) for name in columns]
             if in_lists:
-                found = _calibrated(
-                    calibrator, columns, [_matrix(given[0], columns[0], done)], done
-                )
+                found = _calibrated(job, [_matrix(given[0], columns[0], done)], done)
                 starts = np.arange(len(found) + 1, dtype=np.int32) * found.shape[1]
                 added = [pa.ListArray.from_arrays(starts, found.ravel())]
             else:
                 parts = [each.to_numpy(zero_copy_only=False) for each in given]
-                found = _calibrated(calibrator, columns, parts, done)
+                found = _calibrated(job, parts, done + dropped)
                 added = [pa.array(each) for each in found.T]
             out.write_batch(pa.record_batch([*batch.columns, *added], schema=schema))
             done += batch.num_rows
-    return done
+    return Written(done, dropped)
+
+
+def _without_missing(batch: Any, columns: Sequence[str]) -> Any:
+    """Leave out the rows of an Arrow batch in which one of the columns has no value."""
+    import pyarrow as pa
+
+    missing = np.zeros(batch.num_rows, dtype=bool)
+    for name in columns:
+        column = batch.column(name)
+        in_lists = is_list(column.type)
+        missing |= missing_in_lists(column) if in_lists else missing_values(column)
+    return batch.filter(pa.array(~missing))
 
 
 def _refuse_lists(columns: Sequence[str], target: Path) -> None:
@@ -280,7 +357,12 @@ def _opened(source: Path, form: Format) -> tuple[Any, Iterator[Any]]:
         from pyarrow import csv as arrow_csv
 
         parse = arrow_csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
-        reader = arrow_csv.open_csv(source, parse_options=parse)
+        reader = arrow_csv.open_csv(
+            source,
+            arrow_csv.ReadOptions(skip_rows=int(form.sep_line), encoding=form.encoding or "utf8"),
+            parse,
+            arrow_csv.ConvertOptions(decimal_point=form.decimal),
+        )
         return reader.schema, iter(reader)
     import pyarrow.parquet as pq
 

@@ -14,7 +14,7 @@ from softcal.cli.check import check
 from softcal.cli.compare import compare
 from softcal.cli.demo import demo
 from softcal.cli.merge import merge
-from softcal.cli.options import PlainCommand, PlainGroup
+from softcal.cli.options import PlainCommand, PlainGroup, as_options
 from softcal.cli.paper import paper
 from softcal.cli.plan import plan
 from softcal.cli.recalibrate import recalibrate
@@ -86,6 +86,6 @@ def run(arguments: Sequence[str]) -> int:
         return 1  # as typer and rich do
     except (SoftcalError, TyperException, OSError) as error:
         text = error.format_message() if isinstance(error, TyperException) else str(error)
-        sys.stderr.write(f"softcal: error: {printable(' '.join(text.split()))}\n")
+        sys.stderr.write(f"softcal: error: {printable(as_options(' '.join(text.split())))}\n")
         return 2
     return int(code or 0)  # typer returns 130 for an interrupt, None for success

@@ -9,7 +9,23 @@ import typer
 
 from softcal import terminal
 from softcal._display import counted, printable
-from softcal.cli.options import DataFile, Format, Output, column_option, given, print_json
+from softcal.cli.options import (
+    DataFile,
+    Decimal,
+    DropMissing,
+    Encoding,
+    Format,
+    Given,
+    Output,
+    PredScale,
+    RowOptions,
+    Scale,
+    Sep,
+    column_option,
+    given,
+    print_json,
+    rows_text,
+)
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +55,12 @@ def apply(
             metavar="COLS",
         ),
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    input_format: Given = None,
+    pred_scale: PredScale = Scale.PROBABILITY,
+    drop_missing: DropMissing = False,  # noqa: FBT002 - an option of the command line
     format_: Output = Format.TABLE,
 ) -> None:
     """Copy a file and add recalibrated predictions in new columns COL_calibrated."""
@@ -46,25 +68,36 @@ def apply(
     from softcal.calibrators.files import SUFFIX, write_calibrated
     from softcal.calibrators.maps import load_calibrator
 
+    how = RowOptions(
+        sep, decimal, encoding, input_format, pred_scale=pred_scale, drop_missing=drop_missing
+    )
     saved = read_json(calibrator, "`softcal recalibrate`")
     map_ = load_calibrator(saved)
     fitted = saved.get("columns")
-    pred = _columns(data, pred, pred_columns, fitted)
+    pred = _columns(data, pred, pred_columns, fitted, how)
     option = "--pred" if pred_columns is None else "--pred-columns"
     _refuse_other_number(len(fitted) if isinstance(fitted, list) else map_.n_classes, pred, option)
     _refuse_other_order(fitted, pred)
-    rows = write_calibrated(map_, data, pred, output)
+    rows, dropped = write_calibrated(map_, data, pred, output, how.reading, how.values)
+    without = {"rows_dropped": dropped} if drop_missing else {}
     added = [name + SUFFIX for name in pred]
     if format_ is Format.JSON:
-        print_json({"n": rows, "method": map_.method, "columns": added, "output": str(output)})
+        about = {"method": map_.method, "columns": added, "output": str(output)}
+        print_json({"n": rows, **without, **about})
     else:
-        how = f"{map_.method}, from logits" if map_.takes_logits else map_.method
-        text = f"{counted(rows, 'row')}, {', '.join(added)} by {how}. Saved: {output}"
+        method = f"{map_.method}, from logits" if map_.takes_logits else map_.method
+        text = (
+            f"{rows_text({'n': rows, **without})}, {', '.join(added)} by {method}. Saved: {output}"
+        )
         terminal.console().print(printable(text), markup=False, soft_wrap=True)
 
 
 def _columns(
-    data: Path, pred: list[str] | None, pred_columns: str | None, fitted: object
+    data: Path,
+    pred: list[str] | None,
+    pred_columns: str | None,
+    fitted: object,
+    how: RowOptions,
 ) -> list[str]:
     """Return the columns of predictions, from whichever of the two options was given."""
     from softcal.sources.class_columns import class_columns, names_of_columns
@@ -76,7 +109,7 @@ def _columns(
     if pred:
         message = "give --pred or --pred-columns, not both."
         raise InputError(message)
-    present = names_of_columns(data)
+    present = names_of_columns(data, how.reading)
     if pred_columns in present:  # a column of lists
         return [pred_columns]
     found = class_columns(pred_columns, present).columns

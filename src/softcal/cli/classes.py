@@ -55,7 +55,8 @@ def class_scorecard(
     return {
         **about(tables),
         "label": tables.label,
-        "classes": list(tables.targets[1:]),
+        "classes": list(tables.classes),
+        **({"ordered": True} if tables.ordered else {}),
         **models_of(tables, by, lambda part, pred: _numbers(part, pred, level)),
     }
 
@@ -66,7 +67,7 @@ def _numbers(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
 
     top = tables[pred]
     interval = smece_interval(top, level=level)
-    by_class = {name: tables[pred, name].smece for name in tables.targets[1:]}
+    by_class = {name: tables[pred, name].smece for name in tables.classes}
     return {
         "top_label_smece": top.smece,
         "debiased": interval.debiased,
@@ -77,6 +78,29 @@ def _numbers(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
         "classwise_smece": math.fsum(by_class.values()) / len(by_class),
         "smece_by_class": by_class,
         **_item_scores(tables, pred),
+        **(_ordered_scores(tables, pred, level) if tables.ordered else {}),
+    }
+
+
+def _ordered_scores(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
+    """Return the scores of ordered classes under the names they have in JSON."""
+    from softcal.inference.ordinal import cumulative_smece_interval
+
+    thresholds = tables.cumulative(pred)
+    found = cumulative_smece_interval(thresholds, level=level)
+    item = tables.item_scores(pred)
+    return {
+        "cumulative_smece": found.value,
+        "cumulative_low": found.low,
+        "cumulative_high": found.high,
+        "smece_by_threshold": {name: rel.smece for name, rel in thresholds.items()},
+        "wasserstein": item.wasserstein,
+        "wasserstein_floor": item.wasserstein_floor,
+        "ranked_probability_score": item.ranked_probability_score,
+        "ranked_probability_score_without_vote_noise": (
+            item.ranked_probability_score_without_vote_noise
+        ),
+        "manhattan": None if item.dist_ce is None else 2 * item.dist_ce,
     }
 
 
@@ -103,6 +127,15 @@ def _show_models(console: Console, card: dict[str, Any], title: str) -> None:
     for start in range(0, len(models), _MODELS_PER_TABLE):
         some = models[start : start + _MODELS_PER_TABLE]
         terminal.print_titled(console, title, _models_side_by_side(some))
+    if "ordered" in card:
+        order = " < ".join(map(printable, card["classes"]))
+        console.print(
+            Text(
+                f"Order of the classes: {order}. Cumulative: each threshold between "
+                "them, averaged. Wasserstein: in classes."
+            ),
+            style="dim",
+        )
     for model in models:
         if infinite := model["rows_of_infinite_log_loss"]:
             console.print(Text(infinite_loss_text(model["pred"], infinite, card["n"])))
@@ -122,6 +155,14 @@ _ITEM_ROWS = (
     ("  without vote noise", "brier_without_vote_noise", ".4f"),
 )
 
+_ORDERED_ROWS = (
+    ("Wasserstein", "wasserstein", ".4f"),
+    ("  floor by vote noise", "wasserstein_floor", ".4f"),
+    ("ranked probability score", "ranked_probability_score", ".4f"),
+    ("  without vote noise", "ranked_probability_score_without_vote_noise", ".4f"),
+    ("Manhattan distance", "manhattan", ".4f"),
+)
+
 _HOW_TO_READ = (
     "Top-label compares the predicted class's probability with its share of the label. Classwise "
     "averages the SMECE of each class. DistCE, EntCE, Brier, and KL compare single items, so they "
@@ -138,7 +179,13 @@ def _models_side_by_side(models: list[dict[str, Any]]) -> Table:
     table.add_row(level, *(f"{m['low']:.3f} to {m['high']:.3f}" for m in models))
     table.add_row("  p-value", *(chance(model["pvalue"]) for model in models))
     table.add_row("classwise SMECE", *(f"{model['classwise_smece']:.4f}" for model in models))
-    for name, key, form in _ITEM_ROWS:
+    ordered = "cumulative_smece" in models[0]
+    if ordered:
+        table.add_row("cumulative SMECE", *(f"{model['cumulative_smece']:.4f}" for model in models))
+        table.add_row(
+            level, *(f"{m['cumulative_low']:.3f}-{m['cumulative_high']:.3f}" for m in models)
+        )
+    for name, key, form in (*(_ORDERED_ROWS if ordered else ()), *_ITEM_ROWS):
         values = [model[key] for model in models]
         if any(value is not None for value in values):
             table.add_row(name, *("-" if v is None else f"{v:{form}}" for v in values))

@@ -21,6 +21,7 @@ from softcal.cli.options import (
     MaybeLabel,
     Output,
     PredColumns,
+    RowOptions,
     RowsOrTables,
     VoteColumns,
     Votes,
@@ -30,6 +31,7 @@ from softcal.cli.options import (
     infinite_loss_text,
     loss_text,
     print_json,
+    reads_rows,
     rows_text,
     source_name,
     without_infinities,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
+@reads_rows
 def compare(
     data: RowsOrTables,
     label: MaybeLabel = None,
@@ -61,6 +64,8 @@ def compare(
     by: By = None,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
 ) -> None:
     """Compare the calibration of two or more models on the same rows."""
     from softcal._validation.rules import refuse_bad_level
@@ -68,7 +73,7 @@ def compare(
 
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes,
+        classes, how=how,
     )  # fmt: skip
     option = "--pred-columns" if columns.many else "--pred"
     if columns.models and len(set(columns.models)) < max(len(columns.models), 2):
@@ -163,7 +168,8 @@ def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
     if joint.infinite_a or joint.infinite_b:  # their difference is not defined
         card["log_loss"] = dict.fromkeys(card["log_loss"])
-    alone = tables.weight is None and tables.groups is None and joint.n >= FEWEST_ITEMS
+    untied = tables.groups is None and tables.raters is None
+    alone = tables.weight is None and untied and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # for `softcal plan`
     return card
 

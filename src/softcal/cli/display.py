@@ -50,7 +50,8 @@ def about(tables: TableSet) -> dict[str, Any]:
     weightless = (
         {} if tables.weight is None else {"rows_without_weight": tables.rows_without_weight}
     )
-    return {"n": tables.n, **weightless, "bins": len(tables.bins)}
+    dropped = {} if tables.rows_dropped is None else {"rows_dropped": tables.rows_dropped}
+    return {"n": tables.n, **weightless, **dropped, "bins": len(tables.bins)}
 
 
 def models_of(
@@ -94,6 +95,8 @@ def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
         "high": interval.high,
         "level": level,
         "note": interval.note,
+        "rater_share": interval.rater_share,
+        "about_raters": interval.about_raters,
         "pvalue": calibration_test(rel).pvalue,
         "ece_hardened": _hardened(rel),
         "max_gap": rel.max_gap,
@@ -137,7 +140,9 @@ def show_table_scores(console: Console, tables: TableSet, card: dict[str, Any], 
                 terminal.print_titled(
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
-    notes = dict.fromkeys(model["note"] for model in card["models"])
+    notes = dict.fromkeys(
+        model[key] for model in card["models"] for key in ("about_raters", "note")
+    )
     console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
     show_sketch(console, tables, card["models"][0]["level"])
 
@@ -147,7 +152,9 @@ def title_of(name: str, card: dict[str, Any], tables: TableSet) -> str:
     parts = [
         f"{name}: {rows_text(card)}",
         f"label{'s' if 'label_low' in card else ''} {tables.label}",
-        f"{len(card['classes']):,} classes" if "classes" in card else "",
+        f"{len(card['classes']):,} {'ordered ' * ('ordered' in card)}classes"
+        if "classes" in card
+        else "",
         counted(card["bins"], "bin"),
         f"weighted by {tables.weight}" if tables.weight else "",
     ]

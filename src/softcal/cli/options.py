@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import re
 import shlex
 import sys
 from copy import copy
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from softcal._display import counted, printable
+from softcal._io import spooled
 from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from softcal.sources.columns import Values
+    from softcal.sources.files import Reading
+    from softcal.sources.votes import VoteColumns as RawVotes
 
 
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
@@ -119,6 +130,8 @@ def _columns_of(data: str) -> list[str]:
     from softcal.table.files import is_saved, load
 
     try:
+        if not Path(data).exists() or Path(data).is_fifo():  # a pipe can be read once
+            return []
         if is_saved(Path(data)):
             tables = load(data)
             group = None if tables.groups is None else tables.groups.column
@@ -139,21 +152,47 @@ class Format(StrEnum):
     JSON = "json"
 
 
+def _as_files(ctx: typer.Context, value: Any) -> Any:
+    """Replace `-` and pipes by copies of what they give, before anything is read."""
+    if ctx.resilient_parsing or value is None:
+        return value
+    if isinstance(value, list):
+        return [str(spooled(Path(one))) for one in value]
+    return type(value)(spooled(Path(value)))
+
+
+_KINDS = ".parquet, .csv, .tsv, .txt, .json, .jsonl, .arrow, .xlsx"
 DataFiles = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders, or patterns: .parquet, .csv, .tsv, .jsonl, .arrow.", metavar="DATA"
+        help=f"Files, folders, or patterns: {_KINDS}; - for standard input.",
+        metavar="DATA",
+        callback=_as_files,
     ),
 ]
 RowsOrTables = Annotated[
     list[str],
     typer.Argument(
-        help="Rows: files, folders, or patterns of .parquet, .csv, .tsv, .jsonl, .arrow. "
+        help=f"Rows: files, folders, or patterns of {_KINDS}; - for standard input. "
         "Or tables saved by `softcal scan`.",
         metavar="DATA",
+        callback=_as_files,
     ),
 ]
-DataFile = Annotated[Path, typer.Argument(help="A .csv, .tsv, or .parquet file.", metavar="DATA")]
+DataFile = Annotated[
+    Path,
+    typer.Argument(
+        help=f"A file: {_KINDS}; - for standard input.", metavar="DATA", callback=_as_files
+    ),
+]
+Pilot = Annotated[
+    str | None,
+    typer.Option(
+        help="A first sample: rows, or what `softcal scan` saved.",
+        metavar="DATA",
+        callback=_as_files,
+    ),
+]
 MaybeLabel = Annotated[str | None, column_option("Column of labels in [0, 1].")]
 MaybePreds = Annotated[
     list[str] | None, column_option("Column of predictions in [0, 1]; repeat for each model.")
@@ -192,11 +231,238 @@ ClassNames = Annotated[
     str | None,
     typer.Option("--classes", help="Multiclass: their names in order, as a,b,c.", metavar="NAMES"),
 ]
+Ordered = Annotated[
+    bool, typer.Option("--ordered", help="Many classes: they are in order, lowest first.")
+]
 LabelLow = Annotated[
     str | None,
     column_option("Labels known as intervals: column of lower ends."),
 ]
 LabelHigh = Annotated[str | None, column_option("Labels known as intervals: column of upper ends.")]
+
+
+class Scale(StrEnum):
+    """What numbers are that stand for probabilities."""
+
+    PROBABILITY = "probability"
+    PERCENT = "percent"
+    LOGIT = "logit"
+
+
+class InputFormat(StrEnum):
+    """What a file holds."""
+
+    CSV = "csv"
+    TSV = "tsv"
+    JSON = "json"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    XLSX = "xlsx"
+
+
+_PANEL = "How to read the rows"
+
+
+def _reading(text: str, metavar: str) -> Any:
+    return typer.Option(help=text, metavar=metavar, rich_help_panel=_PANEL)
+
+
+Sep = Annotated[str | None, _reading("What separates cells of text, such as ';' or tab.", "CHAR")]
+Decimal = Annotated[str, _reading("The decimal mark of text: . or a comma.", "CHAR")]
+Encoding = Annotated[
+    str | None, _reading("Encoding of text that is not UTF-8, such as latin-1.", "NAME")
+]
+Given = Annotated[
+    InputFormat | None,
+    _reading(
+        f"What the files hold, if their content does not say it: {', '.join(InputFormat)}.", "KIND"
+    ),
+]
+Sheet = Annotated[str | None, _reading("Sheet of a workbook that has several.", "NAME")]
+_SCALES = "probability, percent or logit"
+PredScale = Annotated[Scale, _reading(f"What predictions are: {_SCALES}.", "SCALE")]
+LabelScale = Annotated[Scale, _reading(f"What labels are: {_SCALES}.", "SCALE")]
+Positive = Annotated[
+    str | None, _reading("Labels in words: the one that counts as 1, others as 0.", "WORD")
+]
+DropMissing = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing",
+        help="Leave out rows with a missing value, and say how many.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Names = Annotated[
+    list[str] | None, _reading("Name to show for a model; once per model, in order.", "NAME")
+]
+
+
+_VOTES = "Raw votes"
+
+
+def _raw(text: str, metavar: str, *names: str) -> Any:
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=_VOTES)
+
+
+VotesFile = Annotated[
+    str | None,
+    typer.Option(
+        help="File of votes, one per row; without it, the rows of DATA are votes.",
+        metavar="FILE",
+        rich_help_panel=_VOTES,
+        callback=_as_files,
+    ),
+]
+Item = Annotated[str | None, _raw("Column of items, of votes and of predictions.", "COL")]
+Worker = Annotated[str | None, _raw("Column of who voted.", "COL")]
+Vote = Annotated[str | None, _raw("Column of votes; --positive says which counts as 1.", "COL")]
+DropUnmatched = Annotated[
+    bool, _raw("Leave out items without votes or prediction.", "", "--drop-unmatched")
+]
+AllowRepeated = Annotated[
+    bool, _raw("Count several votes of a worker on an item.", "", "--allow-repeated")
+]
+Raters = Annotated[bool, _raw("Let intervals hold for new raters too.", "", "--raters")]
+
+
+class Aggregate(StrEnum):
+    """What the label of an item is made of its votes."""
+
+    SHARES = "shares"
+    DAWID_SKENE = "dawid-skene"
+
+
+Aggregation = Annotated[
+    Aggregate, _raw("What labels are: shares, or dawid-skene posteriors.", "METHOD")
+]
+
+
+class RowOptions(NamedTuple):
+    """How rows are read and what their values are; every command that reads rows has these."""
+
+    sep: Sep = None
+    decimal: Decimal = "."
+    encoding: Encoding = None
+    input_format: Given = None
+    sheet: Sheet = None
+    pred_scale: PredScale = Scale.PROBABILITY
+    label_scale: LabelScale = Scale.PROBABILITY
+    positive: Positive = None
+    drop_missing: DropMissing = False
+    name: Names = None
+    votes_file: VotesFile = None
+    item: Item = None
+    worker: Worker = None
+    vote: Vote = None
+    drop_unmatched: DropUnmatched = False
+    allow_repeated: AllowRepeated = False
+    raters: Raters = False
+    aggregate: Aggregation = Aggregate.SHARES
+
+    @property
+    def raw_votes(self) -> bool:
+        """Whether labels are made of raw votes."""
+        return self.votes_file is not None or self.vote is not None
+
+    @property
+    def vote_columns(self) -> RawVotes:
+        """Where raw votes are, refusing options that are missing or have no use."""
+        from softcal.sources.votes import VoteColumns
+
+        item = given(self.item, "give --item COL, the column that says what each vote is on.")
+        vote = given(self.vote, "give --vote COL, the column of the votes.")
+        if self.raters:
+            given(self.worker, "give --worker COL, the column of who voted, with --raters.")
+        if self.aggregate is Aggregate.DAWID_SKENE:
+            given(self.worker, "give --worker COL, the column of who voted, with --aggregate.")
+        return VoteColumns(
+            item, vote, self.worker, self.positive, self.drop_unmatched, self.allow_repeated,
+            self.raters, self.aggregate.value,
+        )  # fmt: skip
+
+    @property
+    def reading(self) -> Reading:
+        """How files are read."""
+        from softcal.sources.files import Reading
+
+        return Reading(*self[:5]).checked()
+
+    @property
+    def values(self) -> Values:
+        """What the values stand for."""
+        from softcal.sources.columns import Values
+
+        scales: tuple[Any, Any] = (self.pred_scale.value, self.label_scale.value)
+        word = None if self.raw_votes else self.positive
+        return Values(*scales, word, self.drop_missing)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options about rows that were given, by their names on the command line."""
+        return {
+            "--" + field.replace("_", "-"): value
+            for field, value in zip(self._fields, self, strict=True)
+            if value != self._field_defaults[field] and field != "name"
+        }
+
+    @property
+    def words(self) -> list[str]:
+        """The same as words of a shell's line."""
+        return [
+            word
+            for option, value in self.given.items()
+            for word in ([option] if value is True else [option, shlex.quote(value)])
+        ]
+
+
+def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `RowOptions`, which it takes as one argument, `how`."""
+    hints = get_type_hints(RowOptions, include_extras=True)
+    options = [
+        inspect.Parameter(
+            field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field]
+        )
+        for field, default in RowOptions._field_defaults.items()
+    ]
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        how = RowOptions(*(given.pop(field) for field in RowOptions._fields))
+        command(**given, how=how)
+
+    signature = inspect.signature(command, eval_str=True)
+    own = [each for name, each in signature.parameters.items() if name != "how"]
+    with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own] + options
+    )
+    return with_options
+
+
+_KEYWORD = re.compile(r"\b(" + "|".join(RowOptions._fields) + r')=("(?:[^"\\]|\\.)*"|True\b)')
+
+
+def as_options(message: str) -> str:
+    r"""Spell the keywords that a message names as the options of the command line.
+
+    >>> as_options('Pass sep=";", or drop_missing=True.')
+    "Pass --sep ';', or --drop-missing."
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name = "--" + found[1].replace("_", "-")
+        if found[2] == "True":
+            return name
+        value = json.loads(found[2])
+        # In quotes even where a shell does not need them, as for a comma before a full stop.
+        plain = re.fullmatch(r"[\w-]+", value)
+        word = value if plain else shlex.quote(value) if "'" in value else f"'{value}'"
+        return f"{name} {word}"
+
+    return _KEYWORD.sub(option, message)
+
+
 DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Output = Annotated[Format, typer.Option("--format", help="Output format.", metavar="table|json")]
@@ -227,10 +493,17 @@ def given(value: T | None, otherwise: str) -> T:
 
 
 def rows_text(card: dict[str, Any]) -> str:
-    """Write the number of rows, and how many more have weight 0."""
-    weightless = card.get("rows_without_weight")
-    more = f" ({weightless:,} more with weight 0)" if weightless else ""
-    return f"{counted(card['n'], 'row')}{more}"
+    """Write the number of rows, how many more have weight 0, and how many were dropped."""
+    weightless, dropped = card.get("rows_without_weight"), card.get("rows_dropped")
+    notes = [f"{weightless:,} more with weight 0"] if weightless else []
+    if dropped is not None:
+        notes.append(dropped_text(dropped))
+    return counted(card["n"], "row") + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def dropped_text(dropped: int) -> str:
+    """Write how many rows were left out on purpose."""
+    return f"{dropped:,} dropped"
 
 
 def loss_text(loss: float | None) -> str:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 import typer
 
 from softcal import terminal
-from softcal.cli.options import Format, Level, Output, column_option, print_json
+from softcal.cli.options import (
+    Format,
+    Level,
+    Output,
+    Pilot,
+    RowOptions,
+    column_option,
+    dropped_text,
+    print_json,
+    reads_rows,
+)
 from softcal.cli.tables import Columns, load_tables
 from softcal.exceptions import InputError
 
@@ -20,16 +30,12 @@ if TYPE_CHECKING:
 
     from softcal.planning.forecast import Assumptions
     from softcal.planning.plans import DifferencePlan, Plan
-    from softcal.table.reliability import Reliability
+    from softcal.table.tableset import TableSet
 
 
+@reads_rows
 def plan(
-    pilot: Annotated[
-        str | None,
-        typer.Option(
-            help="A first sample: rows, or tables saved by `softcal scan`.", metavar="DATA"
-        ),
-    ] = None,
+    pilot: Pilot = None,
     label: Annotated[str | None, column_option("With a pilot: column of labels in [0, 1].")] = None,
     pred: Annotated[str | None, column_option("With a pilot: column of predictions.")] = None,
     pilot_votes: Annotated[
@@ -81,6 +87,8 @@ def plan(
     vote_cost: Annotated[float, typer.Option(help="Cost per vote.", metavar="X")] = 1.0,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
 ) -> None:
     """Plan how many items to collect, and how many votes per item."""
     from softcal.planning.plans import plan as plan_width
@@ -92,7 +100,9 @@ def plan(
         raise InputError(message)
     if difference is None:
         _refuse_without("--difference", {"--correlation": correlation, "--power": power})
-    a = _assumptions(pilot, _Columns(label, pred, pilot_votes), smece, label_spread, bins)
+    columns = Columns(label, None if pred is None else [pred], votes=pilot_votes, how=how)
+    first = _pilot(pilot, columns, smece, label_spread, bins)
+    a = first.assumptions
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
     with _naming_options():
@@ -109,9 +119,13 @@ def plan(
             message = "--difference needs --correlation: `softcal compare` prints it for a pilot."
             raise InputError(message)
     if format_ is Format.JSON:
-        print_json({**asdict(found), "assumed_smece": a.smece})
+        dropped = {} if first.dropped is None else {"rows_dropped": first.dropped}
+        print_json({**asdict(found), "assumed_smece": a.smece, **dropped})
     else:
-        terminal.console().print(plan_text(found, a.smece, of_pilot=pilot is not None))
+        console = terminal.console()
+        console.print(plan_text(found, a.smece, of_pilot=pilot is not None))
+        if first.dropped is not None:
+            console.print(f"Rows of the pilot: {dropped_text(first.dropped)}.")
 
 
 @contextmanager
@@ -145,21 +159,20 @@ class _Costs(TypedDict):
     vote_cost: float
 
 
-class _Columns(NamedTuple):
-    """The columns of a pilot."""
+class _First(NamedTuple):
+    """What is known before a study, and how many rows of a pilot were dropped."""
 
-    label: str | None
-    pred: str | None
-    votes: str | None
+    assumptions: Assumptions
+    dropped: int | None = None
 
 
-def _assumptions(
+def _pilot(
     pilot: str | None,
-    columns: _Columns,
+    columns: Columns,
     smece: float | None,
     label_spread: float | None,
     bins: int | None,
-) -> Assumptions:
+) -> _First:
     """Return the assumptions from a pilot or from the stated values, whichever was given."""
     from softcal.planning.forecast import Assumptions
 
@@ -167,25 +180,25 @@ def _assumptions(
         if smece is not None or label_spread is not None:
             message = "give --pilot, or --smece and --label-spread, not both."
             raise InputError(message)
-        return Assumptions.from_pilot(_pilot_table(pilot, columns, bins))
-    options = ("--label", "--pred", "--pilot-votes")
-    _refuse_without("--pilot", dict(zip(options, columns, strict=True)))
+        tables = _pilot_tables(pilot, columns, bins)
+        return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.rows_dropped)
+    given = {"--label": columns.label, "--pred": columns.preds, "--pilot-votes": columns.votes}
+    _refuse_without("--pilot", given | columns.how.given)
     if smece is None or label_spread is None:
         message = "give --pilot DATA, or both --smece X and --label-spread X."
         raise InputError(message)
     with _naming_options():
-        return Assumptions.stated(
+        stated = Assumptions.stated(
             smece=smece, label_spread=label_spread, bins=10 if bins is None else bins
         )
+    return _First(stated)
 
 
-def _pilot_table(pilot: str, columns: _Columns, bins: int | None) -> Reliability:
+def _pilot_tables(pilot: str, columns: Columns, bins: int | None) -> TableSet:
     """Return the table of one model of a pilot; for many classes, of the predicted class."""
     from softcal.table.tableset import BOUNDS
 
-    label, pred, votes = columns
-    preds = None if pred is None else [pred]
-    tables = load_tables([pilot], Columns(label, preds, votes=votes), bins=bins)
+    tables = load_tables([pilot], columns, bins=bins)
     if tables.targets == BOUNDS:
         message = (
             f"a plan needs labels, but those of {Path(pilot).name} are known only as intervals: "
@@ -198,7 +211,7 @@ def _pilot_table(pilot: str, columns: _Columns, bins: int | None) -> Reliability
             "with --pred."
         )
         raise InputError(message)
-    return tables[tables.models[0]]
+    return tables
 
 
 def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> str:

@@ -19,20 +19,23 @@ from softcal.cli.options import (
     MaybeLabel,
     NumberOfBins,
     Output,
+    RowOptions,
+    Scale,
     VoteColumns,
     Votes,
     Weight,
     column_option,
     print_json,
+    reads_rows,
+    rows_text,
 )
-from softcal.cli.tables import Columns
+from softcal.cli.tables import Columns, load_rows, refuse_other_names
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import Rows
     from softcal._validation.multiclass import ClassRows
     from softcal.calibrators.base import CalibrationMap
     from softcal.calibrators.preview import RepairPreview
-    from softcal.sources.columns import Roles
 
 
 class Method(StrEnum):
@@ -57,8 +60,10 @@ class _Fitted(NamedTuple):
     pred: str
     columns: tuple[str, ...]
     several: bool  # classes
+    dropped: int | None  # rows with a missing value, where these are dropped
 
 
+@reads_rows
 def recalibrate(
     data: DataFile,
     output: Annotated[
@@ -83,10 +88,6 @@ def recalibrate(
     bins: NumberOfBins = 10,
     weight: Weight = None,
     votes: Votes = None,
-    logits: Annotated[  # noqa: FBT002 - an option of the command line
-        bool,
-        typer.Option("--logits", help="The predictions are logits; `apply` then takes logits too."),
-    ] = False,
     group: Annotated[
         str | None,
         column_option("Column of groups: the rows of a group stay in one fold."),
@@ -94,20 +95,26 @@ def recalibrate(
     folds: Annotated[int, typer.Option(help="Number of folds.", metavar="N")] = 5,
     level: Level = 0.95,
     format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
 ) -> None:
     """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
     from softcal._io import write_json
     from softcal.sources.files import refuse_same_file
 
     refuse_same_file(output, [data])
-    how = _How(bins=bins, folds=folds, level=level)
+    judged = _Judged(bins=bins, folds=folds, level=level)
+    # A calibrator of logits takes logits from `apply` too.
+    logits = how.pred_scale is Scale.LOGIT
+    if logits:
+        how = how._replace(pred_scale=Scale.PROBABILITY)
     columns = Columns(
         label, None if pred is None else [pred], weight, votes, group=group,
         label_columns=label_columns, vote_columns=vote_columns,
-        pred_columns=None if pred_columns is None else [pred_columns], classes=classes,
+        pred_columns=None if pred_columns is None else [pred_columns], classes=classes, how=how,
     )  # fmt: skip
     columns.refuse_contradictions()
-    fitted = _fitted(data, columns.roles([data])._replace(logits=logits), method, how)
+    fitted = _fitted(data, columns, method, judged, logits=logits)
     # With the columns, so that `apply` can detect classes in another order.
     write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
     if format_ is Format.JSON:
@@ -116,7 +123,7 @@ def recalibrate(
         _show(fitted, data, output)
 
 
-class _How(TypedDict):
+class _Judged(TypedDict):
     """The settings of the evaluation."""
 
     bins: int
@@ -124,15 +131,19 @@ class _How(TypedDict):
     level: float
 
 
-def _fitted(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
+def _fitted(
+    data: Path, given: Columns, method: Method, judged: _Judged, *, logits: bool
+) -> _Fitted:
     """Fit a map of one probability per row, or of the probabilities of all classes."""
     from softcal.calibrators.preview import fit_map, preview_of
     from softcal.sources.class_columns import classes_of_batch
-    from softcal.sources.collect import read_rows
     from softcal.sources.columns import Named
 
-    columns = read_rows(data, roles)
+    roles, (columns, dropped, _) = load_rows(data, given, logits=logits)
+    how = given.how
     (pred,) = roles.y_prob
+    refuse_other_names(how.name or [pred], roles.y_prob)
+    (shown,) = how.name or [pred]
     if roles.classes is None:
         rows: Rows | ClassRows = roles.rows(columns, pred)
         names: tuple[str, ...] = (pred,)
@@ -142,19 +153,27 @@ def _fitted(data: Path, roles: Roles, method: Method, how: _How) -> _Fitted:
         (rows,), (names,) = found_rows, roles.classes.models
     methods = None if method is Method.AUTO else (method.value,)
     groups = columns.get(Named(str(roles.group)))
-    logits = bool(roles.logits)
-    found = preview_of(rows, groups=groups, methods=methods, logits=logits, **how)
+    found = preview_of(rows, groups=groups, methods=methods, logits=logits, **judged)
     map_ = fit_map(
         found.best, rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, names=rows.names,
         logits=logits,
     )  # fmt: skip
-    return _Fitted(found, map_, roles.y_true, pred, names, roles.classes is not None)
+    return _Fitted(
+        found, map_, roles.y_true, shown, names, roles.classes is not None,
+        dropped if how.drop_missing or how.drop_unmatched else None,
+    )  # fmt: skip
+
+
+def _rows(fitted: _Fitted) -> dict[str, Any]:
+    """Return how many rows there are, and how many were dropped, for JSON."""
+    dropped = {} if fitted.dropped is None else {"rows_dropped": fitted.dropped}
+    return {"n": fitted.found.before.table.n, **dropped}
 
 
 def _card(fitted: _Fitted) -> dict[str, Any]:
     found = fitted.found
     return {
-        "n": found.before.table.n,
+        **_rows(fitted),
         "folds": found.folds,
         "label": fitted.label,
         "pred": fitted.pred,
@@ -169,8 +188,8 @@ def _card(fitted: _Fitted) -> dict[str, Any]:
 def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     found = fitted.found
     title = (
-        f"{data.name}: {counted(found.before.table.n, 'row')}, label {fitted.label}, "
-        f"{fitted.pred}, {found.folds} folds, {counted(len(found.before.table.bins), 'bin')}"
+        f"{data.name}: {rows_text(_rows(fitted))}, label {fitted.label}, {fitted.pred}, "
+        f"{found.folds} folds, {counted(len(found.before.table.bins), 'bin')}"
     )
     console = terminal.console()
     level = found.before.smece.level

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,11 +21,14 @@ from softcal.cli.options import (
     MaybeBins,
     MaybeLabel,
     MaybePreds,
+    Ordered,
     PredColumns,
+    RowOptions,
     RowsOrTables,
     VoteColumns,
     Votes,
     Weight,
+    reads_rows,
     source_name,
 )
 from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
+@reads_rows
 def report(
     data: RowsOrTables,
     label: MaybeLabel = None,
@@ -47,10 +52,14 @@ def report(
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
     classes: ClassNames = None,
+    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
     level: Level = 0.95,
+    title: Annotated[str | None, typer.Option(help="Title of the report.", metavar="TEXT")] = None,
+    *,
+    how: RowOptions,
 ) -> None:
     """Write an HTML report on the calibration of one or more models."""
     from softcal.report.page import refuse_impossible, write_page
@@ -59,7 +68,7 @@ def report(
     refuse_overwriting(output, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes,
+        classes, how=how, ordered=ordered,
     )  # fmt: skip
     refuse_impossible(output, len(columns.models or ["of a saved file"]))
     from_rows = not saved_files(data)
@@ -69,6 +78,8 @@ def report(
         data, columns, bins=bins, pairs=True, look=None if sample is None else sample.add
     )
     about = _about(tables, data, columns, from_rows=from_rows)
+    if title is not None:
+        about = about._replace(title=title)
     found = write_page(output, tables, about, by=by or None, level=level, sample=sample)
     console = terminal.console()
     for name, verdict in found.items():
@@ -84,13 +95,23 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
 
     title, label = _title(tables.models), tables.label
     if tables.targets[0] == TOP:
-        title += f" ({len(tables.targets) - 1:,} classes)"
+        title += f" ({len(tables.classes):,} classes)"
         label = f"the share of {label} on that class"
+    named = columns.how.name is not None
     if not from_rows:
-        return About(title, source_name(data), label, commands_of(tables, "DATA"))
+        # Under other names than those of the columns, there are no commands.
+        commands = () if named else commands_of(tables, "DATA")
+        return About(title, source_name(data), label, commands)
+    if named:
+        tables = replace(tables, models=tuple(columns.models or ()))
     kinds = {"--vote-columns": columns.vote_columns, "--label-columns": columns.label_columns}
     class_label = next((option for option, given in kinds.items() if given), "--label")
-    commands = commands_of(tables, _rows_name(data), class_label)
+    rows = " ".join([_rows_name(data), *columns.how._replace(raters=False).words])
+    labeled = None
+    if columns.how.raw_votes or columns.counts_beside:
+        counts = columns.vote_columns
+        labeled = [] if counts is None else ["--vote-columns", counts]
+    commands = commands_of(tables, rows, class_label, labeled)
     return About(title, source_name(data), label, commands)
 
 

@@ -23,16 +23,21 @@ from softcal.cli.options import (
     MaybeLabel,
     MaybePreds,
     NumberOfBins,
+    Ordered,
     PredColumns,
+    RowOptions,
     VoteColumns,
     Votes,
     Weight,
+    reads_rows,
+    rows_text,
     source_name,
 )
 from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
 from softcal.exceptions import InputError
 
 
+@reads_rows
 def scan(
     data: DataFiles,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
@@ -44,6 +49,7 @@ def scan(
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
     classes: ClassNames = None,
+    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     by: By = None,
     group: Group = None,
     weight: Weight = None,
@@ -52,8 +58,11 @@ def scan(
     date: Annotated[
         str | None, typer.Option(help="Date of the rows, such as 2026-05-31.", metavar="DATE")
     ] = None,
+    *,
+    how: RowOptions,
 ) -> None:
     """Read rows once and save their tables for the other commands."""
+    from softcal.cli.display import about
     from softcal.table.tableset import TOP
 
     refuse_overwriting(output, data)
@@ -64,7 +73,7 @@ def scan(
         _refuse_bad_date(date)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high,
+        classes, label_low, label_high, how, ordered,
     )  # fmt: skip
     tables = load_tables(data, columns, bins=bins, pairs=True)
     if date is not None:
@@ -72,9 +81,9 @@ def scan(
     tables.save(output)
     models = counted(len(tables), "model")
     if tables.targets[0] == TOP:
-        models += f", {len(tables.targets) - 1:,} classes"
+        models += f", {len(tables.classes):,} classes"
     by_columns = f", by {' and '.join(tables.by_names)}" if tables.by_names else ""
-    rows = counted(tables.n, "row")
+    rows = rows_text(about(tables))
     text = f"{source_name(data)}: {rows}, {models}{by_columns}. Saved: {output}"
     terminal.console().print(Text(printable(text)), soft_wrap=True)
 

@@ -21,14 +21,17 @@ from softcal.cli.options import (
     MaybeBins,
     MaybeLabel,
     MaybePreds,
+    Ordered,
     Output,
     PredColumns,
+    RowOptions,
     RowsOrTables,
     VoteColumns,
     Votes,
     Weight,
     given,
     print_json,
+    reads_rows,
     source_name,
 )
 from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
+@reads_rows
 def score(
     data: RowsOrTables,
     label: MaybeLabel = None,
@@ -50,6 +54,7 @@ def score(
     vote_columns: VoteColumns = None,
     pred_columns: PredColumns = None,
     classes: ClassNames = None,
+    ordered: Ordered = False,  # noqa: FBT002 - an option of the command line
     bins: MaybeBins = None,
     weight: Weight = None,
     votes: Votes = None,
@@ -63,6 +68,8 @@ def score(
         ),
     ] = None,
     format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
 ) -> None:
     """Compute SMECE, its interval, a calibration test, and the Brier score."""
     from softcal._validation.rules import refuse_bad_level
@@ -71,9 +78,10 @@ def score(
         refuse_overwriting(save, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high,
+        classes, label_low, label_high, how, ordered,
     )  # fmt: skip
-    if pred and not (columns.many or columns.bounds or saved_files(data)):
+    labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
+    if pred and not (labeled or saved_files(data)):
         given(label, "give --label COL, or --label-low COL and --label-high COL.")
     refuse_bad_level(level)
     if columns.bounds:

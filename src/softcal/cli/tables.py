@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import glob
 import sys
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import terminal
 from softcal._display import printable
-from softcal.cli.options import given
+from softcal.cli.options import RowOptions, as_options, given
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from softcal.sources.collect import Look
-    from softcal.sources.columns import Roles
+    from softcal.sources.collect import AllRows, Look, Part
+    from softcal.sources.columns import Piece, Roles, Words
+    from softcal.sources.votes import Joined
     from softcal.table.tableset import TableSet
 
 
@@ -36,11 +38,20 @@ class Columns(NamedTuple):
     classes: str | None = None
     label_low: str | None = None
     label_high: str | None = None
+    how: RowOptions = RowOptions()
+    ordered: bool = False
 
     @property
     def many(self) -> bool:
         """Whether there are many classes."""
-        return any((self.label_columns, self.vote_columns, self.pred_columns, self.classes))
+        counts = self.vote_columns and not self.counts_beside
+        return any((self.label_columns, counts, self.pred_columns, self.classes))
+
+    @property
+    def counts_beside(self) -> bool:
+        """Whether counts of votes are beside one prediction per row."""
+        others = (self.label_columns, self.pred_columns, self.classes)
+        return bool(self.vote_columns and self.preds) and not any(others)
 
     @property
     def bounds(self) -> bool:
@@ -54,6 +65,23 @@ class Columns(NamedTuple):
 
     def refuse_contradictions(self) -> None:
         """Raise if options contradict each other, before any data is read."""
+        if self.how.raw_votes:
+            self._refuse_beside_votes()
+        elif self.counts_beside:
+            others = {"--label": self.label, "--votes": self.votes, "--label-low": self.label_low}
+            _refuse_useless(others, "--vote-columns, which give the labels")
+        else:
+            without = {
+                "--item": self.how.item, "--worker": self.how.worker,
+                "--drop-unmatched": self.how.drop_unmatched or None,
+                "--allow-repeated": self.how.allow_repeated or None,
+                "--raters": self.how.raters or None,
+                "--aggregate": None if self.how.aggregate == "shares" else self.how.aggregate,
+            }  # fmt: skip
+            for option, value in without.items():
+                if value is not None:
+                    message = f"{option} goes with raw votes: give --vote COL, or leave it out."
+                    raise InputError(message)
         if self.many:
             self._refuse_beside_classes()
         elif self.bounds:
@@ -63,14 +91,17 @@ class Columns(NamedTuple):
                 message = f"--label-low and --label-high cannot go with {' and '.join(useless)}."
                 raise InputError(message)
 
+    def _refuse_beside_votes(self) -> None:
+        useless = {
+            "--label": self.label, "--votes": self.votes, "--label-columns": self.label_columns,
+            "--vote-columns": self.vote_columns, "--pred-columns": self.pred_columns,
+            "--classes": self.classes, "--label-low": self.label_low,
+            "--label-high": self.label_high,
+        }  # fmt: skip
+        _refuse_useless(useless, "--vote, which gives the labels of one prediction per row")
+        self.how.vote_columns  # noqa: B018 - refuses options that are missing
+
     def _refuse_beside_classes(self) -> None:
-        if self.vote_columns and not self.pred_columns and self.preds:
-            message = (
-                "--vote-columns goes with --pred-columns, one column of predictions per class. For "
-                "one prediction per row make a column of the share of votes and one of their "
-                "number: --label SHARE --votes NUMBER."
-            )
-            raise InputError(message)
         single = {"--pred": self.preds, "--label-low": self.label_low}
         for name, value in {**single, "--label-high": self.label_high}.items():
             if value:
@@ -90,15 +121,36 @@ class Columns(NamedTuple):
     def _class_labels(self) -> tuple[str | None, ...]:
         return self.label, self.label_columns, self.vote_columns
 
+    def source(self, paths: list[Path]) -> tuple[Roles, Callable[[], Iterable[Piece]]]:
+        """Return the part of each column, and what gives the rows, in pieces."""
+        from softcal.sources.files import all_pieces, batches_of
+        from softcal.sources.votes import long_form, long_wanted
+
+        roles, reading = self.roles(paths), self.how.reading
+        if not self.how.raw_votes or self.how.votes_file is not None:
+            return roles, partial(all_pieces, paths, roles.wanted, reading)
+        columns = self.how.vote_columns
+        batches = list(batches_of(paths, long_wanted(roles, columns), reading))
+        roles, pieces = long_form(batches, roles, columns)
+        roles.refuse_impossible()
+        return roles, lambda: pieces
+
     def roles(self, paths: Sequence[Path]) -> Roles:
         """Return the role of each column; raise if an option is missing or impossible."""
         from softcal.sources.columns import Roles
 
+        if self.ordered and not self.many:
+            message = "--ordered goes with many classes: give --pred-columns, too."
+            raise InputError(message)
         others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
-            "group": self.group,
+            "group": self.group, "values": self.how.values,
         }  # fmt: skip
-        if self.many:
+        if self.how.raw_votes:
+            found = self._roles_of_votes(others)
+        elif self.counts_beside:
+            found = self._roles_of_counts(paths, others)
+        elif self.many:
             found = self._roles_of_classes(paths, others)
         elif self.bounds:
             if self.label_low is None or self.label_high is None:
@@ -113,6 +165,33 @@ class Columns(NamedTuple):
         found.refuse_impossible()
         return found
 
+    def _roles_of_votes(self, others: Mapping[str, Any]) -> Roles:
+        """Count the votes of a file; where rows are votes, these are counted with them."""
+        from softcal.sources.columns import Roles, Wanted
+        from softcal.sources.files import batches_of, files_of
+        from softcal.sources.votes import votes_of
+
+        columns, how = self.how.vote_columns, self.how
+        preds = given(self.preds, "Missing option '--pred'.")
+        roles = Roles("share of votes", tuple(preds), **others)
+        if how.votes_file is None:
+            return roles
+        # Votes may be in a file of another format than predictions.
+        reading = how.reading._replace(input_format=None, sheet=None)
+        batches = batches_of(files_of(how.votes_file), Wanted((), columns.named), reading)
+        found = votes_of(list(batches), columns, drop_missing=how.drop_missing)
+        return roles._replace(y_true=found.label, votes=found)
+
+    def _roles_of_counts(self, paths: Sequence[Path], others: Mapping[str, Any]) -> Roles:
+        """Make labels of counts of votes beside one prediction per row."""
+        from softcal.sources.class_columns import counts_beside, names_of_columns
+        from softcal.sources.columns import Roles
+
+        roles = Roles("", tuple(given(self.preds, "Missing option '--pred'.")), **others)
+        roles = roles._replace(values=roles.values._replace(positive=None))
+        names = names_of_columns(paths[0], self.how.reading)
+        return counts_beside(roles, str(self.vote_columns), names, self.how.positive)
+
     def _roles_of_classes(self, paths: Sequence[Path], others: Mapping[str, Any]) -> Roles:
         from softcal.sources.class_columns import class_roles, in_file
         from softcal.sources.columns import Roles
@@ -122,13 +201,22 @@ class Columns(NamedTuple):
         specs = given(self.pred_columns, "Missing option '--pred-columns'.")
         names = None if self.classes is None else [name.strip() for name in self.classes.split(",")]
         classes = class_roles(
-            label, {spec: spec for spec in specs}, in_file(paths[0]),
-            counts=self.vote_columns is not None, classes=names,
+            label, {spec: spec for spec in specs}, in_file(paths[0], self.how.reading),
+            counts=self.vote_columns is not None, classes=names, ordered=self.ordered,
         )  # fmt: skip
         return Roles(label, tuple(specs), classes=classes, **others)
 
     def refuse_other_tables(self, tables: TableSet) -> None:
         """Raise if a column differs from the one the saved tables were made with."""
+        if self.ordered and not tables.ordered:
+            message = (
+                "--ordered must be as in the saved tables, which were made without it. Leave "
+                "--ordered out, or scan the rows again."
+            )
+            raise InputError(message)
+        for option in self.how.given:
+            message = f"{option} is for rows: leave it out with saved tables."
+            raise InputError(message)
         label: dict[str, str | None] = {
             "--label": self.label, "--label-columns": self.label_columns,
             "--vote-columns": self.vote_columns,
@@ -138,7 +226,7 @@ class Columns(NamedTuple):
         group = None if tables.groups is None else tables.groups.column
         have = dict.fromkeys(label, tables.label) | {
             "--weight": tables.weight, "--votes": tables.votes, "--group": group,
-            "--classes": ",".join(tables.targets[1:]),
+            "--classes": ",".join(tables.classes),
         }  # fmt: skip
         asked = label | {
             "--weight": self.weight, "--votes": self.votes, "--group": self.group,
@@ -152,6 +240,13 @@ class Columns(NamedTuple):
                     f"{column!r}. Leave {option} out, or scan the rows again."
                 )
                 raise InputError(message)
+
+
+def _refuse_useless(options: Mapping[str, object], beside: str) -> None:
+    for option, value in options.items():
+        if value:
+            message = f"{option} cannot go with {beside}."
+            raise InputError(message)
 
 
 _NO_LABEL = "Missing option '--label'."
@@ -191,20 +286,108 @@ def load_tables(
     columns.refuse_contradictions()
     saved = saved_files(data)
     if saved:
-        return as_asked(load_saved(saved), columns, bins)
+        return with_names(as_asked(load_saved(saved), columns, bins), columns.how.name)
 
     from softcal.bins import Bins
     from softcal.sources.collect import collect
-    from softcal.sources.files import all_pieces, files_of, reporter
+    from softcal.sources.files import files_of, reporter
 
     paths = files_of(data)
-    roles = columns.roles(paths)
+    roles, rows = columns.source(paths)
+    names = columns.how.name
+    if names is not None:
+        refuse_other_names(names, roles.y_prob)
+        look = None if look is None else _named_look(look, names)
+    found: list[Part] = []
     with terminal.reading() as progress:
-        return collect(
-            all_pieces(paths, roles.wanted), roles, Bins.of(10 if bins is None else bins),
-            pairs=pairs, report=reporter(paths, progress.move),
-            report_groups=progress.move_groups, look=look,
+        tables = collect(
+            rows(), roles, Bins.of(10 if bins is None else bins), pairs=pairs,
+            report=reporter(paths, progress.move), report_groups=progress.move_groups, look=look,
+            tell=found.append,
         )  # fmt: skip
+    for part in found:
+        note_words(part.words, roles)
+        note_votes(part.joined, roles)
+    return with_names(tables, names)
+
+
+def load_rows(data: Path, columns: Columns, *, logits: bool) -> tuple[Roles, AllRows]:
+    """Return all rows of a file at once, validated, and the part of each column."""
+    from softcal.sources.collect import read_rows, validated
+
+    if columns.how.raters:
+        message = "--raters is for scores and comparisons: leave it out."
+        raise InputError(message)
+    roles, pieces = columns.source([data])
+    roles = roles._replace(logits=logits)
+    if columns.how.raw_votes and columns.how.votes_file is None:
+        batches = [batch for piece in pieces() for batch in piece.batches()]
+        found = validated(batches, pieces, roles)
+    else:
+        found = read_rows(data, roles, columns.how.reading)
+    note_votes(found.joined, roles, raters=False)
+    return roles, found
+
+
+def _named_look(look: Look, names: Sequence[str]) -> Look:
+    """Show the rows of models under other names."""
+
+    def named(number: int, rows: Mapping[str, Any], groups: Any) -> None:
+        look(number, dict(zip(names, rows.values(), strict=True)), groups)
+
+    return named
+
+
+def refuse_other_names(names: Sequence[str], models: Sequence[str]) -> None:
+    """Refuse names that are not one for each model."""
+    if len(names) != len(models):
+        message = (
+            f"give --name once per model: there are {len(models)}, {', '.join(map(repr, models))}, "
+            f"and {len(names)} of --name."
+        )
+        raise InputError(message)
+
+
+def with_names(tables: TableSet, names: Sequence[str] | None) -> TableSet:
+    """Return tables whose models have the names of `--name`, where it is given."""
+    if names is None:
+        return tables
+    refuse_other_names(names, tables.models)
+    return tables.rename(dict(zip(tables.models, names, strict=True)))
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"softcal: note: {printable(text)}\n")
+
+
+def note_votes(found: Joined | None, roles: Roles, *, raters: bool = True) -> None:
+    """Say what raw votes left out, that raters recur, and which counts are the label."""
+    if roles.counts:
+        _note(f"the label is the {roles.y_true}; --positive chooses another column.")
+    votes = roles.votes
+    if votes is None or found is None:
+        return
+    if votes.dropped:
+        _note(f"left out: {votes.dropped:,} votes with a missing value.")
+    for text in filter(None, (votes.note(found), votes.about_raters if raters else "")):
+        _note(as_options(text))
+
+
+def note_words(words: Words, roles: Roles) -> None:
+    """Say which words counted as 0, where there are several: one of them may be misspelled."""
+    from softcal.sources.columns import plain_word
+
+    positive = roles.values.positive
+    zeros = {
+        word: count
+        for word, count in words.counts.items()
+        if positive not in (word, plain_word(word))
+    }
+    if len(zeros) > 1:
+        listed = ", ".join(f"{word!r} ({count:,})" for word, count in zeros.items())
+        _note(
+            f"{roles.y_true} counts as 1 where it is {positive!r}, and as 0 where it is {listed}."
+        )
 
 
 def saved_files(data: Sequence[str]) -> list[Path]:

@@ -11,6 +11,7 @@ from .intervals import (
     GapIntervals as GapIntervals,
     Interval as Interval,
 )
+from .ordinal import ScoreInterval as ScoreInterval
 from .sequential import (
     StreamState as StreamState,
     WatchState as WatchState,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
+from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import (
@@ -21,10 +22,18 @@ from softcal.inference.intervals import (
     SHARPNESS,
     Gaps,
     debiased,
+    few_raters,
     kept,
+    recurring,
     soft_sign,
 )
-from softcal.table.build import joined_rows, joint_table, refuse_no_mapping, rows_of_models
+from softcal.table.build import (
+    joined_rows,
+    joint_table,
+    refuse_no_mapping,
+    rows_of_models,
+    votes_on_models,
+)
 from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
 from softcal.table.reliability import from_rows, refuse_given
 from softcal.table.tableset import TableSet
@@ -96,13 +105,16 @@ class DifferenceIntervals:
         cross: FloatArray,
         differing: npt.NDArray[np.integer],
         clusters: tuple[Clusters | None, Clusters | None] = (None, None),
+        least_error: FloatArray | float = 0.0,
     ) -> None:
         self.a, self.b = _Model(a, clusters[0]), _Model(b, clusters[1])
         self.cross = cross
         self.degrees = np.maximum(differing - 1, 1)
+        if self.a.gaps.raters is not None:
+            self.degrees = np.minimum(self.degrees, self.a.gaps.raters.degrees)
         self.correlation = self._correlation()
         self.difference = np.abs(self.a.gap).sum(axis=-1) - np.abs(self.b.gap).sum(axis=-1)
-        self.error = self._direct_error()
+        self.error = np.maximum(self._direct_error(), least_error)
         self.folding = self._folding()
         low, high = self.separate(1 - _CHOOSING)
         direct_low, direct_high = self.direct(1 - _CHOOSING)
@@ -159,8 +171,8 @@ class DifferenceIntervals:
 
     def separate(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Give the limits that count on nothing."""
-        z = -float(ndtri(alpha / 2))
         a, b = self.a, self.b
+        z = a.gaps.reach(alpha / 2)
         (most_a, above_a), (most_b, above_b) = a.gaps.generous(z), b.gaps.generous(z)
         (least_a, below_a), (least_b, below_b) = a.gaps.cautious(z), b.gaps.cautious(z)
         low = least_a - most_b - self._together(below_a, above_b)
@@ -225,6 +237,8 @@ class Comparison(_display.Printed):
         The smallest alpha whose interval, of level 1 - alpha, leaves out 0.
     brier, log_loss : MeanDifference
         Differences of these means; unlike SMECE they also reward telling rows apart.
+    note : str
+        A caution where there is one, else empty.
     """
 
     a: str
@@ -239,6 +253,7 @@ class Comparison(_display.Printed):
     pvalue: float
     brier: MeanDifference
     log_loss: MeanDifference
+    note: str = ""
 
     def __repr__(self) -> str:
         a, b = map(_display.printable, (self.a, self.b))
@@ -258,13 +273,14 @@ class Comparison(_display.Printed):
         loss = self.log_loss
         one_row = (self.low, self.high) == (-1, 1) and math.isfinite(loss.difference)
         if not math.isinf(loss.high) or one_row:
-            return ""
+            return self.note
         both = f"{self.a} and of {self.b}"
         whose = {math.inf: self.a, -math.inf: self.b}.get(loss.difference, both)
-        return (
+        infinite = (
             f"The log loss of {_display.printable(whose)} is infinite: there are rows with a "
             "prediction of exactly 0 or 1 and a label that differs."
         )
+        return " ".join(filter(None, (infinite, self.note)))
 
 
 def _cells(of: Comparison | MeanDifference) -> list[str]:
@@ -353,6 +369,7 @@ def compare(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
     level: float = 0.95,
 ) -> Comparison: ...
 def compare(
@@ -364,6 +381,7 @@ def compare(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
     level: float = 0.95,
 ) -> Comparison:
     r"""Compare the calibration of two models on the same rows.
@@ -371,7 +389,7 @@ def compare(
     The difference is \(\sum_b |D^A_b| - \sum_b |D^B_b|\), with
     \(D_b = \sum_{i \in b} w_i (p_i - y_i) / \sum_i w_i\). Noise increases both sums; where the
     models are alike it does so equally, and the interval is narrow. Rows are taken as
-    independent, unless `groups` says which belong together.
+    independent, unless `groups` says which belong together, or `raters` that raters recur.
 
     Call it as `compare(y_true, {"old": p, "new": q})`, as `compare(tables, "old", "new")` with a
     `TableSet`, or as `compare(joint)` with a `JointTable`.
@@ -386,7 +404,7 @@ def compare(
         the log loss are then those of the predicted class against all others.
     other : str
         The name of the second model in the set.
-    bins, sample_weight, n_votes, groups
+    bins, sample_weight, n_votes, groups, raters
         As in `joint_table`, with rows only. For shares of votes pass `n_votes`.
     level : float
         Between 0 and 1.
@@ -406,7 +424,8 @@ def compare(
     0 or 1 and a label that differs.
     """
     refuse_bad_level(level)
-    rows = {"bins": bins, "sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
+    rows = {"bins": bins, "sample_weight": sample_weight, "n_votes": n_votes, "groups": groups,
+            "raters": raters or None}  # fmt: skip
     if isinstance(y_true, JointTable):
         refuse_given("compare of a JointTable", y_prob=y_prob, other=other, **rows)
         return _compared(y_true, level)
@@ -423,23 +442,24 @@ def compare(
         refuse_no_mapping(y_prob)
     joint = joint_table(
         y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups,
+        n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
-    return _compared(joint, level)
+    found = _compared(joint, level)
+    if isinstance(y_true, Votes) and not raters:
+        return replace(found, note=recurring(y_true))
+    return found
 
 
 def _compared(joint: JointTable, level: float) -> Comparison:
     smece_a, smece_b = joint.a.smece, joint.b.smece
-    low, high, pvalue = -1.0, 1.0, 1.0  # one row, or group, says nothing about the others
-    clusters = joint.a.clusters
-    if (joint.n if clusters is None else clusters.count) >= 2:
-        family = DifferenceIntervals(
-            joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing),
-            (clusters, joint.b.clusters),
-        )  # fmt: skip
+    low, high, pvalue = -1.0, 1.0, 1.0  # one row, group or rater says nothing about the others
+    ties = joint.a.ties
+    if (joint.n if ties is None else ties.count) >= 2:
+        family = _intervals(joint)
         low, high = (float(x) for x in family.limits(1 - level))
         pvalue = _smallest_excluding(family)
-    gaps = Gaps.of(joint.a.sums, clusters)
+    gaps = Gaps.of(joint.a.sums, ties)
+    of_brier, of_log_loss = _squares_of_raters(joint, gaps)
     return Comparison(
         *joint.names,
         smece_a=smece_a,
@@ -450,9 +470,34 @@ def _compared(joint: JointTable, level: float) -> Comparison:
         high=high,
         level=level,
         pvalue=pvalue,
-        brier=_mean_difference(joint.brier, gaps, level, most=1.0),
-        log_loss=_log_loss_difference(joint, gaps, level),
+        brier=_mean_difference(joint.brier, gaps, level, of_brier, most=1.0),
+        log_loss=_log_loss_difference(joint, gaps, level, of_log_loss),
+        note=few_raters(joint.a),
     )
+
+
+def _intervals(joint: JointTable) -> DifferenceIntervals:
+    a, b = joint.a, joint.b
+    differing = np.asarray(joint.differing)
+    ties = a.ties, b.ties
+    if joint.raters is None or ties[0] is None or ties[0].raters is None:
+        return DifferenceIntervals(a.sums, b.sums, joint.cross, differing, ties)
+    items = DifferenceIntervals(a.sums, b.sums, joint.cross, differing)
+    cross = joint.cross + joint.raters.covariance(a, b) * ties[0].raters.correction
+    # Of models that are alike the raters' part nearly cancels, and its estimate may fall below 0.
+    return DifferenceIntervals(a.sums, b.sums, cross, differing, ties, items.error)
+
+
+def _squares_of_raters(joint: JointTable, gaps: Gaps) -> tuple[float, float]:
+    """Return what raters add to the squares of the differences of both losses."""
+    raters = joint.a.raters
+    if joint.raters is None or raters is None or gaps.raters is None:
+        return 0.0, 0.0
+    weight = float(gaps.total)
+    means = joint.brier.total / weight, joint.log_loss.total / weight
+    brier, log_loss = joint.raters.of_losses(raters, means)
+    factor = gaps.raters.correction
+    return max(brier * factor, 0.0), max(log_loss * factor, 0.0)
 
 
 def compare_many(
@@ -463,6 +508,7 @@ def compare_many(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
     level: float = 0.95,
 ) -> Ranking:
     r"""Rank models by SMECE, and find the pairs that the same rows cannot tell apart.
@@ -477,7 +523,7 @@ def compare_many(
         Labels as in `reliability`, or a set of tables, all of whose models are compared.
     y_prob : mapping from str to array-like of shape (n,) or (n, classes)
         The predictions of two models or more, as in `compare`.
-    bins, sample_weight, n_votes, groups
+    bins, sample_weight, n_votes, groups, raters
         As in `compare`, with rows only.
     level : float
         Between 0 and 1.
@@ -498,6 +544,7 @@ def compare_many(
         refuse_given(
             "compare_many of a TableSet",
             y_prob=y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups,
+            raters=raters or None,
         )  # fmt: skip
         tables = y_true
         smece = {name: tables[name].smece for name in tables.models}
@@ -507,9 +554,10 @@ def compare_many(
     if y_prob is None:
         refuse_no_mapping(y_prob)
     rows, group = rows_of_models(y_true, y_prob, sample_weight, n_votes, groups)
+    votes = votes_on_models(y_true, y_prob, groups) if raters else None
     return _ranked(
         {name: from_rows(each, binned, group).smece for name, each in rows.items()},
-        lambda a, b: joined_rows({a: rows[a], b: rows[b]}, binned, group),
+        lambda a, b: joined_rows({a: rows[a], b: rows[b]}, binned, group, votes),
         level,
     )
 
@@ -539,11 +587,11 @@ def holm(pvalues: list[float]) -> list[float]:
 
 
 def _mean_difference(
-    paired: PairedSums, gaps: Gaps, level: float, most: float = math.inf
+    paired: PairedSums, gaps: Gaps, level: float, of_raters: float, most: float = math.inf
 ) -> MeanDifference:
     """Give Student's interval of a weighted mean, with the effective number of rows or groups.
 
-    No loss differs by more than `most`.
+    Raters add something to the squares. No loss differs by more than `most`.
     """
     weight, rows = float(gaps.total), float(gaps.rows)
     mean = paired.total / weight
@@ -551,16 +599,19 @@ def _mean_difference(
         return MeanDifference(mean, -most, most, 1.0)
     whole = paired.square + paired.total**2 / rows
     spread = float(kept(np.asarray(whole - 2 * mean * paired.mixed), np.asarray(whole)))
-    error = math.sqrt(spread * rows / (rows - 1)) / weight
-    half = -float(stdtrit(rows - 1, (1 - level) / 2)) * error
+    error = math.sqrt(spread * rows / (rows - 1) + of_raters) / weight
+    degrees = rows - 1 if gaps.raters is None else min(rows - 1, gaps.raters.degrees)
+    half = -float(stdtrit(degrees, (1 - level) / 2)) * error
     t = abs(mean) / error if error else 0.0
-    pvalue = min(1.0, 2 * float(stdtr(rows - 1, -t)))
+    pvalue = min(1.0, 2 * float(stdtr(degrees, -t)))
     return MeanDifference(mean, max(mean - half, -most), min(mean + half, most), pvalue)
 
 
-def _log_loss_difference(joint: JointTable, gaps: Gaps, level: float) -> MeanDifference:
+def _log_loss_difference(
+    joint: JointTable, gaps: Gaps, level: float, of_raters: float
+) -> MeanDifference:
     if not joint.infinite_a and not joint.infinite_b:
-        return _mean_difference(joint.log_loss, gaps, level)
+        return _mean_difference(joint.log_loss, gaps, level, of_raters)
     difference = 0.0
     if not (joint.infinite_a and joint.infinite_b):
         difference = math.inf if joint.infinite_a else -math.inf

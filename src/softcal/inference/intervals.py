@@ -20,6 +20,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from softcal import _display
 from softcal._validation.inputs import FloatArray
 from softcal._validation.rules import refuse_bad_level
+from softcal._validation.votes import Votes
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, table_of
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from softcal.bins import BinsLike
+    from softcal.table.groups import SharedByRaters
     from softcal.table.kernel import Sums
 
 Numbers = TypeVar("Numbers", float, FloatArray)
@@ -57,12 +59,21 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
     The x where \(E|x + Z| - w \sqrt{Var|x + Z|}\) reaches what was seen, for \(w\) standard errors;
     what was seen must not be below the mean of |Z|.
     """
-    reach = _GRID_MEAN - width[..., None] * _GRID_SPREAD
-    above = np.maximum((reach >= seen[..., None]).argmax(axis=-1), 1)
-    high = np.take_along_axis(reach, above[..., None], axis=-1)[..., 0]
-    low = np.take_along_axis(reach, above[..., None] - 1, axis=-1)[..., 0]
+
+    def reach(k: npt.NDArray[np.intp]) -> FloatArray:
+        out: FloatArray = _GRID_MEAN[k] - width * _GRID_SPREAD[k]
+        return out
+
+    # From where it reaches what was seen, the reach only rises, so bisection finds the place.
+    below = np.zeros(np.broadcast(seen, width).shape, dtype=np.intp)
+    above = np.full_like(below, _GRID.size - 1)
+    while (above - below > 1).any():
+        middle = (below + above) // 2
+        enough = reach(middle) >= seen
+        above, below = np.where(enough, middle, above), np.where(enough, below, middle)
+    low, high = reach(above - 1), reach(above)
     inside = _GRID[above] - (high - seen) / (high - low) * _STEP
-    return np.where(reach[..., -1] < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
+    return np.where(high < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
 
 
 def soft_sign(t: FloatArray, c: float) -> FloatArray:
@@ -125,6 +136,7 @@ SHARPNESS = 0.8
 """Of the cautious absolute value, and of the soft signs that go with it."""
 _FAR = (2.5, 3.5)  # standard errors over which a bin's gap ceases to be folded at 0
 _ENOUGH_ROWS = (4, 5)  # over which a bin's own variance comes to be believed
+_SHIFTS = np.linspace(-1, 1, 41)  # of bins that raters move together, as shares of the most
 _ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
 _ROOT_2 = sqrt(2)
 
@@ -142,6 +154,7 @@ class Gaps:
     total: FloatArray  # of all weight
     rows: FloatArray  # the effective number of rows (Kish's), or of groups
     counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 where nothing is known
+    raters: SharedByRaters | None = None
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
@@ -159,8 +172,15 @@ class Gaps:
         return Gaps(
             sums.residual, variance, clusters.residual + np.diag(variance - own), sums.weight,
             clusters.weight.diagonal(), clusters.weight, total, total**2 / clusters.weight.sum(),
-            _counted(sums),
+            _counted(sums), clusters.raters,
         )  # fmt: skip
+
+    def reach(self, tail: float) -> float:
+        """Return how many standard errors leave out so much of one tail.
+
+        Raters are a small sample, so with them the distribution is Student's.
+        """
+        return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
         """Join neighbouring bins, given where each new one starts."""
@@ -179,7 +199,7 @@ class Gaps:
         return Gaps(
             along(self.residual), kept(square.diagonal(), along(self.variance)), square,
             along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
-            self.counted,
+            self.counted, None if self.raters is None else self.raters.joined(starts),
         )  # fmt: skip
 
     @property
@@ -200,7 +220,7 @@ class Gaps:
         own: FloatArray = (share * self.variance).sum(axis=-1)
         if self.square is not None:
             part = sign * np.sqrt(share)
-            between = float(part @ self.square @ part) - (part**2 * self.variance).sum()
+            between = ((part @ self.square - part * self.variance) * part).sum(axis=-1)
             own = kept(own + between, own)
         return own / self.total**2
 
@@ -217,6 +237,17 @@ class Gaps:
 
         \[ r^2 = z^2 \Bigl( s^2 + \frac{\theta^2 - (\theta - r)^2}{nm} \Bigr) . \]
         """
+        estimate, reach = self._cautious(z, inflation)
+        if self.raters is None or self.square is None:
+            return estimate, reach
+        moved, left, _ = self._shifted(z, self.square, self.raters)
+        low = np.subtract(*moved._cautious(left, inflation)).min(axis=-1)
+        return estimate, np.maximum(estimate - low, 0.0)
+
+    def _cautious(
+        self, z: FloatArray | float, inflation: FloatArray | float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Do what `cautious` says, whatever ties the bins together."""
         t, error = self.in_errors(inflation)
         estimate = (error * cautious_abs(t, SHARPNESS)).sum(axis=-1)
         spread = self.spread(soft_sign(t, SHARPNESS))
@@ -232,13 +263,51 @@ class Gaps:
         Bins near 0 are unfolded as if all were alike, which is the least favourable case. A bin
         between near and far is in part the one, in part the other, so that the limit has no jump.
         """
+        estimate, reach = self._generous(z)
+        if self.raters is None or self.square is None:
+            return estimate, reach
+        moved, left, sure = self._shifted(z, self.square, self.raters)
+        high = np.add(*moved._generous(left, sure)).max(axis=-1)
+        middle = np.minimum(estimate, high)
+        return middle, high - middle
+
+    def _shifted(
+        self, z: float, square: FloatArray, raters: SharedByRaters
+    ) -> tuple[Gaps, FloatArray, FloatArray]:
+        r"""Take off, in many ways, the shift of all bins that the sample of raters may have made.
+
+        One direction of shifts, u, carries most of what raters add to the covariances C. Given the
+        size \(\xi\) of that shift, bins have the means \(\mu + u\xi\) and covariances
+        \(C - uu^T\), and what is plausible of \(\sum|\mu_b|\) follows as usual. A limit is the
+        extreme over all shifts, with the standard errors that the shift leaves to the rest,
+        \(\sqrt{z^2 - \xi^2}\). All bins move together: their signs are not free.
+
+        Returns the gaps without each shift, what is left of z, and the covariances without signs.
+        """
+        u = raters.direction(self.variance)
+        rest = square - np.outer(u, u)
+        np.fill_diagonal(rest, kept(rest.diagonal(), self.variance))
+        # The square of a covariance is too high by its own variance.
+        sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
+        np.fill_diagonal(sure, rest.diagonal())
+        moved = Gaps(
+            self.residual[..., None, :] - z * _SHIFTS[:, None] * u, rest.diagonal(), rest,
+            self.weight, self.weight_sq, self.weight_square, self.total[..., None],
+            self.rows[..., None], self.counted[..., None],
+        )  # fmt: skip
+        return moved, z * np.sqrt(1 - _SHIFTS**2), sure
+
+    def _generous(
+        self, z: FloatArray | float, sure: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Do what `generous` says, whatever ties the bins together."""
         t, error = self.in_errors()
         near = (1 - _smooth_step(np.abs(t), *_FAR)) * _smooth_step(self.size, *_ENOUGH_ROWS)
         absolute = np.abs(self.residual) / self.total[..., None]
         near_error = (near * error).sum(axis=-1)
         near_gap = (near * absolute).sum(axis=-1)
         far_gap = ((1 - near) * absolute).sum(axis=-1)
-        near_square = self._at_worst(near)
+        near_square = self._at_worst(near, sure)
         far_square = self.spread(soft_sign(t, SHARPNESS), 1 - near)
 
         scale = np.where(near_error > 0, near_error, 1.0)
@@ -250,13 +319,14 @@ class Gaps:
         reach = np.sqrt(((most - middle) * near_error) ** 2 + z**2 * far_variance)
         return middle * near_error + far_gap, reach
 
-    def _at_worst(self, share: FloatArray) -> FloatArray:
+    def _at_worst(self, share: FloatArray, sure: FloatArray | None) -> FloatArray:
         """Return the variance of the sum of a share of each bin, where the signs are unknown."""
         if self.square is None:
             out: FloatArray = (share * self.variance).sum(axis=-1) / self.total**2
             return out
         part = np.sqrt(share)
-        return np.asarray(part @ np.abs(self.square) @ part / self.total**2)
+        without_signs = np.abs(self.square) if sure is None else sure
+        return np.asarray(((part @ without_signs) * part).sum(axis=-1) / self.total**2)
 
 
 def kept(rest: FloatArray, whole: FloatArray) -> FloatArray:
@@ -311,6 +381,7 @@ def is_above(value: float, high: float) -> bool:
 
 _FEW_BINS = 100  # up to which plain floats are quicker than arrays
 _ENOUGH_GROUPS = 50  # from which on intervals with groups were simulated
+_ENOUGH_RATERS = 30  # from which on intervals with raters keep their level
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,6 +400,9 @@ class Interval(_display.Printed):
         How often such an interval contains the SMECE of unlimited data.
     note : str
         A caution where there is one, else empty.
+    rater_share : float or None
+        Which share of the width comes from the raters: 1 - w/W, where W is the width and w that
+        of the interval for new items with the same raters. None where raters were not asked for.
     """
 
     value: float
@@ -337,6 +411,7 @@ class Interval(_display.Printed):
     high: float
     level: float
     note: str
+    rater_share: float | None = None
 
     def __repr__(self) -> str:
         return f"Interval({self.value:.4g}, low={self.low:.4g}, high={self.high:.4g})"
@@ -346,7 +421,17 @@ class Interval(_display.Printed):
             f"SMECE {self.value:.4f}, {_display.percent(self.level)} interval {self.low:.4f} to "
             f"{self.high:.4f}, debiased {self.debiased:.4f}"
         )
-        return "\n".join(filter(None, (line, self.note))), [], []
+        return "\n".join(filter(None, (line, self.about_raters, self.note))), [], []
+
+    @property
+    def about_raters(self) -> str:
+        """What the raters have to do with the width, in words; empty where nobody asked."""
+        if self.rater_share is None:
+            return ""
+        return (
+            "The interval is for new items and new raters; the raters account for "
+            f"{self.rater_share:.0%} of its width."
+        )
 
 
 class GapIntervals(
@@ -378,18 +463,20 @@ def smece_interval(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
     level: float = 0.95,
 ) -> Interval:
     """Compute SMECE with its confidence interval, without resampling.
 
     Labels of 0 and 1 are recognized. For shares of votes pass `n_votes`; without it, intervals of
-    bins with few events are too narrow. Rows are taken as independent, unless `groups` is given.
+    bins with few events are too narrow. Rows are taken as independent, unless `groups` or `raters`
+    is given.
 
     Parameters
     ----------
     y_true : array-like or Reliability
         Labels as in `reliability`, or a table, which is then the only argument besides `level`.
-    y_prob, sample_weight, n_votes, groups
+    y_prob, sample_weight, n_votes, groups, raters
         As in `reliability`.
     bins : int, Bins or edges, default 10
         Bins that were fixed beforehand.
@@ -410,19 +497,63 @@ def smece_interval(
     """
     rel = table_of(
         "smece_interval", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups,
+        n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
     refuse_bad_level(level)
     value = rel.smece  # refuses an empty table
     kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
+    if rel.raters is not None and rel.raters.count < 2:
+        kind, independent = "rater", 1
     if independent < 2:
         note = f"One {kind} says nothing about the others."
         return Interval(value, value, 0.0, 1.0, level, note)
-    if rel.clusters is None and len(rel.bins) <= _FEW_BINS:
-        less_noise, low, high = _limits_of_few_bins(rel.sums, level)
-    else:
-        less_noise, low, high = map(float, interval_limits(rel.sums, level, rel.clusters))
-    return Interval(value, less_noise, low, high, level, _note(value, high, kind, independent))
+    less_noise, low, high = _limits(rel, rel.ties, level)
+    note = _note(value, high, kind, independent)
+    if rel.raters is None:
+        if isinstance(y_true, Votes):
+            note = " ".join(filter(None, (note, recurring(y_true))))
+        return Interval(value, less_noise, low, high, level, note)
+    if rel.ties is None:  # each rater has one vote
+        return Interval(value, less_noise, low, high, level, note, 0.0)
+    _, items_low, items_high = _limits(rel, None, level)
+    share = max(0.0, 1 - (items_high - items_low) / (high - low))
+    return Interval(value, less_noise, low, high, level, few_raters(rel) or note, share)
+
+
+def _limits(rel: Reliability, ties: Clusters | None, level: float) -> tuple[float, float, float]:
+    """Return the debiased value and both limits of one table."""
+    if ties is None and len(rel.bins) <= _FEW_BINS:
+        return _limits_of_few_bins(rel.sums, level)
+    less_noise, low, high = map(float, interval_limits(rel.sums, level, ties))
+    return less_noise, low, high
+
+
+def few_raters(rel: Reliability) -> str:
+    """Return the caution for a table that rests on few raters; empty where they are enough."""
+    raters = rel.raters
+    if raters is None:
+        return ""
+    if raters.count < _ENOUGH_RATERS:
+        return (
+            f"The interval rests on {raters.count} raters; with fewer than {_ENOUGH_RATERS} it may "
+            "be too narrow."
+        )
+    if raters.effective < _ENOUGH_RATERS / 2:
+        return (
+            f"A few of the {raters.count} raters gave most votes: the interval rests on as much as "
+            f"{raters.effective:.0f} equally busy ones, and may be too narrow."
+        )
+    return ""
+
+
+def recurring(votes: Votes) -> str:
+    """Return the hint for votes whose raters recur and were not asked for; else empty."""
+    if votes.ballots is None or votes.ballots.item.size <= len(votes.ballots.workers):
+        return ""
+    return (
+        f"{len(votes.ballots.workers)} raters gave {votes.ballots.item.size} votes: the interval "
+        "is for new items with these raters. Pass raters=True to hold for new raters too."
+    )
 
 
 def _note(value: float, high: float, kind: str, independent: int) -> str:
@@ -450,6 +581,7 @@ def gap_intervals(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
     level: float = 0.95,
     simultaneous: bool = False,
 ) -> GapIntervals:
@@ -460,7 +592,7 @@ def gap_intervals(
 
     Parameters
     ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups, level
+    y_true, y_prob, bins, sample_weight, n_votes, groups, raters, level
         As in `smece_interval`.
     simultaneous : bool
         Whether all intervals together should hold at this level (Bonferroni's correction), as
@@ -475,17 +607,20 @@ def gap_intervals(
     refuse_bad_level(level)
     rel = table_of(
         "gap_intervals", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups,
+        n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
     s = rel.sums
-    parts = Gaps.of(s, rel.clusters)
-    own = s.residual_var if rel.clusters is None else rel.clusters.residual.diagonal()
+    parts = Gaps.of(s, rel.ties)
+    own = s.residual_var if rel.ties is None else rel.ties.residual.diagonal()
     size = parts.size
+    degrees = np.maximum(size - 1, 1)
+    if parts.raters is not None:
+        degrees = np.minimum(degrees, parts.raters.degrees)
     tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         centred = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
         spread = np.maximum(centred, noise_floor(s)) * size / (size - 1)
-        half = -stdtrit(np.maximum(size - 1, 1), tail) * np.sqrt(spread) / s.weight
+        half = -stdtrit(degrees, tail) * np.sqrt(spread) / s.weight
     # Of one row anything may be true; two count in full, and weights may put a bin between.
     second = np.clip(size - 1, 0.0, 1.0)
     half = second * np.where(second > 0, np.minimum(half, 2.0), 2.0) + (1 - second) * 2.0
@@ -499,13 +634,18 @@ def interval_limits(
     """Give the debiased value and both limits, for tables along any leading axes."""
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
-    low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
-    # Labels that equal their predictions have no spread to go by; yet a kind of row that was
-    # missed in all of these may make up this share of the rest (the rule of three).
-    high = np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
+    low, high = limits_of(gaps, alpha)
     if clusters is None:
         high = np.maximum(high, _most_of_few_events(sums, alpha))
     return _less_noise(gaps), low, high
+
+
+def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Give both limits, for tables along any leading axes."""
+    low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
+    # Labels that equal their predictions have no spread to go by; yet a kind of row that was
+    # missed in all of these may make up this share of the rest (the rule of three).
+    return low, np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
 
 
 def _most_of_few_events(sums: Sums, alpha: float) -> FloatArray:
@@ -532,7 +672,7 @@ def _poisson_limit(k: Numbers, alpha: float) -> Numbers:
 
 def debiased(rel: Reliability) -> float:
     """Give SMECE less most of what noise adds to it."""
-    return float(_less_noise(Gaps.of(rel.sums, rel.clusters)))
+    return float(_less_noise(Gaps.of(rel.sums, rel.ties)))
 
 
 def _less_noise(gaps: Gaps) -> FloatArray:
@@ -545,24 +685,22 @@ def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
     """Take the best lower limit of several coarsenings: joining bins cannot raise SMECE."""
     n_bins = gaps.residual.shape[-1]
     best = np.zeros_like(gaps.total)
-    for starts, z in _coarsenings(n_bins, alpha):
+    for starts, tail in _coarsenings(n_bins, alpha):
         part = gaps if len(starts) == n_bins else gaps.joined(np.array(starts))
-        estimate, reach = part.cautious(z, 1 + 1 / np.maximum(2 * part.size, 1))
+        wider = 1 + 1 / np.maximum(2 * part.size, 1)
+        estimate, reach = part.cautious(gaps.reach(tail), wider)
         best = np.maximum(best, estimate - reach)
     return best
 
 
 @lru_cache(maxsize=64)
 def _coarsenings(n_bins: int, alpha: float) -> list[tuple[tuple[int, ...], float]]:
-    """Return where the bins of each coarsening start, and how many standard errors it may use."""
+    """Return where the bins of each coarsening start, and the tail that it may leave out."""
     coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
     tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
     tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
     # Group j holds the bins with floor(b k / B) = j.
-    return [
-        (tuple(-(-j * n_bins // k) for j in range(k)), normal_reach(tail))
-        for k, tail in tails.items()
-    ]
+    return [(tuple(-(-j * n_bins // k) for j in range(k)), tail) for k, tail in tails.items()]
 
 
 @lru_cache(maxsize=64)
@@ -572,7 +710,7 @@ def normal_reach(tail: float) -> float:
 
 
 def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
-    estimate, reach = gaps.generous(normal_reach(alpha / 2))
+    estimate, reach = gaps.generous(gaps.reach(alpha / 2))
     return np.minimum(estimate + reach, 1.0)
 
 
@@ -658,14 +796,14 @@ def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float]:
 
     own = of(zip(residual, variance, weight, weight_sq, strict=True))
     low = 0.0
-    for starts, z in _coarsenings(len(weight), alpha):
+    for starts, tail in _coarsenings(len(weight), alpha):
         part = own
         if len(starts) < len(weight):
             part = of(
                 (sum(residual[a:b]), sum(variance[a:b]), sum(weight[a:b]), sum(weight_sq[a:b]))
                 for a, b in pairwise((*starts, len(weight)))
             )
-        low = max(low, part.lower(z))
+        low = max(low, part.lower(normal_reach(tail)))
     high = max(own.upper(normal_reach(alpha / 2)), min(-log(alpha / 2) / rows, 1.0))
     if hard:  # as in `_most_of_few_events`
         unit = total / rows

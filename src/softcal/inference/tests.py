@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincc, ndtri
+from scipy.special import fdtrc, gammaincc, ndtri, stdtr
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
@@ -78,12 +78,13 @@ def calibration_test(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
 ) -> TestResult:
     """Test whether the labels could come from a calibrated model, without resampling.
 
     Parameters
     ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups
+    y_true, y_prob, bins, sample_weight, n_votes, groups, raters
         As in `smece_interval`.
 
     Returns
@@ -99,10 +100,10 @@ def calibration_test(
     """
     rel = table_of(
         "calibration_test", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups,
+        n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
     refuse_no_rows(rel)
-    return _test(rel.sums, rel.clusters, rel.n)
+    return _test(rel.sums, rel.ties, rel.n)
 
 
 def consistency_band(
@@ -113,6 +114,7 @@ def consistency_band(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
     level: float = 0.95,
     simultaneous: bool = False,
 ) -> GapIntervals:
@@ -124,11 +126,12 @@ def consistency_band(
 
     With groups V is not the test's: it is that variance of independent rows, or the sum over groups
     of \((\sum w d)^2\) in the bin, whichever is larger. The second includes the gap itself, so gaps
-    of a miscalibrated model widen the band.
+    of a miscalibrated model widen the band. With raters it is likewise the variance over new items
+    and new raters, and z is a quantile of Student's distribution.
 
     Parameters
     ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups
+    y_true, y_prob, bins, sample_weight, n_votes, groups, raters
         As in `smece_interval`.
     level : float
         How often a calibrated model's gap lies within the band.
@@ -152,18 +155,20 @@ def consistency_band(
     refuse_bad_level(level)
     rel = table_of(
         "consistency_band", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups,
+        n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
     refuse_no_rows(rel)
     s = rel.sums
     scale = s.count.sum() / s.weight_sq.sum()
     events, own = (s.prob_var * scale).tolist(), (s.residual_var * scale).tolist()
     variance = np.array(_calibrated_variance(events, own, hard=rel.has_hard_labels)) / scale
-    if rel.clusters is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
-        own = np.where(s.prob_var > 0, rel.clusters.residual.diagonal(), 0.0)
+    ties = rel.ties
+    if ties is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
+        own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
         variance = np.maximum(variance, own)
     filled = int((s.count > 0).sum())
-    z = -ndtri((1 - level) / 2 / (filled if simultaneous else 1))
+    tail = (1 - level) / 2 / (filled if simultaneous else 1)
+    z = -ndtri(tail) if ties is None or ties.raters is None else ties.raters.reach(tail)
     half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
     return GapIntervals(-half, half)
 
@@ -210,7 +215,9 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
     worth = 1.0
     if clusters is not None:
         scale = n / float(s.weight_sq.sum())
-        clusters = Clusters(clusters.count, clusters.residual * scale, clusters.weight * scale)
+        clusters = replace(
+            clusters, residual=clusters.residual * scale, weight=clusters.weight * scale
+        )
         worth = n / float(clusters.weight.sum())
     lines = _scaled(s, n, worth)
     bins = _Pools(*lines.tolist())
@@ -262,6 +269,7 @@ class _Noise(NamedTuple):
     size: list[float]  # rows, or groups, of each
     dispersion: float
     between: FloatArray | None  # their covariances, 0 in the diagonal; None where there are none
+    degrees: float | None = None  # of freedom, where the variances rest on few raters
 
 
 def _noise(pools: _Pools, starts: list[int], clusters: Clusters | None, *, hard: bool) -> _Noise:
@@ -284,6 +292,7 @@ def _noise(pools: _Pools, starts: list[int], clusters: Clusters | None, *, hard:
         [w * w / (q or 1.0) for w, q in zip(pools.weight, weight_sq, strict=True)],
         dispersion,
         between,
+        None if clusters is None or clusters.raters is None else clusters.raters.degrees,
     )
 
 
@@ -354,6 +363,8 @@ def _chance_of_bins(statistic: float, pools: _Pools, noise: _Noise) -> float:
         variance = np.array(noise.variance)
         spread += 2 * float((noise.between**2 / np.outer(variance, variance)).sum())
     k = len(noise.size)
+    if noise.degrees is not None:
+        return float(fdtrc(2 * k * k / spread, noise.degrees, statistic / k))
     return float(gammaincc(k * k / spread, statistic * k / spread))
 
 
@@ -375,13 +386,19 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
     if noise.between is not None:
         around = np.array(means) - center
         spread += float(around @ noise.between @ around)
-    of_level = math.erfc(math.sqrt(level * level / a / 2))
+    if noise.degrees is None:
+        of_level = math.erfc(math.sqrt(level * level / a / 2))
+    else:
+        of_level = 2 * float(stdtr(noise.degrees, -abs(level) / math.sqrt(a)))
     # One pool, or all alike: only the level can be tested.
     tilted = min(max(spread / (_FLAT * a) - 1, 0.0), 1.0)
     if not tilted:
         return of_level
     both = level * level / a + tilt * tilt / spread
-    return tilted * math.exp(-both / 2) + (1 - tilted) * of_level
+    of_both = math.exp(-both / 2)
+    if noise.degrees is not None:  # the tail of F with 2 and that many degrees of freedom
+        of_both = (1 + both / noise.degrees) ** (-noise.degrees / 2)
+    return tilted * of_both + (1 - tilted) * of_level
 
 
 def _combined(first: float, second: float) -> float:

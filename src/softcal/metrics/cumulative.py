@@ -165,9 +165,10 @@ def _walk(
 
 def _walk_over(rel: Reliability) -> tuple[FloatArray, float, float, float]:
     refuse_no_rows(rel)
-    if rel.clusters is not None:
+    if rel.ties is not None:
         message = (
-            "the test assumes independent rows, and this table was built with groups. Check "
+            "the test assumes independent rows, and this table was built with "
+            f"{'groups' if rel.raters is None else 'raters'}. Check "
             "whether smece_interval contains 0 instead."
         )
         raise InputError(message)

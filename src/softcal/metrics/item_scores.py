@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcal._validation.inputs import as_float64
-from softcal.metrics import multiclass, proper
-from softcal.metrics.vote_noise import distance_by_chance
-from softcal.table.scores import SCORES
+from softcal.metrics import multiclass, ordinal, proper
+from softcal.metrics.vote_noise import distance_by_chance, wasserstein_by_chance
+from softcal.table.scores import score_names
 from softcal.table.tableset import Sparse, empty_sparse
 
 if TYPE_CHECKING:
@@ -18,30 +18,35 @@ if TYPE_CHECKING:
     from softcal.table.build import Coded
 
 
-def score_entries(data: ClassRows, cells: Coded | None = None) -> Sparse:
-    """Add up the scores of rows of many classes, for each cell: keys (cell,), sums of `SCORES`.
+def score_entries(data: ClassRows, cells: Coded | None = None, *, ordered: bool = False) -> Sparse:
+    """Add up the scores of rows of many classes, for each cell: keys (cell,), `score_names`.
 
     Raises
     ------
     InputError
         If a value breaks a rule.
     """
-    found = [empty_sparse(1, len(SCORES))]
+    names = score_names(ordered=ordered)
+    found = [empty_sparse(1, len(names))]
     for part, (p, y) in data.map_blocks(lambda p, y: (p, y)):
         weight = None if data.sample_weight is None else as_float64(data.sample_weight[part])
         votes = None if data.n_votes is None else as_float64(data.n_votes[part])
-        terms = _terms(p, y, weight, votes)
+        terms = _terms(names, p, y, weight, votes)
         if cells is None:
             keys = np.zeros((1, 1), dtype=np.int64)
             found.append(Sparse(keys, terms.sum(axis=1, keepdims=True)))
         else:
             found.append(Sparse.of(cells.numbers[None, part], terms))
     added = Sparse.added(found)
-    return added.where(added.values[SCORES.index("weight")] > 0)
+    return added.where(added.values[names.index("weight")] > 0)
 
 
 def _terms(
-    p: FloatArray, y: FloatArray, weight: FloatArray | None, votes: FloatArray | None
+    names: tuple[str, ...],
+    p: FloatArray,
+    y: FloatArray,
+    weight: FloatArray | None,
+    votes: FloatArray | None,
 ) -> FloatArray:
     """Return what each row adds to each sum; p and y have shape (classes, rows)."""
     rows = p.shape[1]
@@ -65,14 +70,29 @@ def _terms(
     }
     if votes is not None:
         scores["dist_ce_floor"] = distance_by_chance(p, votes)
-        single = votes < 2
-        spread = (y * (1 - y)).sum(axis=0)
-        scores["vote_noise"] = np.where(single, np.nan, spread / np.where(single, 1, votes - 1))
-    terms = np.array([scores[name] for name in SCORES])
+        scores["vote_noise"] = _noise(y, votes)
+    if "wasserstein" in names:
+        scores |= {
+            "wasserstein": ordinal.distance(p, y),
+            "wasserstein_floor": np.full(rows, np.nan),
+            "ranked_probability_score": ordinal.squared_distance(p, y),
+            "ranked_vote_noise": np.full(rows, np.nan),
+        }
+        if votes is not None:
+            scores["wasserstein_floor"] = wasserstein_by_chance(p, votes)
+            scores["ranked_vote_noise"] = _noise(ordinal.above(y), votes)
+    terms = np.array([scores[name] for name in names])
     if weight is None:
         return terms
     here = weight > 0
     terms[:, ~here] = 0.0  # a row of weight 0 counts as absent, even if a score is NaN
-    count = SCORES.index("infinite")
-    terms[np.arange(len(SCORES)) != count] *= weight
+    count = names.index("infinite")
+    terms[np.arange(len(names)) != count] *= weight
     return terms
+
+
+def _noise(y: FloatArray, votes: FloatArray) -> FloatArray:
+    """Return what votes add to the squared distance of each row; NaN where there is one vote."""
+    single = votes < 2
+    spread = (y * (1 - y)).sum(axis=0)
+    return np.where(single, np.nan, spread / np.where(single, 1, votes - 1))

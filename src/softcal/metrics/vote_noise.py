@@ -16,20 +16,23 @@ import numpy.typing as npt
 from softcal._validation import inputs
 from softcal._validation.multiclass import ClassRows, by_class, class_rows, is_by_class
 from softcal._validation.rules import generator
-from softcal._validation.votes import Votes
+from softcal._validation.votes import Votes, refuse_unordered
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.metrics import multiclass
+from softcal.metrics import multiclass, ordinal
 from softcal.metrics.proper import squared_distance, weighted_mean
 from softcal.table.reliability import Reliability, from_rows, refuse_no_rows, rows_or_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from softcal._validation.inputs import FloatArray
 
-Metric = Literal["dist_ce", "ent_ce", "rank_cs"]
+Metric = Literal[
+    "dist_ce", "ent_ce", "rank_cs", "manhattan", "wasserstein", "ranked_probability_score"
+]
 
 _SCORES = {
-    "dist_ce": multiclass.total_variation,
     "ent_ce": multiclass.absolute_entropy_gap,
     "rank_cs": multiclass.same_order,
 }
@@ -135,13 +138,14 @@ def vote_noise_floor(
     model. To compute the score of a perfect model whose rates are the vote shares, pass
     `votes.shares` as `y_prob`.
 
-    `dist_ce` is exact: the number of votes for one class is binomial, and
+    `dist_ce` and `manhattan` are exact: the number of votes for one class is binomial, and
 
     \[ E|k/m - p| = \frac{2 v}{m} \binom{m}{v} p^v (1 - p)^{m - v + 1}, \quad
        v = \lfloor m p \rfloor + 1 . \]
 
-    With two classes `ent_ce` and `rank_cs` are exact too, by adding up all outcomes; with more
-    they are simulated.
+    The number of votes above a threshold is binomial as well, so `wasserstein` and
+    `ranked_probability_score` are exact. With two classes `ent_ce` and `rank_cs` are exact too, by
+    adding up all outcomes; with more they are simulated.
 
     Parameters
     ----------
@@ -149,9 +153,10 @@ def vote_noise_floor(
         Of which only the number of votes per item is used.
     y_prob : array-like of shape (items, classes)
         The predictions. For two classes, those of the second alone will do.
-    metric : {"dist_ce", "ent_ce", "rank_cs"}
+    metric : {"dist_ce", "ent_ce", "rank_cs", "manhattan", "wasserstein", ...}
         Which of them; of `rank_cs`, where higher is better, this is a ceiling. With two classes
-        `dist_ce` is the mean absolute difference.
+        `dist_ce` is the mean absolute difference. "wasserstein" and "ranked_probability_score" need
+        ordered votes.
     rng : numpy.random.Generator or int, optional
         Required where votes are simulated; the same seed gives the same result.
     draws : int
@@ -167,21 +172,24 @@ def vote_noise_floor(
     if not isinstance(votes, Votes):
         message = f"votes must be Votes: got {type(votes).__name__}."
         raise InputTypeError(message)
-    if metric not in _SCORES:
-        message = f"metric must be one of {', '.join(_SCORES)}: got {metric!r:.60}."
+    if metric not in _SCORES and metric not in _EXACT:
+        known = ", ".join((*_EXACT, *_SCORES))
+        message = f"metric must be one of {known}: got {metric!r:.60}."
         raise InputError(message)
+    if metric in ("wasserstein", "ranked_probability_score"):
+        refuse_unordered(votes)
     data = class_rows(votes, _both_classes(votes, y_prob))
     data.check()
-    if metric == "dist_ce":
-        return _dist_ce_floor(data, votes.totals)
+    if metric in _EXACT:
+        return _exact_floor(data, votes.effective_totals, _EXACT[metric])
     if votes.n_classes == 2:
-        return _two_class_floor(data, votes.totals, metric)
+        return _two_class_floor(data, votes.effective_totals, metric)
     if rng is None:
         message = (
             f"{metric} of {votes.n_classes} classes is simulated: pass a seed, for instance rng=0."
         )
         raise InputError(message)
-    return _simulated_floor(data, votes.totals, metric, generator(rng), draws)
+    return _simulated_floor(data, votes.effective_totals, metric, generator(rng), draws)
 
 
 def _both_classes(votes: Votes, y_prob: npt.ArrayLike) -> npt.ArrayLike:
@@ -191,12 +199,14 @@ def _both_classes(votes: Votes, y_prob: npt.ArrayLike) -> npt.ArrayLike:
     return np.column_stack([1 - second, second])
 
 
-def _dist_ce_floor(data: ClassRows, totals: npt.NDArray[Any]) -> float:
+def _exact_floor(
+    data: ClassRows,
+    totals: npt.NDArray[Any],
+    by_chance: Callable[[FloatArray, npt.NDArray[Any]], FloatArray],
+) -> float:
     size = max(1, _NUMBERS_AT_ONCE // data.y_prob.shape[1])
     parts = [slice(start, start + size) for start in range(0, totals.size, size)]
-    total = sum(
-        distance_by_chance(by_class(data.y_prob[part]), totals[part]).sum() for part in parts
-    )
+    total = sum(by_chance(by_class(data.y_prob[part]), totals[part]).sum() for part in parts)
     return float(total) / totals.size
 
 
@@ -211,6 +221,25 @@ def distance_by_chance(p: FloatArray, votes: npt.NDArray[Any]) -> FloatArray:
     off = 2 * v / votes * binom.pmf(v, votes, p) * (1 - p)
     total: FloatArray = off.sum(axis=0) / 2
     return total
+
+
+def wasserstein_by_chance(p: FloatArray, votes: npt.NDArray[Any]) -> FloatArray:
+    """Return each row's mean Wasserstein distance from the shares of votes drawn from p."""
+    return 2 * distance_by_chance(ordinal.above(p), votes)
+
+
+def _ranked_by_chance(p: FloatArray, votes: npt.NDArray[Any]) -> FloatArray:
+    q = ordinal.above(p)
+    score: FloatArray = (q * (1 - q)).sum(axis=0) / votes
+    return score
+
+
+_EXACT = {
+    "dist_ce": distance_by_chance,
+    "manhattan": lambda p, votes: 2 * distance_by_chance(p, votes),
+    "wasserstein": wasserstein_by_chance,
+    "ranked_probability_score": _ranked_by_chance,
+}
 
 
 def _two_class_floor(data: ClassRows, totals: npt.NDArray[Any], metric: Metric) -> float:

@@ -15,9 +15,18 @@ from softcal._validation.rules import is_number, is_whole
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.comparison import DifferenceIntervals
-from softcal.inference.intervals import SHARPNESS, Gaps, interval_limits, noise_floor, soft_sign
+from softcal.inference.intervals import (
+    SHARPNESS,
+    Gaps,
+    interval_limits,
+    limits_of,
+    noise_floor,
+    soft_sign,
+)
 from softcal.table.build import joint_table
+from softcal.table.groups import SharedByRaters
 from softcal.table.kernel import Sums, unknown_hardened
+from softcal.table.raters import positive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,6 +121,9 @@ class Assumptions:
     fixed_votes : int or None
         The only number of votes per item these assumptions can speak of: 1 after a pilot of
         outcomes, 0 after one whose labels are not votes. None where any number can be planned.
+    rater_cov : ndarray of shape (bins, bins) or None
+        Covariances of the raters' own mean residuals, each bin weighted by its share. None where
+        nothing is known of the raters.
     """
 
     share: FloatArray
@@ -120,6 +132,7 @@ class Assumptions:
     vote_var: FloatArray
     prob_var: FloatArray
     fixed_votes: int | None
+    rater_cov: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.gap.size > _MOST_BINS:
@@ -145,7 +158,8 @@ class Assumptions:
         Parameters
         ----------
         rel : Reliability
-            A table without weights, of at least 50 items drawn as the later ones will be.
+            A table without weights, of at least 50 items drawn as the later ones will be. Build it
+            with `raters=True` to plan the number of raters.
 
         Examples
         --------
@@ -169,11 +183,14 @@ class Assumptions:
         kept = np.divide(s.residual_var - at_least, s.residual_var - item,
                          out=np.ones_like(gap), where=s.residual_var > item)  # fmt: skip
         return Assumptions(
-            share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n, fixed_votes
-        )
+            share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n, fixed_votes,
+            _rater_cov(rel),
+        )  # fmt: skip
 
     @staticmethod
-    def stated(*, smece: float, label_spread: float, bins: BinsLike = 10) -> Assumptions:
+    def stated(
+        *, smece: float, label_spread: float, rater_spread: float = 0.0, bins: BinsLike = 10
+    ) -> Assumptions:
         r"""Suppose predictions spread evenly over [0, 1] and too extreme by the same amount.
 
         The mean label of a bin is its middle, moved towards 0.5 by `smece`. Real predictions
@@ -187,6 +204,9 @@ class Assumptions:
             The standard deviation of the items' own probabilities \(y^*\) inside a bin, between
             0 and 0.5: 0 if items with equal predictions are equally likely to get a vote, 0.5 if
             all voters always agree. For one vote per item it makes no difference.
+        rater_spread : float
+            The standard deviation between raters of their mean vote on the same items, between 0
+            and 0.5. It counts where the number of raters is given.
         bins : int, Bins or edges, default 10
             The bins of the table to come.
 
@@ -198,6 +218,7 @@ class Assumptions:
         """
         refuse_outside("smece", smece, 0, 0.5, closed=True)
         refuse_outside("label_spread", label_spread, 0, 0.5, closed=True)
+        refuse_outside("rater_spread", rater_spread, 0, 0.5, closed=True)
         edges = Bins.of(bins).edges
         share = np.diff(edges)
         middle = (edges[1:] + edges[:-1]) / 2
@@ -211,6 +232,7 @@ class Assumptions:
             vote_var=share * (label * (1 - label) - spread),
             prob_var=share * (middle * (1 - middle) - share**2 / 12),
             fixed_votes=None,
+            rater_cov=np.outer(share, share) * rater_spread**2,
         )
 
     @property
@@ -236,10 +258,13 @@ class Assumptions:
         change = _ratio(gap**2 - self.gap**2, self.share)
         item_var = np.maximum(self.item_var + change, 0.0)
         return Assumptions(
-            self.share, gap, item_var, self.vote_var, self.prob_var, self.fixed_votes
-        )
+            self.share, gap, item_var, self.vote_var, self.prob_var, self.fixed_votes,
+            self.rater_cov,
+        )  # fmt: skip
 
-    def half_width(self, items: int, *, votes: int, level: float = 0.95) -> float:
+    def half_width(
+        self, items: int, *, votes: int, raters: int | None = None, level: float = 0.95
+    ) -> float:
         r"""Return half the mean width of the interval that `smece_interval` will find.
 
         Parameters
@@ -248,6 +273,8 @@ class Assumptions:
             At least 50.
         votes : int
             Votes per item; 0 where the labels are not votes.
+        raters : int, optional
+            How many raters share the votes equally, for an interval over new raters too.
 
         Examples
         --------
@@ -260,7 +287,36 @@ class Assumptions:
         """
         refuse_outside("level", level, 0, 1)
         _refuse_bad_items(items)
-        return mean_half_width(self, items, allowed_votes(self, votes), level)
+        allowed = allowed_votes(self, votes)
+        return mean_half_width(self, items, allowed, level, allowed_raters(self, raters, allowed))
+
+
+def _rater_cov(rel: Reliability) -> FloatArray | None:
+    """Return the covariances of raters' mean residuals, from what they add to those of bins."""
+    if rel.raters is None or rel.ties is None or rel.ties.raters is None:
+        return None
+    _, weight, _, _, weight_sq = rel.raters.values
+    pairs = (np.bincount(rel.raters.rater, weight) ** 2).sum() - weight_sq.sum()
+    return positive(rel.ties.raters.covariance) / pairs
+
+
+def allowed_raters(a: Assumptions, raters: int | None, votes: int) -> int | None:
+    """Validate a number of raters against the assumptions and return it."""
+    if raters is None:
+        return None
+    if not is_whole(raters) or raters < max(2, votes):
+        message = (
+            f"raters must be a whole number of at least {max(2, votes)}, and each item needs "
+            f"different ones: got {raters!r:.60}."
+        )
+        raise InputError(message)
+    if a.rater_cov is None or not votes:
+        message = (
+            "raters can be planned only where it is known how they differ: build the pilot from "
+            "Votes with raters=True, or state rater_spread."
+        )
+        raise InputError(message)
+    return int(raters)
 
 
 # Tables of the future
@@ -313,13 +369,34 @@ def correlated(draws: FloatArray, u: FloatArray) -> FloatArray:
     return draws - shrink * (draws @ u)[:, None] * u
 
 
-def mean_half_width(a: Assumptions, items: int, votes: int, level: float) -> float:
+def mean_half_width(
+    a: Assumptions, items: int, votes: int, level: float, raters: int | None = None
+) -> float:
     """Average, over tables drawn from the assumptions, half the width of their intervals."""
     scale = np.sqrt(residual_var(a, votes))
     u = _ratio(a.gap, scale)
     joint = correlated(fixed_draws(a.gap.size), u)
     residual = items * a.gap + math.sqrt(items) * joint * scale
-    _, low, high = interval_limits(future_sums(a, items, votes, residual), level)
+    if raters is None or a.rater_cov is None:
+        _, low, high = interval_limits(future_sums(a, items, votes, residual), level)
+        return float((high - low).mean()) / 2
+    # Pairs of votes of one rater on two items, if all raters have as many.
+    pairs = max(items**2 / raters - items / votes, 0.0)
+    extra = a.rater_cov * pairs
+    values, vectors = np.linalg.eigh(extra)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    size = a.gap.size
+    residual = residual + fixed_draws(2 * size)[:, size:] @ root.T
+    own = Gaps.of(future_sums(a, items, votes, residual[:1]))
+    square = np.diag(own.variance[0]) + extra
+    per_rater = square.diagonal() / raters
+    shared = SharedByRaters(extra, np.outer(per_rater, per_rater) * raters, float(raters))
+    gaps = Gaps(
+        residual, square.diagonal(), square, own.weight[0], own.weight_sq[0],
+        np.diag(own.weight_sq[0]), np.full(len(residual), float(items)),
+        np.full(len(residual), float(items)), np.full(len(residual), 1.0 / votes), shared,
+    )  # fmt: skip
+    low, high = limits_of(gaps, 1 - level)
     return float((high - low).mean()) / 2
 
 

@@ -14,6 +14,7 @@ from softcal.planning.forecast import (
     MOST_ITEMS,
     MOST_VOTES,
     Assumptions,
+    allowed_raters,
     allowed_votes,
     mean_half_width,
     power_of_difference,
@@ -105,6 +106,7 @@ def plan(
     half_width: float,
     level: float = 0.95,
     votes: int | None = None,
+    raters: int | None = None,
     item_cost: float = 0.0,
     vote_cost: float = 1.0,
 ) -> Plan:
@@ -122,6 +124,9 @@ def plan(
         Votes per item, if that is settled. If not, the cheapest number is looked for; it is near
         \(\sqrt{(C/A)(c_{item}/c_{vote})}\), C the variance of a vote and A that of an item, so
         it is 1 where items cost nothing.
+    raters : int, optional
+        How many raters share the votes equally, for an interval over new items and new raters. Few
+        raters limit what any number of items can show. Without it the plan is for the same raters.
     item_cost, vote_cost : float
         What an item costs, and each vote on it, in any unit.
 
@@ -143,15 +148,18 @@ def plan(
     refuse_outside("level", level, 0, 1)
     costs = _Costs.of(item_cost, vote_cost)
 
+    def width(n: int, m: int) -> float:
+        return mean_half_width(assumptions, n, m, level, allowed_raters(assumptions, raters, m))
+
     n, m = _cheapest(
         assumptions,
         costs,
         votes,
-        lambda n, m: mean_half_width(assumptions, n, m, level) <= half_width,
+        lambda n, m: width(n, m) <= half_width,
         asked=f"half_width = {half_width:g}",
-        remedy="a wider interval",
+        remedy="a wider interval" if raters is None else "a wider interval, or for more raters",
     )
-    return Plan(n, m, costs.total(n, m), mean_half_width(assumptions, n, m, level), level)
+    return Plan(n, m, costs.total(n, m), width(n, m), level)
 
 
 def plan_budget(

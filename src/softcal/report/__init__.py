@@ -16,10 +16,11 @@ from softcal._validation.multiclass import class_rows
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
+from softcal.sources.class_columns import refuse_names_of_thresholds
 from softcal.sources.collect import class_entries
 from softcal.sources.columns import MANY_TARGETS, text_of
 from softcal.table.build import Builder, Coded, DenseSums, valid_entries
-from softcal.table.tableset import LABEL, TOP, TableSet
+from softcal.table.tableset import LABEL, TOP, TableSet, thresholds
 
 if TYPE_CHECKING:
     import os
@@ -44,6 +45,7 @@ def write_report(
     bins: BinsLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    ordered: bool = False,
     level: float = 0.95,
     title: str = "Calibration report",
     label: str | None = None,
@@ -71,6 +73,9 @@ def write_report(
     bins : int, Bins or edges, optional
         The bins of the verdict; by default 10, or those of the TableSet. Readers can choose other
         bins on the page.
+    ordered : bool
+        Whether the classes of arrays are in order, lowest first. `Votes` and a TableSet say so
+        themselves.
     level : float
         Confidence level of the intervals.
     title, label : str
@@ -98,7 +103,7 @@ def write_report(
     path = Path(path)
     if isinstance(y_true, TableSet):
         rows = {"y_prob": y_prob, "groups": groups, "sample_weight": sample_weight,
-                "n_votes": n_votes}  # fmt: skip
+                "n_votes": n_votes, "ordered": ordered or None}  # fmt: skip
         _refuse_beside_tables(rows)
         tables = y_true if bins is None else y_true.coarsen(bins)
         about = About(title, "tables", label or tables.label, commands_of(tables, "DATA"))
@@ -112,7 +117,7 @@ def write_report(
     sample = Sample()
     tables = tables_of_arrays(
         y_true, y_prob, by=by, groups=groups, bins=10 if bins is None else bins,
-        sample_weight=sample_weight, n_votes=n_votes, sample=sample,
+        sample_weight=sample_weight, n_votes=n_votes, ordered=ordered, sample=sample,
     )  # fmt: skip
     about = About(title, "arrays in Python", label or tables.label)
     write_page(path, tables, about, level=level, sample=sample)
@@ -134,6 +139,7 @@ def tables_of_arrays(
     bins: BinsLike = 10,
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
+    ordered: bool = False,
     sample: Sample,
 ) -> TableSet:
     """Return the set of tables of arrays; add rows of one probability to the sample."""
@@ -156,8 +162,13 @@ def tables_of_arrays(
         number = inputs.group_numbers(groups, first).astype(np.int64)
         coded = Coded(number, range(int(number.max()) + 1))
     targets: tuple[str, ...] = (LABEL,)
+    if ordered and not of_classes:
+        message = "ordered=True goes with many classes: pass labels of shape (n, classes)."
+        raise InputError(message)
+    ordered = ordered or bool(of_classes and isinstance(y_true, Votes) and y_true.ordered)
     if of_classes:
-        targets = (TOP, *map(str, of_classes[0].classes))
+        names = tuple(map(str, of_classes[0].classes))
+        targets = (TOP, *names, *(thresholds(names) if ordered else ()))
     binned = Bins.of(bins)
     grid = Bins.grid(binned, coarse=len(targets) > MANY_TARGETS)
     builder = Builder(
@@ -167,7 +178,7 @@ def tables_of_arrays(
         group=None if coded is None else "groups",
     )  # fmt: skip
     if of_classes:
-        _add_classes(of_classes, builder, cells, coded)
+        _add_classes(of_classes, builder, cells, coded, ordered=ordered)
     else:
         found = valid_entries(_numbered(rows), builder.grid, cells, coded, pairs=builder.pairs)
         builder.add(found)
@@ -178,20 +189,28 @@ def tables_of_arrays(
         targets,
         weight=None if sample_weight is None else "sample_weight",
         votes=None if first.n_votes is None else votes,
+        ordered=ordered,
     )
 
 
 def _add_classes(
-    models: list[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
+    models: list[ClassRows],
+    builder: Builder,
+    cells: Coded | None,
+    groups: Coded | None,
+    *,
+    ordered: bool,
 ) -> None:
     """Add up the rows of many classes, which have been validated."""
     if TOP in map(str, models[0].classes):
         message = f"no class may be named {TOP!r}, which stands for the predicted class: rename it."
         raise InputError(message)
+    if ordered:
+        refuse_names_of_thresholds(models[0].classes)
     weight = models[0].sample_weight
     if weight is not None and not np.any(weight):
         inputs.refuse_no_weight(models[0].column(0))
-    found = class_entries(models, builder, cells, groups)
+    found = class_entries(models, builder, cells, groups, ordered=ordered)
     assert found is not None  # noqa: S101 - the weights have been validated
     dense = DenseSums()
     dense.add(found.dense)

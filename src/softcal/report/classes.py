@@ -24,9 +24,8 @@ _SIDE = 100.0  # the side of a diagram in SVG units
 _ENDS = (0.05, 0.1, 0.2, 0.5, 1.0)  # of the axes, because rare classes have small probabilities
 
 
-def class_panel(tables: TableSet, level: float) -> list[dict[str, Any]]:
-    """Return the classes of each model, worst first, with simultaneous intervals."""
-    classes = tables.targets[1:]
+def class_panel(tables: TableSet, classes: Sequence[str], level: float) -> list[dict[str, Any]]:
+    """Return the classes or thresholds of each model, worst first, with simultaneous intervals."""
     panel, fine = [], tables.coarsen(tables.grid)
     for model in tables:
         found = {name: tables[model, name] for name in classes}

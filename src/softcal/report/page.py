@@ -20,6 +20,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
+from softcal.inference.ordinal import cumulative_smece_interval
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.sample import recalibration_panel
@@ -85,18 +86,26 @@ class _Model(NamedTuple):
     mark: str
 
 
-def commands_of(tables: TableSet, data: str, class_label: str | None = None) -> tuple[str, ...]:
+def commands_of(
+    tables: TableSet,
+    data: str,
+    class_label: str | None = None,
+    labeled: Sequence[str] | None = None,
+) -> tuple[str, ...]:
     """Return the commands that recalibrate each model of a set.
 
     `class_label` is the option for the labels of many classes. A set does not store whether these
-    were shares or names, so without the option there may be no commands.
+    were shares or names, so without the option there may be no commands. `labeled` are the
+    options of labels that are made of votes, of which a set alone does not know the columns.
     """
     label, pred = "--label", "--pred"
     if tables.targets[0] == TOP:
         if class_label is None and tables.votes != tables.label:
             return ()
         label, pred = class_label or "--vote-columns", "--pred-columns"
-    options = [label, tables.label]
+    elif labeled is None and tables.votes == tables.label:
+        return ()
+    options = [label, tables.label] if labeled is None else [*labeled]
     if tables.weight is not None:
         options += ["--weight", tables.weight]
     if tables.groups is not None:
@@ -159,10 +168,12 @@ def write_page(
     if sample is not None and not top:
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
     said = _said(tables, models, segments, about, level)
-    classes = class_panel(tables, level) if tables.targets[1:] and top else []
+    classes = class_panel(tables, tables.classes, level) if tables.classes else []
+    above = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
-        "classes": classes, "class_reach": _reach(classes), "most_classes": MOST_ROWS,
+        "classes": classes, "class_reach": _reach([*classes, *above]), "most_classes": MOST_ROWS,
+        "above": above, "cumulative": _cumulative(tables, level) if above else [],
         "item_scores": _item_scores(tables),
     }  # fmt: skip
     drawn = _drawn(tables, models, segments, level)
@@ -250,6 +261,7 @@ def _said(
         "soft_labels": not all(model.fine.has_hard_labels for model in models),
         "hardened_known": models[0].hardened is not None,
         "group": None if tables.groups is None else tables.groups.column,
+        "rater": None if tables.raters is None else tables.raters.column,
         "level": percent(level),
         "criterion": criterion(level),
         "hardened": _hardened(tables),
@@ -350,13 +362,14 @@ def _short(rel: Reliability, *columns: FloatArray) -> list[list[float]]:
 def _without_segments(tables: TableSet) -> TableSet | None:
     """Return the set without segments and pairs, which would make the page large.
 
-    Groups and classes are kept on the bins of the report instead of the grid, for the same reason.
-    Return None if there are too many classes even so.
+    Groups, raters, and classes are kept on the bins of the report instead of the grid, for the same
+    reason. Return None if there are too many classes even so.
     """
     if len(tables.targets) > _MOST_CLASSES_SAVED:
         return None
-    groups, scores = tables.groups, tables.scores
-    grid = tables.grid if groups is None and len(tables.targets) == 1 else tables.bins
+    groups, scores, raters = tables.groups, tables.scores, tables.raters
+    untied = groups is None and raters is None
+    grid = tables.grid if untied and len(tables.targets) == 1 else tables.bins
     view = tables.coarsen(grid)
     parts = [
         entries_of(view[model, target], (m, t, 0))
@@ -371,11 +384,24 @@ def _without_segments(tables: TableSet) -> TableSet | None:
         groups = groups._replace(
             segments=({},), counts=counts, squares=squares.renumbered(3, place).renumbered(4, place)
         )
+    if raters is not None:
+        place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
+        raters = raters._replace(
+            sums=raters.sums.renumbered(2, [0] * len(tables.cells)).renumbered(4, place),
+            products=raters.products.where(raters.products.keys[0] < 0),
+            losses=raters.losses.where(raters.losses.keys[0] < 0),
+        )
     return replace(
-        tables, grid=grid, by_names=(), cells=((),), pairs=None, groups=groups,
+        tables, grid=grid, by_names=(), cells=((),), pairs=None, groups=groups, raters=raters,
         tables=Sparse.added(parts),
         scores=None if scores is None else scores.renumbered(1, [0] * len(tables.cells)),
     )  # fmt: skip
+
+
+def _cumulative(tables: TableSet, level: float) -> list[dict[str, Any]]:
+    """List the cumulative SMECE of each model, with its interval."""
+    each = [(m, cumulative_smece_interval(tables.cumulative(m), level=level)) for m in tables]
+    return [{"name": m, "value": e.value, "low": e.low, "high": e.high} for m, e in each]
 
 
 def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
@@ -397,6 +423,10 @@ def _score(value: float) -> str:
 
 
 _ITEM_SCORES = {
+    "Wasserstein distance, in classes": "wasserstein",
+    "Wasserstein distance of a perfect model, from vote noise alone": "wasserstein_floor",
+    "ranked probability score": "ranked_probability_score",
+    "ranked probability score without vote noise": "ranked_probability_score_without_vote_noise",
     "Brier score": "brier",
     "Brier score without vote noise": "brier_without_vote_noise",
     "log loss": "log_loss",
@@ -510,25 +540,33 @@ def _listed(names: Sequence[str]) -> str | None:
     return ", ".join([*first, *between, *last]) or None
 
 
+def _raters(tables: TableSet) -> str | None:
+    if tables.raters is None:
+        return None
+    return f"{len(tables.raters.names):,}, by {tables.raters.column}"
+
+
 def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
     from softcal import __version__
 
     bins, grid = tables.bins, tables.grid
-    weightless = tables.rows_without_weight
+    weightless, dropped = tables.rows_without_weight, tables.rows_dropped
     width = "of equal width" if bins.is_uniform else "of unequal width"
     groups = tables.groups
-    how: list[tuple[str, str | None]] = [
+    how: list[tuple[str, Any]] = [
         ("source", about.source),
         ("date", tables.date),
         ("rows", f"{tables.n:,}" + (f"; {weightless:,} more with weight 0" if weightless else "")),
+        ("dropped rows", dropped and f"{dropped:,}, left out on purpose"),
         ("label", about.label),
-        ("classes", _listed(tables.targets[1:])),
+        ("ordered classes" if tables.ordered else "classes", _listed(tables.classes)),
         (
             "probability of the predicted class" if tables.targets[0] == TOP else "predictions",
             ", ".join(tables.models),
         ),
         ("segments", ", ".join(tables.by_names) or None),
         ("groups", groups and groups.column),
+        ("raters", _raters(tables)),
         ("weights", tables.weight or "none: all rows have equal weight"),
         ("votes", tables.votes or "not given"),
         ("bins", f"{len(bins)} {width} on [0, 1]; the last one includes 1"),
@@ -536,4 +574,4 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("softcal", __version__),
         ("created on", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
-    return [(term, text) for term, text in how if text is not None]
+    return [(term, text) for term, text in how if text]

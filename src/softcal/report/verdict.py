@@ -108,10 +108,9 @@ def verdict(
             hardened = "the majority class" if top_label else "the labels hardened to yes or no"
             usual = smece_interval(hard.coarsen(bins), level=level)
             # Tables of hardened labels have no groups, so their intervals may be too narrow.
-            comparable = soft.clusters is None
+            comparable = soft.ties is None
             sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
-    if interval.note:
-        sentences.append(interval.note)
+    sentences += filter(None, (interval.about_raters, interval.note))
     return Verdict(
         state, headline, size, sentences, outstanding if state != "undecided" else [],
         _next_step(interval, soft.n, state), interval, pvalue,

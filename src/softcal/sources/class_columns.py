@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from softcal._display import did_you_mean, keyword
 from softcal._io import refuse_elsewhere
 from softcal._validation.arrays import different_names, listed
 from softcal._validation.inputs import as_float64
@@ -14,12 +14,15 @@ from softcal._validation.multiclass import ClassRows
 from softcal._validation.rules import (
     CLASS_COUNT,
     CLASS_SHARE,
+    CLASS_VALUES,
+    LOGIT,
     MISSING,
     NO_VOTE,
     ROW_SUM,
     is_bad_count,
     known_rule,
     length_rule,
+    scaled_rules,
 )
 from softcal.exceptions import InputError
 from softcal.sources.columns import (
@@ -32,10 +35,20 @@ from softcal.sources.columns import (
     length_of_lists,
     numbers,
     one_array,
+    plain_word,
     rows_of,
+    scaled,
 )
-from softcal.sources.files import column_names, format_of, pieces, schema_of, separator_hint
-from softcal.table.tableset import TOP
+from softcal.sources.files import (
+    AS_IT_IS,
+    Reading,
+    column_names,
+    format_of,
+    pieces,
+    schema_of,
+    separator_hint,
+)
+from softcal.table.tableset import TOP, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +56,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.arrays import Column
     from softcal._validation.inputs import FloatArray
-    from softcal._validation.rules import Rule
+    from softcal._validation.rules import Rule, Scale
     from softcal.sources.columns import Batch, Roles
 
 
@@ -135,6 +148,7 @@ def class_roles(
     *,
     counts: bool = False,
     classes: Sequence[object] | None = None,
+    ordered: bool = False,
 ) -> ClassRoles:
     """Find the columns of many classes, and sort those of each model by class.
 
@@ -152,6 +166,8 @@ def class_roles(
     classes : sequence, optional
         Names of the classes. Patterns that name the same classes are sorted in this order; all
         other columns must be in this order.
+    ordered : bool
+        Whether the classes are in order, lowest first.
 
     Raises
     ------
@@ -178,11 +194,50 @@ def class_roles(
             f"{', and rename that class in the column of labels' if named else ''}."
         )
         raise InputError(message)
+    if ordered:
+        refuse_names_of_thresholds(names)
     given = classes is not None
     columns = [_ordered(each, names, matched=matched, given=given) for each in found]
     kind: LabelKind = "names" if named else "counts" if counts else "shares"
     own = (str(one),) if named else _ordered(labels[0], names, matched=matched, given=given)
-    return ClassRoles(names, kind, own, tuple(columns))
+    return ClassRoles(names, kind, own, tuple(columns), ordered)
+
+
+def refuse_names_of_thresholds(names: Sequence[object]) -> None:
+    """Refuse ordered classes one of which is called what a threshold between them is."""
+    taken = sorted(set(map(str, names)) & set(thresholds(names)))
+    if taken:
+        message = (
+            f"no ordered class may be called {taken[0]!r}, which is the target of the classes "
+            "above one. Name the classes otherwise with classes= (--classes)."
+        )
+        raise InputError(message)
+
+
+def counts_beside(roles: Roles, spec: Spec, present: Sequence[str], positive: str | None) -> Roles:
+    """Return roles whose labels are shares of counts of votes, beside one prediction per row.
+
+    The share is that of the last column, or of the one that `positive` names, by its own name or by
+    what the star of a pattern stands for.
+    """
+    columns, classes = class_columns(spec, present)
+    names = classes or columns
+    place = dict(zip((*columns, *names), (*columns, *columns), strict=True))
+    chosen = names[-1] if positive is None else positive
+    if chosen not in place:
+        message = (
+            f"positive must be one of the columns of counts: got {chosen!r:.60}."
+            f"{did_you_mean(chosen, names)} These are: {', '.join(map(repr, names))}."
+        )
+        raise InputError(message)
+    for name in columns:
+        if name in roles.y_prob:
+            message = f"label and prediction must be different columns: both are {name!r}."
+            raise InputError(message)
+    label = f"share of {chosen} among {', '.join(names)}"
+    found = roles._replace(y_true=label, counts=columns, positive_count=place[chosen])
+    found.refuse_impossible()
+    return found
 
 
 def _only(spec: Spec, present: Present) -> str | None:
@@ -276,29 +331,29 @@ def _ordered(
     return found.columns
 
 
-def in_file(path: Path) -> Present:
+def in_file(path: Path, reading: Reading = AS_IT_IS) -> Present:
     """Return the columns of a file."""
-    schema = schema_of(path)
+    schema = schema_of(path, reading)
 
     def list_length(name: str) -> int | None:
-        return length_of_lists(schema.field(name).type, lambda: _first_list(path, name))
+        return length_of_lists(schema.field(name).type, lambda: _first_list(path, name, reading))
 
     return Present(schema.names, list_length)
 
 
-def _first_list(path: Path, name: str) -> Any:
+def _first_list(path: Path, name: str, reading: Reading) -> Any:
     """Return the first rows of a column of lists, which may be long."""
     few = Wanted((), lists=(name,), classes=_MOST_CLASSES)
-    for piece in pieces(path, few):
+    for piece in pieces(path, few, reading):
         for batch in piece.batches():
             return batch[name]
-    return schema_of(path).empty_table().column(name)
+    return schema_of(path, reading).empty_table().column(name)
 
 
 _MOST_CLASSES = 1 << 20  # assumed for the first batch, before the length of lists is known
 
 
-def names_of_columns(path: Path) -> list[str]:
+def names_of_columns(path: Path, reading: Reading = AS_IT_IS) -> list[str]:
     """Return the names of the columns of a file, which must be two or more.
 
     Raises
@@ -307,11 +362,11 @@ def names_of_columns(path: Path) -> list[str]:
         If the file cannot be read or has one column.
     """
     refuse_elsewhere(path)
-    names = column_names(path)
+    names = column_names(path, reading)
     if len(names) == 1:
         message = (
             f"{path.name} has only one column, {names[0]!r:.200}, but classes need two or more."
-            f"{separator_hint(names, format_of(path).mark)}"
+            f"{separator_hint(names, format_of(path, reading).mark)}"
         )
         raise InputError(message)
     return names
@@ -336,8 +391,17 @@ def classes_of_batch(batch: Batch, roles: Roles, found: ClassRoles) -> list[Clas
     predictions = [_matrix(batch, columns, size) for columns in found.models]
     if label is None or any(each is None for each in predictions):
         return None
+    if found.kind == "shares":
+        label = scaled(label, roles.values.label_scale)
     return [
-        ClassRows(label, p, weight, votes, found.names, roles.names(roles.y_true, model))
+        ClassRows(
+            label,
+            scaled(p, roles.values.pred_scale),
+            weight,
+            votes,
+            found.names,
+            roles.names(roles.y_true, model),
+        )
         for model, p in zip(roles.y_prob, predictions, strict=True)
         if p is not None
     ]
@@ -386,8 +450,7 @@ def _class_numbers(values: Any, name: str, classes: Sequence[str]) -> FloatArray
 
 def _place(text: str, place: dict[str, float]) -> float:
     """Return the number of a class by its text; 3.0 is also the class 3."""
-    whole = re.fullmatch(r"(-?\d+)\.0*", text)
-    return place.get(text, place.get(whole[1], -1.0) if whole else -1.0)
+    return place.get(text, place.get(plain_word(text), -1.0))
 
 
 def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
@@ -397,13 +460,32 @@ def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
     if found.kind == "names":
         checks.append(_names_check(found.label[0], found.names))
     elif found.kind == "counts":
-        checks += _matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
+        checks += matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
     else:
-        checks += _matrix_checks(roles.y_true, found.label, size, CLASS_SHARE, ROW_SUM)
-    rules, of_sums = roles.rules_of_predictions(CLASS_SHARE), None if roles.logits else ROW_SUM
+        rules, of_sums = _class_rules(roles.values.label_scale, "label_scale")
+        checks += matrix_checks(roles.y_true, found.label, size, rules, of_sums)
+    rules, of_sums = _class_rules(roles.values.pred_scale, "pred_scale")
+    if roles.logits:
+        rules, of_sums = LOGIT, None
     for model, columns in zip(roles.y_prob, found.models, strict=True):
-        checks += _matrix_checks(model, columns, size, rules, of_sums)
+        checks += matrix_checks(model, columns, size, rules, of_sums)
     return checks
+
+
+def _class_rules(scale: Scale, name: str) -> tuple[tuple[Rule, ...], Rule | None]:
+    """Return what the values of classes must be on a scale, and what their sums must be."""
+    if scale == "logit":
+        return LOGIT, None
+    if scale == "percent":
+        of_sums = ROW_SUM._replace(
+            must=ROW_SUM.must.replace("1 within", "100% within"),
+            broken=lambda sums: ROW_SUM.broken(sums / 100),
+        )
+        return scaled_rules(CLASS_SHARE, scale, name), of_sums
+    missing, outside = CLASS_SHARE
+    logits = f"If these are logits, pass {keyword(name, 'logit')}, which takes the softmax of"
+    values = CLASS_VALUES.replace("If these are logits, take the softmax of", logits)
+    return (missing, outside._replace(remedy=lambda _name, _spread: values)), ROW_SUM
 
 
 def _names_check(column: str, classes: tuple[str, ...]) -> Check:
@@ -418,7 +500,7 @@ def _names_check(column: str, classes: tuple[str, ...]) -> Check:
     )
 
 
-def _matrix_checks(
+def matrix_checks(
     name: str, columns: tuple[str, ...], size: int, rules: tuple[Rule, ...], of_sums: Rule | None
 ) -> list[Check]:
     """Return the checks of values and, if there is a rule for it, of the sum of each row."""

@@ -5,28 +5,43 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from softcal import _parallel
+from softcal._display import did_you_mean, keyword
 from softcal._validation.inputs import as_float64, refuse_changed, refuse_zeros
-from softcal._validation.rules import AT_MOST, Rule, Spread
+from softcal._validation.rules import (
+    AT_MOST,
+    CLASS_COUNT,
+    DROPPED,
+    MISSING,
+    NO_VOTE,
+    Rule,
+    Spread,
+)
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.metrics.item_scores import score_entries
-from softcal.sources.class_columns import class_checks, classes_of_batch
+from softcal.metrics.ordinal import cumulative_rows
+from softcal.sources.class_columns import class_checks, classes_of_batch, matrix_checks
 from softcal.sources.columns import (
     Check,
     Named,
+    Outcomes,
     Piece,
+    Words,
     coded,
     coded_groups,
     missing_values,
+    plain_word,
     rows_of,
 )
-from softcal.sources.files import all_pieces, batches_of, files_of, joined
+from softcal.sources.files import AS_IT_IS, all_pieces, batches_of, files_of, joined
+from softcal.sources.votes import Joined
 from softcal.table.build import Builder, Coded, DenseSums, Entries, dense_sums, entries, hardened_by
 from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.tableset import Sparse
@@ -38,20 +53,24 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
     from softcal.sources.columns import Batch, ClassRoles, Roles
-    from softcal.sources.files import Paths
+    from softcal.sources.files import Paths, Reading
     from softcal.table.tableset import TableSet
 
     Look = Callable[[int, Mapping[str, Rows], Coded | None], None]
 
 
 _ENTRIES_AT_ONCE = 1 << 19
+DROP = keyword("drop_missing", True)  # noqa: FBT003
 
 
 class Found(NamedTuple):
     """The sums of one piece; None if a value in this or another piece breaks a rule."""
 
     piece: Piece
-    rows: int
+    rows: int  # also those that were dropped
+    dropped: int
+    words: Words
+    joined: Joined
     entries: list[Entries] | None
     classes: FloatArray | None  # the sums of `dense_sums`
 
@@ -68,9 +87,12 @@ class _Batch(NamedTuple):
 class Part(NamedTuple):
     """The sums of a source, or of a partition that another process reads."""
 
-    rows: int
+    rows: int  # without those that were dropped
     tables: TableSet | None  # None if there are no rows or a value breaks a rule
     broken: Counted | None = None
+    dropped: int = 0
+    words: Words = Words()
+    joined: Joined = Joined()
 
     def with_(self, other: Part) -> Part:
         """Add the rows of another part."""
@@ -79,17 +101,23 @@ class Part(NamedTuple):
             tables = self.tables + other.tables
         if self.broken is not None and other.broken is not None:
             broken = self.broken.with_(other.broken)
-        return Part(self.rows + other.rows, tables, broken)
+        dropped, words = self.dropped + other.dropped, self.words.with_(other.words)
+        items = self.joined.with_(other.joined)
+        return Part(self.rows + other.rows, tables, broken, dropped, words, items)
 
     def finished(self, roles: Roles) -> TableSet:
         """Return the set of all rows; raise if a rule is broken or no row has weight."""
         if self.broken is not None:
             refuse_broken(self.broken, checks_of(roles), self.rows)
+        if roles.votes is not None:
+            roles.votes.refuse_unmatched(self.joined, self.rows + self.dropped)
         if self.tables is None:
-            _refuse_no_rows()
+            refuse_no_rows(self.dropped)
+        refuse_unseen(roles, self.words)
         if not self.tables.n:
             refuse_zeros(str(roles.sample_weight), self.rows)
-        return self.tables
+        dropped = self.dropped if roles.values.drop_missing or roles.drops_unmatched else None
+        return replace(self.tables, rows_dropped=dropped)
 
 
 def collect(
@@ -103,18 +131,24 @@ def collect(
     report: Callable[[Piece, int], None] | None = None,
     report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
+    tell: Callable[[Part], None] | None = None,
 ) -> TableSet:
     """Add up all pieces on all cores into one set of tables.
 
     If a value breaks a rule, the remaining rows are still read, to count such values. `look` is
     called from the threads with the number of each piece, the rows of its models, and their groups;
     for many classes, with the rows of the predicted class. `report_groups` is called after the last
-    piece with the share of the groups added up so far.
+    piece with the share of the groups added up so far. `tell` is told what was found beside the
+    tables: words of labels, and items without votes.
     """
-    return part_of(
+    part = part_of(
         pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report,
         report_groups=report_groups, look=look,
-    ).finished(roles)  # fmt: skip
+    )  # fmt: skip
+    tables = part.finished(roles)
+    if tell is not None:
+        tell(part)
+    return tables
 
 
 def part_of(
@@ -132,14 +166,15 @@ def part_of(
 ) -> Part:
     """Add up pieces as `collect` does, for all rows or a part of them; `alone` uses one core."""
     broken = threading.Event()
-    census = Census(checks_of(roles))
+    census = Census(roles)
     tied = pairs and len(roles.y_prob) > 1 and roles.bounds is None
     builder = Builder(
         roles.y_prob, roles.by, bins=bins, grid=roles.grid(bins),
-        pairs=Bins.tie_grid(bins) if tied else None, group=roles.group,
+        pairs=Bins.tie_grid(bins) if tied else None, group=roles.group, rater=roles.rater,
     )  # fmt: skip
     classes = DenseSums()
     rows: Counter[str | None] = Counter()  # of each file
+    dropped, words, items = 0, Words(), Joined()
 
     def add_up(numbered: tuple[int, Piece]) -> Found:
         return _add_up(*numbered, roles, builder, broken, look)
@@ -158,13 +193,17 @@ def part_of(
                 builder.add_all(found.entries)
                 classes.add(found.classes)
             rows[found.piece.place] += found.rows
+            dropped, words = dropped + found.dropped, words.with_(found.words)
+            items = items.with_(found.joined)
             if report is not None:
                 report(found.piece, found.rows)
+        total = rows.total() - dropped
         if census.started:
-            return Part(rows.total(), None, census.found)
+            return Part(total, None, census.found, dropped, words, items)
         builder.add_all(classes.entries())
-        tables = _finished(builder, roles, date, report_groups) if rows.total() else None
-        return Part(rows.total(), tables)
+        without = 0 if roles.drops_unmatched else items.without
+        tables = _finished(builder, roles, date, report_groups) if total > without else None
+        return Part(total, tables, None, dropped, words, items)
 
 
 def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
@@ -180,32 +219,72 @@ def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
                 yield Piece(piece.place, 0, partial(iter, [part]))
 
 
-def read_rows(source: Paths, roles: Roles) -> Batch:
+class AllRows(NamedTuple):
+    """All rows of files, validated, and how many were dropped for a missing value."""
+
+    columns: Batch
+    dropped: int
+    joined: Joined | None = None
+
+
+def read_rows(source: Paths, roles: Roles, reading: Reading = AS_IT_IS) -> AllRows:
     """Return all rows of files, validated, for computations that need the rows.
 
     An error counts the values of all files that break a rule, and names the file and row of the
     first.
     """
-    found = list(batches_of(source, roles.wanted))
+
+    def again() -> Iterator[Piece]:
+        return all_pieces(files_of(source), roles.wanted, reading)
+
+    return validated(list(batches_of(source, roles.wanted, reading)), again, roles)
+
+
+def validated(found: list[Batch], again: Callable[[], Iterable[Piece]], roles: Roles) -> AllRows:
+    """Return all rows of some batches as `read_rows` does; pieces again, where a rule is broken."""
     if not found:
-        _refuse_no_rows()
-    columns = joined(found)
+        refuse_no_rows()
+    columns, dropped, words, items = roles.ready(joined(found))
+    if roles.votes is not None:
+        roles.votes.refuse_unmatched(items, sum(map(rows_of, found)))
+    if not rows_of(columns):
+        refuse_no_rows(dropped)
     for check in checks_of(roles):
         values = check.values(columns)
         if any(rule.broken(values).any() for rule in check.rules):
-            census = Census(checks_of(roles))
+            census = Census(roles)
             rows: Counter[str | None] = Counter()  # of each file
-            for piece in all_pieces(files_of(source), roles.wanted):
+            for piece in again():
                 census.add(piece, rows[piece.place])
                 rows[piece.place] += sum(map(rows_of, piece.batches()))
-            refuse_broken(census.found, checks_of(roles), rows.total())
+            refuse_broken(census.found, checks_of(roles), rows.total() - dropped)
+    refuse_unseen(roles, words)
     if roles.sample_weight is not None and not columns[roles.sample_weight].any():
         refuse_zeros(roles.sample_weight, rows_of(columns))
-    return columns
+    return AllRows(columns, dropped, items)
 
 
-def _refuse_no_rows() -> NoReturn:
+def refuse_no_rows(dropped: int = 0) -> NoReturn:
+    """Refuse a source that leaves nothing to measure."""
     message = "the source has no rows, so there is nothing to measure."
+    if dropped:
+        message = (
+            f"every one of the {dropped:,} rows has a missing value, so {DROP} leaves nothing to "
+            "measure. Name other columns, or impute the values first."
+        )
+    raise InputError(message)
+
+
+def refuse_unseen(roles: Roles, words: Words) -> None:
+    """Refuse a positive label that no row has, which may be misspelled."""
+    positive = roles.values.positive
+    if positive is None or any(positive in (word, plain_word(word)) for word in words.counts):
+        return
+    often = ", ".join(f"{word!r} ({count:,})" for word, count in words.counts.items())
+    message = (
+        f"{roles.y_true} must have the value {positive!r:.60}, which counts as 1, in some row: it "
+        f"has it in none.{did_you_mean(positive, [*words.counts])} Its values are: {often}."
+    )
     raise InputError(message)
 
 
@@ -216,6 +295,8 @@ def _finished(
     report_groups: Callable[[float], None] | None,
 ) -> TableSet:
     votes = None if roles.n_votes is None else str(roles.n_votes)
+    if roles.votes is not None or roles.counts:
+        votes = roles.y_true
     if roles.classes is not None and roles.classes.kind == "counts":
         votes = roles.y_true
     return builder.finish(
@@ -226,6 +307,7 @@ def _finished(
         votes=votes,
         date=date,
         label_high=None if roles.bounds is None else roles.bounds[1],
+        ordered=roles.classes is not None and roles.classes.ordered,
     )
 
 
@@ -237,10 +319,15 @@ def _add_up(
     broken: threading.Event,
     look: Look | None,
 ) -> Found:
-    found, rows = [], 0
+    found, rows, dropped, words, items = [], 0, 0, Words(), Joined()
     classes = DenseSums()
-    for batch in piece.batches():
-        rows += rows_of(batch)
+    for raw in piece.batches():
+        rows += rows_of(raw)
+        batch, without, of_batch, looked_up = roles.ready(raw)
+        dropped, words = dropped + without, words.with_(of_batch)
+        items = items if looked_up is None else items.with_(looked_up)
+        if not rows_of(batch):
+            continue
         each = None if broken.is_set() else _added(batch, roles, builder)
         if each is None:
             broken.set()
@@ -249,7 +336,8 @@ def _add_up(
         classes.add(each.classes)
         if look is not None:
             look(number, each.rows, each.groups)
-    return Found(piece, rows, None if broken.is_set() else found, classes.sums)
+    entries = None if broken.is_set() else found
+    return Found(piece, rows, dropped, words, items, entries, classes.sums)
 
 
 def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
@@ -273,7 +361,13 @@ def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
         for k, pred in enumerate(roles.y_prob)
         for target, label in enumerate(labels)
     }
-    found = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
+    votes = None
+    if roles.votes is not None and roles.rater is not None:
+        at = batch[Outcomes(roles.y_true, "item")]
+        if (at < 0).any():
+            return None
+        votes = roles.votes.of_raters(at)
+    found = entries(rows, builder.grid, cells, groups, pairs=builder.pairs, votes=votes)
     first = {pred: rows[k, 0] for k, pred in enumerate(roles.y_prob)}
     return None if found is None else _Batch(found, first, groups)
 
@@ -291,7 +385,7 @@ def _added_classes(
     if models is None:
         return None
     try:
-        added = class_entries(models, builder, cells, groups)
+        added = class_entries(models, builder, cells, groups, ordered=found.ordered)
     except InputError:  # the census finds it again and counts such values over all files
         return None
     if added is None:
@@ -309,7 +403,12 @@ class ClassEntries(NamedTuple):
 
 
 def class_entries(
-    models: Sequence[ClassRows], builder: Builder, cells: Coded | None, groups: Coded | None
+    models: Sequence[ClassRows],
+    builder: Builder,
+    cells: Coded | None,
+    groups: Coded | None,
+    *,
+    ordered: bool = False,
 ) -> ClassEntries | None:
     """Add up rows of many classes for each model; return None if a weight breaks a rule.
 
@@ -324,6 +423,10 @@ def class_entries(
     if dense is None:
         of_classes = range(len(models[0].classes))
         rows |= {(k, c + 1): data.column(c) for k, data in enumerate(models) for c in of_classes}
+    if ordered:
+        size = len(models[0].classes)
+        for k, data in enumerate(models):
+            rows |= {(k, size + 1 + t): each for t, each in enumerate(cumulative_rows(data))}
     added = entries(rows, builder.grid, cells, groups, pairs=builder.pairs)
     majority = entries(
         {
@@ -336,12 +439,13 @@ def class_entries(
     if added is None or majority is None:
         return None
     tables = hardened_by(added.tables, majority.tables)
-    return ClassEntries(added._replace(tables=tables, scores=_scores(models, cells)), dense, tops)
+    scores = _scores(models, cells, ordered=ordered)
+    return ClassEntries(added._replace(tables=tables, scores=scores), dense, tops)
 
 
-def _scores(models: Sequence[ClassRows], cells: Coded | None) -> Sparse:
+def _scores(models: Sequence[ClassRows], cells: Coded | None, *, ordered: bool) -> Sparse:
     """Add up the scores of single rows, with keys (model, cell)."""
-    parts = [score_entries(data, cells) for data in models]
+    parts = [score_entries(data, cells, ordered=ordered) for data in models]
     return Sparse.added(
         [
             Sparse(np.concatenate((np.full_like(each.keys, k), each.keys)), each.values)
@@ -370,10 +474,17 @@ def coded_cells(columns: Mapping[str, Any]) -> Coded:
 def checks_of(roles: Roles) -> list[Check]:
     """Return the checks of the values of a source, in the order in which they are applied."""
     found = [] if roles.classes is None else class_checks(roles, roles.classes)
+    if roles.counts:
+        found += matrix_checks(roles.y_true, roles.counts, len(roles.counts), CLASS_COUNT, NO_VOTE)
     found += [_of_column(column, rules) for column, rules in roles.rules]
     if roles.bounds is not None:
         found.append(_in_order(*roles.bounds))
-    return found
+    return [check._replace(rules=tuple(map(_of_source, check.rules))) for check in found]
+
+
+def _of_source(rule: Rule) -> Rule:
+    """Return the rule of missing values with a remedy that a source has, and others as they are."""
+    return DROPPED if rule is MISSING else rule
 
 
 def _of_column(column: str | Named, rules: tuple[Rule, ...]) -> Check:
@@ -429,8 +540,8 @@ class Counted(NamedTuple):
 class Census:
     """A count of the values that break each rule, over all pieces that are added."""
 
-    def __init__(self, checks: Sequence[Check]) -> None:
-        self._checks = checks
+    def __init__(self, roles: Roles) -> None:
+        self._roles, self._checks = roles, checks_of(roles)
         self.found = Counted({}, {})
 
     @property
@@ -442,17 +553,22 @@ class Census:
         """Count values that break a rule in the next piece of a file, after `rows_before` rows."""
         rows = rows_before
         for batch in piece.batches():
+            dropped = self._roles.missing(batch) if self._roles.values.drop_missing else None
             for check in self._checks:
-                self._add_values(check, batch, rows, piece.place)
+                self._add_values(check, batch, rows, piece.place, dropped)
             rows += rows_of(batch)
 
-    def _add_values(self, check: Check, batch: Batch, rows: int, place: str | None) -> None:
+    def _add_values(
+        self, check: Check, batch: Batch, rows: int, place: str | None, dropped: Column | None
+    ) -> None:
         values, name = check.values(batch), check.name
         broken, spreads = self.found
         spread = Spread.of(values)
         spreads[name] = spreads.get(name, spread).with_(spread)
         for rule in check.rules:
             marks = rule.broken(values)
+            if dropped is not None:  # those rows count nowhere
+                marks &= ~np.repeat(dropped, check.per_row)
             count, first = broken.get((name, rule.must), _Broken())
             if not count and marks.any():
                 at = int(marks.argmax())

@@ -7,28 +7,33 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from softcal._validation.inputs import Names, Rows
+from softcal._display import did_you_mean, keyword
+from softcal._validation.inputs import Names, Rows, as_float64
 from softcal._validation.rules import (
     LABEL,
     LARGEST_VOTES,
     LOGIT,
     MISSING,
+    SCALES,
     UNIT,
     VOTES,
     WEIGHT,
     Rule,
-    or_logits,
+    Scale,
+    is_bad_count,
+    scaled_rules,
 )
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.build import Coded
-from softcal.table.tableset import BOUNDS, TOP
+from softcal.table.tableset import BOUNDS, TOP, thresholds
 from softcal.table.tableset import LABEL as LABEL_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
+    from softcal.sources.votes import ItemVotes
 
 _WHOLE = re.compile("-?[0-9]+")
 
@@ -40,6 +45,13 @@ class Named(NamedTuple):
     """The key of a column of names in a batch; the same column may also be read as numbers."""
 
     column: str
+
+
+class Outcomes(NamedTuple):
+    """Under which a batch keeps what labels are made of: the labels, or another part."""
+
+    column: str
+    part: str = "label"  # or "votes", how many; or "item", the row among the votes
 
 
 BATCH_VALUES = 1 << 21
@@ -177,7 +189,14 @@ def refuse_other_types(wanted: Wanted, schema: Any, place: str) -> None:
 def refuse_type(name: str, found: Any, place: str, what: str = "real numbers") -> None:
     """Raise because of the type of a column."""
     message = f"{name} must hold {what}: in {place} it holds {found}. Convert it to float first."
+    if str(found) in ("string", "large_string", "string_view"):
+        message += words_hint("yes")
     raise InputTypeError(message)
+
+
+def words_hint(word: str) -> str:
+    """Say how labels in words are read."""
+    return f" If these are labels in words, say which one counts as 1: {keyword('positive', word)}."
 
 
 def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "") -> None:
@@ -191,7 +210,8 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
                     " A pattern stands for the columns of many classes: pass it as "
                     f"y_prob={{'model': {name!r}}} (--pred-columns)."
                 )
-            message = f"{place} has {problem}. Its columns are: {names}.{hint}"
+            asked = "" if name in present else did_you_mean(name, present)
+            message = f"{place} has {problem}.{asked} Its columns are: {names}.{hint}"
             raise InputError(message)
 
 
@@ -244,12 +264,38 @@ def text_of(value: Any) -> str | None:
     return None if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT") else str(value)
 
 
+def plain_word(text: str) -> str:
+    """Return a whole number without its decimals, so that 1.0 is 1 too; other text as it is."""
+    whole = re.fullmatch(r"(-?\d+)\.0*", text)
+    return whole[1] if whole else text
+
+
+def kept_rows(column: Any, kept: Column) -> Any:
+    """Keep some rows of a NumPy or Arrow array."""
+    if isinstance(column, np.ndarray):
+        return column[kept]
+    import pyarrow as pa
+
+    return one_array(column).filter(pa.array(kept))
+
+
 def missing_values(values: Any) -> Column:
     """Return which values of an Arrow column of any type are missing."""
     import pyarrow as pa
 
     marks = one_array(values.is_null(nan_is_null=True).cast(pa.uint8()))
     return np.from_dlpack(marks).view(np.bool_)
+
+
+def missing_in_lists(lists: Any) -> Column:
+    """Mark the lists of an Arrow column that are missing, or have a missing value in them."""
+    from pyarrow import compute
+
+    whole = one_array(lists)
+    marks: Column = whole.is_null().to_numpy(zero_copy_only=False).copy()
+    inside = np.isnan(as_float64(numbers(whole.flatten())))
+    marks[compute.list_parent_indices(whole).to_numpy()[inside]] = True
+    return marks
 
 
 class Check(NamedTuple):
@@ -283,11 +329,71 @@ class ClassRoles(NamedTuple):
     kind: LabelKind
     label: tuple[str, ...]
     models: tuple[tuple[str, ...], ...]
+    ordered: bool = False
 
     @property
     def several(self) -> tuple[tuple[str, ...], ...]:
         """The columns of the label and of each model that hold one number per class."""
         return self.models if self.kind == "names" else (self.label, *self.models)
+
+
+class Values(NamedTuple):
+    """What the caller says that values stand for: converted on purpose, never guessed."""
+
+    pred_scale: Scale = "probability"
+    label_scale: Scale = "probability"
+    positive: str | None = None  # the word that counts as 1
+    drop_missing: bool = False
+
+    def refuse_unknown(self) -> None:
+        """Refuse a scale that there is not."""
+        for name, scale in (("pred_scale", self.pred_scale), ("label_scale", self.label_scale)):
+            if scale not in SCALES:
+                message = f"{name} must be one of {', '.join(SCALES)}: got {scale!r:.60}."
+                raise InputError(message)
+        if self.positive is not None and self.label_scale != "probability":
+            message = "label_scale is for numbers, and positive for words: leave one of them out."
+            raise InputError(message)
+
+
+def scaled(values: Column, scale: Scale) -> Column:
+    """Return numbers of a scale as probabilities; of several columns, logits of classes."""
+    if scale == "probability":
+        return values
+    if scale == "percent":
+        return as_float64(values) / 100
+    from scipy.special import expit, softmax
+
+    plain = as_float64(values)
+    found: Column = expit(plain) if plain.ndim == 1 else softmax(plain, axis=1)
+    return found
+
+
+_MOST_WORDS = 20
+
+
+class Words(NamedTuple):
+    """How many rows have each word of a column of labels: the positive one, and common others."""
+
+    counts: dict[str, int] = {}  # noqa: RUF012 - never changed
+
+    def with_(self, other: Words) -> Words:
+        """Add what another part of the rows has."""
+        total = {
+            word: self.counts.get(word, 0) + other.counts.get(word, 0)
+            for word in {**self.counts, **other.counts}
+        }
+        often = sorted(total, key=lambda word: -total[word])[:_MOST_WORDS]
+        return Words({word: total[word] for word in often})
+
+
+class Ready(NamedTuple):
+    """A batch as it is added up: rows with missing values dropped, and words made labels."""
+
+    batch: Batch
+    dropped: int = 0
+    words: Words = Words()
+    joined: Any = None  # a `Joined`, where votes are looked up
 
 
 class Roles(NamedTuple):
@@ -305,13 +411,35 @@ class Roles(NamedTuple):
     group: str | None = None
     classes: ClassRoles | None = None
     bounds: tuple[str, str] | None = None
-    logits: bool | None = None  # whether predictions are logits; None if logits are not supported
+    logits: bool = False  # whether predictions are logits and stay so
+    values: Values = Values()
+    votes: ItemVotes | None = None  # raw votes, which give the labels
+    counts: tuple[str, ...] = ()  # columns of counts of votes, beside one prediction
+    positive_count: str = ""  # the one of them that counts as 1
+
+    @property
+    def made(self) -> bool:
+        """Whether labels are made of something else, and not of a column of numbers."""
+        return self.values.positive is not None or self.votes is not None or bool(self.counts)
+
+    @property
+    def rater(self) -> str | None:
+        """The column of raters, where intervals are to hold for new ones."""
+        if self.votes is None or not self.votes.columns.raters:
+            return None
+        return self.votes.columns.worker or "raters"
+
+    @property
+    def drops_unmatched(self) -> bool:
+        """Whether rows without votes are left out on purpose."""
+        return self.votes is not None and self.votes.columns.drop_unmatched
 
     @property
     def targets(self) -> tuple[str, ...]:
         """The targets of the predictions, as in `TableSet.targets`."""
         if self.classes is not None:
-            return (TOP, *self.classes.names)
+            names = self.classes.names
+            return (TOP, *names, *(thresholds(names) if self.classes.ordered else ()))
         return (LABEL_TARGET,) if self.bounds is None else BOUNDS
 
     @property
@@ -321,7 +449,10 @@ class Roles(NamedTuple):
         read = [name for name in optional if isinstance(name, str)]
         named = self.by if self.group is None else (*self.by, self.group)
         if self.classes is None:
-            labels = (self.y_true,) if self.bounds is None else self.bounds
+            labels: tuple[str, ...] = (self.y_true,) if self.bounds is None else self.bounds
+            if self.made:
+                labels = self.counts
+                named = (*named, *self._label_names)
             return Wanted((*labels, *self.y_prob, *read), tuple(dict.fromkeys(named)))
         found = self.classes
         lists: list[str] = []
@@ -342,31 +473,116 @@ class Roles(NamedTuple):
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
-            found += [(name, LABEL) for name in dict.fromkeys(labels)]
-            found += [(name, self.rules_of_predictions(UNIT)) for name in self.y_prob]
+            if self.made:  # of counts, whoever looks at all of them together has the rules
+                found += [(Named(name), (MISSING,)) for name in self._label_names]
+            else:
+                rules = scaled_rules(LABEL, self.values.label_scale, "label_scale")
+                found += [(name, rules) for name in dict.fromkeys(labels)]
+            rules = scaled_rules(UNIT, self.values.pred_scale, "pred_scale")
+            found += [(name, LOGIT if self.logits else rules) for name in self.y_prob]
         if self.sample_weight is not None:
             found.append((self.sample_weight, WEIGHT))
         if isinstance(self.n_votes, str):
             found.append((self.n_votes, VOTES))
         return found if self.group is None else [*found, (Named(self.group), (MISSING,))]
 
-    def rules_of_predictions(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-        """Return the rules for predictions, given the rules for probabilities."""
-        if self.logits is None:
-            return rules
-        return LOGIT if self.logits else or_logits(rules)
+    def ready(self, batch: Batch) -> Ready:
+        """Return a batch without rows of missing values, where these are dropped, and its labels.
+
+        Columns of `by` may have missing values, whose rows are a segment.
+        """
+        dropped = 0
+        if self.values.drop_missing:
+            missing = self.missing(batch)
+            dropped = int(missing.sum())
+            if dropped:
+                batch = {key: kept_rows(column, ~missing) for key, column in batch.items()}
+        if self.counts:
+            return Ready({**batch, **self._counted(batch)}, dropped)
+        if self.votes is not None:
+            ready = self._with_votes(batch, self.votes)
+            return ready._replace(dropped=dropped + ready.dropped)
+        if self.values.positive is None:
+            return Ready(batch, dropped)
+        found = coded(batch[Named(self.y_true)], self.y_true)
+        outcomes = [
+            np.nan if word is None else float(self.values.positive in (word, plain_word(word)))
+            for word in found.names
+        ]
+        labels = np.array(outcomes, dtype=np.float64)[found.numbers]
+        counts = np.bincount(found.numbers, minlength=len(found.names)).tolist()
+        words = {word: n for word, n in zip(found.names, counts, strict=True) if word is not None}
+        return Ready({**batch, Outcomes(self.y_true): labels}, dropped, Words(words))
+
+    def _counted(self, batch: Batch) -> Batch:
+        """Return labels and numbers of votes from counts; NaN where one breaks a rule."""
+        columns = np.stack([as_float64(batch[name]) for name in self.counts])
+        votes = columns.sum(axis=0)
+        bad = is_bad_count(columns).any(axis=0) | (votes < 1)
+        own = columns[self.counts.index(self.positive_count)]
+        share = np.divide(own, votes, out=np.full_like(own, np.nan), where=~bad)
+        return {Outcomes(self.y_true): share, Outcomes(self.y_true, "votes"): votes}
+
+    def _with_votes(self, batch: Batch, votes: ItemVotes) -> Ready:
+        """Look up the votes on each row's item; rows without votes are left out, and counted."""
+        from softcal.sources.votes import Joined
+
+        items = batch[Named(votes.columns.item)]
+        known = ~missing_values(items)  # which have a rule of their own
+        at = votes.at(items)
+        alone = (at < 0) & known
+        first = str(text_of(items[int(alone.argmax())].as_py())) if alone.any() else ""
+        seen = np.bincount(at[at >= 0], minlength=len(votes.place))
+        kept = {key: kept_rows(column, ~alone) for key, column in batch.items()}
+        at = at[~alone]
+        labels, totals = votes.labels
+        made = {
+            Outcomes(self.y_true): np.where(at < 0, np.nan, labels[at]),
+            Outcomes(self.y_true, "votes"): np.where(at < 0, 1.0, totals[at]),
+            Outcomes(self.y_true, "item"): at,
+        }
+        without = int(alone.sum())
+        dropped = without if votes.columns.drop_unmatched else 0
+        return Ready({**kept, **made}, dropped, joined=Joined(seen, without, first))
+
+    @property
+    def _label_names(self) -> tuple[str, ...]:
+        """The columns of names that labels are made of."""
+        if self.votes is not None:
+            return (self.votes.columns.item,)
+        return (self.y_true,) if self.values.positive is not None else ()
+
+    def missing(self, batch: Batch) -> Column:
+        """Mark the rows in which something is missing that is needed to add them up."""
+        wanted, marks = self.wanted, np.zeros(rows_of(batch), dtype=bool)
+        for name in wanted.numbers:
+            marks |= np.isnan(as_float64(batch[name]))
+        for name in wanted.named:
+            if name not in self.by or name in (self.group, *self._label_names):
+                marks |= missing_values(batch[Named(name)])
+        for name in wanted.lists:
+            marks |= missing_in_lists(batch[name])
+        return marks
 
     def rows(self, columns: Mapping[Any, Any], pred: str, label: str | None = None) -> Rows:
         """Return the rows of one model."""
         label = self.y_true if label is None else label
         weight, votes = self.weights_and_votes(columns, len(columns[pred]))
-        return Rows(columns[label], columns[pred], weight, votes, self.names(label, pred))
+        if self.made:
+            y = columns[Outcomes(label)]
+        else:
+            y = scaled(columns[label], self.values.label_scale)
+        p = scaled(columns[pred], self.values.pred_scale)
+        return Rows(y, p, weight, votes, self.names(label, pred))
 
     def weights_and_votes(
         self, columns: Mapping[Any, Any], size: int
     ) -> tuple[Column | None, Column | None]:
         """Return the weight and the number of votes of each row, or None."""
         w, m = self.sample_weight, self.n_votes
+        if self.votes is not None or self.counts:
+            counted: Column = columns[Outcomes(self.y_true, "votes")]
+            return None if w is None else columns[w], counted
         votes = np.broadcast_to(np.float64(m), (size,)) if isinstance(m, int) else None
         return (
             None if w is None else columns[w],
@@ -392,10 +608,26 @@ class Roles(NamedTuple):
         if not self.y_prob:
             message = "y_prob must name at least one column."
             raise InputError(message)
+        self.values.refuse_unknown()
         if self.classes is None:
             self._refuse_columns()
         else:
             self._refuse_class_columns(self.classes)
+        if (self.votes is not None or self.counts) and self.n_votes is not None:
+            message = "leave n_votes out: votes say how many there are."
+            raise InputError(message)
+        if self.votes is not None and self.votes.columns.raters and self.group is not None:
+            message = (
+                "raters=True cannot go with groups: items of a group would have to vary together "
+                "beside the raters. Leave one of the two out."
+            )
+            raise InputError(message)
+        if self.values.positive is not None and (self.classes or self.bounds):
+            message = (
+                "leave positive out: it is for one column of labels in words beside one prediction "
+                "per row."
+            )
+            raise InputError(message)
         if len(set(self.by)) < len(self.by):
             message = f"each 'by' column must be named once: got {', '.join(map(repr, self.by))}."
             raise InputError(message)

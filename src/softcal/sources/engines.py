@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from softcal.bins import Bins
-    from softcal.sources.columns import Piece, Roles
+    from softcal.sources.columns import Piece, Roles, Wanted
     from softcal.table.tableset import TableSet
 
 _BATCH_BYTES = 1 << 22  # Spark sends batches of 10,000 rows: fewer, larger ones are faster
@@ -59,6 +59,14 @@ def engine_tables(
     rows = max(values // wanted.values_per_row, 1)
     stream = Stream(_polars_batches(chosen, rows) if kind.is_polars() else _batches(chosen, rows))
     return collect(stream.pieces(wanted), roles, bins, pairs=pairs, date=date)
+
+
+def collected(frame: Any, wanted: Wanted) -> Any:
+    """Bring the wanted columns of a lazy narwhals frame here."""
+    refuse_unknown(wanted, list(frame.collect_schema().names()), "the frame")
+    names = wanted.names
+    here = _selected(frame, names).collect()
+    return here.rename(dict(zip(here.columns, names, strict=True)))
 
 
 def in_engine(frame: Any) -> Present:

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
+import io
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -17,9 +20,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from softcal._io import not_utf_8, readable, refuse_elsewhere
+from softcal._display import keyword
+from softcal._io import not_utf_8, place_of, readable, refuse_elsewhere, spooled
 from softcal._parallel import in_order
 from softcal.exceptions import InputError
+from softcal.sources.cells import NotANumberError, json_columns, sheet_rows, table_of
 from softcal.sources.columns import (
     BATCH_VALUES,
     Batch,
@@ -30,6 +35,7 @@ from softcal.sources.columns import (
     refuse_other_types,
     refuse_unknown,
     rows_of,
+    words_hint,
 )
 from softcal.table.files import PARQUET, is_saved_schema, is_start_of_saved
 
@@ -40,43 +46,106 @@ _LOOKED_AT = 4096  # bytes
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Format(NamedTuple):
-    """How a file is read: its kind, what it is compressed with, and what separates its cells."""
+class Reading(NamedTuple):
+    """What the caller says about files, where their content does not: see `scan`."""
 
-    kind: str  # "parquet", "arrow", "json" (lines) or "text"
+    sep: str | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    input_format: str | None = None
+    sheet: str | None = None
+
+    def checked(self) -> Reading:
+        r"""Return the same with a tab for the word, refusing what no file could have.
+
+        >>> Reading(sep="tab").checked().sep
+        '\t'
+        """
+        sep = "\t" if self.sep in ("tab", "\\t") else self.sep
+        if sep is not None and (len(sep) != 1 or sep in '"\r\n' or not sep.isascii()):
+            message = f"sep must be one character between cells, or 'tab': got {self.sep!r:.60}."
+            raise InputError(message)
+        if self.decimal not in (".", ","):
+            message = f"decimal must be '.' or ',': got {self.decimal!r:.60}."
+            raise InputError(message)
+        if self.input_format not in (None, *INPUT_FORMATS):
+            known = ", ".join(INPUT_FORMATS)
+            message = f"input_format must be one of {known}: got {self.input_format!r:.60}."
+            raise InputError(message)
+        if self.encoding is not None:
+            _refuse_encoding(self.encoding)
+        return self._replace(sep=sep)
+
+
+def _refuse_encoding(encoding: str) -> None:
+    try:
+        "".encode(encoding).decode(encoding)
+    except (LookupError, TypeError, ValueError) as error:
+        message = (
+            f"encoding must be one that Python knows, such as 'latin-1', 'cp1252' or 'utf-16': "
+            f"got {encoding!r:.60}."
+        )
+        raise InputError(message) from error
+
+
+AS_IT_IS = Reading()
+
+
+class Format(NamedTuple):
+    """How a file is read: its kind, what it is compressed with, and how its text is written."""
+
+    kind: str  # "parquet", "arrow", "jsonl", "json" (one document), "xlsx" or "text"
     compression: str | None = None
     mark: str = ","
+    decimal: str = "."
+    encoding: str | None = None
+    sep_line: bool = False  # whether the first line is Excel's, which says what separates cells
+    sheet: str | None = None
 
+
+INPUT_FORMATS = {
+    "csv": Format("text"),
+    "tsv": Format("text", mark="\t"),
+    "json": Format("json"),
+    "jsonl": Format("jsonl"),
+    "parquet": Format("parquet"),
+    "arrow": Format("arrow"),
+    "xlsx": Format("xlsx"),
+}
+"""How to read a file that the caller says the format of."""
 
 # How content starts, as regular expressions. A byte that no text has follows where the first ones
 # alone could be the name of a column.
 _KINDS = {
     "parquet": PARQUET.pattern,
     "arrow": rb"ARROW1\0|\xff{4}",
-    "json": rb"(\xef\xbb\xbf)?\s*\{",
+    "xlsx": rb"(?s)PK\x03\x04.{26}(\[Content_Types]|_rels/|docProps/|xl/)",
+    "json": rb"(\xef\xbb\xbf)?\s*\[\s*[]{]",
+    "jsonl": rb"(\xef\xbb\xbf)?\s*\{",
 }
 _COMPRESSIONS = {"gzip": rb"\x1f\x8b", "bz2": rb"BZh\d1AY&SY", "zstd": rb"\x28\xb5\x2f\xfd"}
-_SAVE = "Save the sheet as CSV in UTF-8."
+_BINARY_KINDS = ("parquet", "arrow", "xlsx", *_COMPRESSIONS)
+_SAVE = "Save the sheet as .xlsx, or as CSV in UTF-8."
 _REFUSED = (
     (rb"FEA1\0", "a Feather file of version 1", "Save it again as Parquet."),
-    (rb"PK\x03\x04.{26}(\[Content_Types]|_rels/|docProps/|xl/|mimetype)",
-     "a workbook of Excel or LibreOffice", _SAVE),
+    (rb"PK\x03\x04.{26}mimetype", "a workbook of LibreOffice", _SAVE),
     (rb"\xd0\xcf\x11\xe0", "an old workbook of Excel (.xls)", _SAVE),
     (rb"PK\x03\x04", "a zip archive", "Unzip it first."),
     (rb"\xfd7zXZ\0", "xz", "Decompress it first."),
-    (rb"(\xef\xbb\xbf)?\s*\[\s*\{", "a JSON array", "Write one object per line (JSON lines)."),
-)  # fmt: skip
+)
+_SEP_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([^"\r\n])"?\r?\n')
 
 
-def format_of(path: Path) -> Format:
-    """Recognize a file by its content, whatever it is called; a name in .tsv means tabs.
+def format_of(path: Path, reading: Reading = AS_IT_IS) -> Format:
+    """Recognize a file by its content, unless the caller says what it holds.
+
+    A name in .tsv means tabs. A name in .json decides where one object may be a line or a document.
 
     Raises
     ------
     InputError
         If it holds something that is not read, with the remedy.
     """
-    mark = "\t" if ".tsv" in map(str.lower, path.suffixes) else ","
     with path.open("rb") as file:
         start = file.read(_LOOKED_AT)
     compression = _first_match(_COMPRESSIONS, start)
@@ -84,20 +153,106 @@ def format_of(path: Path) -> Format:
         start = _decompressed_start(path, compression)
     if is_start_of_saved(start):
         _refuse_set(path)
-    for pattern, what, remedy in _REFUSED:
-        if re.match(pattern, start, re.DOTALL):
-            message = f"cannot read {path}: it holds {what}. {remedy}"
-            raise InputError(message)
-    kind = _first_match(_KINDS, start) or "text"
-    binary = kind in ("parquet", "arrow") or _first_match(_COMPRESSIONS, start) is not None
-    if compression is not None and binary:
+    kind = _kind_of(start, path)
+    if compression is not None and kind in _BINARY_KINDS:
         message = (
-            f"cannot read {path}: only text may be compressed as a whole. Decompress it first."
+            f"cannot read {place_of(path)}: only text may be compressed as a whole. Decompress it "
+            "first."
         )
         raise InputError(message)
-    if not binary:
-        _refuse_other_text(start, path)
-    return Format(kind, compression, mark)
+    if kind not in _BINARY_KINDS:
+        if reading.encoding is None:
+            _refuse_other_text(start, path)
+        start = _of_text(start, reading.encoding)
+        kind = _first_match(_KINDS, start)
+    form = _as_given(Format(kind or "text"), path, reading)
+    form = form._replace(compression=compression, encoding=reading.encoding, sheet=reading.sheet)
+    if form.kind == "text":
+        return _with_marks(form, path, start, reading)
+    named_json = reading.input_format is None and _has_end(path, ".json")
+    if form.kind == "jsonl" and named_json and not _is_of_lines(path, form):
+        return form._replace(kind="json")
+    return form
+
+
+def _kind_of(start: bytes, path: Path) -> str | None:
+    """Recognize what a file starts with, refusing what is not read; None of plain text."""
+    kind = _first_match(_KINDS, start) or _first_match(_COMPRESSIONS, start)
+    for pattern, what, remedy in _REFUSED:
+        if kind is None and re.match(pattern, start, re.DOTALL):
+            message = f"cannot read {place_of(path)}: it holds {what}. {remedy}"
+            raise InputError(message)
+    return kind
+
+
+def _as_given(found: Format, path: Path, reading: Reading) -> Format:
+    """Return the format that the caller says, or that was found; refuse where one is binary."""
+    if reading.input_format is None:
+        return found._replace(mark="\t" if _has_end(path, ".tsv") else ",")
+    form = INPUT_FORMATS[reading.input_format]
+    if form.kind != found.kind and {form.kind, found.kind} & {*_BINARY_KINDS}:
+        message = (
+            f"cannot read {place_of(path)}: its content is not {reading.input_format}. Leave "
+            f"{keyword('input_format', reading.input_format)} out."
+        )
+        raise InputError(message)
+    return form
+
+
+def _has_end(path: Path, suffix: str) -> bool:
+    return suffix in map(str.lower, path.suffixes)
+
+
+def _of_text(start: bytes, encoding: str | None) -> bytes:
+    """Return the start of a file as UTF-8, whatever it is in; what cannot be decoded is left."""
+    if encoding is None:
+        return start
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    try:
+        return decoder.decode(start).encode(errors="replace")
+    except UnicodeError:  # which the reader will meet again, and tell of
+        return start
+
+
+def _with_marks(form: Format, path: Path, text: bytes, reading: Reading) -> Format:
+    """Say what separates cells and decimals: the caller, or Excel's first line, or the name."""
+    line = _SEP_LINE.match(text)
+    if line is not None:
+        mark = line[1].decode()
+        if reading.sep not in (None, mark):
+            message = (
+                f"cannot read {place_of(path)}: its first line says that {mark!r} separates cells. "
+                f"Leave {keyword('sep', str(reading.sep))} out."
+            )
+            raise InputError(message)
+        form = form._replace(mark=mark, sep_line=True)
+    elif reading.sep is not None:
+        form = form._replace(mark=reading.sep)
+    if form.mark == reading.decimal:
+        message = (
+            f"cannot read {place_of(path)}: {form.mark!r} cannot separate both cells and decimals. "
+            f"Pass what separates cells too, such as {keyword('sep', ';')}."
+        )
+        raise InputError(message)
+    return form._replace(decimal=reading.decimal)
+
+
+def _is_of_lines(path: Path, form: Format) -> bool:
+    """Whether a file that starts with an object has one per line, and is not one document.
+
+    One object alone is a document where each of its values is a list: the columns.
+    """
+    with _byte_stream(path, form) as (_, stream):
+        lines = io.BufferedReader(stream)
+        filled = (line for line in iter(lines.readline, b"") if not line.isspace())
+        first, second = next(filled), next(filled, None)
+        if second is not None:
+            return second.lstrip().startswith(b"{")
+        try:
+            found = json.loads(first)
+        except (ValueError, RecursionError):
+            return False
+        return not all(isinstance(value, list) for value in found.values())
 
 
 def _first_match(patterns: dict[str, bytes], start: bytes) -> str | None:
@@ -113,21 +268,22 @@ def _decompressed_start(path: Path, compression: str) -> bytes:
 
 
 def _refuse_set(path: Path) -> None:
-    message = f"cannot read rows from {path}: this is a saved set: use softcal.load."
+    message = f"cannot read rows from {place_of(path)}: this is a saved set: use softcal.load."
     raise InputError(message)
 
 
 def _refuse_other_text(start: bytes, path: Path) -> None:
     """Refuse text of two bytes per character, as spreadsheets save it, and what is not text."""
-    zeros = sorted((start[::2].count(0), start[1::2].count(0)))
+    even, odd = start[::2].count(0), start[1::2].count(0)
     # Of letters in UTF-16 every second byte is 0, and no other.
-    if start.startswith(_UTF_16) or (zeros[0] == 0 and 4 * zeros[1] > len(start)):
-        message = f"cannot read {path}: {not_utf_8('UTF-16')}"
+    if start.startswith(_UTF_16) or (min(even, odd) == 0 and 4 * max(even, odd) > len(start)):
+        order = "" if start.startswith(_UTF_16) else "-be" if even else "-le"
+        message = f"cannot read {place_of(path)}: {not_utf_8(f'utf-16{order}')}"
         raise InputError(message)
     if b"\0" in start:
         message = (
-            f"cannot read {path}: it must be text in UTF-8, and has a byte 0, which no text has. "
-            "Save the data as CSV in UTF-8."
+            f"cannot read {place_of(path)}: it must be text in UTF-8, and has a byte 0, which no "
+            "text has. Save the data as CSV in UTF-8."
         )
         raise InputError(message)
 
@@ -139,7 +295,6 @@ _NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _ANSWERS = (
     ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("positive", "negative"),
 )  # fmt: skip
-_SUFFIXES = {mark: suffix for suffix, mark in MARKS.items()}
 
 
 def separator_hint(names: Sequence[str], mark: str) -> str:
@@ -148,27 +303,29 @@ def separator_hint(names: Sequence[str], mark: str) -> str:
     often = max((other for other in _NAMED if other != mark), key=line.count)
     if line.count(often) <= line.count(mark):
         return ""
-    remedy = f"Save it with {_NAMED[mark]}, and decimals with a point."
-    if often in _SUFFIXES:
-        remedy = f"Let its name end in {_SUFFIXES[often]}."
-    return f" They look separated by {_NAMED[often]}, not {_NAMED[mark]}. {remedy}"
+    sep = keyword("sep", "tab" if often == "\t" else often)
+    by = _NAMED.get(mark, repr(mark))
+    return f" They look separated by {_NAMED[often]}, not {by}. Pass {sep}."
 
 
 def number_hint(text: str) -> str:
-    """Say how to write 0,5 or 63.7% or yes as a number; nothing for other text.
+    """Say how 0,5 or 63.7% or yes can be read as a number; nothing for an empty text.
 
     >>> number_hint("63.7 %")
     ' Write 0.637.'
     """
     if re.fullmatch(r"[+-]?\d*,\d+", text):
-        return " Write decimals with a point."
+        return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."
+    if re.fullmatch(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", text):
+        return " Write it without marks between thousands."
     if percent := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
         whole, part = percent.groups()
         return f" Write {Decimal(f'{whole}.{part}').scaleb(-2).normalize():f}."
+    word = text.strip()
     for one, zero in _ANSWERS:
-        if text.strip().lower() in {one, zero}:
-            return f" Write 1 for {one} and 0 for {zero}."
-    return ""
+        if word.lower() == zero:
+            word = one if word.islower() else one.capitalize()
+    return words_hint(word) if word else ""
 
 
 _QUOTE, _END = b'"', b"\n"
@@ -234,21 +391,13 @@ class _Part(NamedTuple):
     checked: bool = False  # by Arrow, as it reads CSV
 
 
-class _NotANumber(Exception):  # noqa: N818 - a finding on its way to a message, not the error itself
-    """A cell of text where a number should be, and its row within the piece."""
-
-    def __init__(self, name: str, row: int, text: str) -> None:
-        super().__init__(name, row, text)
-        self.name, self.row, self.text = name, row, text
-
-
-def pieces(path: Path, wanted: Wanted) -> Iterator[Piece]:
+def pieces(path: Path, wanted: Wanted, reading: Reading = AS_IT_IS) -> Iterator[Piece]:
     """Cut a file into pieces, after a look at its columns."""
     with readable(path) as unchanged:
-        parts = partial(_parts, path, format_of(path), wanted)
+        parts = partial(_parts, path, format_of(path, reading), wanted)
         for number, part in enumerate(parts()):
             batches = partial(_batches, path, wanted, number, part, parts, unchanged)
-            yield Piece(str(path), part.size, batches)
+            yield Piece(place_of(path), part.size, batches)
 
 
 def _batches(
@@ -266,7 +415,7 @@ def _batches(
                 if not part.checked:
                     table.validate(full=True)  # else a damaged file leads Arrow out of bounds
                 yield columns_of(table, wanted)
-        except _NotANumber as found:
+        except NotANumberError as found:
             # Only now does the row's number in the file matter: count the rows before the piece.
             before = islice(parts(), number)
             row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
@@ -278,24 +427,24 @@ def _batches(
 
 
 def _parts(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
-    if form.kind == "parquet":
-        return _parquet(path, wanted)
-    if form.kind == "arrow":
-        return _arrow(path, wanted)
-    return _json_lines(path, form, wanted) if form.kind == "json" else _csv(path, form, wanted)
+    readers: dict[str, Callable[..., Iterator[_Part]]] = {
+        "parquet": _parquet, "arrow": _arrow, "jsonl": _json_lines, "json": _json_document,
+        "xlsx": _workbook, "text": _csv,
+    }  # fmt: skip
+    return readers[form.kind](path, form, wanted)
 
 
-def column_names(path: Path) -> list[str]:
+def column_names(path: Path, reading: Reading = AS_IT_IS) -> list[str]:
     """Read the names of a file's columns, and as little else of it as possible."""
-    return list(schema_of(path).names)
+    return list(schema_of(path, reading).names)
 
 
-def schema_of(path: Path) -> Any:
+def schema_of(path: Path, reading: Reading = AS_IT_IS) -> Any:
     """Read the Arrow schema of a file; in a text file with a line of names, all is text."""
     import pyarrow as pa
 
     with readable(path):
-        form = format_of(path)
+        form = format_of(path, reading)
         if form.kind == "parquet":
             import pyarrow.parquet as pq
 
@@ -303,13 +452,25 @@ def schema_of(path: Path) -> Any:
         if form.kind == "arrow":
             with _arrow_reader(path) as reader:
                 return reader.schema
-        first, _ = next(_text_blocks(path, form), (bytearray(), 0))
         if form.kind == "json":
+            columns = _read_document(path, form)
+            lists = {name for name, cells in columns.items() if _holds_lists(cells)}
+            kinds = {name: pa.list_(pa.float64()) for name in lists}
+            return pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+        if form.kind == "xlsx":
+            return pa.schema([(name, pa.string()) for name in next(sheet_rows(path, form.sheet))])
+        first, _ = next(_text_blocks(path, form), (bytearray(), 0))
+        if form.kind == "jsonl":
             return _read_json(first).schema
         return pa.schema([(name, pa.string()) for name in _csv_head(_csv_options(form), first)[1]])
 
 
-def _parquet(path: Path, wanted: Wanted) -> Iterator[_Part]:
+def _holds_lists(cells: Sequence[Any]) -> bool:
+    """Whether the first cell that is not missing is a list."""
+    return isinstance(next((cell for cell in cells if cell is not None), None), list)
+
+
+def _parquet(path: Path, _form: Format, wanted: Wanted) -> Iterator[_Part]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -363,7 +524,7 @@ def _wide_row_group(path: Path, meta: Any, group: int, wanted: Wanted) -> Iterat
     yield from pa.table(columns).to_batches(max(BATCH_VALUES // wanted.values_per_row, 1))
 
 
-def _arrow(path: Path, wanted: Wanted) -> Iterator[_Part]:
+def _arrow(path: Path, _form: Format, wanted: Wanted) -> Iterator[_Part]:
     with _arrow_reader(path) as reader:
         refuse_unknown(wanted, reader.schema.names, path.name)
         refuse_other_types(wanted, reader.schema, path.name)
@@ -391,18 +552,35 @@ def _once(batch: Any) -> Iterator[Any]:
     yield batch
 
 
-def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytearray, int]]:
-    """Walk through a text file by blocks of whole lines; with each, the bytes read for it."""
+@contextmanager
+def _byte_stream(path: Path, form: Format) -> Iterator[tuple[Any, Any]]:
+    """Open a text file; yield the file, and the stream of its text as UTF-8."""
     import pyarrow as pa
 
     with pa.OSFile(str(path)) as file:
         stream = file
         if form.compression is not None:
             stream = pa.CompressedInputStream(file, form.compression)
+        if form.encoding is not None:
+            stream = pa.transcoding_input_stream(stream, form.encoding, "utf-8")
+        yield file, stream
+
+
+def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytearray, int]]:
+    """Walk through a text file by blocks of whole lines; with each, the bytes read for it."""
+    with _byte_stream(path, form) as (file, stream):
         done = 0
-        for block in whole_lines(stream.readinto, _BLOCK_BYTES):
+        for number, block in enumerate(whole_lines(stream.readinto, _BLOCK_BYTES)):
+            if number == 0:
+                del block[: _before_data(block, form)]
             yield block, file.tell() - done
             done = file.tell()
+
+
+def _before_data(first: bytearray, form: Format) -> int:
+    """Say how many bytes come before the data: a byte order mark, and Excel's line."""
+    line = _SEP_LINE.match(first) if form.sep_line else None
+    return line.end() if line else 3 * first.startswith(codecs.BOM_UTF8)
 
 
 def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
@@ -411,7 +589,7 @@ def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     first, size = next(blocks, (bytearray(), 0))
     head, names = _csv_head(parse, first)
     refuse_unknown(wanted, names, path.name, separator_hint(names, form.mark))
-    decode = partial(_csv_block, parse, names, wanted, _csv_types(parse, first, wanted))
+    decode = partial(_csv_block, parse, form, names, wanted, _csv_types(parse, form, first, wanted))
     yield _Part(size, partial(decode, first[len(head) :]), checked=True)
     for block, size in blocks:
         yield _Part(size, partial(decode, block), checked=True)
@@ -444,7 +622,7 @@ def _at_once(block: bytearray, **options: Any) -> Any:
     return csv.ReadOptions(use_threads=False, block_size=len(block) + 1, **options)
 
 
-def _csv_types(parse: Any, first: bytearray, wanted: Wanted) -> dict[str, Any]:
+def _csv_types(parse: Any, form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]:
     """Say how to read each column: truth values where the file starts with them, else float64.
 
     A few thousand rows are enough to see that.
@@ -457,7 +635,7 @@ def _csv_types(parse: Any, first: bytearray, wanted: Wanted) -> dict[str, Any]:
 
     start = first[:_START_BYTES]
     start = first[: _last_line_end(start)] or first
-    convert = csv.ConvertOptions(include_columns=wanted.names)
+    convert = csv.ConvertOptions(include_columns=wanted.names, decimal_point=form.decimal)
     found = csv.read_csv(pa.BufferReader(start), _at_once(start), parse, convert)
     types = {
         name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
@@ -467,7 +645,12 @@ def _csv_types(parse: Any, first: bytearray, wanted: Wanted) -> dict[str, Any]:
 
 
 def _csv_block(
-    parse: Any, names: list[str], wanted: Wanted, types: dict[str, Any], block: bytearray
+    parse: Any,
+    form: Format,
+    names: list[str],
+    wanted: Wanted,
+    types: dict[str, Any],
+    block: bytearray,
 ) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import csv
@@ -480,13 +663,15 @@ def _csv_block(
             pa.BufferReader(block),
             _at_once(block, column_names=names),
             parse,
-            csv.ConvertOptions(column_types=types, include_columns=wanted.names),
+            csv.ConvertOptions(
+                column_types=types, include_columns=wanted.names, decimal_point=form.decimal
+            ),
         )
 
     try:
         table = read(types)
     except pa.ArrowInvalid:
-        _refuse_text(read({name: pa.string() for name in wanted.names}), wanted)
+        _refuse_text(read({name: pa.string() for name in wanted.names}), wanted, form.decimal)
         raise
     for name in wanted.named:
         table = _with_gaps(table, name)
@@ -505,20 +690,22 @@ def _with_gaps(table: Any, name: str) -> Any:
     return table.set_column(table.column_names.index(name), name, filled)
 
 
-def _refuse_text(table: Any, wanted: Wanted) -> None:
+def _refuse_text(table: Any, wanted: Wanted, decimal: str) -> None:
     """Find the first cell that is not a number, in the order of the columns."""
     for name in wanted.numbers:
         for row, cell in enumerate(table.column(name).to_pylist()):
-            if cell and not _is_number(cell):
-                raise _NotANumber(name, row, cell)
+            if cell and number_of(cell, decimal) is None:
+                raise NotANumberError(name, row, cell)
 
 
-def _is_number(text: str) -> bool:
+def number_of(text: str, decimal: str) -> float | None:
+    """Read the text of a number, which has no other decimal mark; None if it is not one."""
+    if decimal == "," and "." in text:
+        return None
     try:
-        float(text)
+        return float(text.replace(decimal, "."))
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
@@ -567,8 +754,47 @@ def _read_json(block: bytearray, parse: Any = None) -> Any:
     return json.read_json(pa.BufferReader(block), options, parse)
 
 
-_TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
-_BINARY = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+def _json_document(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
+    """Read one JSON document, which is held in memory whole."""
+    columns = _read_document(path, form)
+    refuse_unknown(wanted, list(columns), path.name)
+    chosen = {name: columns[name] for name in wanted.names}
+    yield _Part(path.stat().st_size, partial(_cells_block, chosen, wanted), checked=True)
+
+
+def _read_document(path: Path, form: Format) -> dict[str, list[Any]]:
+    with _byte_stream(path, form) as (_, stream):
+        content: bytes = stream.read()
+    try:
+        return json_columns(content)
+    except (ValueError, RecursionError) as error:
+        message = f"cannot read {place_of(path)}: {error!s:.200}"
+        raise InputError(message) from error
+
+
+def _cells_block(columns: dict[str, list[Any]], wanted: Wanted) -> Iterator[Any]:
+    table = table_of(columns, wanted)
+    for start, rows in wanted.cut(table.num_rows):
+        yield table.slice(start, rows)
+
+
+def _workbook(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
+    """Read a sheet of a workbook, some thousand rows at a time."""
+    rows = sheet_rows(path, form.sheet)
+    names = list(next(rows))
+    refuse_unknown(wanted, names, path.name)
+    at = {name: names.index(name) for name in wanted.names}
+    size = path.stat().st_size
+    while some := list(islice(rows, _SHEET_ROWS)):
+        # Values are made Arrow's by whoever adds up the part: text is then refused with its row.
+        columns = {name: [row[k] for row in some] for name, k in at.items()}
+        yield _Part(size, partial(_cells_block, columns, wanted), checked=True)
+        size = 0  # nobody knows how many bytes some rows are
+
+
+_SHEET_ROWS = 1 << 14
+_TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json")
+_BINARY = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".xlsx")
 _COMPRESSED = (".gz", ".bz2", ".zst")
 SUFFIXES = ", ".join(_TEXT + _BINARY)
 
@@ -585,6 +811,7 @@ def batches(
     columns: Iterable[str],
     *,
     named: Sequence[str] = (),
+    reading: Reading = AS_IT_IS,
     progress: Progress | None = None,
 ) -> Iterator[Batch]:
     """Walk through columns of files as arrays, few rows at a time, decoded on all cores.
@@ -594,12 +821,14 @@ def batches(
     Parameters
     ----------
     source : path, glob pattern, folder, or several
-        Parquet, CSV, TSV, JSON-lines or Arrow files; the text formats may be compressed
+        Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx) or Arrow files; text may be compressed
         (.gz, .bz2, .zst). Of a folder, every such file in it and below, in the order of the names.
     columns : iterable of str
         The columns to read. They must hold numbers; missing values become NaN.
     named : sequence of str, optional
         More columns, of any kind, given as Arrow arrays under `Named`.
+    reading : Reading, optional
+        How to read the files where their content does not say it.
     progress : callable, optional
         Called as `progress(rows, bytes, total_bytes)`, at the start and after each piece of a file.
 
@@ -620,10 +849,15 @@ def batches(
     >>> sum(batch["prob_rf_all"].size for batch in batches(items, ["prob_rf_all"]))
     1377
     """
-    return batches_of(source, Wanted(tuple(columns), tuple(named)), progress)
+    return batches_of(source, Wanted(tuple(columns), tuple(named)), reading, progress)
 
 
-def batches_of(source: Paths, wanted: Wanted, progress: Progress | None = None) -> Iterator[Batch]:
+def batches_of(
+    source: Paths,
+    wanted: Wanted,
+    reading: Reading = AS_IT_IS,
+    progress: Progress | None = None,
+) -> Iterator[Batch]:
     """Walk through the wanted columns of files, as `batches` does."""
 
     def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
@@ -632,7 +866,7 @@ def batches_of(source: Paths, wanted: Wanted, progress: Progress | None = None) 
     paths = files_of(source)
     report = reporter(paths, progress)
     # Decoded pieces are much larger than what is made of them, so fewer may wait.
-    for piece, found in in_order(decode, all_pieces(paths, wanted), ahead=1):
+    for piece, found in in_order(decode, all_pieces(paths, wanted, reading), ahead=1):
         yield from found
         report(piece, sum(map(rows_of, found)))
 
@@ -660,6 +894,7 @@ def _refuse_twice(path: Path, found: dict[Path, Path]) -> None:
 
 
 def _files_of_one(path: Path) -> list[Path]:
+    path = spooled(path)
     refuse_elsewhere(path)
     if path.is_dir():
         inside = sorted(below for below in path.rglob("*") if _is_data(below, path))
@@ -687,10 +922,12 @@ def _refuse_none(path: Path) -> list[Path]:
     raise InputError(message)
 
 
-def all_pieces(paths: Iterable[Path], wanted: Wanted) -> Iterator[Piece]:
+def all_pieces(
+    paths: Iterable[Path], wanted: Wanted, reading: Reading = AS_IT_IS
+) -> Iterator[Piece]:
     """Cut all files into pieces, one file after another."""
     for path in paths:
-        yield from pieces(path, wanted)
+        yield from pieces(path, wanted, reading)
 
 
 def reporter(paths: list[Path], progress: Progress | None) -> Callable[[Piece, int], None]:

@@ -21,6 +21,7 @@ from softcal.sources.columns import (
     refuse_other_types,
     refuse_unknown,
     rows_of,
+    words_hint,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def frame_pieces(frame: Any, wanted: Wanted) -> list[Piece]:
 def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
     import pyarrow as pa
 
-    batch: Batch = {name: column(frame[name], name) for name in wanted.numbers}
+    batch: Batch = {name: _numbers(frame[name], name) for name in wanted.numbers}
     for name in (*wanted.named, *wanted.lists):
         try:
             values = pa.Array.from_pandas(frame[name])
@@ -56,6 +57,19 @@ def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
         else:
             batch[Named(name)] = plain_values(values, name)
     return batch
+
+
+def _numbers(series: Any, name: str) -> Any:
+    """Read a pandas column of numbers; what is missing among objects becomes NaN, as elsewhere."""
+    if series.dtype == object:
+        series = series.where(series.notna(), float("nan"))
+    try:
+        return column(series, name)
+    except InputTypeError as error:
+        if str(series.dtype) not in ("object", "str", "string", "category"):
+            raise
+        message = f"{error}{words_hint('yes')}"
+        raise InputTypeError(message) from error
 
 
 def in_frame(frame: Any) -> Present:

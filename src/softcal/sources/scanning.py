@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softcal._display import keyword
 from softcal._optional import naming_the_extra
+from softcal._validation.votes import Votes
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import InputError, InputTypeError
-from softcal.sources.class_columns import class_roles, in_file, text_of_spec
+from softcal.sources.class_columns import class_roles, counts_beside, in_file, text_of_spec
 from softcal.sources.collect import collect
-from softcal.sources.columns import Roles
-from softcal.sources.files import all_pieces, files_of
+from softcal.sources.columns import Roles, Values, Wanted, text_of
+from softcal.sources.files import AS_IT_IS, Reading, all_pieces, batches_of, files_of
+from softcal.sources.votes import VoteColumns, counted, long_form, long_wanted, votes_of
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Sequence
 
+    from softcal._validation.rules import Scale
     from softcal.sources.class_columns import Present
+    from softcal.sources.columns import Batch
+    from softcal.sources.votes import ItemVotes
     from softcal.table.tableset import TableSet
 
 
@@ -31,6 +37,7 @@ def scan(
     y_prob: str | Sequence[str] | Mapping[str, str | Sequence[str]],
     vote_counts: str | Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
+    ordered: bool = False,
     label_bounds: tuple[str, str] | None = None,
     by: str | Sequence[str] = (),
     sample_weight: str | None = None,
@@ -39,6 +46,23 @@ def scan(
     bins: BinsLike = 10,
     pairs: bool = True,
     date: str | dt.date | None = None,
+    pred_scale: Scale = "probability",
+    label_scale: Scale = "probability",
+    positive: Any = None,
+    drop_missing: bool = False,
+    votes: Any = None,
+    item: str | None = None,
+    vote: str | None = None,
+    worker: str | None = None,
+    drop_unmatched: bool = False,
+    allow_repeated: bool = False,
+    raters: bool = False,
+    aggregate: str = "shares",
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+    input_format: str | None = None,
+    sheet: str | None = None,
 ) -> TableSet:
     """Compute the tables of files or of a frame in one pass over the rows.
 
@@ -49,8 +73,9 @@ def scan(
     Parameters
     ----------
     source : path, glob pattern, folder, several of these, or frame
-        Parquet, CSV, TSV, JSON-lines, or Arrow files; or a frame of pandas, Polars, PyArrow (also
-        a dataset or a stream of batches), DuckDB, Dask, or PySpark.
+        Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx), or Arrow files, or "-" for standard
+        input; or a frame of pandas, Polars, PyArrow (also a dataset or a stream of batches),
+        DuckDB, Dask, or PySpark.
     y_true : str or sequence of str
         The column of labels. For many classes: one column of shares per class, as names or as a
         pattern ("share_*"); one column of lists of shares; or one column of class names or numbers.
@@ -58,11 +83,15 @@ def scan(
         The column of predictions of each model. For many classes: a mapping from the name of each
         model to its columns, one per class ("prob_*" or names), or to one column of lists.
     vote_counts : str or sequence of str, optional
-        For many classes, instead of `y_true`: one column of vote counts per class, or one column
-        of lists of counts. All intervals then use the numbers of votes.
+        Instead of `y_true`: one column of vote counts per class, or one column of lists of counts.
+        All intervals then use the numbers of votes. With one prediction per row, the label is the
+        share of the last column, or of the one that `positive` names.
     classes : sequence of str, optional
         Names of the classes in the order of the columns. Default: the texts that the star of the
         pattern matches, else the names of the columns, else 0, 1, ...
+    ordered : bool, default False
+        Whether the classes are in order, lowest first, as ratings from 1 to 5 are. The set then
+        also has the thresholds between them (`tables.cumulative("a")`), for `cumulative_smece`.
     label_bounds : (str, str), optional
         Instead of `y_true`: the columns of the lower and upper ends of labels known as intervals,
         for `smece_bounds`.
@@ -83,6 +112,39 @@ def scan(
         classes, these are of the predicted class. For intervals, there are none.
     date : str or date, optional
         The date of the rows, stored in the set.
+    pred_scale, label_scale : {"probability", "percent", "logit"}
+        What the numbers are. Percentages are divided by 100. A logit z becomes 1 / (1 + exp(-z)),
+        logits of many classes their softmax.
+    positive : value, optional
+        Of labels in words: the value that counts as 1. Every other value counts as 0.
+    drop_missing : bool, default False
+        Whether to leave out rows in which a label, prediction, weight, number of votes, or group
+        is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
+    votes : Votes, path or frame, optional
+        Instead of `y_true`: votes on items, one per row, or `Votes` that name their items. They
+        are held in memory. Without it, `vote` is a column of the source itself, whose rows are
+        then votes, and predictions must be the same in all rows of an item.
+    item, vote, worker : str, optional
+        The columns of items (of votes and of predictions), of votes, and of who voted.
+        `positive` says which vote counts as 1.
+    drop_unmatched : bool, default False
+        Whether to leave out items without votes, and votes on items without a prediction.
+        Otherwise they are refused.
+    allow_repeated : bool, default False
+        Whether a worker may have several votes on an item, as in `Votes.from_long`.
+    raters : bool, default False
+        Whether intervals and tests are to hold for new raters too; needs `worker`.
+    aggregate : {"shares", "dawid-skene"}, default "shares"
+        What the label of an item is: the share of its votes, or the posterior of `dawid_skene`,
+        which needs `worker` and assumes one true class per item.
+    sep, decimal, encoding : str, optional
+        Of text files: what separates cells ("tab" for tabs), the decimal mark ("." or ","), and
+        the encoding, where it is not UTF-8.
+    input_format : str, optional
+        The format of the files, where content and name do not say it: "csv", "tsv", "json",
+        "jsonl", "parquet", "arrow" or "xlsx". A JSON document is held in memory whole.
+    sheet : str, optional
+        The sheet of an Excel workbook that has several.
 
     Returns
     -------
@@ -96,7 +158,7 @@ def scan(
     ------
     InputError, InputTypeError
         If a value is missing or breaks a rule, with the column and the count; if a column or file
-        does not exist. No row is ever dropped.
+        does not exist. No row is dropped unless `drop_missing` or `drop_unmatched` asks for it.
 
     Examples
     --------
@@ -109,16 +171,33 @@ def scan(
     >>> tables.by("fold")["0"]
     TableSet(n=138, models=['prob_rf_all', 'prob_lr_geometry'], bins=10)
     """
+    columns_of_votes = None
+    positive = None if positive is None else text_of(positive)
+    if votes is not None or vote is not None:
+        columns_of_votes = VoteColumns(
+            _item(item), vote, worker, positive, drop_unmatched, allow_repeated, raters, aggregate
+        )
+        refuse_beside_votes(votes, columns_of_votes, isinstance(y_prob, Mapping))
+        positive = None
+    else:
+        _refuse_without_votes(item=item, worker=worker, drop_unmatched=drop_unmatched,
+                              allow_repeated=allow_repeated, raters=raters,
+                              aggregate=None if aggregate == "shares" else aggregate)  # fmt: skip
     asked = _Asked(
-        label=_label(y_true, vote_counts, label_bounds),
+        label=_label(y_true, vote_counts, label_bounds, by_votes=columns_of_votes is not None),
         models=y_prob,
         counts=vote_counts is not None,
         bounds=label_bounds is not None,
         classes=classes,
+        ordered=ordered,
+        positive=positive if vote_counts is not None else None,
     )
     asked.refuse_impossible()
     columns = _listed(by)
-    optional = (("sample_weight", sample_weight), ("groups", groups))
+    optional = (
+        ("sample_weight", sample_weight), ("groups", groups), ("item", item), ("vote", vote),
+        ("worker", worker),
+    )  # fmt: skip
     _refuse_other_names(
         [
             *asked.named,
@@ -128,10 +207,92 @@ def scan(
     )
     if n_votes is not None and not isinstance(n_votes, str):
         n_votes = _whole(n_votes)
-    roles = Roles("", (), sample_weight, n_votes, columns, groups)
+    word = None if vote_counts is not None else positive
+    values = Values(pred_scale, label_scale, word, drop_missing)
+    roles = Roles("", (), sample_weight, n_votes, columns, groups, values=values)
+    reading = Reading(sep, decimal, encoding, input_format, sheet).checked()
+    if columns_of_votes is not None:
+        roles = roles._replace(y_prob=_listed(y_prob))
+        if votes is None:
+            wanted = long_wanted(roles, columns_of_votes)
+            batches = list(_batches_here(source, wanted, reading))
+            roles, pieces = long_form(batches, roles, columns_of_votes)
+            roles.refuse_impossible()
+            day = None if date is None else str(date)
+            return collect(pieces, roles, Bins.of(bins), pairs=pairs, date=day)
+        found = _item_votes(votes, columns_of_votes, reading, drop_missing=drop_missing)
+        roles = roles._replace(y_true=found.label, votes=found)
+        asked = asked._replace(label=found.label)
     return _tables(
-        source, asked, roles, Bins.of(bins), pairs=pairs, date=None if date is None else str(date)
+        source, asked, roles, reading, Bins.of(bins), pairs=pairs,
+        date=None if date is None else str(date),
+    )  # fmt: skip
+
+
+def _item(item: str | None) -> str:
+    if item is None:
+        message = "votes need items: pass item=, the column that says what each vote is on."
+        raise InputError(message)
+    return item
+
+
+def _refuse_without_votes(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None and value is not False:
+            message = f"{name} goes with votes: pass votes= or vote=, or leave {name} out."
+            raise InputError(message)
+
+
+def refuse_beside_votes(votes: Any, columns: VoteColumns, many: bool) -> None:  # noqa: FBT001
+    """Refuse what cannot go with raw votes."""
+    if many:
+        message = (
+            "raw votes go with one prediction per row: pass y_prob as a name or several. For many "
+            "classes, count them with Votes.from_long and use the functions of classes."
+        )
+        raise InputError(message)
+    if isinstance(votes, Votes) and (columns.vote or columns.worker):
+        message = "leave vote and worker out: Votes know who voted for what."
+        raise InputError(message)
+    if not isinstance(votes, Votes) and columns.vote is None:
+        message = "pass vote=, the column of the votes."
+        raise InputError(message)
+    if columns.raters and columns.worker is None and not isinstance(votes, Votes):
+        message = f"{keyword('raters', True)} needs worker=, the column of who voted."  # noqa: FBT003
+        raise InputError(message)
+
+
+def _item_votes(
+    votes: Any, columns: VoteColumns, reading: Reading, *, drop_missing: bool
+) -> ItemVotes:
+    """Count the votes of `Votes`, files or a frame."""
+    if isinstance(votes, Votes):
+        return counted(votes, columns)
+    # Votes may be in a file of another format than predictions.
+    plain = reading._replace(input_format=None, sheet=None)
+    batches = list(_batches_here(votes, Wanted((), columns.named), plain))
+    return votes_of(batches, columns, drop_missing=drop_missing)
+
+
+def _batches_here(source: Any, wanted: Wanted, reading: Reading) -> Iterator[Batch]:
+    """Yield the columns of any source in this process, whoever holds them."""
+    if _are_paths(source):
+        yield from batches_of(source, wanted, reading)
+        return
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    from softcal.sources.engines import collected
+    from softcal.sources.frames import Stream, frame_pieces
+
+    frame = nw.from_native(
+        pa.table(source) if isinstance(source, dict) else source, pass_through=True
     )
+    if isinstance(frame, nw.LazyFrame):
+        frame = collected(frame, wanted)
+    pieces = frame_pieces(frame, wanted) if isinstance(frame, nw.DataFrame) else None
+    for piece in Stream(source).pieces(wanted) if pieces is None else pieces:
+        yield from piece.batches()
 
 
 class _Asked(NamedTuple):
@@ -142,6 +303,8 @@ class _Asked(NamedTuple):
     counts: bool
     bounds: bool
     classes: Sequence[str] | None
+    ordered: bool
+    positive: str | None = None  # of counts beside one prediction
 
     @property
     def many(self) -> bool:
@@ -155,7 +318,8 @@ class _Asked(NamedTuple):
         models = self.models
         if isinstance(models, Mapping):
             models = [name for model in models.items() for each in model for name in _listed(each)]
-        labels = _listed(self.label) if self.many or self.bounds else (self.label,)
+        several = self.many or self.bounds or self.counts
+        labels = _listed(self.label) if several else (self.label,)
         return [
             *((what, name) for name in labels),
             *(("y_prob", name) for name in _listed(models)),
@@ -165,8 +329,8 @@ class _Asked(NamedTuple):
         """Raise if arguments contradict each other."""
         several = len(_listed(self.label)) > 1
         for what, given in (
-            ("vote_counts", self.counts),
             ("classes", self.classes is not None),
+            ("ordered=True", self.ordered),
             ("several columns in y_true", several and not self.bounds and not self.counts),
         ):
             if given and not self.many:
@@ -193,6 +357,11 @@ class _Asked(NamedTuple):
         if not isinstance(self.models, Mapping):
             bounds = tuple(self.label) if self.bounds else None
             label = " to ".join(bounds) if bounds else self.label
+            if self.counts:
+                return counts_beside(
+                    others._replace(y_prob=_listed(self.models)), self.label, present().names,
+                    self.positive,
+                )  # fmt: skip
             found = others._replace(y_true=label, y_prob=_listed(self.models), bounds=bounds)
         else:
             found = others._replace(y_true=text_of_spec(self.label), y_prob=tuple(self.models))
@@ -203,19 +372,21 @@ class _Asked(NamedTuple):
                     present(),
                     counts=self.counts,
                     classes=self.classes,
+                    ordered=self.ordered,
                 )
                 found = found._replace(classes=classes)
         found.refuse_impossible()
         return found
 
 
-def _label(y_true: Any, vote_counts: Any, label_bounds: Any) -> Any:
-    """Return the one of the three arguments that is given."""
+def _label(y_true: Any, vote_counts: Any, label_bounds: Any, *, by_votes: bool) -> Any:
+    """Return the one of the three arguments that is given; raw votes are a fourth."""
     given = [each for each in (y_true, vote_counts, label_bounds) if each is not None]
+    given += ["votes"] * by_votes
     if len(given) != 1:
         message = (
-            "pass one of y_true, vote_counts (for many classes), and label_bounds (labels known as "
-            f"intervals): got {len(given)} of them."
+            "pass one of y_true, vote_counts (counts of votes), label_bounds (labels known as "
+            f"intervals), and votes or vote (raw votes): got {len(given)} of them."
         )
         raise InputError(message)
     return given[0]
@@ -227,12 +398,23 @@ def _listed(names: Any) -> tuple[Any, ...]:
 
 
 def _tables(
-    source: Any, asked: _Asked, others: Roles, bins: Bins, *, pairs: bool, date: str | None
+    source: Any,
+    asked: _Asked,
+    others: Roles,
+    reading: Reading,
+    bins: Bins,
+    *,
+    pairs: bool,
+    date: str | None,
 ) -> TableSet:
     if _are_paths(source):
         paths = files_of(source)
-        roles = asked.roles(others, lambda: in_file(paths[0]))
-        return collect(all_pieces(paths, roles.wanted), roles, bins, pairs=pairs, date=date)
+        roles = asked.roles(others, lambda: in_file(paths[0], reading))
+        found = all_pieces(paths, roles.wanted, reading)
+        return collect(found, roles, bins, pairs=pairs, date=date)
+    if reading != AS_IT_IS:
+        message = "leave sep, decimal, encoding, input_format and sheet out: they are for files."
+        raise InputError(message)
     # Imported here, because paths do not need narwhals.
     import narwhals.stable.v2 as nw
 
@@ -249,8 +431,8 @@ def _tables(
         return engine_tables(frame, roles, bins, pairs=pairs, date=date)
     if isinstance(frame, nw.DataFrame):
         roles = asked.roles(others, lambda: in_frame(frame))
-        found = frame_pieces(frame, roles.wanted)
-        return collect(found, roles, bins, pairs=pairs, date=date, at_most=len(found))
+        parts = frame_pieces(frame, roles.wanted)
+        return collect(parts, roles, bins, pairs=pairs, date=date, at_most=len(parts))
     stream = Stream(source)
     roles = asked.roles(others, lambda: stream.present)
     return collect(stream.pieces(roles.wanted), roles, bins, pairs=pairs, date=date)

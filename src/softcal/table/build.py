@@ -20,6 +20,14 @@ from softcal.table import kernel
 from softcal.table.groups import MAX_KNOWN, GroupIds, GroupNames, refuse_many_group_bins
 from softcal.table.joint import refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy, totals
+from softcal.table.raters import (
+    RATER_LOSSES,
+    RATER_SUMS,
+    VOTE_PRODUCTS,
+    pair_entries,
+    rater_entries,
+)
+from softcal.table.reliability import votes_of_raters
 from softcal.table.spill import Gathered, Spill
 from softcal.table.tableset import (
     LABEL,
@@ -27,6 +35,7 @@ from softcal.table.tableset import (
     Groups,
     IntArray,
     Pairs,
+    RaterTables,
     Sparse,
     Summed,
     TableSet,
@@ -49,6 +58,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
+    from softcal._validation.votes import RowVotes
     from softcal.bins import BinsLike
     from softcal.table.joint import JointTable
 
@@ -78,6 +88,7 @@ class Entries(NamedTuple):
     grouped: Sequence[Gathered]  # per model and target: w d and w by group, cell, and bin
     grouped_losses: Sequence[Gathered]  # per pair of models: `GROUP_TERMS` by group and cell
     scores: Sparse | None = None  # multiclass only: keys (model, cell), the sums of `SCORES`
+    raters: RaterTables | None = None
 
     @staticmethod
     def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
@@ -97,6 +108,7 @@ def entries(
     groups: Coded | None = None,
     *,
     pairs: Bins | None = None,
+    votes: RowVotes | None = None,
 ) -> Entries | None:
     """Compute the entries of one batch, or return None if a value is invalid.
 
@@ -112,6 +124,8 @@ def entries(
         The group of each row.
     pairs : Bins, optional
         The bins of the joint sums of each pair of models. With groups, they are the grid.
+    votes : RowVotes, optional
+        The single votes behind the labels, to add up by rater; not with groups.
     """
     tables = []
     for key, each in rows.items():
@@ -142,7 +156,35 @@ def entries(
     return Entries(
         at.size, names, [] if groups is None else groups.names,
         Sparse.added(tables), Sparse.added(cross), Sparse.added(losses), grouped, grouped_losses,
+        raters=None if votes is None else _rater_tables(rows, grid, at, votes, pairs),
     )  # fmt: skip
+
+
+def _rater_tables(
+    rows: Mapping[tuple[int, int], Rows],
+    grid: Bins,
+    cell: IntArray,
+    votes: RowVotes,
+    pairs: Bins | None,
+) -> RaterTables:
+    """Add up the single votes on the rows of each model, and of each two."""
+    raters = len(votes.names)
+    sums = [empty_sparse(5, len(RATER_SUMS))]
+    for key, each in rows.items():
+        flat, values = rater_entries(each, votes, grid, cell)
+        own, place = np.divmod(flat, len(grid))
+        keys = np.array([*np.divmod(own, raters), place], dtype=np.int64)
+        sums.append(_under(key, Sparse(keys, values)))
+    products, losses = empty_sparse(6, len(VOTE_PRODUCTS)), empty_sparse(5, len(RATER_LOSSES))
+    for two, a, b in _pairs_of(rows):
+        if pairs is None:
+            break
+        (flat, values), (owner, of_raters) = pair_entries(a, b, votes, pairs, cell)
+        found = _under(two, Sparse(_unraveled(flat, len(pairs)), values))
+        products = Sparse.added([products, found])
+        keys = np.array(np.divmod(owner, raters), dtype=np.int64)
+        losses = Sparse.added([losses, _under(two, Sparse(keys, of_raters))])
+    return RaterTables("", votes.names, Sparse.added(sums), products, losses)
 
 
 def valid_entries(
@@ -152,12 +194,13 @@ def valid_entries(
     groups: Coded | None = None,
     *,
     pairs: Bins | None = None,
+    votes: RowVotes | None = None,
 ) -> Entries:
     """Compute the entries of rows in memory; raise for the first invalid value.
 
     At least one row must have a positive weight.
     """
-    found = entries(rows, grid, cells, groups, pairs=pairs)
+    found = entries(rows, grid, cells, groups, pairs=pairs, votes=votes)
     if found is None:
         broken = [each for each in rows.values() if kernel.bin_sums(each, grid) is None]
         inputs.refuse((broken or list(rows.values()))[0])  # also detects data that changed
@@ -326,6 +369,7 @@ class Builder:
         grid: Bins,
         pairs: Bins | None = None,
         group: str | None = None,
+        rater: str | None = None,
     ) -> None:
         self.models, self.by_names = tuple(models), tuple(by_names)
         self.bins, self.grid, self.pairs, self.group = bins, grid, pairs, group
@@ -334,6 +378,12 @@ class Builder:
         self._tables = Summed(4, len(SUM_NAMES))
         self._cross, self._losses = Summed(6, 1), Summed(4, len(LOSSES))
         self._scores: Sparse | None = None
+        self._raters: RaterTables | None = None
+        if rater is not None:
+            self._raters = RaterTables(
+                rater, (), empty_sparse(5, len(RATER_SUMS)), empty_sparse(6, len(VOTE_PRODUCTS)),
+                empty_sparse(5, len(RATER_LOSSES)),
+            )  # fmt: skip
         self._names = GroupNames()
         self._grouped, self._grouped_losses = Spill(), Spill()
         if group is not None:
@@ -352,6 +402,8 @@ class Builder:
             scores = found.scores.renumbered(1, cells)
             before = self._scores
             self._scores = scores if before is None else Sparse.added([before, scores])
+        if self._raters is not None and found.raters is not None:
+            self._raters = self._raters.plus(found.raters, cells)
         if self.group is not None:
             self._add_groups(found, np.array(cells, dtype=np.int64))
 
@@ -387,7 +439,7 @@ class Builder:
                 groups, pairs = self._tied(self.group, cells, report)
         found = TableSet(
             label, self.models, self.bins, self.grid, self._tables.total(), targets, self.by_names,
-            cells, pairs=pairs, groups=groups, scores=self._scores, **about,
+            cells, pairs=pairs, groups=groups, scores=self._scores, raters=self._raters, **about,
         )  # fmt: skip
         return replace(found, rows_without_weight=self.rows - found.n)
 
@@ -433,6 +485,7 @@ def joint_table(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
 ) -> JointTable:
     r"""Compute the joint table of two models: their tables, and products between them.
 
@@ -443,6 +496,8 @@ def joint_table(
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
         Labels, as in `reliability`.
+    raters : bool, default False
+        As in `reliability`, with predictions of one probability per row.
     y_prob : mapping from str to array-like of shape (n_samples,) or (n_samples, n_classes)
         The predictions of two models, A first. For classes, each model's predicted class is used,
         as in `top_label_reliability`.
@@ -474,7 +529,21 @@ def joint_table(
     if len(rows) != 2:
         message = f"y_prob must hold two models: got {len(rows)}. Use compare_many for more."
         raise InputError(message)
-    return joined_rows(rows, binned, group)
+    votes = votes_on_models(y_true, y_prob, groups) if raters else None
+    return joined_rows(rows, binned, group, votes)
+
+
+def votes_on_models(
+    y_true: npt.ArrayLike, y_prob: Mapping[str, npt.ArrayLike], groups: object
+) -> RowVotes:
+    """Return the single votes behind the labels that all models are judged by."""
+    if any(map(is_by_class, y_prob.values())):
+        message = (
+            "raters=True takes one probability per row: these predictions are of classes. Choose "
+            "one class, votes.binary(name) and its column of predictions."
+        )
+        raise InputError(message)
+    return votes_of_raters(y_true, groups)
 
 
 def rows_of_models(
@@ -520,14 +589,18 @@ def refuse_no_mapping(y_prob: object) -> NoReturn:
 
 
 def joined_rows(
-    models: Mapping[str, Rows], bins: Bins, group: npt.NDArray[np.intp] | None = None
+    models: Mapping[str, Rows],
+    bins: Bins,
+    group: npt.NDArray[np.intp] | None = None,
+    votes: RowVotes | None = None,
 ) -> JointTable:
     """Return the joint table of two models. Their labels may differ, as for predicted classes."""
     groups = None if group is None else Coded(group.astype(np.int64), range(int(group.max()) + 1))
     rows_a, rows_b = models.values()
-    found = valid_entries({(0, 0): rows_a, (1, 0): rows_b}, bins, groups=groups, pairs=bins)
-    column = None if group is None else "groups"
-    builder = Builder(tuple(models), bins=bins, grid=bins, pairs=bins, group=column)
+    both = {(0, 0): rows_a, (1, 0): rows_b}
+    found = valid_entries(both, bins, groups=groups, pairs=bins, votes=votes)
+    column, rater = None if group is None else "groups", None if votes is None else "raters"
+    builder = Builder(tuple(models), bins=bins, grid=bins, pairs=bins, group=column, rater=rater)
     builder.add(found)
     return builder.finish("label").pair(*models)
 

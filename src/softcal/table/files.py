@@ -19,9 +19,21 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table import serialize
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
+from softcal.table.raters import RATER_LOSSES, RATER_SUMS, VOTE_PRODUCTS
 from softcal.table.reliability import Reliability
-from softcal.table.scores import SCORES
-from softcal.table.tableset import LABEL, LOSSES, Groups, Pairs, Sparse, TableSet, empty_sparse
+from softcal.table.scores import score_names
+from softcal.table.tableset import (
+    LABEL,
+    LOSSES,
+    TOP,
+    Groups,
+    Pairs,
+    RaterTables,
+    Sparse,
+    TableSet,
+    empty_sparse,
+    thresholds,
+)
 
 if TYPE_CHECKING:
     import os
@@ -42,21 +54,30 @@ _NEXT_KEYS = {
     "counts": ("model", "target", "segment"),
     "squares": ("model", "target", "segment", "bin_a", "bin_b"),
     "scores": ("model", "cell"),
+    "rater_sums": ("model", "target", "cell", "rater", "bin"),
+    "vote_products": ("first", "second", "target", "cell", "pair_bin_a", "pair_bin_b"),
+    "rater_losses": ("first", "second", "target", "cell", "rater"),
 }
 _NEXT_SUMS = {
     "cross": ("product",),
     "losses": LOSSES,
     "counts": ("count",),
     "squares": ("residual", "weight"),
-    "scores": SCORES,
+    "rater_sums": RATER_SUMS,
+    "vote_products": VOTE_PRODUCTS,
+    "rater_losses": RATER_LOSSES,
 }
 _SIGNED = {
     "residual",
     "hard_residual",
     "product",
+    "mixed",
+    "mixed_a",
+    "mixed_b",
     "ent_ce_signed",
     *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
 }
+_OF_RATERS = ("rater_sums", "vote_products", "rater_losses")
 _KEY = b"softcal"
 PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # no header of a CSV file has such a byte
 _NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
@@ -150,6 +171,8 @@ def _tied(tables: TableSet) -> dict[str, Sparse]:
         found |= {"counts": tables.groups.counts, "squares": tables.groups.squares}
     if tables.scores is not None:
         found["scores"] = tables.scores
+    if tables.raters is not None:
+        found |= dict(zip(_OF_RATERS, tables.raters[2:], strict=True))
     return found
 
 
@@ -163,17 +186,21 @@ def _about(tables: TableSet) -> dict[str, Any]:
         "label_high": tables.label_high,
         "models": list(tables.models),
         "targets": list(tables.targets),
+        "ordered": tables.ordered,
         "by": list(tables.by_names),
         "weight": tables.weight,
         "votes": tables.votes,
         "date": tables.date,
         "rows_without_weight": tables.rows_without_weight,
+        "rows_dropped": tables.rows_dropped,
         "bins": _saved_bins(tables.bins),
         "grid": "standard" if tables.grid == Bins.grid() else _saved_bins(tables.grid),
         "pair_bins": None if tables.pairs is None else _saved_bins(tables.pairs.bins),
         "cells": [list(cell) for cell in tables.cells],
         "group": None if groups is None else groups.column,
         "segments": [] if groups is None else [dict(each) for each in groups.segments],
+        "rater": None if tables.raters is None else tables.raters.column,
+        "rater_names": [] if tables.raters is None else list(tables.raters.names),
     }
 
 
@@ -185,8 +212,15 @@ def written(tables: TableSet) -> dict[str, Any]:
     """Return a set as plain numbers, lists, and names; sums that are all 0 are omitted."""
     saved = _about(tables) | {"tables": _listed(tables.tables, _TABLE_KEYS, SUM_NAMES)}
     for name, entries in _tied(tables).items():
-        saved[name] = _listed(entries, _NEXT_KEYS[name], _NEXT_SUMS[name])
+        saved[name] = _listed(entries, _NEXT_KEYS[name], _next_sums(name, saved))
     return saved
+
+
+def _next_sums(name: str, about: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the sums beside the tables; ordered classes have more scores."""
+    if name == "scores":
+        return score_names(ordered=about.get("ordered") is True)
+    return _NEXT_SUMS[name]
 
 
 def _listed(entries: Sparse, keys: tuple[str, ...], sums: tuple[str, ...]) -> dict[str, list[Any]]:
@@ -205,7 +239,7 @@ def _from_json(saved: Any) -> TableSet:
         return _of_scores(saved)
     _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
     entries = {
-        name: _read_listed(saved.get(name), _NEXT_KEYS[name], _NEXT_SUMS[name])
+        name: _read_listed(saved.get(name), _NEXT_KEYS[name], _next_sums(name, saved))
         for name in _NEXT_KEYS
         if name in saved
     }
@@ -260,6 +294,13 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
         label = _text(saved["label"])
         label_high = _maybe_text(saved.get("label_high"))  # which earlier files lack
+        ordered = saved.get("ordered", False)  # as they do this
+        _require(type(ordered) is bool, "ordered")
+        if ordered:
+            own = names["targets"][1 : len(names["targets"]) // 2 + 1]
+            _require(names["targets"] == (TOP, *own, *thresholds(own)), "targets")
+        rater = _maybe_text(saved.get("rater"))
+        raters = _texts(saved.get("rater_names", []))
         bins = Bins.of(saved["bins"])
         grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
         cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
@@ -269,6 +310,8 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         )
         weightless = saved["rows_without_weight"]
         _require(weightless is None or type(weightless) is int, "rows_without_weight")
+        dropped = saved.get("rows_dropped")  # which earlier files lack
+        _require(dropped is None or type(dropped) is int, "rows_dropped")
         _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
         _require(len(set(cells)) == len(cells) > 0, "cells")
         _require(np.isin(bins.edges, grid.edges).all(), "bins")
@@ -281,12 +324,12 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         "bin": len(grid), "first": len(names["models"]), "second": len(names["models"]),
         "bin_a": len(grid), "bin_b": len(grid), "pair_bin_a": len(pair_bins),
         "pair_bin_b": len(pair_bins), "segment": len(segments),
-        "place": len(cells) if about["group"] is None else len(segments),
+        "place": len(cells) if about["group"] is None else len(segments), "rater": len(raters),
     }  # fmt: skip
     _refuse_keys(tables, _TABLE_KEYS, size)
     for name, each in entries.items():
         _refuse_keys(each, _NEXT_KEYS[name], size)
-        _refuse_negative(each, _NEXT_SUMS[name], unknown=name == "scores")
+        _refuse_negative(each, _next_sums(name, saved), unknown=name == "scores")
     _refuse_tables(tables, grid)
     tables = Sparse.of(*tables)  # sort, because another program may have written the file
     pairs = groups = None
@@ -301,10 +344,35 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     found = TableSet(
         label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
         about["weight"], about["votes"], about["date"], weightless, label_high, pairs, groups,
-        entries.get("scores"),
+        entries.get("scores"), _read_raters(rater, raters, entries), dropped, ordered,
     )  # fmt: skip
     _refuse_groups(found)
+    _refuse_raters(found)
     return found
+
+
+def _read_raters(
+    column: str | None, names: tuple[str, ...], entries: dict[str, Sparse]
+) -> RaterTables | None:
+    if column is None:
+        return None
+    parts = (
+        Sparse.of(*entries[name])
+        if name in entries
+        else empty_sparse(len(_NEXT_KEYS[name]), len(_NEXT_SUMS[name]))
+        for name in _OF_RATERS
+    )
+    return RaterTables(column, names, *parts)
+
+
+def _refuse_raters(tables: TableSet) -> None:
+    """Refuse sums of raters that contradict the tables."""
+    if tables.raters is None:
+        return
+    for model, target in product(tables.models, tables.targets):
+        rel = tables[model, target]
+        assert rel.raters is not None  # noqa: S101 - the set has raters
+        serialize.refuse_other_raters(rel.raters, rel.sums)
 
 
 def _refuse_groups(tables: TableSet) -> None:
@@ -448,7 +516,8 @@ def _read_parquet(path: Path) -> TableSet:
         for name in {*kind} - {"table"}:
             chosen, numbers = of(name, len(_NEXT_KEYS[name]))
             sums = np.array([of_others[k] for k in chosen], dtype=np.float64)
-            entries[name] = Sparse(numbers, sums.reshape(chosen.size, len(_NEXT_SUMS[name])).T)
+            width = len(_next_sums(name, saved))
+            entries[name] = Sparse(numbers, sums.reshape(chosen.size, width).T)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         message = (
             f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."

@@ -101,6 +101,54 @@ class GroupIds(NamedTuple):
         return found
 
 
+class SharedByRaters(NamedTuple):
+    """What raters add to the covariances of bins, as intervals use it.
+
+    Attributes
+    ----------
+    covariance : ndarray of shape (bins, bins)
+        The part of the covariances that comes from the raters.
+    noise : ndarray of shape (bins, bins)
+        The variance of each of these.
+    effective : float
+        The number of equally busy raters who vary as much.
+    """
+
+    covariance: FloatArray
+    noise: FloatArray
+    effective: float
+
+    @property
+    def correction(self) -> float:
+        """The factor for what varies less because the raters' own mean is subtracted."""
+        return self.effective / max(self.effective - 1, 1.0)
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of Student's distribution."""
+        return max(self.effective - 1, 1.0)
+
+    def reach(self, tail: float) -> float:
+        """Return how many standard errors leave out so much of one tail."""
+        from scipy.special import stdtrit
+
+        return -float(stdtrit(self.degrees, tail))
+
+    def joined(self, starts: npt.NDArray[np.intp]) -> SharedByRaters:
+        """Join neighboring bins, given where each new one starts."""
+        return self._replace(
+            covariance=joined_square(self.covariance, starts),
+            noise=joined_square(self.noise, starts),
+        )
+
+    def direction(self, variance: FloatArray) -> FloatArray:
+        """Return the shift of all bins that explains most, given the variance of each bin."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        most = np.sqrt(variance)
+        out: FloatArray = np.clip(vectors[:, -1] * np.sqrt(max(values[-1], 0.0)), -most, most)
+        return out
+
+
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """The sums that a table stores for groups of rows (patients, documents, annotators).
@@ -115,11 +163,14 @@ class Clusters:
         Sum over groups of S_gb S_gc.
     weight : ndarray of shape (bins, bins)
         Sum over groups of W_gb W_gc.
+    raters : SharedByRaters or None
+        Where raters, not groups, tie the rows together: `table.raters.two_way` says how.
     """
 
     count: int
     residual: FloatArray
     weight: FloatArray
+    raters: SharedByRaters | None = None
 
     def __post_init__(self) -> None:
         for array in (self.residual, self.weight):

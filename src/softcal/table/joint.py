@@ -6,11 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from softcal._display import printable
 from softcal.exceptions import InputError
+from softcal.table.raters import gaps_of
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
+    from softcal.table.raters import Raters
     from softcal.table.reliability import Reliability
 
 MAX_JOINT_BINS = 2000
@@ -31,6 +35,49 @@ class PairedSums(NamedTuple):
     def swapped(self) -> PairedSums:
         """Return the sums of the reversed difference."""
         return PairedSums(-self.total, -self.mixed, self.square)
+
+
+class JointRaters(NamedTuple):
+    """What the votes on two models have in common.
+
+    Attributes
+    ----------
+    products : ndarray of shape (4, bins, bins)
+        The sums of `VOTE_PRODUCTS` over the votes in that bin of A and that bin of B.
+    losses : ndarray of shape (6, raters)
+        The sums of `RATER_LOSSES` over each rater's votes, in the order of the tables' raters.
+    """
+
+    products: FloatArray
+    losses: FloatArray
+
+    def swapped(self) -> JointRaters:
+        """Return the same with B first."""
+        signs = np.array([-1.0, -1.0, 1.0] * 2)[:, None]
+        products = self.products[[0, 2, 1, 3]].transpose(0, 2, 1)
+        return JointRaters(np.ascontiguousarray(products), self.losses * signs)
+
+    def covariance(self, a: Reliability, b: Reliability) -> FloatArray:
+        """Return what raters add to the covariances between the residuals of A and of B."""
+        assert a.raters is not None  # noqa: S101 - who has this has both
+        assert b.raters is not None  # noqa: S101
+        gap_a, gap_b = gaps_of(a.sums)[:, None], gaps_of(b.sums)
+        product, mixed_a, mixed_b, weight_sq = self.products
+        own = product - gap_b * mixed_a - gap_a * mixed_b + gap_a * gap_b * weight_sq
+        centered = a.raters.centered(gap_a[:, 0]).T @ b.raters.centered(gap_b)
+        out: FloatArray = centered.toarray() - own
+        return out
+
+    def of_losses(self, raters: Raters, means: tuple[float, float]) -> tuple[float, float]:
+        """Return what raters add to the squares of the losses around their means."""
+        weight, weight_sq = (np.bincount(raters.rater, raters.values[k]) for k in (1, 4))
+        found = []
+        for (total, mixed, square), mean in zip(
+            (self.losses[:3], self.losses[3:]), means, strict=True
+        ):
+            own = square - 2 * mean * mixed + mean**2 * weight_sq
+            found.append(float(((total - mean * weight) ** 2 - own).sum()))
+        return found[0], found[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +105,9 @@ class JointTable:
         The names of the two models.
     loss_a, loss_b : float
         The sum of each model's weighted log losses, over the rows where it is finite.
+    raters : JointRaters or None
+        What votes have in common, where raters were asked for. `cross` and the losses are then
+        still of rows.
 
     Examples
     --------
@@ -79,6 +129,7 @@ class JointTable:
     loss_a: float
     loss_b: float
     names: tuple[str, str] = ("a", "b")
+    raters: JointRaters | None = None
 
     def __post_init__(self) -> None:
         self.cross.setflags(write=False)
@@ -112,6 +163,7 @@ class JointTable:
             self.loss_b,
             self.loss_a,
             (self.names[1], self.names[0]),
+            None if self.raters is None else self.raters.swapped(),
         )
 
     def __add__(self, other: JointTable) -> JointTable:
@@ -136,7 +188,22 @@ class JointTable:
             self.loss_a + other.loss_a,
             self.loss_b + other.loss_b,
             self.names,
+            self._added_raters(other),
         )
+
+    def _added_raters(self, other: JointTable) -> JointRaters | None:
+        """Add by the names of the raters; the tables, which are added first, refuse one without."""
+        if self.raters is None or other.raters is None:
+            return None
+        mine, theirs = self.a.raters, other.a.raters
+        assert mine is not None  # noqa: S101 - who has the one has the other
+        assert theirs is not None  # noqa: S101
+        known = {name: k for k, name in enumerate(mine.names)}
+        numbers = [known.setdefault(name, len(known)) for name in theirs.names]
+        losses = np.zeros((len(self.raters.losses), len(known)))
+        losses[:, : mine.count] = self.raters.losses
+        losses[:, numbers] += other.raters.losses
+        return JointRaters(self.raters.products + other.raters.products, losses)
 
     def __radd__(self, other: object) -> JointTable:
         """Support `sum(tables)`, which starts from 0."""

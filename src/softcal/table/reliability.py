@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -11,11 +12,13 @@ import numpy.typing as npt
 
 from softcal import _display
 from softcal._validation import inputs
+from softcal._validation.votes import RowVotes, row_votes
 from softcal.bins import Bins, BinsLike
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
 from softcal.table import kernel, serialize
 from softcal.table.groups import Clusters, cluster_sums
 from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.raters import Raters, rater_sums, two_way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +72,8 @@ class Reliability(_display.Printed):
         The sums of each bin, as listed in `softcal.table.kernel.Sums`.
     clusters : Clusters, optional
         Products of the sums of each group, if groups were given.
+    raters : Raters, optional
+        Sums of each rater's votes, where raters were asked for.
 
     Examples
     --------
@@ -85,6 +90,7 @@ class Reliability(_display.Printed):
     bins: Bins
     sums: Sums
     clusters: Clusters | None = None
+    raters: Raters | None = None
 
     def __post_init__(self) -> None:
         if self.sums.count.size != len(self.bins):
@@ -93,9 +99,9 @@ class Reliability(_display.Printed):
         for array in vars(self.sums).values():
             array.setflags(write=False)
 
-    def __reduce__(self) -> tuple[type[Reliability], tuple[Bins, Sums, Clusters | None]]:
+    def __reduce__(self) -> tuple[type[Reliability], tuple[Any, ...]]:
         """Pickle through the constructor, which makes the arrays read-only again."""
-        return Reliability, (self.bins, self.sums, self.clusters)
+        return Reliability, (self.bins, self.sums, self.clusters, self.raters)
 
     @staticmethod
     def empty(bins: BinsLike = 10) -> Reliability:
@@ -214,6 +220,16 @@ class Reliability(_display.Printed):
         """Whether every label is exactly 0 or 1."""
         return not self.sums.label_var.any()
 
+    @cached_property
+    def ties(self) -> Clusters | None:
+        """How the bins' residuals vary together, because of groups or of raters; else None.
+
+        Raters who voted once each tie nothing together.
+        """
+        if self.raters is None or not self.raters.recur:
+            return self.clusters
+        return two_way(self.raters, self.sums)
+
     @property
     def _total_weight(self) -> float:
         refuse_no_rows(self)
@@ -225,7 +241,7 @@ class Reliability(_display.Printed):
         """Merge two tables built with the same bins into the table of both data sets.
 
         Counts are exact, and sums are exact up to rounding. `sum(tables)` works. If groups were
-        given, no group may have rows in both tables.
+        given, no group may have rows in both tables. Raters are added by name, and may.
 
         Raises
         ------
@@ -250,17 +266,24 @@ class Reliability(_display.Printed):
             raise BinMismatchError(message)
         if not self.n or not other.n:
             return other if not self.n else self
-        if (self.clusters is None) != (other.clusters is None):
-            message = (
-                "cannot merge a table built with groups and one without: the correlation within "
-                "groups would be lost. Build both with groups."
+        for what in ("groups", "raters"):
+            mine, theirs = (
+                each.clusters if what == "groups" else each.raters for each in (self, other)
             )
-            raise InputError(message)
+            if (mine is None) != (theirs is None):
+                message = (
+                    f"cannot merge a table built with {what} and one without: what rows of a "
+                    f"{what[:-1]} have in common would be lost. Build both with {what}."
+                )
+                raise InputError(message)
         merged = Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True)))
         clusters = None
         if self.clusters is not None and other.clusters is not None:
             clusters = self.clusters + other.clusters
-        return Reliability(self.bins, merged, clusters)
+        raters = None
+        if self.raters is not None and other.raters is not None:
+            raters = self.raters + other.raters
+        return Reliability(self.bins, merged, clusters, raters)
 
     def __radd__(self, other: object) -> Reliability:
         """Support `sum(tables)`, which starts from 0."""
@@ -295,13 +318,14 @@ class Reliability(_display.Printed):
         starts = self.bins.edges.searchsorted(target.edges[:-1])
         sums = Sums(*(np.add.reduceat(a, starts) for a in self.sums))
         clusters = None if self.clusters is None else self.clusters.coarsen(starts)
-        return Reliability(target, sums, clusters)
+        raters = None if self.raters is None else self.raters.coarsen(starts)
+        return Reliability(target, sums, clusters, raters)
 
     def hardened(self) -> Reliability:
         r"""Return the table of the same rows with labels hardened to \(h = [y > 1/2]\).
 
         Its `smece` is the ordinary ECE, which most tools report after rounding labels silently.
-        The result has no groups, because their sums are those of the original labels.
+        The result has no groups or raters, because their sums are those of the original labels.
 
         Raises
         ------
@@ -357,7 +381,7 @@ class Reliability(_display.Printed):
         >>> Reliability.from_dict(json.loads(saved))
         Reliability(n=1, bins=2)
         """
-        return serialize.written(self.bins, self.sums, self.clusters)
+        return serialize.written(self.bins, self.sums, self.clusters, self.raters)
 
     @staticmethod
     def from_dict(saved: dict[str, Any]) -> Reliability:
@@ -441,6 +465,7 @@ def reliability(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
 ) -> Reliability:
     r"""Compute the reliability table: the sums of predictions, labels, and gaps in each bin.
 
@@ -465,6 +490,10 @@ def reliability(
     groups : array-like of shape (n_samples,), optional
         The patient, document, or annotator of each row, by any name, if rows are not independent.
         It does not change the metrics, only their uncertainty.
+    raters : bool, default False
+        Whether raters are a sample as well as items. `y_true` must then be `Votes` that know their
+        workers, and every interval and test of the table holds for new items and new raters. Not
+        together with `groups`.
 
     Returns
     -------
@@ -486,10 +515,22 @@ def reliability(
     0.0667
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    votes = votes_of_raters(y_true, groups) if raters else None
     if groups is None:
-        return from_rows(rows, Bins.of(bins))
+        return from_rows(rows, Bins.of(bins), votes=votes)
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
     return from_rows(rows, Bins.of(bins), inputs.group_numbers(groups, rows))
+
+
+def votes_of_raters(y_true: Any, groups: object) -> RowVotes:
+    """Return the single votes behind labels, refusing groups beside them."""
+    if groups is not None:
+        message = (
+            "raters=True cannot go with groups: items of a group would have to vary together "
+            "beside the raters. Leave one of the two out."
+        )
+        raise InputError(message)
+    return row_votes(y_true)
 
 
 def table_of(
@@ -501,13 +542,14 @@ def table_of(
     sample_weight: npt.ArrayLike | None = None,
     n_votes: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
+    raters: bool = False,
     default_bins: int = 10,
 ) -> Reliability:
     """Return the table passed to the function `name`, or the table of its rows."""
     if isinstance(y_true, Reliability):
         refuse_given(
             f"{name} of a Reliability", y_prob=y_prob, bins=bins, sample_weight=sample_weight,
-            n_votes=n_votes, groups=groups,
+            n_votes=n_votes, groups=groups, raters=raters or None,
         )  # fmt: skip
         return y_true
     return reliability(
@@ -517,6 +559,7 @@ def table_of(
         sample_weight=sample_weight,
         n_votes=n_votes,
         groups=groups,
+        raters=raters,
     )
 
 
@@ -577,13 +620,19 @@ def _described(bins: Bins) -> str:
     return f"{len(bins)} of equal width" if bins.is_uniform else repr(bins)
 
 
-def from_rows(rows: Rows, bins: Bins, group: npt.NDArray[np.intp] | None = None) -> Reliability:
-    """Build the table of validated columns, with groups numbered from 0."""
+def from_rows(
+    rows: Rows,
+    bins: Bins,
+    group: npt.NDArray[np.intp] | None = None,
+    votes: RowVotes | None = None,
+) -> Reliability:
+    """Build the table of validated columns, with groups numbered from 0, and of votes by rater."""
     sums = kernel.as_sums(checked_totals(rows, bins))
     sums.count.setflags(write=False)
     table = object.__new__(Reliability)  # faster than the constructor, which locks each sum
     clusters = None if group is None else cluster_sums(rows, group, bins)
-    vars(table).update(bins=bins, sums=sums, clusters=clusters)
+    raters = None if votes is None else rater_sums(rows, votes, bins)
+    vars(table).update(bins=bins, sums=sums, clusters=clusters, raters=raters)
     return table
 
 

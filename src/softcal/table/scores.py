@@ -28,12 +28,26 @@ and KL divergence exclude them. "vote_noise" is what votes add to the Brier scor
 a row has only one vote.
 """
 
+ORDERED_SCORES = (
+    "wasserstein",
+    "wasserstein_floor",
+    "ranked_probability_score",
+    "ranked_vote_noise",
+)
+"""More such sums where the classes are ordered; the last is what votes add to the third."""
+
+
+def score_names(*, ordered: bool) -> tuple[str, ...]:
+    """Return the names of the sums that a set keeps."""
+    return (*SCORES, *ORDERED_SCORES) if ordered else SCORES
+
 
 class ItemScores(NamedTuple):
     """Mean scores of single multiclass items; None for a score the rows do not determine.
 
     Two scores need numbers of votes. `dist_ce_floor` is the DistCE of a model that predicts the
     true rates. `brier_without_vote_noise` needs at least two votes for every item.
+    The last four need ordered classes.
     """
 
     brier: float | None
@@ -47,13 +61,21 @@ class ItemScores(NamedTuple):
     brier_without_vote_noise: float | None
     infinite: int
     """The number of rows that predict 0 for a class with a positive share of the label."""
+    wasserstein: float | None = None
+    wasserstein_floor: float | None = None
+    ranked_probability_score: float | None = None
+    ranked_probability_score_without_vote_noise: float | None = None
 
     @staticmethod
     def of(sums: FloatArray) -> ItemScores:
-        """Compute the scores from the sums of `SCORES`."""
-        total = dict(zip(SCORES, sums.tolist(), strict=True))
+        """Compute the scores from the sums of `score_names`."""
+        ordered = sums.size > len(SCORES)
+        total = dict(zip(score_names(ordered=ordered), sums.tolist(), strict=True))
         weight, infinite = total.pop("weight"), int(total.pop("infinite"))
         total["brier_without_vote_noise"] = total["brier"] - total.pop("vote_noise")
+        if ordered:
+            ranked = total["ranked_probability_score"] - total.pop("ranked_vote_noise")
+            total["ranked_probability_score_without_vote_noise"] = ranked
         if infinite:
             total |= {"log_loss": math.inf, "kl_divergence": math.inf}
         means = {

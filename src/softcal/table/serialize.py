@@ -13,6 +13,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.table.groups import Clusters
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
+from softcal.table.raters import RATER_SUMS, Raters
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -24,7 +25,9 @@ _LARGEST_SUM = 1e300
 _MORE = 1 + 1e-9  # tolerance for rounding in valid sums
 
 
-def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]:
+def written(
+    bins: Bins, sums: Sums, clusters: Clusters | None, raters: Raters | None = None
+) -> dict[str, Any]:
     """Return a table as plain numbers and lists.
 
     A sum that is 0 in every bin is omitted. A sum that is unknown, from an older file, is None.
@@ -45,10 +48,17 @@ def written(bins: Bins, sums: Sums, clusters: Clusters | None) -> dict[str, Any]
             "residual": clusters.residual.tolist(),
             "weight": clusters.weight.tolist(),
         }
+    if raters is not None:
+        saved["raters"] = {
+            "names": list(raters.names),
+            "rater": raters.rater.tolist(),
+            "bin": raters.place.tolist(),
+            **dict(zip(RATER_SUMS, raters.values.tolist(), strict=True)),
+        }
     return saved
 
 
-def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
+def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None, Raters | None]:
     """Return the parts of a table that `written` saved."""
     schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved reliability table")
     bins = Bins.of(saved.get("bins", 0))
@@ -59,7 +69,8 @@ def read(saved: dict[str, Any]) -> tuple[Bins, Sums, Clusters | None]:
     known = {name: read_sum(sums, name, len(bins)) for name in SUM_NAMES}
     found = Sums(**(with_hardened(known) if schema == 1 else known))
     refuse_impossible(found, bins.edges[:-1], bins.edges[1:])
-    return bins, found, _read_clusters(saved.get("clusters"), found)
+    clusters = _read_clusters(saved.get("clusters"), found)
+    return bins, found, clusters, _read_raters(saved.get("raters"), found)
 
 
 def with_hardened(sums: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -197,5 +208,62 @@ def refuse_other_groups(groups: Clusters, s: Sums) -> None:
         message = (
             "a saved table's 'clusters' contradict its sums: no groups of its rows can have these. "
             "The file is damaged, or was written by another program."
+        )
+        raise InputError(message)
+
+
+def _read_raters(saved: Any, sums: Sums) -> Raters | None:
+    """Read the saved sums of raters, where there are any, trusting nothing."""
+    if saved is None:
+        return None
+    n = sums.count.size
+    try:
+        names, rater, place = (saved[key] for key in ("names", "rater", "bin"))
+        whole = all(type(each) is int and 0 <= each < 2**31 for each in (*rater, *place))
+        rater, place = (np.array(each, dtype=np.int64) for each in (rater, place))
+        values = np.array([saved[key] for key in RATER_SUMS], dtype=np.float64)
+        fits = (
+            whole
+            and all(type(name) is str for name in names)
+            and len(set(names)) == len(names)
+            and values.shape == (len(RATER_SUMS), rater.size)
+            and np.array_equal(np.unique(rater), np.arange(len(names)))
+            and bool((place < n).all())
+            and bool((np.diff(rater * n + place) > 0).all())
+        )
+    except (TypeError, ValueError, KeyError, OverflowError):
+        fits = False
+    if not fits:
+        message = (
+            "a saved table's 'raters' must have different names, and for each rater and bin, in "
+            f"rising order, the sums {', '.join(RATER_SUMS)}."
+        )
+        raise InputError(message)
+    raters = Raters(tuple(names), rater, place, values)
+    refuse_other_raters(raters, sums)
+    return raters
+
+
+def refuse_other_raters(raters: Raters, s: Sums) -> None:
+    """Refuse sums of raters that no votes on these rows could give."""
+    residual, weight, residual_sq, mixed, weight_sq = raters.values
+    by_bin = [np.bincount(raters.place, row, s.count.size) for row in (residual, weight)]
+    rounding = 1e-9
+    in_order = [
+        (-weight, np.zeros_like(weight)),
+        (abs(residual), weight),
+        (residual_sq, weight_sq),
+        (abs(mixed), np.sqrt(residual_sq * weight_sq)),
+        (weight_sq, weight**2),
+        (-residual_sq, np.zeros_like(weight)),
+        (abs(by_bin[0] - s.residual), rounding * s.weight),
+        (abs(by_bin[1] - s.weight), rounding * s.weight),
+    ]
+    if not np.isfinite(raters.values).all() or not all(
+        (low <= high * _MORE).all() for low, high in in_order
+    ):
+        message = (
+            "a saved table's 'raters' contradict its sums: no votes on its rows can have these. "
+            "The file is damaged, or was made by something else."
         )
         raise InputError(message)

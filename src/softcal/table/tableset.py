@@ -19,8 +19,9 @@ from softcal import _display
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.groups import Clusters, GroupIds
-from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
+from softcal.table.joint import JointRaters, JointTable, PairedSums, refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.raters import RATER_LOSSES, Raters
 from softcal.table.reliability import Reliability
 from softcal.table.scores import ItemScores
 
@@ -35,6 +36,12 @@ LABEL = "label"
 
 TOP = "top"
 """The target of a multiclass set: the class each model predicts."""
+
+
+def thresholds(classes: Sequence[object]) -> tuple[str, ...]:
+    """Name the targets between ordered classes: "> 1" is the probability of a class above 1."""
+    return tuple(f"> {name}" for name in classes[:-1])
+
 
 BOUNDS = ("low", "high")
 """The targets of a set whose labels are intervals: their lower and upper ends."""
@@ -164,6 +171,31 @@ class Groups(NamedTuple):
     ids: GroupIds | None = None  # if the rows were read in this process
 
 
+class RaterTables(NamedTuple):
+    """What ties together the votes of a rater: sums of votes, which add by the raters' names."""
+
+    column: str
+    names: tuple[str, ...]
+    sums: Sparse  #     keys (model, target, cell, rater, bin), the sums of `RATER_SUMS`
+    products: Sparse  # keys (first, second, target, cell, bin, bin), those of `VOTE_PRODUCTS`
+    losses: Sparse  #   keys (first, second, target, cell, rater), those of `RATER_LOSSES`
+
+    def plus(self, other: RaterTables, cells: Sequence[int]) -> RaterTables:
+        """Add the votes of another set, given the new numbers of its cells."""
+        known = {name: k for k, name in enumerate(self.names)}
+        numbers = [known.setdefault(name, len(known)) for name in other.names]
+        sums = other.sums.renumbered(2, cells).renumbered(3, numbers)
+        products = other.products.renumbered(3, cells)
+        losses = other.losses.renumbered(3, cells).renumbered(4, numbers)
+        return RaterTables(
+            self.column,
+            tuple(known),
+            Sparse.added([self.sums, sums]),
+            Sparse.added([self.products, products]),
+            Sparse.added([self.losses, losses]),
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TableSet(Mapping[str, Reliability]):
     """Tables from one pass over the rows, keyed by model, target, and segment. See `scan`.
@@ -191,6 +223,11 @@ class TableSet(Mapping[str, Reliability]):
         The columns of weights and numbers of votes, and the date of the rows, if given.
     rows_without_weight : int or None
         The number of rows with weight 0; None if they were not counted.
+    ordered : bool
+        Whether the classes are ordered; targets such as "> 2" then follow the classes.
+    rows_dropped : int or None
+        How many rows `drop_missing` and `drop_unmatched` left out; None where neither was asked
+        for.
 
     Examples
     --------
@@ -222,7 +259,10 @@ class TableSet(Mapping[str, Reliability]):
     label_high: str | None = None
     pairs: Pairs | None = None
     groups: Groups | None = None
-    scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), sums of `SCORES`
+    scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), `score_names`
+    raters: RaterTables | None = None
+    rows_dropped: int | None = None
+    ordered: bool = False
 
     # The tables of all rows
 
@@ -232,10 +272,11 @@ class TableSet(Mapping[str, Reliability]):
         if model not in self.models or target not in self.targets:
             named = f"model {model!r}" if model not in self.models else f"target {target!r}"
             have = self.models if model not in self.models else self.targets
-            message = f"the set has no {named}. It has: {', '.join(map(repr, have))}."
+            asked = _display.did_you_mean(model if model not in self.models else target, have)
+            message = f"the set has no {named}.{asked} It has: {', '.join(map(repr, have))}."
             raise _NoSuchTableError(message)
         m, t = self.models.index(model), self.targets.index(target)
-        return Reliability(self.bins, self._sums(m, t), self._clusters(m, t))
+        return Reliability(self.bins, self._sums(m, t), self._clusters(m, t), self._raters(m, t))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.models)
@@ -248,6 +289,50 @@ class TableSet(Mapping[str, Reliability]):
         """The number of rows with positive weight."""
         first = (self.tables.keys[0] == 0) & (self.tables.keys[1] == 0)
         return int(self.tables.values[0, first].sum())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of a set of many, else none."""
+        if self.targets[0] != TOP:
+            return ()
+        return self.targets[1 : len(self.targets) // 2 + 1] if self.ordered else self.targets[1:]
+
+    @property
+    def thresholds(self) -> tuple[str, ...]:
+        """The targets between ordered classes; none where the classes are not ordered."""
+        return self.targets[len(self.classes) + 1 :] if self.ordered else ()
+
+    def cumulative(self, model: str) -> dict[str, Reliability]:
+        r"""Return the table of \(P(\text{class} > k)\) for each threshold k of ordered classes.
+
+        `cumulative_smece` and `cumulative_smece_interval` take the result.
+
+        Parameters
+        ----------
+        model : str
+            One of `models`.
+
+        Raises
+        ------
+        InputError
+            If the set was made without `ordered=True`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcal import scan
+        >>> rows = pd.DataFrame({"p_1": [0.5, 0.25], "p_2": [0.25, 0.5], "p_3": [0.25, 0.25]})
+        >>> tables = scan(rows.assign(y=[1, 3]), y_true="y", y_prob={"m": "p_*"}, ordered=True)
+        >>> {name: rel.smece for name, rel in tables.cumulative("m").items()}
+        {'> 1': 0.375, '> 2': 0.25}
+        """
+        if not self.ordered:
+            message = (
+                "the set has no thresholds: its classes are not ordered. Scan the rows again with "
+                "ordered=True (--ordered)."
+            )
+            raise InputError(message)
+        return {name: self[model, name] for name in self.thresholds}
 
     def item_scores(self, model: str) -> ItemScores:
         r"""Return the scores of single multiclass items: Brier, log loss, DistCE, and others.
@@ -266,7 +351,9 @@ class TableSet(Mapping[str, Reliability]):
             The fields are `brier`, `log_loss`, `kl_divergence`, `dist_ce`, `ent_ce`,
             `ent_ce_signed`, `rank_cs`, `dist_ce_floor`, and `brier_without_vote_noise`. A score
             that the rows do not determine is None. `infinite` counts the rows whose log loss is
-            infinite.
+            infinite. Of ordered
+            classes also `wasserstein`, `wasserstein_floor`, `ranked_probability_score`, and
+            `ranked_probability_score_without_vote_noise`.
 
         Raises
         ------
@@ -326,6 +413,14 @@ class TableSet(Mapping[str, Reliability]):
         count = self.groups.counts.values[0, (m == model) & (t == target) & (s == whole)]
         return Clusters(int(count.sum()), *squares)
 
+    def _raters(self, model: int, target: int) -> Raters | None:
+        if self.raters is None:
+            return None
+        keys, values = self.raters.sums
+        mine = (keys[0] == model) & (keys[1] == target)
+        place = self._places(self.grid)[keys[4, mine]]
+        return Raters.of(self.raters.names, keys[3, mine], place, values[:, mine])
+
     def _segment(self) -> int:
         """Return the number of the segment of all rows."""
         return next(k for k, each in enumerate(self.groups.segments) if not each)  # type: ignore[union-attr]
@@ -348,7 +443,8 @@ class TableSet(Mapping[str, Reliability]):
         """
         if column not in self.by_names:
             have = ", ".join(map(repr, self.by_names)) or "none"
-            message = f"the set has no segments by {column!r}. It has segments by: {have}."
+            asked = _display.did_you_mean(column, self.by_names)
+            message = f"the set has no segments by {column!r}.{asked} It has segments by: {have}."
             raise InputError(message)
         return Segments(self, column)
 
@@ -415,14 +511,33 @@ class TableSet(Mapping[str, Reliability]):
         square = _counted(flat, cross.values[0], size * size).reshape(size, size)
         total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
         a, b = (self[self.models[k], self.targets[target]] for k in (first, second))
+        raters = None
+        if self.raters is not None and a.raters is not None:
+            raters = self._joint_raters(chosen, a.raters.names)
         return JointTable(
             a, b, square, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
             log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
             infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
             loss_a=total["log_loss_a"], loss_b=total["log_loss_b"],
-            names=(self.models[first], self.models[second]),
+            names=(self.models[first], self.models[second]), raters=raters,
         )  # fmt: skip
+
+    def _joint_raters(
+        self, chosen: Callable[[Sparse], Sparse], names: tuple[str, ...]
+    ) -> JointRaters:
+        """Return what the votes on two models have in common, raters in the order of the names."""
+        assert self.raters is not None  # noqa: S101 - the caller has looked
+        assert self.pairs is not None  # noqa: S101
+        products, losses = chosen(self.raters.products), chosen(self.raters.losses)
+        size, place = len(self.bins), self._places(self.pairs.bins)
+        flat = place[products.keys[4]] * size + place[products.keys[5]]
+        squares = [_counted(flat, row, size * size).reshape(size, size) for row in products.values]
+        number = {name: k for k, name in enumerate(names)}
+        rater = np.array([number.get(name, -1) for name in self.raters.names], dtype=np.int64)
+        own = rater[losses.keys[4]]
+        by_rater = [_counted(own, row, len(names)) for row in losses.values]
+        return JointRaters(np.array(squares), np.array(by_rater))
 
     # Operations on sets
 
@@ -481,17 +596,56 @@ class TableSet(Mapping[str, Reliability]):
             pairs = pairs.changed(lambda entries: _rising(kept(entries, 0, 1)))
         if groups is not None:
             groups = groups._replace(counts=kept(groups.counts, 0), squares=kept(groups.squares, 0))
+        raters = self.raters
+        if raters is not None:
+            raters = raters._replace(
+                sums=kept(raters.sums, 0),
+                products=_rising(kept(raters.products, 0, 1)),
+                losses=_rising(kept(raters.losses, 0, 1)),
+            )
         return replace(
             self, models=tuple(models), tables=kept(self.tables, 0), pairs=pairs, groups=groups,
-            scores=scores,
+            scores=scores, raters=raters,
         )  # fmt: skip
+
+    def rename(self, names: Mapping[str, str]) -> TableSet:
+        """Return the same set with other names for some of its models.
+
+        Parameters
+        ----------
+        names : mapping from str to str
+            The new name of each model that gets one.
+
+        Raises
+        ------
+        InputError
+            If two models would have one name.
+        KeyError
+            If one of the models is not in the set.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcal import scan
+        >>> tables = scan(pd.DataFrame({"y": [0.5], "p7": [0.25]}), y_true="y", y_prob="p7")
+        >>> tables.rename({"p7": "random forest"}).models
+        ('random forest',)
+        """
+        for model in names:
+            self[model]  # refuses one it does not have
+        models = tuple(names.get(model, model) for model in self.models)
+        for model in models:
+            if models.count(model) > 1:
+                message = f"each model must have a name of its own: {model!r:.60} is given twice."
+                raise InputError(message)
+        return replace(self, models=models)
 
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both sets, which must have the same columns and grid.
 
         The order of the models may differ. Segments of only one set are kept. The date is kept if
         both have the same. With groups, no group may have rows in both. Sets from `scan` in this
-        process check this; a loaded set cannot, because it does not store the names of its groups.
+        process check this; a loaded set cannot, because it does not store the names of its groups. Raters are added by name.
 
         Raises
         ------
@@ -520,6 +674,10 @@ class TableSet(Mapping[str, Reliability]):
         scores = None
         if self.scores is not None and other.scores is not None:
             scores = Sparse.added([self.scores, other.scores.renumbered(1, numbers)])
+        raters = None
+        if self.raters is not None and other.raters is not None:
+            raters = self.raters.plus(other.raters, numbers)
+        dropped = [n for n in (self.rows_dropped, other.rows_dropped) if n is not None]
         weightless = None
         if self.rows_without_weight is not None and other.rows_without_weight is not None:
             weightless = self.rows_without_weight + other.rows_without_weight
@@ -530,8 +688,10 @@ class TableSet(Mapping[str, Reliability]):
             pairs=pairs,
             groups=groups,
             scores=scores,
+            raters=raters,
             date=self.date if self.date == other.date else None,
             rows_without_weight=weightless,
+            rows_dropped=sum(dropped) if dropped else None,
         )
 
     def __radd__(self, other: object) -> TableSet:
@@ -548,6 +708,7 @@ class TableSet(Mapping[str, Reliability]):
             ("numbers of votes", self.votes, other.votes),
             ("'by' columns", self.by_names, other.by_names),
             ("groups", self.groups and self.groups.column, other.groups and other.groups.column),
+            ("raters", self.raters and self.raters.column, other.raters and other.raters.column),
         ):
             if mine != theirs:
                 message = (
@@ -639,6 +800,9 @@ class _NoSuchTableError(InputError, KeyError):
     __str__ = Exception.__str__  # that of KeyError would put the message in quotes
 
 
+_CELL_OF_RATERS = (2, 3, 3)  # which part of the keys of `RaterTables` is the cell
+
+
 class Segments(Mapping["str | None", TableSet]):
     """The segments of a set by one column, each built on request."""
 
@@ -665,6 +829,10 @@ class Segments(Mapping["str | None", TableSet]):
                     self._segments[of_place[k]].append(k)
             self._groups = [self._by_place(each, 2, of_place) for each in groups[2:4]]
         self._pairs = [self._by_place(each, 3, of_place) for each in (pairs or ())[:2]]
+        self._raters = [
+            self._by_place(each, part, self._of_cell)
+            for each, part in zip((tables.raters or ())[2:], _CELL_OF_RATERS, strict=False)
+        ]
         self._ids = None
         if groups is not None and groups.ids is not None:
             ids = Sparse(np.array(groups.ids[:2]), np.empty((0, groups.ids.cell.size)))
@@ -700,6 +868,13 @@ class Segments(Mapping["str | None", TableSet]):
             places = self._cells[k] if whole.groups is None else self._segments[k]
             cross, losses = (_numbered(each.of(k), 3, places) for each in self._pairs)
             pairs = whole.pairs._replace(cross=cross, losses=losses)
+        raters = None
+        if whole.raters is not None:
+            parts = (
+                _numbered(each.of(k), part, self._cells[k])
+                for each, part in zip(self._raters, _CELL_OF_RATERS, strict=True)
+            )
+            raters = RaterTables(whole.raters.column, whole.raters.names, *parts)
         return replace(
             whole,
             tables=_numbered(self._sorted.of(k), 2, self._cells[k]),
@@ -708,7 +883,9 @@ class Segments(Mapping["str | None", TableSet]):
             pairs=pairs,
             groups=groups,
             scores=next((_numbered(e.of(k), 1, self._cells[k]) for e in self._scores), None),
+            raters=raters,
             rows_without_weight=None,
+            rows_dropped=None,
         )
 
     def __iter__(self) -> Iterator[str | None]:
@@ -788,8 +965,13 @@ def _rising(entries: Sparse) -> Sparse:
     keys, values = entries.keys.copy(), entries.values.copy()
     swapped = keys[0] > keys[1]
     keys[:2, swapped] = keys[1::-1, swapped]
-    if len(keys) > 4:  # a product of residuals: swap the bins too
+    if len(keys) == 6:  # a product of residuals: swap the bins too
         keys[4:6, swapped] = keys[5:3:-1, swapped]
+        if len(values) > 1:  # of votes, which has a sum of each model
+            values[1:3] = np.where(swapped, values[2:0:-1], values[1:3])
+    elif len(keys) == 5:  # the losses of raters
+        signed = [k for k, name in enumerate(RATER_LOSSES) if not name.endswith("_square")]
+        values[signed] *= np.where(swapped, -1.0, 1.0)
     else:
         for name, other in (("infinite_a", "infinite_b"), ("log_loss_a", "log_loss_b")):
             i, j = LOSSES.index(name), LOSSES.index(other)

@@ -1,0 +1,167 @@
+"""Measure the coverage and width of intervals with recurring raters, by simulation.
+
+Rater j leans by N(0, tau) on the logit scale: the vote on item i is 1 with probability
+sigmoid(theta_i + lean_j), theta ~ N(0, 1.5). The target is SMECE over new items and new raters.
+Curves: "calibrated" predicts the mean over raters; "typical" predicts sigmoid(theta), which is off
+by the leaning alone; "over-confident" predicts sigmoid(1.5 logit of the mean over raters).
+
+Run `python benchmarks/raters.py` for the full grid (2,000 samples per cell; about a day on one
+core), or with `--samples` and `--cells` for a part of it. The table is docs/raters.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import time
+from pathlib import Path
+
+import numpy as np
+
+from softcal._validation.inputs import rows as checked_rows
+from softcal._validation.votes import RowVotes
+from softcal.bins import Bins
+from softcal.inference.intervals import smece_interval
+from softcal.inference.tests import calibration_test
+from softcal.table.reliability import Reliability, from_rows
+
+ITEMS = (200, 2_000, 20_000)
+RATERS = (10, 30, 100, 1_000)
+VOTES = (2, 5, 10)
+LEANING = (0.0, 0.5, 1.0, 1.5)
+CURVES = ("calibrated", "typical", "over-confident")
+SPREAD = 1.5
+BINS = Bins.of(10)
+HEADER = (
+    "items", "raters", "votes", "leaning", "curve", "samples", "smece", "coverage",
+    "coverage_items_only", "width", "width_items_only", "width_in_errors", "test_size",
+)  # fmt: skip
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """Return the logistic function."""
+    return 1 / (1 + np.exp(-x))
+
+
+def over_raters(theta: np.ndarray, leaning: float) -> np.ndarray:
+    """Return the mean probability of a vote over all raters."""
+    grid = np.linspace(-12, 12, 4001)
+    mean = sigmoid(grid[:, None] + leaning * _NODES) @ _WEIGHTS
+    return np.interp(theta, grid, mean)
+
+
+def predicted(theta: np.ndarray, leaning: float, curve: str) -> np.ndarray:
+    """Return the predictions of a curve."""
+    if curve == "typical":
+        return sigmoid(theta)
+    mean = over_raters(theta, leaning)
+    return mean if curve == "calibrated" else sigmoid(1.5 * np.log(mean / (1 - mean)))
+
+
+def true_smece(leaning: float, curve: str) -> float:
+    """Return SMECE over all items and raters."""
+    theta = np.linspace(-8, 8, 400_001) * SPREAD
+    density = np.exp(-((theta / SPREAD) ** 2) / 2)
+    p = predicted(theta, leaning, curve)
+    place = BINS.guide.locate(p)
+    gaps = np.bincount(place, density * (p - over_raters(theta, leaning)))
+    return float(np.abs(gaps).sum() / density.sum())
+
+
+def who_votes(rng: np.random.Generator, items: int, raters: int, votes: int) -> np.ndarray:
+    """Return different raters for each item."""
+    if raters <= 4 * votes:
+        return rng.random((items, raters)).argsort(axis=1)[:, :votes]
+    found = rng.integers(raters, size=(items, votes))
+    while True:
+        ordered = np.sort(found, axis=1)
+        again = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        if not again.size:
+            return found
+        found[again] = rng.integers(raters, size=(again.size, votes))
+
+
+def sample(
+    rng: np.random.Generator, items: int, raters: int, votes: int, leaning: float, curve: str
+) -> Reliability:
+    """Return the table of one study."""
+    theta = rng.normal(0, SPREAD, items)
+    lean = rng.normal(0, leaning, raters)
+    who = who_votes(rng, items, raters, votes)
+    vote = (rng.random(who.shape) < sigmoid(theta[:, None] + lean[who])).astype(np.float64)
+    p = predicted(theta, leaning, curve)
+    single = RowVotes(
+        np.repeat(np.arange(items), votes), who.ravel(), vote.ravel(),
+        np.full(who.size, 1 / votes), tuple(map(str, range(raters))),
+    )  # fmt: skip
+    rows = checked_rows(vote.mean(axis=1), p, None, votes)
+    return from_rows(rows, BINS, votes=single)
+
+
+def measured(
+    cell: tuple[int, int, int, float, str], samples: int, seed: int
+) -> dict[str, float | int | str]:
+    """Simulate one cell of the grid."""
+    rng = np.random.default_rng(seed)
+    truth = true_smece(cell[3], cell[4])
+    rows = []
+    for _ in range(samples):
+        rel = sample(rng, *cell)
+        both = smece_interval(rel)
+        items = smece_interval(Reliability(rel.bins, rel.sums))
+        rejected = calibration_test(rel).pvalue < 0.05
+        rows.append((both.low, both.high, items.low, items.high, both.value, rejected))
+    low, high, items_low, items_high, value, rejected = np.array(rows).T
+    numbers = (
+        truth,
+        np.mean((low <= truth) & (truth <= high)),
+        np.mean((items_low <= truth) & (truth <= items_high)),
+        np.mean(high - low),
+        np.mean(items_high - items_low),
+        np.mean(high - low) / (3.92 * value.std()),
+        np.mean(rejected),
+    )
+    return dict(zip(HEADER, (*cell, samples, *(round(float(x), 4) for x in numbers)), strict=True))
+
+
+def main() -> None:
+    """Simulate the cells, print each, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=2_000)
+    parser.add_argument("--cells", type=int, help="a random choice of so many cells")
+    parser.add_argument("--items", type=int, nargs="*", default=ITEMS)
+    parser.add_argument("--minutes", type=float, default=np.inf, help="stop after so long")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-o", "--output", type=Path, default=Path("docs/raters.csv"))
+    args = parser.parse_args()
+    grid = list(itertools.product(args.items, RATERS, VOTES, LEANING, CURVES))
+    # Without leaning the first two curves are the same.
+    grid = [cell for cell in grid if cell[3] or cell[4] != "typical"]
+    if args.cells:
+        chosen = np.random.default_rng(args.seed).permutation(len(grid))[: args.cells]
+        grid = [grid[k] for k in sorted(chosen)]
+    found, start = [], time.monotonic()
+    print(*HEADER)
+    for k, cell in enumerate(grid):
+        if time.monotonic() - start > 60 * args.minutes:
+            break
+        found.append(measured(cell, args.samples, args.seed + k))
+        print(*found[-1].values(), flush=True)
+    with args.output.open("w", newline="") as file:
+        writer = csv.DictWriter(file, HEADER)
+        writer.writeheader()
+        writer.writerows(found)
+    enough = [row for row in found if row["raters"] >= 30]
+    covered = np.mean([row["coverage"] >= 0.945 for row in enough])
+    width = np.mean([row["width_in_errors"] for row in found])
+    size = [row["test_size"] for row in found if row["curve"] == "calibrated"]
+    print(f"cells with 30 raters or more: {len(enough)}, coverage >= .945 in {covered:.1%}")
+    print(f"width in 3.92 standard deviations of the estimate: {width:.2f} on average")
+    print(f"test of calibrated models: rejects {min(size):.3f} to {max(size):.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,633 @@
+"""Decisions at a threshold, and the summary of calibration that clinical papers report.
+
+Net benefit is linear in the label, so it is right for vote shares as it is for outcomes of 0 and 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, stdtrit
+
+from softcal import _display
+from softcal._validation import arrays, inputs
+from softcal._validation.inputs import Names
+from softcal._validation.rules import refuse_bad_level
+from softcal.exceptions import BinMismatchError, InputError, InputTypeError
+from softcal.metrics.corp import corp
+from softcal.table.reliability import Reliability, refuse_no_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import FloatArray, Rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NetBenefit(_display.Printed):
+    """Net benefit of a model at each threshold, with intervals: a decision curve.
+
+    Attributes
+    ----------
+    threshold : ndarray
+        The thresholds.
+    value : ndarray
+        The net benefit of acting where the prediction is at or above the threshold.
+    low, high : ndarray
+        Its confidence interval, at each threshold for itself.
+    treat_all : ndarray
+        The net benefit of always acting. That of never acting is 0.
+    cost : ndarray
+        The cost of miscalibration: how much more net benefit the best increasing map of the same
+        predictions has on the same rows. Never below 0.
+    level : float
+        The level of the intervals.
+    """
+
+    threshold: FloatArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    treat_all: FloatArray
+    cost: FloatArray
+    level: float
+
+    def __repr__(self) -> str:
+        return f"NetBenefit(thresholds={self.threshold.size}, level={self.level:g})"
+
+    def _shown(self) -> _display.Shown:
+        columns = (self.value, self.low, self.high, self.treat_all, self.cost)
+        rows = [
+            [f"{t:g}", *(f"{x:+.4f}" for x in numbers)]
+            for t, *numbers in zip(self.threshold, *columns, strict=True)
+        ]
+        header = ["threshold", "net benefit", "low", "high", "treat all", "cost"]
+        first, left_out, last = _display.ends(rows)
+        between = [[f"... {left_out} more", *[""] * 5]] if left_out else []
+        title = f"net benefit, {_display.percent(self.level)} intervals; treat none: 0"
+        return title, header, [*first, *between, *last]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NetBenefitDifference(_display.Printed):
+    """Net benefit of the first of two models minus that of the second, on the same rows.
+
+    Attributes
+    ----------
+    threshold, value, low, high : ndarray
+        The thresholds, the differences, and their confidence intervals.
+    names : tuple of str
+        The two models.
+    level : float
+        The level of the intervals.
+    """
+
+    threshold: FloatArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    names: tuple[str, str]
+    level: float
+
+    def __repr__(self) -> str:
+        return f"NetBenefitDifference(thresholds={self.threshold.size}, level={self.level:g})"
+
+    def _shown(self) -> _display.Shown:
+        columns = (self.value, self.low, self.high)
+        rows = [
+            [f"{t:g}", *(f"{x:+.4f}" for x in numbers)]
+            for t, *numbers in zip(self.threshold, *columns, strict=True)
+        ]
+        first, left_out, last = _display.ends(rows)
+        between = [[f"... {left_out} more", *[""] * 3]] if left_out else []
+        a, b = map(_display.printable, self.names)
+        title = f"net benefit, {a} minus {b}, {_display.percent(self.level)} intervals"
+        return title, ["threshold", "difference", "low", "high"], [*first, *between, *last]
+
+
+def net_benefit(
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    thresholds: npt.ArrayLike | None = None,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> NetBenefit:
+    r"""Compute the net benefit of acting where the prediction is at or above a threshold.
+
+    \[ \frac1n \sum_{p_i \ge t} \Bigl( y_i - (1 - y_i) \frac{t}{1 - t} \Bigr) \]
+
+    The threshold t says how many needless actions are worth one missed case: at t = 0.1, nine. The
+    interval is that of a mean of one term per row, from the sums beyond each threshold.
+
+    Parameters
+    ----------
+    y_true : array-like or Reliability
+        Labels as in `reliability`. Or a table, which is then followed by the thresholds:
+        `net_benefit(rel, thresholds)`. Every threshold must be an edge of its bins; the grid of a
+        `TableSet` has all multiples of 1/600: `tables.coarsen(tables.grid)["model"]`.
+    y_prob : array-like
+        Predictions.
+    thresholds : array-like
+        From 0 to below 1.
+    sample_weight, groups
+        As in `reliability`. A table with groups is refused, because it does not keep what groups
+        have in common beyond a threshold: pass the rows. The interval of a table with unequal
+        weights takes weights and labels of a bin as unrelated.
+    level : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    NetBenefit
+        With `cost`, the net benefit lost to miscalibration. The best map is fitted to the same
+        rows, so with few rows the cost is too high.
+
+    Examples
+    --------
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> print(net_benefit(d["soft_malignant"], d["prob_rf_all"], [0.05, 0.2, 0.5]))
+    net benefit, 95% intervals; treat none: 0
+    threshold   net benefit       low      high   treat all      cost
+         0.05       +0.2252   +0.2080   +0.2423     +0.2456   +0.0204
+          0.2       +0.1592   +0.1431   +0.1753     +0.1041   +0.0182
+          0.5       +0.0809   +0.0671   +0.0946     -0.4334   +0.0056
+    """
+    refuse_bad_level(level)
+    if isinstance(y_true, Reliability):
+        both = y_prob is not None and thresholds is not None
+        if both or sample_weight is not None or groups is not None:
+            message = (
+                "net_benefit of a Reliability takes thresholds alone: net_benefit(rel, thresholds)."
+            )
+            raise InputError(message)
+        at = _thresholds(y_prob if thresholds is None else thresholds)
+        beyond = _Beyond.of_table(y_true, at)
+        error = beyond.error()
+    else:
+        at = _thresholds(thresholds)
+        rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
+        beyond = _Beyond.of_rows(rows, at)
+        numbers = _group_numbers(groups, rows, y_true, y_prob)
+        error = beyond.error() if numbers is None else _grouped_error(rows, at, numbers)
+        beyond = beyond if numbers is None else beyond.counted(int(numbers.max()) + 1)
+    value, odds = beyond.value, beyond.odds
+    curve = (
+        corp(y_true)
+        if isinstance(y_true, Reliability)
+        else corp(y_true, y_prob, sample_weight=sample_weight)
+    )
+    gain = curve.recalibrated[:, None] * (1 + odds) - odds
+    best = (curve.weight[:, None] * np.maximum(gain, 0.0)).sum(axis=0) / beyond.total
+    half = _reach(beyond.n, level) * error
+    everyone = beyond.mean_label * (1 + odds) - odds
+    cost = np.maximum(best - value, 0.0)
+    return NetBenefit(at, value, value - half, value + half, everyone, cost, level)
+
+
+def net_benefit_difference(
+    y_true: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
+    thresholds: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> NetBenefitDifference:
+    r"""Compute the difference in net benefit of two models on the same rows.
+
+    The interval is paired: rows on which both models act, or neither does, add nothing to it.
+
+    Parameters
+    ----------
+    y_true, thresholds, sample_weight, groups, level
+        As in `net_benefit`.
+    y_prob : mapping from str to array-like
+        The predictions of two models, A first; the difference is A minus B.
+
+    Examples
+    --------
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
+    >>> found = net_benefit_difference(d["soft_malignant"], models, 0.2)
+    >>> found.value.round(4), found.low.round(4), found.high.round(4)
+    (array([0.0088]), array([0.0028]), array([0.0147]))
+    """
+    refuse_bad_level(level)
+    at = _thresholds(thresholds)
+    if not isinstance(y_prob, Mapping) or len(y_prob) != 2:
+        message = 'y_prob must map the names of two models to predictions, {"old": p, "new": q}.'
+        raise InputTypeError(message)
+    a, b = (_checked_rows(y_true, p, sample_weight, name) for name, p in y_prob.items())
+    numbers = _group_numbers(groups, a, y_true, next(iter(y_prob.values())))
+    p, y, w = _columns(a)
+    q = inputs.as_float64(b.y_prob)
+    owner = np.arange(p.size) if numbers is None else numbers
+    value, error, n = np.empty(at.size), np.empty(at.size), 0
+    for k, t in enumerate(at):
+        acts = (p >= t).astype(np.float64) - (q >= t)
+        value[k], error[k], n = _mean_and_error(acts * _worth(y, t), w, owner)
+    half = _reach(n, level) * error
+    names = tuple(map(str, y_prob))
+    return NetBenefitDifference(at, value, value - half, value + half, (names[0], names[1]), level)
+
+
+def _worth(y: FloatArray, t: float) -> FloatArray:
+    """Return what acting on each row is worth."""
+    out: FloatArray = (y - t) / (1 - t)
+    return out
+
+
+def _mean_and_error(
+    term: FloatArray, w: FloatArray, owner: npt.NDArray[Any]
+) -> tuple[float, float, int]:
+    """Return the weighted mean of terms, its standard error, and the number of groups."""
+    total = float(w.sum())
+    mean = float(w @ term) / total
+    own = np.bincount(owner, w * (term - mean))
+    n = int(np.unique(owner[w > 0]).size)
+    if n < 2:
+        return mean, math.inf, n
+    return mean, math.sqrt(n / (n - 1) * float(own @ own)) / total, n
+
+
+def _grouped_error(rows: Rows, at: FloatArray, owner: npt.NDArray[Any]) -> FloatArray:
+    p, y, w = _columns(rows)
+    each = [_mean_and_error((p >= t) * _worth(y, t), w, owner)[1] for t in at]
+    return np.array(each)
+
+
+def _reach(n: int, level: float) -> float:
+    """Return how many standard errors the interval extends; infinite for one row."""
+    return -float(stdtrit(n - 1, (1 - level) / 2)) if n > 1 else math.inf
+
+
+@dataclass(frozen=True)
+class _Beyond:
+    """Sums over the rows at or above each threshold, and over all rows."""
+
+    threshold: FloatArray
+    weight: FloatArray
+    label: FloatArray
+    weight_sq: FloatArray  #       sum w^2
+    weight_sq_label: FloatArray  # sum w^2 y
+    weight_sq_label_sq: FloatArray  # sum w^2 y^2
+    total: float
+    total_sq: float
+    mean_label: float
+    n: int
+
+    @staticmethod
+    def of_rows(rows: Rows, at: FloatArray) -> _Beyond:
+        p, y, w = _columns(rows)
+        order = at.argsort()
+        place = at[order].searchsorted(p, side="right")  # thresholds at or below the prediction
+        sums = np.array(
+            [np.bincount(place, term, at.size + 1) for term in _terms(y, w)], dtype=np.float64
+        )
+        beyond = sums[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        back = np.empty_like(beyond)
+        back[:, order] = beyond
+        return _Beyond(
+            at, *back, float(w.sum()), float((w * w).sum()), float(w @ y / w.sum()),
+            int((w > 0).sum()),
+        )  # fmt: skip
+
+    @staticmethod
+    def of_table(rel: Reliability, at: FloatArray) -> _Beyond:
+        refuse_no_rows(rel)
+        _refuse_groups("net_benefit", rel)
+        _refuse_off_the_edges(rel, at)
+        s = rel.sums
+        # With equal weights these are exact; see the docstring of `net_benefit`.
+        unit = np.divide(s.weight_sq, s.weight, out=np.zeros_like(s.weight), where=s.weight > 0)
+        terms = (s.weight, s.label, s.weight_sq, unit * s.label, unit * (s.label - s.label_var))
+        start = rel.bins.edges[:-1].searchsorted(at)
+        beyond = np.array([term[::-1].cumsum()[::-1][start] for term in terms])
+        total = float(s.weight.sum())
+        return _Beyond(
+            at, *beyond, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
+        )
+
+    @property
+    def odds(self) -> FloatArray:
+        """What a needless action costs, in cases found."""
+        return self.threshold / (1 - self.threshold)
+
+    @property
+    def value(self) -> FloatArray:
+        """The net benefit."""
+        return (self.label * (1 + self.odds) - self.weight * self.odds) / self.total
+
+    def error(self) -> FloatArray:
+        """Return the standard error of the net benefit, rows as independent."""
+        if self.n < 2:
+            return np.full(self.threshold.size, math.inf)
+        o, value = self.odds, self.value
+        once = self.weight_sq_label * (1 + o) - self.weight_sq * o
+        twice = (
+            self.weight_sq_label_sq * (1 + o) ** 2
+            - 2 * o * (1 + o) * self.weight_sq_label
+            + o**2 * self.weight_sq
+        )
+        square = twice - 2 * value * once + value**2 * self.total_sq
+        found: FloatArray = np.sqrt(self.n / (self.n - 1) * np.maximum(square, 0.0)) / self.total
+        return found
+
+    def counted(self, groups: int) -> _Beyond:
+        """Return the same sums, of so many groups."""
+        return _Beyond(**{**vars(self), "n": groups})
+
+
+def _terms(y: FloatArray, w: FloatArray) -> tuple[FloatArray, ...]:
+    square = w * w
+    return w, w * y, square, square * y, square * y * y
+
+
+def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    weight = rows.sample_weight
+    w = np.ones(rows.y_prob.size) if weight is None else inputs.as_float64(weight)
+    return inputs.as_float64(rows.y_prob), inputs.as_float64(rows.y_true), w
+
+
+def _checked_rows(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
+    name: str,
+) -> Rows:
+    if y_prob is None:
+        message = (
+            "net_benefit takes labels, predictions and thresholds, net_benefit(y_true, y_prob, "
+            "thresholds), or net_benefit(rel, thresholds) with a Reliability."
+        )
+        raise InputTypeError(message)
+    rows = inputs.rows(y_true, y_prob, sample_weight, names=Names(y_prob=name))
+    p, y, w = _columns(rows)
+    if not inputs.all_valid(p, y, None if sample_weight is None else w):
+        inputs.refuse(rows)
+    if not w.any():
+        inputs.refuse_no_weight(rows)
+    return rows
+
+
+def _group_numbers(
+    groups: npt.ArrayLike | None, rows: Rows, y_true: npt.ArrayLike, y_prob: Any
+) -> npt.NDArray[np.intp] | None:
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    return None if groups is None else inputs.group_numbers(groups, rows)
+
+
+def _thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
+    if thresholds is None:
+        message = "give the thresholds at which somebody acts, such as thresholds=[0.05, 0.1]."
+        raise InputTypeError(message)
+    single = np.ndim(thresholds) == 0 and not hasattr(thresholds, "__len__")
+    found = arrays.column([thresholds] if single else thresholds, "thresholds").astype(np.float64)
+    bad = ~((found >= 0) & (found < 1))
+    if bad.any():
+        message = (
+            f"thresholds must be from 0 to below 1: {bad.sum()} of {bad.size} are not, the first "
+            f"is {float(found[bad][0])!r}."
+        )
+        raise InputError(message)
+    return found
+
+
+def _refuse_groups(function: str, rel: Reliability) -> None:
+    if rel.clusters is not None:
+        message = (
+            f"{function} of a table with groups has no interval: the table does not keep what the "
+            "labels of a group have in common. Pass the rows and groups=."
+        )
+        raise InputError(message)
+
+
+def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:
+    edges = rel.bins.edges
+    off = ~np.isin(at, edges)
+    if off.any():
+        first = float(at[off][0])
+        k = int(edges.searchsorted(first))
+        message = (
+            f"thresholds must be edges of the table's bins: {off.sum()} of {off.size} are not, the "
+            f"first is {first!r}, between {float(edges[k - 1])!r} and {float(edges[k])!r}. Use "
+            "tables.coarsen(tables.grid)[model] of a TableSet, build the table with these edges, "
+            "or pass the rows."
+        )
+        raise BinMismatchError(message)
+
+
+class Estimate(NamedTuple):
+    """A number with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class CalibrationSummary(_display.Printed):
+    """The numbers that clinical papers report on calibration, each with `value`, `low`, `high`.
+
+    Attributes
+    ----------
+    observed_expected : Estimate
+        Sum of labels over sum of predictions: above 1, predictions are too low on average.
+    calibration_in_the_large : Estimate
+        Intercept of the logistic recalibration whose slope is 1.
+    intercept, slope : Estimate
+        Those of the logistic recalibration. A slope below 1 means predictions are too extreme.
+    level : float
+        The level of the intervals.
+    """
+
+    observed_expected: Estimate
+    calibration_in_the_large: Estimate
+    intercept: Estimate
+    slope: Estimate
+    level: float
+
+    def __repr__(self) -> str:
+        return f"CalibrationSummary(slope={self.slope.value:.4g}, level={self.level:g})"
+
+    def _shown(self) -> _display.Shown:
+        names = ("observed_expected", "calibration_in_the_large", "intercept", "slope")
+        rows = [
+            [name.replace("_", " "), *(f"{x:.4f}" for x in getattr(self, name))] for name in names
+        ]
+        title = f"calibration, {_display.percent(self.level)} intervals"
+        return title, ["", "value", "low", "high"], rows
+
+
+def calibration_summary(
+    y_true: npt.ArrayLike | Reliability,
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> CalibrationSummary:
+    r"""Compute the observed:expected ratio and the logistic recalibration, with intervals.
+
+    The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted by
+    cross-entropy to the labels as they are. Its covariance is the sandwich
+    \(A^{-1} B A^{-1}\) with \(A = \sum w \mu (1 - \mu) z z^T\) and
+    \(z = (1, \operatorname{logit} p)\). B comes from the squared residuals of the labels, so the
+    intervals are right for vote shares.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, groups
+        As in `reliability`; or a Reliability alone, whose bins should be fine because each is put
+        at its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with groups is
+        refused: pass the rows.
+    level : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If a prediction is exactly 0 or 1, which has no logit, or if the fit has no solution.
+
+    Examples
+    --------
+    >>> from softcal.datasets import lidc_malignancy
+    >>> d = lidc_malignancy()
+    >>> print(calibration_summary(d["soft_malignant"], d["prob_lr_geometry"]))
+    calibration, 95% intervals
+                                value      low     high
+           observed expected   1.4562   1.3857   1.5302
+    calibration in the large   0.8799   0.7816   0.9782
+                   intercept   0.3593   0.2433   0.4754
+                       slope   0.6896   0.6429   0.7364
+    """
+    refuse_bad_level(level)
+    if isinstance(y_true, Reliability):
+        if any(each is not None for each in (y_prob, sample_weight, groups)):
+            message = "calibration_summary of a Reliability takes no rows: leave them out."
+            raise InputError(message)
+        cells = _cells_of_table(y_true)
+    else:
+        rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
+        cells = _cells_of_rows(rows, _group_numbers(groups, rows, y_true, y_prob))
+    _refuse_no_logit(cells)
+    x = np.log(cells.prob / (1 - cells.prob))
+    one = np.ones_like(x)
+    large = _logistic(cells, one[:, None], x)
+    both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
+    ratio = float(cells.label.sum() / (cells.weight @ cells.prob))
+    spread = cells.squares(one[:, None], ratio * cells.prob)[0, 0]
+    error = math.sqrt(spread) / float(cells.weight @ cells.prob)
+    reach = _reach(cells.n, level)
+
+    def estimate(value: float, variance: float) -> Estimate:
+        half = reach * math.sqrt(variance)
+        return Estimate(value, value - half, value + half)
+
+    factor = math.exp(min(reach * error / ratio, 700.0)) if ratio else math.inf
+    return CalibrationSummary(
+        Estimate(ratio, ratio / factor, ratio * factor),
+        estimate(float(large[0][0]), float(large[1][0, 0])),
+        estimate(float(both[0][0]), float(both[1][0, 0])),
+        estimate(float(both[0][1]), float(both[1][1, 1])),
+        level,
+    )
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Rows, or bins of rows that are put at their mean prediction."""
+
+    prob: FloatArray
+    weight: FloatArray
+    label: FloatArray  # sum w y
+    square: FloatArray  # sum w^2
+    square_label: FloatArray  # sum w^2 y
+    square_label_sq: FloatArray  # sum w^2 y^2
+    n: int  # rows or groups
+    count: int  # rows
+    owner: npt.NDArray[np.intp] | None  # the group of each row
+
+    def squares(self, z: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the sum of the squares of w (y - mean) z, over rows or groups."""
+        factor = self.n / (self.n - 1) if self.n > 1 else math.inf
+        if self.owner is None:
+            own = self.square_label_sq - 2 * mean * self.square_label + mean**2 * self.square
+            return factor * np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
+        score = (self.label - self.weight * mean)[:, None] * z
+        each = np.stack([np.bincount(self.owner, column) for column in score.T], axis=1)
+        return factor * (each.T @ each)
+
+
+def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
+    p, y, w = _columns(rows)
+    here = w > 0
+    p, y, w = p[here], y[here], w[here]
+    owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
+    n = p.size if owner is None else int(owner.max()) + 1
+    weight, label, square, square_label, square_label_sq = _terms(y, w)
+    return _Cells(p, weight, label, square, square_label, square_label_sq, n, p.size, owner)
+
+
+def _cells_of_table(rel: Reliability) -> _Cells:
+    refuse_no_rows(rel)
+    _refuse_groups("calibration_summary", rel)
+    filled = rel.count > 0
+    s = rel.sums
+    weight, label, square = s.weight[filled], s.label[filled], s.weight_sq[filled]
+    unit = square / weight  # as in `_Beyond.of_table`
+    of_squares = unit * (label - s.label_var[filled])
+    return _Cells(
+        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.n, rel.n, None
+    )
+
+
+def _refuse_no_logit(cells: _Cells) -> None:
+    bad = (cells.prob <= 0) | (cells.prob >= 1)
+    if bad.any():
+        message = (
+            f"predictions must be between 0 and 1 to have a logit: {int(bad.sum())} of "
+            f"{bad.size} are exactly 0 or 1. Leave those rows out, or move them inside on purpose."
+        )
+        raise InputError(message)
+
+
+def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Fit a logistic regression to soft labels; return its parameters and their covariance."""
+
+    def loss(theta: FloatArray) -> float:
+        eta = offset + z @ theta
+        return float(cells.weight @ np.logaddexp(0, eta) - cells.label @ eta)
+
+    theta = np.zeros(z.shape[1])
+    for _ in range(_STEPS):
+        mean = expit(offset + z @ theta)
+        bread = np.einsum("i,ij,ik->jk", cells.weight * mean * (1 - mean), z, z)
+        try:
+            step = np.linalg.solve(bread, z.T @ (cells.label - cells.weight * mean))
+        except np.linalg.LinAlgError:
+            break
+        if float(np.abs(step).max()) < _CLOSE:
+            inverse = np.linalg.inv(bread)
+            return theta, inverse @ cells.squares(z, mean) @ inverse
+        # A full step may overshoot; the loss is convex, so a shorter one lowers it.
+        before = loss(theta)
+        while loss(theta + step) > before and float(np.abs(step).max()) > _CLOSE:
+            step = step / 2
+        theta = theta + step
+    message = (
+        "the logistic recalibration has no finite solution: predictions separate the labels, all "
+        "labels are 0 or all 1, or all predictions are equal."
+    )
+    raise InputError(message)
+
+
+_STEPS, _CLOSE = 200, 1e-10

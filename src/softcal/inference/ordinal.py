@@ -1,0 +1,216 @@
+"""Confidence intervals of scores of ordered classes, and of other scores of single items."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from scipy.special import stdtrit
+
+from softcal import _display
+from softcal._validation import inputs
+from softcal._validation.multiclass import class_rows
+from softcal._validation.rules import refuse_bad_level
+from softcal._validation.votes import Votes, refuse_unordered
+from softcal.exceptions import InputError
+from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above, smece_interval
+from softcal.metrics import multiclass, ordinal, proper
+from softcal.metrics.vote_noise import vote_noise_floor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.bins import BinsLike
+    from softcal.table.reliability import Reliability
+
+ItemMetric = Literal["wasserstein", "ranked_probability_score", "manhattan", "dist_ce", "brier"]
+
+_TERMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "wasserstein": ordinal.distance,
+    "ranked_probability_score": ordinal.squared_distance,
+    "manhattan": lambda p, y: 2 * multiclass.total_variation(p, y),
+    "dist_ce": multiclass.total_variation,
+    "brier": proper.squared_distance,
+}
+_ORDERED = ("wasserstein", "ranked_probability_score")
+_LARGEST = {"manhattan": 2.0, "dist_ce": 1.0, "brier": 2.0}
+
+
+@dataclass(frozen=True, repr=False)
+class ScoreInterval(_display.Printed):
+    """A score with its confidence interval.
+
+    Attributes
+    ----------
+    metric : str
+        Which score.
+    value : float
+        The score of these rows.
+    low, high : float
+        The confidence interval.
+    level : float
+        How often such an interval contains the score of unlimited data.
+    floor : float or None
+        Of scores of single items with votes: the score of a model that predicts the true rates.
+    note : str
+        A caution where there is one, else empty.
+    """
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    level: float
+    floor: float | None = None
+    note: str = ""
+
+    def __repr__(self) -> str:
+        return f"ScoreInterval({self.value:.4g}, low={self.low:.4g}, high={self.high:.4g})"
+
+    def _shown(self) -> _display.Shown:
+        line = (
+            f"{self.metric} {self.value:.4f}, {_display.percent(self.level)} interval "
+            f"{self.low:.4f} to {self.high:.4f}"
+        )
+        if self.floor is not None:
+            line += f", floor by vote noise {self.floor:.4f}"
+        return "\n".join(filter(None, (line, self.note))), [], []
+
+
+def cumulative_smece_interval(
+    y_true: npt.ArrayLike | Mapping[str, Reliability],
+    y_prob: npt.ArrayLike | None = None,
+    *,
+    bins: BinsLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> ScoreInterval:
+    r"""Compute `cumulative_smece` with its confidence interval, without resampling.
+
+    The upper limit is the mean of the upper limits of `smece_interval` over the thresholds: the
+    same rows are behind every threshold, but the standard error of a mean is at most the mean of
+    the standard errors. The lower limit is the mean of lower limits that hold for all thresholds at
+    once (Bonferroni), because each is cut off at 0. The interval is on the wide side.
+
+    Parameters
+    ----------
+    y_true, y_prob, bins, sample_weight
+        As in `cumulative_smece`: rows, or the tables of all thresholds.
+    n_votes, groups, level
+        As in `smece_interval`.
+
+    Examples
+    --------
+    >>> votes = Votes([[3, 1, 0], [0, 1, 1]] * 50, ordered=True)
+    >>> found = cumulative_smece_interval(votes, [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]] * 50)
+    >>> found.value, round(found.low, 3), round(found.high, 3)
+    (0.125, 0.108, 0.174)
+    """
+    tables = ordinal.tables_of(
+        "cumulative_smece_interval", y_true, y_prob, bins=bins, sample_weight=sample_weight,
+        n_votes=n_votes, groups=groups,
+    )  # fmt: skip
+    refuse_bad_level(level)
+    n, stricter = len(tables), 1 - (1 - level) / len(tables)
+    each = [smece_interval(rel, level=level) for rel in tables.values()]
+    value, high = math.fsum(e.value for e in each) / n, math.fsum(e.high for e in each) / n
+    low = math.fsum(smece_interval(rel, level=stricter).low for rel in tables.values()) / n
+    others = [found.note for found in each if found.note not in ("", ABOVE_ITS_INTERVAL)]
+    note = ABOVE_ITS_INTERVAL if is_above(value, high) else next(iter(others), "")
+    return ScoreInterval("cumulative_smece", value, low, high, level, None, note)
+
+
+def score_interval(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    metric: ItemMetric,
+    sample_weight: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> ScoreInterval:
+    r"""Compute the mean score of single items with its confidence interval.
+
+    \[ \bar s \pm t \sqrt{\frac{n}{n - 1} \sum_g \Bigl(\sum_{i \in g} w_i (s_i - \bar s)\Bigr)^2}
+       \Big/ \sum_i w_i \]
+
+    with n groups, or rows where there are no groups, and t of Student's distribution with n - 1
+    degrees of freedom. The score contains the noise of the votes, and so does the interval: with
+    `Votes`, `floor` is what a model that predicts the true rates would score.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        As in `classwise_reliability`; "wasserstein" and "ranked_probability_score" need ordered
+        classes, lowest first.
+    metric : {"wasserstein", "ranked_probability_score", "manhattan", "dist_ce", "brier"}
+        Which score.
+    groups : array-like of shape (n,), optional
+        As in `reliability`: rows of one group are not independent.
+    level : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    ScoreInterval
+        From 0 to the largest possible score, with a note, where there is one row or group only.
+
+    Examples
+    --------
+    >>> votes = Votes([[3, 1, 0], [0, 1, 1], [2, 2, 0]] * 20, ordered=True)
+    >>> p = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.5, 0.5, 0.0]] * 20
+    >>> print(score_interval(votes, p, metric="wasserstein"))
+    wasserstein 0.3333, 95% interval 0.2719 to 0.3947, floor by vote noise 0.3652
+    """
+    if metric not in _TERMS:
+        message = f"metric must be one of {', '.join(get_args(ItemMetric))}: got {metric!r:.60}."
+        raise InputError(message)
+    refuse_bad_level(level)
+    votes = y_true if isinstance(y_true, Votes) else None
+    if votes is not None and metric in _ORDERED:
+        refuse_unordered(votes)
+    data = class_rows(y_true, y_prob, sample_weight)
+    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    n = data.y_prob.shape[0]
+    group = np.arange(n) if groups is None else inputs.group_numbers(groups, data.column(0))
+    score = np.concatenate([each for _, each in data.map_blocks(_TERMS[metric])])
+    weight = np.ones(n) if data.sample_weight is None else inputs.as_float64(data.sample_weight)
+    total = math.fsum(weight)
+    if not total:
+        inputs.refuse_no_weight(data.column(0))
+    value = math.fsum(weight * score) / total
+    largest = _LARGEST.get(metric, data.y_prob.shape[1] - 1.0)
+    low, high, note = _limits(score - value, weight, group, value, largest, level)
+    floor = None
+    if votes is not None and metric != "brier" and sample_weight is None:
+        floor = vote_noise_floor(votes, y_prob, metric=metric)
+    return ScoreInterval(metric, value, low, high, level, floor, note)
+
+
+def _limits(
+    deviation: FloatArray,
+    weight: FloatArray,
+    group: npt.NDArray[Any],
+    value: float,
+    largest: float,
+    level: float,
+) -> tuple[float, float, str]:
+    """Return both limits of a mean, and a caution."""
+    here = weight > 0
+    own = np.bincount(group, weight * deviation)[np.unique(group[here])]
+    n = own.size
+    if n < 2:
+        return 0.0, largest, "One row or group says nothing about the others."
+    tail = (1 - level) / 2
+    error = math.sqrt(n / (n - 1) * float(own @ own)) / float(weight.sum())
+    half = -float(stdtrit(n - 1, tail)) * error
+    # A kind of row that was missed in all of these may make up this share (the rule of three).
+    unseen = largest * min(-math.log(tail) / n, 1.0)
+    return max(value - half, 0.0), min(max(value + half, unseen), largest), ""

@@ -1,0 +1,157 @@
+"""Files that give Python values: JSON documents and Excel workbooks, made Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from softcal._display import did_you_mean, keyword
+from softcal._io import place_of
+from softcal._optional import naming_the_extra
+from softcal.exceptions import InputError
+from softcal.sources.columns import refuse_type, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from softcal.sources.columns import Wanted
+
+
+_LARGEST = 10**300  # of whole numbers, which Python does not limit
+
+
+class NotANumberError(Exception):
+    """A cell of text where a number should be, and its row within the piece."""
+
+    def __init__(self, name: str, row: int, text: str) -> None:
+        super().__init__(name, row, text)
+        self.name, self.row, self.text = name, row, text
+
+
+def table_of(columns: dict[str, list[Any]], wanted: Wanted) -> Any:
+    """Make an Arrow table of columns of Python values: numbers, names as text, and lists."""
+    import pyarrow as pa
+
+    found: dict[str, Any] = {}
+    for name, cells in columns.items():
+        if name in wanted.lists:
+            found[name] = _lists(cells, name)
+        elif name in wanted.named:
+            found[name] = pa.array([text_of(cell) for cell in cells], pa.string())
+        else:
+            found[name] = _numbers(cells, name)
+    for name in {*wanted.numbers} & {*wanted.named}:
+        _numbers(columns[name], name)  # refuses text where the column is read as numbers too
+    return pa.table(found)
+
+
+def _numbers(cells: list[Any], name: str) -> Any:
+    """Read numbers and truth values; None and empty text are missing, other text is refused."""
+    import pyarrow as pa
+
+    numbers: list[float | None] = []
+    for row, cell in enumerate(cells):
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
+            numbers.append(None)
+        elif isinstance(cell, float) or (isinstance(cell, int) and abs(cell) < _LARGEST):
+            numbers.append(float(cell))
+        else:
+            raise NotANumberError(name, row, str(cell)) from None
+    return pa.array(numbers, pa.float64())
+
+
+def _lists(cells: list[Any], name: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(cells, pa.list_(pa.float64()))
+    except (pa.ArrowException, TypeError):
+        return refuse_type(name, "other values too", "the file", "lists of real numbers")
+
+
+def json_columns(content: bytes) -> dict[str, list[Any]]:
+    """Read a JSON document as columns: an array of objects, or an object of arrays.
+
+    >>> json_columns(b'[{"y": 1, "p": 0.5}, {"y": 0}]')
+    {'y': [1, 0], 'p': [0.5, None]}
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    found = json.loads(content.decode("utf-8-sig"))
+    if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+        names = dict.fromkeys(name for row in found for name in row)
+        return {name: [row.get(name) for row in found] for name in names}
+    if isinstance(found, dict) and all(isinstance(cells, list) for cells in found.values()):
+        lengths = {name: len(cells) for name, cells in found.items()}
+        if len(set(lengths.values())) > 1:
+            (a, n), (b, m) = min(lengths.items(), key=_second), max(lengths.items(), key=_second)
+            message = f"its arrays must have one length: {a!r:.60} has {n}, {b!r:.60} has {m}."
+            raise ValueError(message)
+        return found
+    message = "JSON must be an array of objects, an object of arrays, or one object per line."
+    raise ValueError(message)
+
+
+def _second(pair: tuple[str, int]) -> int:
+    return pair[1]
+
+
+def sheet_rows(path: Path, sheet: str | None) -> Iterator[Sequence[Any]]:
+    """Yield the names of a sheet's columns, and then its rows, each as long; empty rows are not.
+
+    Raises
+    ------
+    InputError
+        If the workbook cannot be read, or has several sheets of which none was chosen.
+    """
+    rows = (row for row in _cells(path, sheet) if any(cell is not None for cell in row))
+    header = list(next(rows, ()))
+    while header and header[-1] is None:
+        header.pop()
+    if not header:
+        message = f"cannot read {place_of(path)}: the sheet is empty. Its first row must be names."
+        raise InputError(message)
+    names = ["" if name is None else str(name) for name in header]
+    yield names
+    for row in rows:
+        yield [*islice(row, len(names)), *[None] * (len(names) - len(row))]
+
+
+def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
+    with naming_the_extra():
+        import openpyxl  # type: ignore[import-untyped]
+    try:
+        # Streamed: only a few rows are in memory. Of formulas, the values that were saved.
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # openpyxl raises whatever it meets in a damaged file
+        message = f"cannot read {place_of(path)}: not an Excel workbook ({error!s:.100})."
+        raise InputError(message) from error
+    try:
+        found = _chosen(book, path, sheet)
+        found.reset_dimensions()  # which some programs write wrong
+        yield from found.iter_rows(values_only=True)
+    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
+        message = f"cannot read {place_of(path)}: the sheet is damaged ({error!s:.100})."
+        raise InputError(message) from error
+    finally:
+        book.close()
+
+
+def _chosen(book: Any, path: Path, sheet: str | None) -> Any:
+    names = [found.title for found in book.worksheets]
+    if sheet is None and len(names) == 1:
+        sheet = names[0]
+    if sheet not in names:
+        problem = f"has {len(names)} sheets" if sheet is None else f"has no sheet {sheet!r:.60}"
+        asked = did_you_mean(sheet or "", names)
+        message = (
+            f"{path.name} {problem}.{asked} Its sheets are: {', '.join(map(repr, names))}. Choose "
+            f"one: {keyword('sheet', names[0] if names else 'Sheet1')}."
+        )
+        raise InputError(message)
+    return book[sheet]

@@ -1,0 +1,351 @@
+"""Raw votes as labels: one vote per row, of another source than the predictions or of the same."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from softcal._display import did_you_mean, keyword
+from softcal._validation.votes import RowVotes, Votes, row_votes
+from softcal.crowd import dawid_skene
+from softcal.exceptions import InputError
+from softcal.sources.columns import (
+    Named,
+    Piece,
+    Wanted,
+    coded,
+    kept_rows,
+    missing_values,
+    plain_word,
+    rows_of,
+    text_of,
+)
+from softcal.sources.files import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from softcal.sources.columns import Batch, Roles
+
+    IntArray = npt.NDArray[np.int64]
+    FloatArray = npt.NDArray[np.float64]
+
+
+_CAUTION = (
+    "labels are Dawid-Skene posteriors, which assume one true class per item. They are drawn "
+    "toward the overall rate, so a calibrated model can look over-confident, and they are wrong "
+    "where people differ in opinion. Shares of votes are the default for that reason."
+)
+
+
+class VoteColumns(NamedTuple):
+    """Where votes are, and what is done with those that fit nowhere."""
+
+    item: str
+    vote: str | None = None  # None where the votes are counted already
+    worker: str | None = None
+    positive: str | None = None
+    drop_unmatched: bool = False
+    allow_repeated: bool = False
+    raters: bool = False
+    aggregate: str = "shares"  # or "dawid-skene"
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns of the votes."""
+        return tuple(name for name in (self.item, self.vote, self.worker) if name is not None)
+
+
+class Joined(NamedTuple):
+    """Which items were found beside predictions, and how many rows have an item without votes."""
+
+    seen: IntArray | None = None  # how often each item of the votes
+    without: int = 0
+    first: str = ""
+
+    def with_(self, other: Joined) -> Joined:
+        """Add what another part of the rows has, which comes later."""
+        seen = self.seen if other.seen is None else other.seen
+        if self.seen is not None and other.seen is not None:
+            seen = self.seen + other.seen
+        return Joined(seen, self.without + other.without, self.first or other.first)
+
+
+class ItemVotes(NamedTuple):
+    """Votes of two classes, of which the second counts as 1, found by the names of their items."""
+
+    votes: Votes
+    columns: VoteColumns
+    place: dict[str, int]
+    dropped: int = 0  # votes with a missing value
+    posterior: FloatArray | None = None  # of the second class, where votes are not just counted
+
+    @property
+    def label(self) -> str:
+        """What the label is called."""
+        kind = "share" if self.posterior is None else "posterior"
+        return f"{kind} of {self.votes.classes[1]}"
+
+    @property
+    def labels(self) -> tuple[FloatArray, FloatArray]:
+        """The label of each item, and the number of votes that it is worth."""
+        if self.posterior is None:
+            return self.votes.shares[:, 1], self.votes.effective_totals
+        # A posterior of one true class is worth at most one outcome.
+        return self.posterior, np.ones(self.posterior.size)
+
+    def aggregated(self) -> ItemVotes:
+        """Return these votes with the labels that were asked for.
+
+        Raises
+        ------
+        InputError
+            If nobody says whose the votes are, or intervals are to hold for new raters too.
+        """
+        method = self.columns.aggregate
+        if method == "shares":
+            return self
+        if method != "dawid-skene":
+            message = f'aggregate must be "shares" or "dawid-skene": got {method!r:.60}.'
+            raise InputError(message)
+        if self.columns.raters:
+            message = (
+                "raters go with shares of votes: posteriors are estimated from all raters "
+                f"together. Leave out {keyword('raters', True)} or the aggregation."  # noqa: FBT003
+            )
+            raise InputError(message)
+        if self.votes.ballots is None:
+            message = "Dawid-Skene needs to know who voted: pass worker=, the column (--worker)."
+            raise InputError(message)
+        return self._replace(posterior=dawid_skene(self.votes).posterior[:, 1])
+
+    def at(self, items: Any) -> IntArray:
+        """Return the row of each item of an Arrow column among the votes; -1 where it has none."""
+        found = coded(items, self.columns.item)
+        rows = [-1 if name is None else self.place.get(name, -1) for name in found.names]
+        return np.array(rows, dtype=np.int64)[found.numbers]
+
+    def of_raters(self, at: IntArray) -> RowVotes:
+        """Return the single votes on some rows."""
+        items = self.votes.items or ()
+        return row_votes(self.votes.for_items([items[k] for k in at.tolist()]))
+
+    def refuse_unmatched(self, found: Joined, rows: int) -> None:
+        """Refuse items that have several predictions; and, unless they are dropped, those alone."""
+        names = list(self.place)
+        seen = np.zeros(len(names), dtype=np.int64) if found.seen is None else found.seen
+        item = self.columns.item
+        if (seen > 1).any():
+            several = int((seen > 1).sum())
+            message = (
+                f"each {item} must have one prediction: {several:,} have more, the first is "
+                f"{names[int((seen > 1).argmax())]!r:.60}. Keep one row of each, or, of rows that "
+                "are votes, say which column holds the votes."
+            )
+            raise InputError(message)
+        alone = int((seen == 0).sum())
+        if self.columns.drop_unmatched and found.without < rows:
+            return
+        problems = []
+        if found.without:
+            problems.append(
+                f"{found.without:,} of {rows:,} rows of predictions have no votes, the first is "
+                f"{found.first!r:.60}"
+            )
+        if alone:
+            problems.append(
+                f"{alone:,} of {len(names):,} items with votes have no prediction, the first is "
+                f"{names[int((seen == 0).argmax())]!r:.60}"
+            )
+        if problems:
+            remedy = f"Pass {keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
+            plain = {plain_word(name) for name in names}
+            if found.without == rows:
+                remedy = "Name the column of items that both have."
+            if found.without and plain_word(found.first) in plain:
+                other = next(name for name in names if plain_word(name) == plain_word(found.first))
+                remedy = (
+                    f"Items are written as {found.first!r:.60} beside predictions and as "
+                    f"{other!r:.60} beside votes: write them alike."
+                )
+            message = (
+                f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}"
+            )
+            raise InputError(message)
+
+    def note(self, found: Joined) -> str:
+        """Say what was left out because it fits nowhere; nothing if all fits."""
+        alone = 0 if found.seen is None else int((found.seen == 0).sum())
+        if not (found.without or alone):
+            return ""
+        return (
+            f"left out: {found.without:,} rows of predictions without votes, and {alone:,} items "
+            "with votes and without a prediction."
+        )
+
+    @property
+    def about_raters(self) -> str:
+        """Say that raters recur, where nobody asked what that means, or what posteriors assume."""
+        ballots = self.votes.ballots
+        votes = int(self.votes.counts.sum())
+        workers = 0 if ballots is None else len(ballots.workers)
+        if self.posterior is not None:
+            return _CAUTION
+        if self.columns.raters or not 0 < workers < votes:
+            return ""
+        return (
+            f"{workers:,} raters gave {votes:,} votes, so raters recur. Intervals are for these "
+            f"raters; {keyword('raters', True)} makes them hold for new raters too."  # noqa: FBT003
+        )
+
+
+def counted(votes: Votes, columns: VoteColumns) -> ItemVotes:
+    """Return votes whose items have names, by these."""
+    if votes.items is None:
+        message = "votes must name their items: pass Votes(counts, items=...) or Votes.from_long."
+        raise InputError(message)
+    own = _of_two_classes(votes, columns.positive)
+    place = {str(text_of(name)): k for k, name in enumerate(votes.items)}
+    if len(place) < len(votes.items):
+        message = "items of votes must have different names, also as text: 1 and '1' are not."
+        raise InputError(message)
+    if columns.raters:
+        row_votes(own)  # refuses votes that do not know who voted
+    return ItemVotes(own, columns, place).aggregated()
+
+
+def _of_two_classes(votes: Votes, positive: str | None) -> Votes:
+    if positive is None and votes.n_classes == 2:
+        return votes
+    words = {str(text_of(name)): name for name in votes.classes}
+    if positive is None or positive not in words:
+        problem = "say which class of the votes counts as 1"
+        if positive is not None:
+            problem = f"votes must have the class {positive!r:.60}, and have it nowhere"
+        message = (
+            f"{problem}.{did_you_mean(positive or '', [*words])} The classes are: "
+            f"{', '.join(map(repr, words))}. Pass one, such as "
+            f"{keyword('positive', next(reversed(words)))}."
+        )
+        raise InputError(message)
+    return votes.binary(words[positive])
+
+
+def votes_of(batches: list[Batch], columns: VoteColumns, *, drop_missing: bool) -> ItemVotes:
+    """Count votes that are listed one per row."""
+    assert columns.vote is not None  # noqa: S101 - or there would be no rows of votes
+    if not batches:
+        message = "the votes have no rows: there is nothing to compare predictions with."
+        raise InputError(message)
+    whole = joined(
+        [{Named(name): batch[Named(name)] for name in columns.named} for batch in batches]
+    )
+    total, dropped = rows_of(whole), 0
+    missing = np.zeros(total, dtype=bool)
+    for name in columns.named:
+        gaps = missing_values(whole[Named(name)])
+        if gaps.any() and not drop_missing:
+            message = (
+                f"{name} must have no missing values: {int(gaps.sum()):,} of {total:,} votes have "
+                f"none, the first in row {int(gaps.argmax()) + 1}. Fill them in, or pass "
+                f"{keyword('drop_missing', True)} to leave those votes out."  # noqa: FBT003
+            )
+            raise InputError(message)
+        missing |= gaps
+    if missing.any():
+        dropped = int(missing.sum())
+        whole = {key: kept_rows(column, ~missing) for key, column in whole.items()}
+    texts = {}
+    for name in columns.named:
+        found = coded(whole[Named(name)], name)
+        texts[name] = np.array(found.names, dtype=object)[found.numbers]
+    words = dict.fromkeys(map(str, np.unique(texts[columns.vote].astype(str))))
+    positive = columns.positive
+    if positive is None or positive not in words:
+        _refuse_class(columns.vote, positive, list(words))
+    # Two classes, so that votes which all agree are votes too.
+    classes = (f"not {positive}", str(positive))
+    own = np.where(texts[columns.vote] == positive, classes[1], classes[0])
+    try:
+        votes = Votes.from_long(
+            {**texts, columns.vote: own}, item=columns.item, label=columns.vote,
+            worker=columns.worker, classes=classes, allow_repeated=columns.allow_repeated,
+        )  # fmt: skip
+    except InputError as error:
+        raise InputError(
+            str(error).replace("a worker must", f"each {columns.worker} must")
+        ) from error
+    assert votes.items is not None  # noqa: S101 - which `from_long` names
+    place = {name: k for k, name in enumerate(votes.items)}
+    return ItemVotes(votes, columns, place, dropped).aggregated()
+
+
+def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
+    problem = f"say which value of {vote} counts as 1."
+    if positive is not None:
+        problem = f"{vote} must have the value {positive!r:.60}, and has it nowhere."
+    shown = ", ".join(map(repr, words[:20])) + ", ..." * (len(words) > 20)
+    message = (
+        f"{problem}{did_you_mean(positive or '', words)} Its values are: {shown}. Pass one, such "
+        f"as {keyword('positive', words[-1])}."
+    )
+    raise InputError(message)
+
+
+def long_form(
+    batches: list[Batch], roles: Roles, columns: VoteColumns
+) -> tuple[Roles, list[Piece]]:
+    """Return the roles and rows of items, of rows that are votes beside predictions."""
+    found = votes_of(batches, columns, drop_missing=roles.values.drop_missing)
+    rows = one_per_item(batches, columns.item, columns.named)
+    return roles._replace(y_true=found.label, votes=found), rows
+
+
+def long_wanted(roles: Roles, columns: VoteColumns) -> Wanted:
+    """Return the columns to read of rows that are votes beside predictions."""
+    plain = roles._replace(counts=roles.y_prob)  # which need no column of labels
+    numbers, named = plain.wanted[:2]
+    return Wanted(tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys((*named, *columns.named))))
+
+
+def one_per_item(batches: list[Batch], item: str, without: Iterable[str]) -> list[Piece]:
+    """Return one row per item of rows that are votes; predictions must be the same within an item.
+
+    `without` names the columns of the votes, which differ.
+    """
+    whole = joined(batches)
+    missing = missing_values(whole[Named(item)])
+    if missing.any():  # on purpose, or `votes_of` would have refused them
+        whole = {key: kept_rows(column, ~missing) for key, column in whole.items()}
+    found = coded(whole[Named(item)], item)
+    _, first = np.unique(found.numbers, return_index=True)
+    for key, column in whole.items():
+        name = key.column if isinstance(key, Named) else key
+        if name == item or (isinstance(key, Named) and name in without):
+            continue
+        own = column if isinstance(column, np.ndarray) else coded(column, name).numbers
+        same = own[first][found.numbers]
+        other = (own != same) & ~(np.isnan(own) & np.isnan(same))
+        if other.any():
+            row = int(other.argmax())
+            texts = [kept_rows(column, np.arange(len(own)) == k)[0] for k in
+                     (int(first[found.numbers[row]]), row)]  # fmt: skip
+            message = (
+                f"{name} must be the same in all rows of an item: {item} "
+                f"{found.names[found.numbers[row]]!r:.60} has {_shown(texts[0])} and "
+                f"{_shown(texts[1])}. Where rows are not votes, leave out which column holds the "
+                "votes."
+            )
+            raise InputError(message)
+    chosen = np.zeros(len(found.numbers), dtype=bool)
+    chosen[first] = True
+    rows = {key: kept_rows(column, chosen) for key, column in whole.items()}
+    return [Piece("", 0, partial(iter, [rows]))]
+
+
+def _shown(value: Any) -> str:
+    return repr(value.as_py() if hasattr(value, "as_py") else value.item())[:60]

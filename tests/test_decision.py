@@ -1,0 +1,245 @@
+"""Net benefit against R's dcurves and exact arithmetic, and laws of decisions at a threshold."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import UNIT
+
+import softcal as sc
+
+REFERENCE = json.loads((Path(__file__).parent / "reference" / "dcurves.json").read_text())
+THRESHOLDS = np.arange(1, 20) / 20
+
+
+def test_net_benefit_equals_dcurves_from_rows_and_tables() -> None:
+    y, p, at = (np.array(REFERENCE[name]) for name in ("y_true", "y_prob", "threshold"))
+    grid = (at * 100).round() / 100
+    fine = sc.reliability(y, p, bins=3600)
+    for found in (
+        sc.net_benefit(y, p, grid),
+        sc.net_benefit(fine, grid),
+        sc.net_benefit(fine, thresholds=grid),
+    ):
+        np.testing.assert_allclose(found.value, REFERENCE["age"], atol=1e-12, rtol=0)
+        np.testing.assert_allclose(found.treat_all, REFERENCE["all"], atol=1e-12, rtol=0)
+
+
+@given(st.lists(st.tuples(UNIT, UNIT), min_size=2, max_size=30), st.integers(0, 19))
+def test_net_benefit_equals_exact_arithmetic(data: list[tuple[float, float]], k: int) -> None:
+    y, p = map(np.array, zip(*data, strict=True))
+    t = k / 20
+    exact = sum(
+        (Fraction(a) - Fraction(t)) / (1 - Fraction(t)) for a, b in data if b >= t
+    ) / Fraction(len(data))
+    found = sc.net_benefit(y, p, t)
+    assert found.value[0] == pytest.approx(float(exact), abs=1e-13)
+    assert found.cost[0] >= 0
+    assert found.low[0] <= found.value[0] <= found.high[0]
+
+
+def test_tables_and_rows_give_the_same_intervals_and_costs(rng: np.random.Generator) -> None:
+    p = rng.integers(0, 21, 500) / 20  # so that bins hold equal predictions
+    y = rng.integers(0, 5, 500) / 4
+    rows = sc.net_benefit(y, p, THRESHOLDS)
+    table = sc.net_benefit(sc.reliability(y, p, bins=20), THRESHOLDS)
+    for name in ("threshold", "value", "low", "high", "treat_all", "cost"):
+        np.testing.assert_allclose(getattr(rows, name), getattr(table, name), atol=1e-12)
+
+
+def test_limits_are_those_of_a_mean_of_terms(rng: np.random.Generator) -> None:
+    y, p, w = rng.random(300), rng.random(300), rng.random(300)
+    t = 0.3
+    term = np.where(p >= t, (y - t) / (1 - t), 0.0)
+    found = sc.net_benefit(y, p, [0.7, t])
+    half = 1.9679296690653202 * term.std(ddof=1) / np.sqrt(300)  # Student's t, 299 degrees
+    assert found.value[1] == pytest.approx(term.mean(), abs=1e-14)
+    assert found.high[1] - found.value[1] == pytest.approx(half, rel=1e-12)
+    weighted = sc.net_benefit(y, p, t, sample_weight=w)
+    mean = np.average(term, weights=w)
+    error = np.sqrt(300 / 299 * (w**2 * (term - mean) ** 2).sum()) / w.sum()
+    reach = (weighted.high - weighted.value)[0]
+    assert weighted.value[0] == pytest.approx(mean, abs=1e-14)
+    assert reach == pytest.approx(1.9679296690653202 * error, rel=1e-12)
+    each = sc.net_benefit(y, p, t, sample_weight=w, groups=np.arange(300))
+    assert each.high[0] == pytest.approx(weighted.high[0], rel=1e-12)
+
+
+def test_a_row_repeated_in_its_group_adds_nothing(rng: np.random.Generator) -> None:
+    y, p = rng.random(100), rng.random(100)
+    twice = np.repeat(np.arange(100), 2)
+    once = sc.net_benefit(y, p, THRESHOLDS)
+    again = sc.net_benefit(y[twice], p[twice], THRESHOLDS, groups=twice)
+    for name in ("value", "low", "high", "cost"):
+        np.testing.assert_allclose(getattr(again, name), getattr(once, name), atol=1e-12)
+
+
+def test_a_calibrated_model_costs_nothing_and_an_inverted_one_does(
+    rng: np.random.Generator,
+) -> None:
+    p = rng.integers(0, 21, 400) / 20
+    assert sc.net_benefit(p, p, THRESHOLDS).cost.max() < 1e-15
+    worse = sc.net_benefit(p, p**3, THRESHOLDS)
+    best = sc.net_benefit(p, p, THRESHOLDS)
+    np.testing.assert_allclose(worse.cost, best.value - worse.value, atol=1e-14)
+
+
+def test_differences_are_paired(rng: np.random.Generator) -> None:
+    y = rng.random(400)
+    p, q = np.clip(y + rng.normal(0, 0.1, (2, 400)), 0, 1)
+    found = sc.net_benefit_difference(y, {"a": p, "b": q}, THRESHOLDS)
+    a, b = sc.net_benefit(y, p, THRESHOLDS), sc.net_benefit(y, q, THRESHOLDS)
+    np.testing.assert_allclose(found.value, a.value - b.value, atol=1e-14)
+    assert (found.high - found.low < a.high - a.low)[:14].all()
+    same = sc.net_benefit_difference(y, {"a": p, "b": p}, 0.5, groups=np.arange(400) // 2)
+    assert (same.value[0], same.low[0], same.high[0]) == (0, 0, 0)
+    assert found.names == ("a", "b")
+    assert repr(found) == "NetBenefitDifference(thresholds=19, level=0.95)"
+    assert str(found).startswith("net benefit, a minus b, 95% intervals")
+
+
+def test_intervals_cover_the_net_benefit_of_unlimited_rows() -> None:
+    """Coverage within three standard errors of 95%, for shares of four votes."""
+    rng = np.random.default_rng(0)
+    rate = rng.beta(1, 3, 200_000)
+    p = rate**0.8
+    true = sc.net_benefit(rate, p, 0.2).value[0]
+    hits = 0
+    for _ in range(400):
+        at = rng.integers(0, rate.size, 300)
+        found = sc.net_benefit(rng.binomial(4, rate[at]) / 4, p[at], 0.2)
+        hits += found.low[0] <= true <= found.high[0]
+    assert 0.95 - 3 * 0.011 <= hits / 400 <= 0.95 + 3 * 0.011
+
+
+def test_the_grid_of_a_set_has_every_percent(rng: np.random.Generator) -> None:
+    y, p = rng.random(50), rng.random(50)
+    tables = sc.scan(pd.DataFrame({"y": y, "p": p}), y_true="y", y_prob="p")
+    fine = tables.coarsen(tables.grid)["p"]
+    at = np.arange(100) / 100
+    np.testing.assert_allclose(
+        sc.net_benefit(fine, at).value, sc.net_benefit(y, p, at).value, atol=1e-13
+    )
+
+
+def test_one_row_says_nothing_of_others() -> None:
+    for found in (
+        sc.net_benefit([0.5], [0.5], 0.1),
+        sc.net_benefit([0.5, 0.5], [0.5, 0.5], 0.1, groups=["a", "a"]),
+    ):
+        assert (found.low[0], found.high[0]) == (-np.inf, np.inf)
+    assert repr(found) == "NetBenefit(thresholds=1, level=0.95)"
+    assert "treat none: 0" in str(sc.net_benefit([0.5, 1], [0.5, 1], np.arange(90) / 100))
+    long = sc.net_benefit_difference([0, 1], {"a": [0, 1], "b": [1, 0]}, np.arange(90) / 100)
+    assert "more" in str(long)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "said"),
+    [
+        (([1, 0], [0.5, 0.5]), {}, "give the thresholds"),
+        (([1, 0], [0.5, 0.5], [0.5, 1.0]), {}, "1 of 2 are not, the first is 1.0"),
+        (([1, 0], None, [0.5]), {}, r"net_benefit\(y_true, y_prob, thresholds\)"),
+        (([1, 2], [0.5, 0.5], [0.5]), {}, r"y_true must be in \[0, 1\]"),
+        (([1, 0], [0.5, 0.5], [0.5]), {"sample_weight": [0, 0]}, "sample_weight"),
+        ((sc.reliability([1, 0], [0.5, 0.5]), [0.25]), {}, "between 0.2 and 0.3"),
+        ((sc.reliability([1, 0], [0.5, 0.5]), [0.5], [0.5]), {}, "takes thresholds alone"),
+        (
+            (sc.reliability([1, 0], [0.5, 0.5], groups=[1, 2]), [0.5]), {},
+            "with groups has no interval",
+        ),
+    ],
+)  # fmt: skip
+def test_refusals(arguments: Any, options: Any, said: str) -> None:
+    with pytest.raises(sc.SoftcalError, match=said):
+        sc.net_benefit(*arguments, **options)
+
+
+def test_a_difference_needs_two_models() -> None:
+    for wrong in ({"a": [0.5]}, [0.5]):
+        with pytest.raises(sc.InputTypeError, match="two models"):
+            sc.net_benefit_difference([1], wrong, 0.5)  # type: ignore[arg-type]
+
+
+# The summary of calibration
+
+FITTED = json.loads((Path(__file__).parent / "reference" / "recalibration.json").read_text())
+
+
+def _variances(found: sc.decision.CalibrationSummary, reach: float) -> list[float]:
+    each = (found.calibration_in_the_large, found.intercept, found.slope)
+    return [((one.high - one.value) / reach) ** 2 for one in each]
+
+
+@pytest.mark.parametrize("kind", ["outcomes", "shares"])
+def test_recalibration_equals_statsmodels(kind: str) -> None:
+    y, p = FITTED[kind]["y_true"], FITTED["y_prob"]
+    found = sc.calibration_summary(y, p)
+    large, variance = FITTED[kind]["in_the_large"]
+    values = [found.calibration_in_the_large.value, found.intercept.value, found.slope.value]
+    np.testing.assert_allclose(values, [large, *FITTED[kind]["parameters"]], atol=1e-9)
+    own = np.diag(FITTED[kind]["covariance"])
+    expected = np.array([variance, *own]) * 200 / 199
+    np.testing.assert_allclose(_variances(found, 1.971956544249395), expected, rtol=1e-7)
+    by_group = sc.calibration_summary(y, p, groups=FITTED["group"])
+    clustered = np.diag(FITTED[kind]["by_group"]) * 40 / 39
+    np.testing.assert_allclose(_variances(by_group, 2.0226909200367595)[1:], clustered, rtol=1e-7)
+
+
+def test_a_fitted_logistic_model_has_slope_1_on_its_own_rows() -> None:
+    found = sc.calibration_summary(REFERENCE["y_true"], REFERENCE["y_prob"])
+    assert found.slope.value == pytest.approx(1, abs=1e-4)
+    assert found.intercept.value == pytest.approx(0, abs=1e-4)
+    assert found.observed_expected.value == pytest.approx(1, abs=1e-5)
+    assert found.observed_expected.low < 1 < found.observed_expected.high
+    assert repr(found) == "CalibrationSummary(slope=1, level=0.95)"
+    assert "calibration in the large" in str(found)
+
+
+def test_a_fine_table_gives_the_summary_of_the_rows(rng: np.random.Generator) -> None:
+    p = rng.beta(0.5, 3, 3000)
+    y = rng.binomial(3, p**0.8) / 3
+    rows = sc.calibration_summary(y, p)
+    table = sc.calibration_summary(sc.reliability(y, p, bins=sc.Bins.grid(10)))
+    for name in ("observed_expected", "calibration_in_the_large", "intercept", "slope"):
+        np.testing.assert_allclose(getattr(table, name), getattr(rows, name), atol=2e-3)
+    few = rng.integers(1, 20, 300) / 20
+    same = sc.calibration_summary(sc.reliability(y[:300], few, bins=20))
+    np.testing.assert_allclose(same.slope, sc.calibration_summary(y[:300], few).slope, atol=1e-9)
+
+
+def test_a_weight_of_0_is_the_absence_of_its_row(rng: np.random.Generator) -> None:
+    y, p = rng.random(80), rng.random(80)
+    w = (np.arange(80) < 60).astype(float)
+    group = np.arange(80) // 2
+    for some, alone in (
+        (sc.calibration_summary(y, p, sample_weight=w), sc.calibration_summary(y[:60], p[:60])),
+        (
+            sc.calibration_summary(y, p, sample_weight=w, groups=group),
+            sc.calibration_summary(y[:60], p[:60], groups=group[:60]),
+        ),
+    ):
+        assert some.slope == pytest.approx(alone.slope, abs=1e-12)
+        assert some.observed_expected == pytest.approx(alone.observed_expected, abs=1e-12)
+
+
+def test_summaries_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="1 of 2 are exactly 0 or 1"):
+        sc.calibration_summary([0.5, 0.5], [0.0, 0.5])
+    for y, p in (([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]), ([0, 0, 0], [0.1, 0.2, 0.3])):
+        with pytest.raises(sc.InputError, match="no finite solution"):
+            sc.calibration_summary(y, p)
+    with pytest.raises(sc.InputError, match="no finite solution"):
+        sc.calibration_summary([0.5, 0.25], [0.5, 0.5])
+    with pytest.raises(sc.InputError, match="takes no rows"):
+        sc.calibration_summary(sc.reliability([1], [0.5]), [0.5])
+    with pytest.raises(sc.InputError, match="calibration_summary of a table with groups"):
+        sc.calibration_summary(sc.reliability([1, 0], [0.5, 0.4], groups=[1, 2]))
