@@ -337,7 +337,7 @@ def test_impossible_settings_are_refused(arguments: dict[str, Any], message: str
 
 def test_tables_the_method_is_not_valid_for_are_refused() -> None:
     y, p = [0.1, 0.9, 0.4], [0.2, 0.8, 0.5]
-    with pytest.raises(sc.InputError, match="rows that vary together"):
+    with pytest.raises(sc.InputError, match="not valid for rows of the same group"):
         Watch().update(sc.reliability(y, p, groups=[1, 1, 2]))
     weighted = sc.reliability(y, p, sample_weight=[1, 2, 3])
     with pytest.raises(sc.InputError, match="pass max_weight"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeGuard
 import typer
 
 from softcal import terminal
-from softcal._display import counted, printable
+from softcal._display import printable
 from softcal.cli.options import (
     DataFile,
     Decimal,

@@ -24,11 +24,13 @@ from softcal.cli.options import (
     MaybePreds,
     Output,
     PredColumns,
+    RowOptions,
     RowsOrTables,
     VoteColumns,
     Votes,
     Weight,
     print_json,
+    reads_rows,
     source_name,
 )
 from softcal.cli.tables import Columns, load_tables
@@ -45,6 +47,7 @@ Undecided = StrEnum("Undecided", ["pass", "fail"])
 """What an undecided check counts as."""
 
 
+@reads_rows
 def check(
     data: RowsOrTables,
     label: MaybeLabel = None,
@@ -73,6 +76,8 @@ def check(
     by: By = None,
     level: Level = DEFAULT_LEVEL,
     format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
 ) -> None:
     """Check calibration against a limit: exit code 0 (pass), 1 (fail) or 3 (undecided).
 
@@ -89,7 +94,7 @@ def check(
         raise InputError(message)
     columns = Columns(
         label, pred, weight, votes, tuple(by or ()), group, label_columns, vote_columns,
-        pred_columns, classes,
+        pred_columns, classes, how=how,
     )  # fmt: skip
     tables = load_tables(data, columns, bins=bins)
     parts: list[tuple[dict[str, Any], Any]] = [({}, tables)]

@@ -20,15 +20,17 @@ from softcal.cli.options import (
     MaybeLabel,
     MaybePreds,
     Output,
+    RowOptions,
     RowsOrTables,
     Votes,
     Weight,
     chance,
     column_option,
     print_json,
+    reads_rows,
     without_infinities,
 )
-from softcal.cli.tables import Columns, as_asked, load_tables, saved_files
+from softcal.cli.tables import Columns, as_asked, load_tables, saved_files, with_names
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _MOST_SEGMENTS = 10  # shown on the terminal, those with the most evidence
 
 
+@reads_rows
 def watch(
     data: RowsOrTables,
     label: MaybeLabel = None,
@@ -63,6 +66,8 @@ def watch(
         Path | None, typer.Option(help="Save the figure here: .svg, .pdf, .png.", metavar="FILE")
     ] = None,
     format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
 ) -> None:
     """Watch calibration over days: 5% false alarms ever, however often one looks.
 
@@ -72,7 +77,7 @@ def watch(
     from softcal.inference.sequential import Watch
 
     watching = Watch(tolerance=tolerance, level=level, by=by or (), max_weight=max_weight)
-    columns = Columns(label, pred, weight, votes, tuple(by or ()))
+    columns = Columns(label, pred, weight, votes, tuple(by or ()), how=how)
     days = _days(data, columns, day, bins)
     states = []
     with terminal.progress("Watching", len(days)) as move:
@@ -116,7 +121,7 @@ def _days(
     files: dict[str, Path] = {}
     days = []
     for path in saved:
-        tables = as_asked(load(path), columns, bins)
+        tables = with_names(as_asked(load(path), columns, bins), columns.how.name)
         date = tables.date or path.name.removesuffix(path.suffix)
         if date in files:
             message = (

@@ -595,10 +595,11 @@ class Watch:
             have = ", ".join(repr(each.model) for each in self._streams if each.column is None)
             message = f"every update must have the same models: {name.model!r} is not among {have}."
             raise InputError(message)
-        if rel.clusters is not None:
+        if rel.ties is not None:
             message = (
-                "the evidence is not valid for rows that vary together: scan the rows without "
-                "groups if one row per group is left, or watch a table of one row per group."
+                "the evidence is not valid for rows of the same group, or votes of the same rater, "
+                "because they vary together. Watch a table of one row per group, made without "
+                "groups and raters."
             )
             raise InputError(message)
         s, most = rel.sums, self._max_weight

@@ -645,7 +645,8 @@ class TableSet(Mapping[str, Reliability]):
 
         The order of the models may differ. Segments of only one set are kept. The date is kept if
         both have the same. With groups, no group may have rows in both. Sets from `scan` in this
-        process check this; a loaded set cannot, because it does not store the names of its groups. Raters are added by name.
+        process check this; a loaded set cannot, because it does not store the names of its groups.
+        Raters are added by name.
 
         Raises
         ------
