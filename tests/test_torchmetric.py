@@ -167,8 +167,8 @@ def test_groups_survive_a_checkpoint_and_a_merge() -> None:
         assert_same_table(metric.reliability(), whole)
     copied: SoftCalibrationError = deepcopy(fresh).cpu()
     assert_same_table(copied.reliability(), whole)
-    spoilt = [part + torch.tensor([0, 10]) for part in saved["group_keys"]]
-    for other in (spoilt, [], [part.double() for part in saved["group_keys"]], None):
+    damaged = [part + torch.tensor([0, 10]) for part in saved["group_keys"]]
+    for other in (damaged, [], [part.double() for part in saved["group_keys"]], None):
         with pytest.raises(RuntimeError, match="load it into a metric with the same arg"):
             fresh.load_state_dict({**saved, "group_keys": other})
     assert_same_table(fresh.reliability(), whole)
