@@ -334,11 +334,11 @@ def test_invalid_value_is_detected_at_any_position(bad: float, bins: Any) -> Non
     for n in (1, 2, 3, 4, 5, 67, 300):
         good = np.linspace(0, 1, n)
         for at in range(n):
-            spoilt = good.copy()
-            spoilt[at] = bad
+            broken = good.copy()
+            broken[at] = bad
             for level in (None, LEVELS[-1]) if at % 16 else (None, *LEVELS):
-                assert totals(spoilt, good, None, None, bins, level=level) is None
-                assert totals(good, spoilt, None, None, bins, level=level) is None
+                assert totals(broken, good, None, None, bins, level=level) is None
+                assert totals(good, broken, None, None, bins, level=level) is None
 
 
 @pytest.mark.parametrize(
@@ -369,9 +369,9 @@ def test_vote_counts_up_to_two_to_the_53_are_accepted() -> None:
 def test_invalid_value_among_many_rows_is_named(at: int, rng: np.random.Generator) -> None:
     n = 300_000
     for bad in (np.nan, 1.5):
-        spoilt, good = rng.random(n), rng.random(n)
-        spoilt[at] = bad
-        for y, p in ((spoilt, good), (good, spoilt)):
+        broken, good = rng.random(n), rng.random(n)
+        broken[at] = bad
+        for y, p in ((broken, good), (good, broken)):
             with pytest.raises(sc.InputError, match=rf"\[{at}\] = |position {at}\b"):
                 sc.reliability(y, p)
 

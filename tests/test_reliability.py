@@ -308,7 +308,7 @@ def test_saved_tables_of_earlier_versions_exist() -> None:
     assert list((Path(__file__).parent / "tables").glob("schema*.json"))
 
 
-def spoilt(**changes: object) -> dict[str, Any]:
+def damaged(**changes: object) -> dict[str, Any]:
     return sc.reliability([0.5, 1.0], [0.25, 0.75], bins=2).to_dict() | changes
 
 
@@ -317,24 +317,24 @@ def spoilt(**changes: object) -> dict[str, Any]:
     [
         ([], "its 'format' must be 'softcal.reliability'"),
         ({}, "its 'format' must be"),
-        (spoilt(schema=3), "of schema 3: this softcal reads schemas up to 2. Upgrade"),
-        (spoilt(bins=0), "between 1 and 1000000"),
-        (spoilt(bins=[0, 0.5, 0.5, 1]), "edges must increase"),
-        (spoilt(sums=[]), "'sums' must be some of: count, weight"),
-        (spoilt(sums={"evil": [0, 0]}), "'sums' must be some of"),
-        (spoilt(sums={"count": [1]}), "'count' must be a list of 2 finite whole numbers"),
-        (spoilt(sums={"count": [1, 1.5]}), "'count' must be a list of 2 finite whole"),
-        (spoilt(sums={"count": [1, -1]}), "none negative"),
-        (spoilt(sums={"count": [1, True]}), "'count' must be"),
-        (spoilt(sums={"count": [1, 2**70]}), "'count' must be"),
-        (spoilt(schema=True), "of schema True"),
-        (spoilt(schema=1.0), "of schema 1.0"),
+        (damaged(schema=3), "of schema 3: this softcal reads schemas up to 2. Upgrade"),
+        (damaged(bins=0), "between 1 and 1000000"),
+        (damaged(bins=[0, 0.5, 0.5, 1]), "edges must increase"),
+        (damaged(sums=[]), "'sums' must be some of: count, weight"),
+        (damaged(sums={"evil": [0, 0]}), "'sums' must be some of"),
+        (damaged(sums={"count": [1]}), "'count' must be a list of 2 finite whole numbers"),
+        (damaged(sums={"count": [1, 1.5]}), "'count' must be a list of 2 finite whole"),
+        (damaged(sums={"count": [1, -1]}), "none negative"),
+        (damaged(sums={"count": [1, True]}), "'count' must be"),
+        (damaged(sums={"count": [1, 2**70]}), "'count' must be"),
+        (damaged(schema=True), "of schema True"),
+        (damaged(schema=1.0), "of schema 1.0"),
         (
-            spoilt(sums={"count": [2**53, 2**53], "weight": [1, 1], "label": [0.2, 0.7]}),
+            damaged(sums={"count": [2**53, 2**53], "weight": [1, 1], "label": [0.2, 0.7]}),
             "contradict",
         ),
         (
-            spoilt(
+            damaged(
                 sums={
                     "count": [1, 0],
                     "weight": [1, 0],
@@ -346,16 +346,16 @@ def spoilt(**changes: object) -> dict[str, Any]:
             "1 of 2 bins have sums no rows can have",
         ),
         (
-            spoilt(
+            damaged(
                 sums={"count": [1, 0], "weight": [1, 0], "label": [0.1, 0], "residual": [0.3, 0]}
             ),
             "contradict",
         ),
-        (spoilt(sums={"weight": "11"}), "'weight' must be a list of 2 finite numbers"),
-        (spoilt(sums={"weight": [1, math.nan]}), "'weight' must be"),
-        (spoilt(sums={"residual": [1, -math.inf]}), "'residual' must be"),
-        (spoilt(sums={"count": [1, 0]}), "contradict each other"),
-        (spoilt(sums={"count": [1, 0], "weight": [1, 0], "residual": [-1.5, 0]}), "contradict"),
+        (damaged(sums={"weight": "11"}), "'weight' must be a list of 2 finite numbers"),
+        (damaged(sums={"weight": [1, math.nan]}), "'weight' must be"),
+        (damaged(sums={"residual": [1, -math.inf]}), "'residual' must be"),
+        (damaged(sums={"count": [1, 0]}), "contradict each other"),
+        (damaged(sums={"count": [1, 0], "weight": [1, 0], "residual": [-1.5, 0]}), "contradict"),
     ],
 )
 def test_damaged_table_is_refused(saved: Any, message: str) -> None:
@@ -365,7 +365,7 @@ def test_damaged_table_is_refused(saved: Any, message: str) -> None:
 
 def test_bins_of_the_wrong_kind_in_a_saved_table_are_refused() -> None:
     with pytest.raises(sc.InputTypeError, match="whole number"):
-        sc.Reliability.from_dict(spoilt(bins="ten"))
+        sc.Reliability.from_dict(damaged(bins="ten"))
 
 
 # Display

@@ -120,7 +120,7 @@ def test_rows_with_and_without_groups_are_refused() -> None:
             lambda: metric(*one, groups=second),  # noqa: B023
             lambda: metric.merge_state(other),  # noqa: B023
         ):
-            with pytest.raises(sc.InputError, match=r"or none: 1 of 2 have\. Pass groups"):
+            with pytest.raises(sc.InputError, match=r"or none: 1 of 2 have one\. Pass groups"):
                 refused()
         assert metric.reliability() == before
 
@@ -167,8 +167,8 @@ def test_groups_survive_a_checkpoint_and_a_merge() -> None:
         assert_same_table(metric.reliability(), whole)
     copied: SoftCalibrationError = deepcopy(fresh).cpu()
     assert_same_table(copied.reliability(), whole)
-    spoilt = [part + torch.tensor([0, 10]) for part in saved["group_keys"]]
-    for other in (spoilt, [], [part.double() for part in saved["group_keys"]], None):
+    damaged = [part + torch.tensor([0, 10]) for part in saved["group_keys"]]
+    for other in (damaged, [], [part.double() for part in saved["group_keys"]], None):
         with pytest.raises(RuntimeError, match="load it into a metric with the same arg"):
             fresh.load_state_dict({**saved, "group_keys": other})
     assert_same_table(fresh.reliability(), whole)
@@ -338,11 +338,11 @@ def test_classes_of_a_batch_are_validated(kind: Any) -> None:
         (good, logits, r"target\[:, 2\] must be in"),
         (good[:, :2], good, r"preds must have shape \(n, 3\): it has \(2, 2\)"),
         (good[0], good, r"preds must have shape \(n, 3\): it has \(3,\)"),
-        (good, good[0], r"target must have shape \(2, 3\), or \(2,\) with the numbers of the classes"),
+        (good, good[0], r"target must have shape \(2, 3\), or \(2,\) with integer class numbers"),
         (good, torch.tensor([0.0, 1.0]), r"it has shape \(2,\) and dtype torch.float32"),
         (good, torch.tensor([True, False]), r"it has shape \(2,\) and dtype torch.bool"),
         (good, torch.tensor([1, 3]), r"from 0 to 2: 1 of 2 are not, the first is target\[1\] = 3"),
-        (good, torch.tensor([-100, 0]), r"target\[0\] = -100. Leave rows without a class out"),
+        (good, torch.tensor([-100, 0]), r"target\[0\] = -100. Omit rows without a class"),
     ):  # fmt: skip
         with pytest.raises(sc.InputError, match=message):
             metric.update(preds, target)
