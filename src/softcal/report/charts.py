@@ -141,7 +141,7 @@ def _contributions(models: list[str]) -> dict[str, Any]:
             y=alt.Y(
                 "part:Q",
                 axis=alt.Axis(
-                    title=["contribution to SMECE", "← too low · too high →"],
+                    title=["part of SMECE", "← too low · too high →"],
                     format="+.3~f", tickCount=5, minExtent=_LEFT,
                 ),
             ),
