@@ -31,7 +31,7 @@ docs: .venv/dev
 bench: .venv/bench
 	$(BIN)/python benchmarks/speed.py
 
-# Runs every other library; takes 15 minutes.
+# Runs every other library: 15 minutes on a quiet machine. Saves the results, writes docs/evidence.md.
 evidence: .venv/evidence
 	$(BIN)/python -m benchmarks.evidence
 

@@ -295,12 +295,12 @@ def is_number(value: object) -> bool:
 
 
 def refuse_bad_level(level: float) -> None:
-    """Refuse a level that is no probability."""
+    """Refuse a level outside (0, 1)."""
     if not is_number(level):
         message = f"level must be a float between 0 and 1: got {level!r:.60}."
         raise InputTypeError(message)
     if not 0 < level < 1:
-        message = f"level must be between 0 and 1, for instance 0.95: got {level!r}."
+        message = f"level must be between 0 and 1, for example 0.95: got {level!r}."
         raise InputError(message)
 
 
