@@ -1,4 +1,4 @@
-"""Take both screenshots of the report again, in a browser: docs/figures/report*.png.
+"""Take the two pictures of the report again, in a browser: docs/figures/report*.png.
 
 Run it after `make docs`, which writes the report.
 """
@@ -14,7 +14,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def main() -> None:
-    """Open the report at desktop width, and at phone width in the dark theme."""
+    """Open the report as on a desk, and as on a phone in the dark."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as play:
         # As root, Chromium runs only without its sandbox.
@@ -29,7 +29,7 @@ def main() -> None:
                 color_scheme="dark" if phone else "light",
             )
             page.goto((DOCS / "made" / "report.html").as_uri())
-            page.wait_for_timeout(2000)  # until the charts are drawn
+            page.wait_for_timeout(2000)  # for the charts, which draw themselves
             if phone:
                 diagram = page.get_by_role("heading", name="The reliability diagram")
                 diagram.scroll_into_view_if_needed()
