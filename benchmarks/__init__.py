@@ -1,1 +1,1 @@
-"""What we measure ourselves and others by; a package, so that one file can use another's work."""
+"""Benchmarks and simulations; a package, so that files can import each other."""

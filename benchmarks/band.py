@@ -1,4 +1,4 @@
-"""Try out the consistency band: how often do calibrated gaps lie within it? A minute.
+"""Simulate how often the consistency band contains the gaps of calibrated models (1 minute).
 
 python benchmarks/band.py
 """
@@ -15,7 +15,7 @@ REPEATS = 600
 
 
 def calibrated_labels(rng: np.random.Generator, kind: str, p: Any) -> tuple[Any, dict[str, Any]]:
-    """Draw labels of mean p, and give what else the table should be told."""
+    """Draw labels with mean p; return them with the other arguments of the table."""
     n = p.size
     if kind == "groups":  # five rows or so share their luck
         groups = rng.integers(0, n // 5, n)

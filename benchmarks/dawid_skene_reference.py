@@ -1,4 +1,4 @@
-"""Write tests/reference/dawid_skene.json: what crowd-kit 1.4.2 finds.
+"""Write tests/reference/dawid_skene.json, the results of crowd-kit 1.4.2.
 
 crowd-kit needs transformers and nltk, so it is no dependency of the tests. To write the file anew:
 make a virtual environment, `pip install --no-deps crowd-kit==1.4.2 nltk regex` into it, and attrs,
@@ -22,7 +22,7 @@ ITERATIONS = 30
 
 
 def synthetic() -> pd.DataFrame:
-    """Make 80 items of three classes, with 2 to 7 of 12 workers of different skill on each."""
+    """Return 80 items of three classes, each with votes of 2 to 7 of 12 workers who differ."""
     rng = np.random.default_rng(7)
     skill = rng.uniform(0.4, 0.95, 12)
     rows = []
@@ -48,7 +48,7 @@ def sparse() -> pd.DataFrame:
 
 
 def fitted(votes: pd.DataFrame) -> DawidSkene:
-    """Run a fixed number of iterations, so that no rule for stopping is compared."""
+    """Run a fixed number of iterations, so that stopping rules do not matter."""
     return DawidSkene(n_iter=ITERATIONS, tol=-np.inf).fit(votes)
 
 

@@ -1,4 +1,4 @@
-"""Rows that belong together, and weights: how intervals, test and comparison hold up.
+"""Simulate intervals, tests and comparisons with groups and weights.
 
     .venv/bin/python -m benchmarks.grouped [--sets 1000]
 
@@ -50,7 +50,7 @@ def sizes(patients: int, rows: str, rng: np.random.Generator) -> Any:
 
 
 def drawn(patients: int, rows: str, label: str, weighted: str, rng: np.random.Generator) -> Any:
-    """Give labels, calibrated q, patients and weights of one data set."""
+    """Return labels, calibrated q, patients and weights of one data set."""
     patient = np.repeat(np.arange(patients), sizes(patients, rows, rng))
     both = rng.standard_normal((2, patients))[:, patient]
     q = 0.5 * both[0] + np.sqrt(0.75) * rng.standard_normal(patient.size)
@@ -69,7 +69,7 @@ def truth(bins: int) -> float:
 
 
 def judged(joint: JointTable, theta: float) -> list[float]:
-    """Whether the interval, the comparison and the test are right, and two widths."""
+    """Return whether the interval, the comparison and the test are right, and two widths."""
     one = sc.smece_interval(joint.a)
     family = DifferenceIntervals(
         joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing),

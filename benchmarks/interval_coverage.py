@@ -1,4 +1,4 @@
-"""How often is the interval right, and the test wrong? Coverage, width, size and power.
+"""Simulate coverage and width of the interval, and size and power of the test.
 
     .venv/bin/python -m benchmarks.interval_coverage [--replications 2000] [--quick]
 
@@ -49,7 +49,7 @@ LABELS = {  # how many votes each is the share of; `add_labels` draws them in th
 
 
 class Cell(NamedTuple):
-    """One setting but for the kind of label and the number of bins, which share predictions."""
+    """One setting, except for the kind of label and the number of bins, which share predictions."""
 
     prediction: str
     curve: str
@@ -73,7 +73,7 @@ def half_calibrated(p: Any, n: int) -> Any:
 
 
 def local(p: Any, n: int) -> Any:
-    """Make a gap of about one standard error of a bin of fifteen, alternating: the hardest case."""
+    """Return alternating gaps of about one standard error of a bin of 15, the hardest case."""
     size = np.sqrt(p * (1 - p) * 15 / n)
     return np.clip(p + np.where(np.floor(p * 15) % 2 == 0, size, -size), 0, 1)
 
@@ -84,7 +84,7 @@ CURVES = {f.__name__: f for f in (calibrated, shifted, overconfident, half_calib
 def add_labels(
     rng: np.random.Generator, p: Any, rate: Any, place: Any, shared: Any, own: Any
 ) -> None:
-    """Draw labels of all kinds for each row, and add up what the table keeps of them."""
+    """Draw labels of all kinds for each row, and add up the sums of the table."""
     safe = np.clip(rate, 1e-9, 1 - 1e-9)
     noisy = rng.beta(6 * safe, 6 * (1 - safe))
     shares = [rng.binomial(votes, rate) / votes for votes in (1, 3, 5)]
@@ -104,7 +104,7 @@ def draw_labels(kind: str, rate: Any, rng: np.random.Generator) -> Any:
 
 
 def tables(shared: Any, own: Any, votes: int, bins: int) -> Sums:
-    """Lay out the sums of many data sets, on as many bins as asked for."""
+    """Return the sums of many data sets, on the requested number of bins."""
     starts = np.arange(0, FINE, FINE // bins)
     count, prob_var = np.moveaxis(np.add.reduceat(shared, starts, axis=1), -1, 0)
     label, residual, square, label_var = np.moveaxis(np.add.reduceat(own, starts, axis=1), -1, 0)
@@ -119,7 +119,7 @@ def tables(shared: Any, own: Any, votes: int, bins: int) -> Sums:
 
 
 def truth(cell: Cell) -> dict[int, float]:
-    """SMECE of unlimited data at each number of bins, by the midpoint rule in quantiles."""
+    """Return the SMECE of unlimited data at each number of bins, by the midpoint rule."""
     p = PREDICTIONS[cell.prediction]((np.arange(2_000_000) + 0.5) / 2_000_000)
     gap = p - CURVES[cell.curve](p, cell.n)
     fine = np.bincount(Bins.uniform(FINE).locate(p), gap, FINE) / p.size
@@ -147,7 +147,7 @@ def simulate(cell: Cell, replications: int) -> list[dict[str, Any]]:
 
 
 def intervals(sums: Sums, n: int) -> Any:
-    """Ours, the plug-in's half width, and the p-value, a line each."""
+    """Return our interval, the half-width of the plug-in, and the p-value, one row each."""
     value = np.abs(sums.residual).sum(axis=1) / n
     debiased, low, high = interval_limits(sums, LEVEL)
     spread = (sums.residual_sq.sum(axis=1) / n - value**2) / n
@@ -181,14 +181,14 @@ def summary(label: str, cell: Cell, bins: int, theta: float, found: Any) -> dict
 
 
 def seed_of(cell: Cell) -> list[int]:
-    """Give a seed that is the same in every process, unlike Python's own hash."""
+    """Return a seed that is the same in every process, unlike Python's hash."""
     return [list(PREDICTIONS).index(cell.prediction), list(CURVES).index(cell.curve), cell.n]
 
 
 def bootstrap(
     label: str, cell: Cell, bins: int, data_sets: int = 200, resamples: int = 400
 ) -> dict[str, Any]:
-    """Coverage of the percentile and BCa bootstrap of rows on the same kind of data."""
+    """Return the coverage of the percentile and BCa bootstrap on the same kind of data."""
     rng = np.random.default_rng([list(LABELS).index(label), *seed_of(cell)])
     theta = truth(cell)[bins]
     edges = Bins.uniform(bins)
@@ -216,7 +216,7 @@ def bootstrap(
 
 
 def bca(again: Any, value: float, place: Any, d: Any, bins: int, tail: float) -> list[float]:
-    """Give the quantiles BCa takes, bias and acceleration from the jackknife."""
+    """Return the quantiles of BCa, with bias and acceleration from the jackknife."""
     n = d.size
     sums = np.bincount(place, d, bins)
     without = sums[place] - d

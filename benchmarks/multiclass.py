@@ -1,4 +1,4 @@
-"""Time many classes against the peers. Run as `python benchmarks/multiclass.py`.
+"""Time multiclass metrics against other libraries. Run as `python benchmarks/multiclass.py`.
 
 Times are ratios: on a busy machine trust these, not seconds. Wall time is what a user waits for,
 CPU time what all threads together spend, which other work on the machine disturbs less.
@@ -24,7 +24,7 @@ BINS = 10
 
 
 def least(call: Callable[[], object], runs: int) -> tuple[float, float]:
-    """Give the least wall and CPU time of several runs, after one that is not counted."""
+    """Return the lowest wall and CPU time of several runs, after a warm-up."""
     call()
     times = []
     for _ in range(runs):
@@ -36,7 +36,7 @@ def least(call: Callable[[], object], runs: int) -> tuple[float, float]:
 
 
 def data(n: int, classes: int) -> tuple[Any, Any, Any]:
-    """Make calibrated predictions: (class of each row, one-hot labels, probabilities)."""
+    """Return calibrated data: (class of each row, one-hot labels, probabilities)."""
     rng = np.random.default_rng(0)
     e = np.exp(2 * rng.normal(size=(n, classes)))
     p = e / e.sum(axis=1, keepdims=True)
@@ -45,7 +45,7 @@ def data(n: int, classes: int) -> tuple[Any, Any, Any]:
 
 
 def calls(truth: Any, y: Any, p: Any) -> dict[str, dict[str, Callable[[], object]]]:
-    """Give the calls of each question, ours first."""
+    """Return the calls of each question, softcal first."""
     import torch
     from netcal.metrics import ECE
     from torchmetrics.functional.classification import (

@@ -1,4 +1,4 @@
-"""Does the interval of a difference of two SMECE hold, and how wide is it? A simulation.
+"""Simulate coverage and width of the interval of a difference of two SMECE.
 
     .venv/bin/python benchmarks/paired.py [--scale 1.0]
 
@@ -67,7 +67,7 @@ SCENARIOS = {
 
 
 def model(name: str, cal: Any, n: int, n_bins: int, rng: np.random.Generator | None) -> Any:
-    """Spoil a calibrated prediction; local errors are about one standard error of a bin."""
+    """Distort a calibrated prediction; local errors are about one standard error of a bin."""
     q = ndtri(np.clip(cal, 1e-12, 1 - 1e-12))
     factor = {"over": 1.6, "less over": 1.45, "tiny over": 1.08}
     if name in factor:
@@ -99,7 +99,7 @@ def labels(kind: str, pi: Any, rng: np.random.Generator) -> Any:
 def drawn(
     scenario: Scenario, kind: str, n: int, n_bins: int, sets: int, rng: np.random.Generator
 ) -> Joint:
-    """Draw data sets and give the sums of their joint tables, one data set a line."""
+    """Draw data sets and return the sums of their joint tables, one data set per row."""
     z1, z2, z3 = rng.standard_normal((3, sets, n))
     cal = ndtr((z1 + z2 / 2) / np.sqrt(1.25))
     cal_b = cal if scenario.same else ndtr((z1 + z3 / 2) / np.sqrt(1.25))
@@ -110,7 +110,7 @@ def drawn(
 
 
 def joint_sums(y: Any, p_a: Any, p_b: Any, votes: int, n_bins: int) -> Joint:
-    """Add up many data sets (lines) at once; 0 votes where the labels are none, or one each."""
+    """Add up many data sets (rows) at once; 0 votes if the labels are not votes."""
     cell = located(p_a, n_bins) * n_bins + located(p_b, n_bins)
     cross = added(cell, n_bins**2, (p_a - y) * (p_b - y))
     return Joint(
@@ -134,13 +134,13 @@ def model_sums(y: Any, p: Any, votes: int, n_bins: int) -> Sums:
 
 
 def added(cell: Any, cells: int, values: Any) -> Any:
-    """Add up the values of each cell, for each line apart."""
+    """Add up the values of each cell, separately for each row."""
     flat = (np.arange(len(cell))[:, None] * cells + cell).ravel()
     return np.bincount(flat, values.ravel(), len(cell) * cells).reshape(len(cell), cells)
 
 
 def bootstrap(a: Sums, b: Sums, cross: Any, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Resample the bins as if normal, with their covariance; percentiles of the difference."""
+    """Resample the bins as normal with their covariance; return percentiles of the difference."""
     k = cross.shape[-1]
     mean = np.concatenate([a.residual, b.residual], axis=1)[:BOOTSTRAPPED] / n
     covariance = np.zeros((len(mean), 2 * k, 2 * k))
@@ -165,7 +165,7 @@ def measured(limits: tuple[Any, Any], truth: float) -> list[float]:
 
 
 def simulate(name: str, kind: str, n: int, n_bins: int, sets: int) -> list[float]:
-    """Give the truth, then coverage and width of the three intervals."""
+    """Return the true value, then coverage and width of the three intervals."""
     scenario = SCENARIOS[name]
     rng = np.random.default_rng([n, n_bins, list(SCENARIOS).index(name), KINDS.index(kind)])
     truth = 0.0

@@ -1,4 +1,4 @@
-"""How long the paper's four experiments take: softcal against plain NumPy scripts, in one run.
+"""Time the four experiments of the paper: softcal against plain NumPy scripts.
 
     .venv/bin/python benchmarks/paper.py
 
@@ -24,7 +24,7 @@ Metric = Callable[[Any, Any], float]
 
 
 def digitize_and_loop(p: Any, y: Any) -> float:
-    """Give the usual notebook ECE: np.digitize, then a loop with a mask per bin."""
+    """Return the ECE as in notebooks: np.digitize, then a loop with a mask per bin."""
     index = np.digitize(p, np.linspace(0, 1, BINS + 1)) - 1
     total = 0.0
     for b in range(BINS):
@@ -35,14 +35,14 @@ def digitize_and_loop(p: Any, y: Any) -> float:
 
 
 def digitize_and_bincount(p: Any, y: Any) -> float:
-    """Correct edges, np.digitize, one bincount of the differences."""
+    """Return the ECE with correct edges, np.digitize and one bincount of the differences."""
     index = np.digitize(p, np.arange(BINS + 1) / BINS) - 1
     gaps = np.abs(np.bincount(index, p - y, BINS + 1)[:BINS])
     return float(gaps.sum() / p.size)
 
 
 def truncate_and_bincount(p: Any, y: Any) -> float:
-    """Give the leanest ECE: bins by int(10 p), which misplaces some predictions on edges."""
+    """Return the fastest ECE: bins by int(10 p), which is wrong for some edges."""
     index = (p * BINS).astype(np.int64)
     gaps = np.abs(np.bincount(index, p - y, BINS + 1)[:BINS])
     return float(gaps.sum() / p.size)
@@ -62,7 +62,7 @@ def score_once(rng: np.random.Generator, metric: Metric, n: int, k: float) -> No
 
 
 def plain_script(metric: Metric, share: float) -> float:
-    """Run the four experiments with one metric, on a share of the replications; scale the time."""
+    """Run the experiments with one metric on a share of the replications; scale the time."""
     steep = (0.5, 1.0, 2.0, 5.0, 10.0, 50.0)
     rng = np.random.default_rng(42)
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Does a plan keep its word? Planned widths and powers against those of simulated studies.
+"""Compare planned widths and powers with those of simulated studies.
 
     .venv/bin/python -m benchmarks.planning [--studies 500]
 
@@ -45,13 +45,13 @@ WIDTH_ROWS = 600_000  # of each setting
 
 
 def smece_of(sharpness: float, spread: float) -> float:
-    """SMECE of unlimited data of Phi(f q), where Phi(q) is calibrated and q ~ N(0, spread^2)."""
+    """Return the SMECE of Phi(f q), where Phi(q) is calibrated and q ~ N(0, spread^2)."""
     q = spread * ndtri((np.arange(100_000) + 0.5) / 100_000)
     return sc.smece(ndtr(q), ndtr(sharpness * q), bins=BINS)
 
 
 def sharpness(private: float, smece: float) -> float:
-    """Find the f that makes a model so much over-confident."""
+    """Return the f that makes a model overconfident by a given SMECE."""
     spread = np.sqrt((1.5 - private**2) / (1 + private**2))
     found: float = brentq(lambda f: smece_of(f, spread) - smece, 1.0, 4.0, xtol=1e-4)
     return found
@@ -60,7 +60,7 @@ def sharpness(private: float, smece: float) -> float:
 def pair(
     private: float, sharp: tuple[float, float], votes: int, shape: Any, rng: np.random.Generator
 ) -> tuple[Any, Any, Any]:
-    """Give labels and the predictions of both models."""
+    """Return labels and the predictions of both models."""
     z1, z2, z3 = rng.standard_normal((3, *shape))
     shared = np.sqrt(1.5 - 2 * private**2) * z1
     pi = ndtr(shared + private * (z2 + z3))
@@ -106,14 +106,14 @@ SIZES = (200, 500, 1000, 3000, 10_000, 20_000)
 
 
 def items(model: str, at: str, shape: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Give predictions, and the items' own probabilities round what the model should have said."""
+    """Return predictions, and item probabilities around the calibrated prediction."""
     p = rng.beta(SPREADS[at], SPREADS[at], shape)
     mean = np.clip(MODELS[model](p), 1e-6, 1 - 1e-6)
     return p, rng.beta(6 * mean, 6 * (1 - mean))
 
 
 def known(model: str, at: str, votes: int, bins: int, rng: np.random.Generator) -> Assumptions:
-    """Assumptions that are right, as from a pilot without end."""
+    """Return the true assumptions, as from an unlimited pilot."""
     p, true = items(model, at, 1_000_000, rng)
     cell = sc.Bins.uniform(bins).locate(p)
     share, gap, item_var, vote_var, prob_var = (

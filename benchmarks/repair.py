@@ -1,4 +1,4 @@
-"""How long calibrators take to fit, against scikit-learn.
+"""Time the fit of calibrators against scikit-learn.
 
     .venv/bin/python benchmarks/repair.py [--rows 1000000] [--runs 5]
 

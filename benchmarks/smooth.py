@@ -1,4 +1,4 @@
-"""How fast is calibration without bins? softcal against relplot, probcal and scikit-learn.
+"""Time metrics without bins: softcal against relplot, probcal and scikit-learn.
 
     python benchmarks/smooth.py [--rows 10000 1000000]
 
@@ -25,7 +25,7 @@ Call = Callable[[], Any]
 
 
 def least_times(calls: dict[str, Call], rounds: int) -> dict[str, float]:
-    """Take turns, so that a busy moment of the machine hits all alike; give the least of each."""
+    """Return the lowest time of each, alternated so that a busy machine affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()  # imports, compilers and caches are not what is measured here

@@ -1,4 +1,4 @@
-"""SoftCalibrationError against torchmetrics' BinaryCalibrationError: time a batch, and memory.
+"""Compare time and memory of SoftCalibrationError and of torchmetrics' BinaryCalibrationError.
 
     OMP_NUM_THREADS=1 python benchmarks/torchmetric.py [--rows 1000 100000] [--batches 1000]
 
@@ -50,7 +50,7 @@ def batch(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def seconds(make: Any, call: str, data: tuple[torch.Tensor, torch.Tensor]) -> float:
-    """Time a batch on a metric made anew: theirs keeps every row, so it gets slower as it fills."""
+    """Time a batch on a new metric; torchmetrics keeps every row, so it slows down as it fills."""
     metric = make()
     start = time.perf_counter()
     if call == "forward":
@@ -78,7 +78,7 @@ def resident_bytes() -> int:
 
 
 def growth(name: str, rows: int, batches: int) -> float:
-    """Megabytes the process grew by, after a first epoch of 20 batches has warmed it up."""
+    """Return the growth of the process in MB, after a warm-up epoch of 20 batches."""
     metric = METRICS[name]()
     torch.manual_seed(0)
     before = 0

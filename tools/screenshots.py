@@ -1,4 +1,4 @@
-"""Take the two pictures of the report again, in a browser: docs/figures/report*.png.
+"""Take the two screenshots of the report, docs/figures/report*.png, in a browser.
 
 Run it after `make docs`, which writes the report.
 """
@@ -14,10 +14,10 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def main() -> None:
-    """Open the report as on a desk, and as on a phone in the dark."""
+    """Open the report at desktop width, and at phone width in dark mode."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as play:
-        # As root, Chromium runs only without its sandbox.
+        # As root, Chromium only runs without its sandbox.
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for name, width, height, phone in (
             ("report", 1100, 1500, False),
@@ -29,9 +29,9 @@ def main() -> None:
                 color_scheme="dark" if phone else "light",
             )
             page.goto((DOCS / "made" / "report.html").as_uri())
-            page.wait_for_timeout(2000)  # for the charts, which draw themselves
+            page.wait_for_timeout(2000)  # until the charts are drawn
             if phone:
-                diagram = page.get_by_role("heading", name="The reliability diagram")
+                diagram = page.get_by_role("heading", name="reliability diagram").first
                 diagram.scroll_into_view_if_needed()
                 page.evaluate("window.scrollBy(0, 640)")
             page.screenshot(path=DOCS / "figures" / f"{name}.png")

@@ -12,6 +12,7 @@ import matplotlib as mpl
 from pictures import (
     bounds,
     classes,
+    decisions,
     diagram,
     monitoring,
     paper,
@@ -42,6 +43,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     bounds.label_intervals,
     recalibration.repaired,
     recalibration.methods_judged,
+    decisions.decision_curve,
     votes.vote_noise,
     classes.each_class,
     training.error_by_epoch,
