@@ -156,6 +156,17 @@ def test_a_workbook_is_read_with_gaps_and_empty_rows(tmp_path: Path) -> None:
     assert "a.xlsx: 4 rows" in softcal_here(*line).stdout
 
 
+def test_a_column_of_a_sheet_may_be_numbers_and_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    write_workbook(path, {"one": [("y", "p", "w"), (0.5, 0.25, 1), (1, 0.75, 2), (1, 1, 2.5)]})
+    tables = scanned(path, by="w", sample_weight="w")
+    assert set(tables.by("w")) == {"1", "2", "2.5"}
+    assert tables["p"].sums.weight.sum() == 5.5
+    write_workbook(path, {"one": [("y", "p", "w"), (0.5, 0.25, "a")]})
+    with pytest.raises(sc.InputError, match="w must hold numbers: row 1"):
+        scanned(path, by="w", sample_weight="w")
+
+
 def test_a_sheet_is_chosen_where_there_are_several(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
     write_workbook(path, {"first": [("y", "p"), (1, 0)], "rows": [("y", "p"), (0.5, 0.5)]})
