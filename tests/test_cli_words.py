@@ -94,14 +94,6 @@ def test_one_column_is_not_called_none(capsys: pytest.CaptureFixture[str]) -> No
 # Values
 
 
-def test_votes_with_one_prediction_are_told_what_to_make_of_them(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    votes = ("--vote-columns", "readers_rating_1,readers_rating_5")
-    said = refused(capsys, "score", DATA, *votes, "--pred", "prob_rf_all")
-    assert "--label SHARE --votes NUMBER" in said
-
-
 @pytest.mark.parametrize("command", ["score", "report", "recalibrate"])
 def test_labels_that_are_counts_are_told_of_votes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str

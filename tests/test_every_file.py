@@ -498,8 +498,8 @@ def test_keywords_become_options_in_quotes_where_a_shell_needs_them() -> None:
 
 def test_likely_names_are_offered_for_tables_too(data: Path) -> None:
     tables = sc.scan(data, y_true="y", y_prob="p", by="word")
-    with pytest.raises(KeyError, match=r"no model 'P1'. Did you mean 'p'\?"):
-        tables["P1"]
+    with pytest.raises(KeyError, match=r"no model 'P'. Did you mean 'p'\?"):
+        tables["P"]
     with pytest.raises(sc.InputError, match=r"by 'wrod'. Did you mean 'word'\?"):
         tables.by("wrod")
     with pytest.raises(sc.InputError, match=r"no column 'PCT'. Did you mean 'pct'\?"):
