@@ -94,14 +94,6 @@ def test_single_column_for_pred_columns_is_refused(capsys: pytest.CaptureFixture
 # Values
 
 
-def test_vote_columns_with_one_prediction_names_the_remedy(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    votes = ("--vote-columns", "readers_rating_1,readers_rating_5")
-    said = refused(capsys, "score", DATA, *votes, "--pred", "prob_rf_all")
-    assert "--label SHARE --votes NUMBER" in said
-
-
 @pytest.mark.parametrize("command", ["score", "report", "recalibrate"])
 def test_count_labels_get_a_hint_about_votes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str

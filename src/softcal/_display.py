@@ -34,7 +34,7 @@ def did_you_mean(name: str, known: Sequence[object]) -> str:
     from difflib import get_close_matches  # here, since few ever need it
 
     same = {str(each).casefold(): str(each) for each in reversed(known)}
-    close = get_close_matches(str(name).casefold(), same, 1)
+    close = get_close_matches(str(name).casefold(), same, 1, cutoff=0.7)
     return f" Did you mean {same[close[0]]!r}?" if close else ""
 
 

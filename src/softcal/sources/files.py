@@ -37,7 +37,7 @@ from softcal.sources.columns import (
     rows_of,
     words_hint,
 )
-from softcal.table.files import PARQUET, is_saved_schema, is_start_of_saved
+from softcal.table.files import PARQUET, is_saved, is_saved_schema, is_start_of_saved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -914,7 +914,9 @@ def _is_data(path: Path, folder: Path) -> bool:
     named = path.relative_to(folder).parts
     *_, before, last = ("", "", *map(str.lower, path.suffixes))
     known = before in _TEXT if last in _COMPRESSED else last in _TEXT + _BINARY
-    return known and not any(part.startswith(("_", ".")) for part in named)
+    if not known or any(part.startswith(("_", ".")) for part in named):
+        return False
+    return last != ".json" or not is_saved(path)
 
 
 def _refuse_none(path: Path) -> list[Path]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal.sources.columns import Batch, Roles
+    from softcal.table.build import Coded
 
     IntArray = npt.NDArray[np.int64]
     FloatArray = npt.NDArray[np.float64]
@@ -81,6 +82,8 @@ class ItemVotes(NamedTuple):
     votes: Votes
     columns: VoteColumns
     place: dict[str, int]
+    positive: str
+    raters: tuple[str, ...]  # the names of workers, in the order of their numbers
     dropped: int = 0  # votes with a missing value
     posterior: FloatArray | None = None  # of the second class, where votes are not just counted
 
@@ -88,7 +91,7 @@ class ItemVotes(NamedTuple):
     def label(self) -> str:
         """What the label is called."""
         kind = "share" if self.posterior is None else "posterior"
-        return f"{kind} of {self.votes.classes[1]}"
+        return f"{kind} of {self.positive}"
 
     @property
     def labels(self) -> tuple[FloatArray, FloatArray]:
@@ -132,7 +135,8 @@ class ItemVotes(NamedTuple):
     def of_raters(self, at: IntArray) -> RowVotes:
         """Return the single votes on some rows."""
         items = self.votes.items or ()
-        return row_votes(self.votes.for_items([items[k] for k in at.tolist()]))
+        found = row_votes(self.votes.for_items([items[k] for k in at.tolist()]))
+        return found._replace(names=self.raters)
 
     def refuse_unmatched(self, found: Joined, rows: int) -> None:
         """Refuse items that have several predictions; and, unless they are dropped, those alone."""
@@ -190,9 +194,7 @@ class ItemVotes(NamedTuple):
     @property
     def about_raters(self) -> str:
         """Say that raters recur, where nobody asked what that means, or what posteriors assume."""
-        ballots = self.votes.ballots
-        votes = int(self.votes.counts.sum())
-        workers = 0 if ballots is None else len(ballots.workers)
+        votes, workers = int(self.votes.counts.sum()), len(self.raters)
         if self.posterior is not None:
             return _CAUTION
         if self.columns.raters or not 0 < workers < votes:
@@ -213,9 +215,9 @@ def counted(votes: Votes, columns: VoteColumns) -> ItemVotes:
     if len(place) < len(votes.items):
         message = "items of votes must have different names, also as text: 1 and '1' are not."
         raise InputError(message)
-    if columns.raters:
-        row_votes(own)  # refuses votes that do not know who voted
-    return ItemVotes(own, columns, place).aggregated()
+    # Refuses votes that do not know who voted.
+    raters = row_votes(own).names if columns.raters else ()
+    return ItemVotes(own, columns, place, str(own.classes[1]), raters).aggregated()
 
 
 def _of_two_classes(votes: Votes, positive: str | None) -> Votes:
@@ -259,29 +261,43 @@ def votes_of(batches: list[Batch], columns: VoteColumns, *, drop_missing: bool) 
     if missing.any():
         dropped = int(missing.sum())
         whole = {key: kept_rows(column, ~missing) for key, column in whole.items()}
-    texts = {}
-    for name in columns.named:
-        found = coded(whole[Named(name)], name)
-        texts[name] = np.array(found.names, dtype=object)[found.numbers]
-    words = dict.fromkeys(map(str, np.unique(texts[columns.vote].astype(str))))
-    positive = columns.positive
+    found = {name: coded(whole[Named(name)], name) for name in columns.named}
+    items, label = found[columns.item], found[columns.vote]
+    names = [str(name) for name in items.names]
+    words, positive = sorted(map(str, label.names)), columns.positive
     if positive is None or positive not in words:
-        _refuse_class(columns.vote, positive, list(words))
-    # Two classes, so that votes which all agree are votes too.
-    classes = (f"not {positive}", str(positive))
-    own = np.where(texts[columns.vote] == positive, classes[1], classes[0])
-    try:
-        votes = Votes.from_long(
-            {**texts, columns.vote: own}, item=columns.item, label=columns.vote,
-            worker=columns.worker, classes=classes, allow_repeated=columns.allow_repeated,
-        )  # fmt: skip
-    except InputError as error:
-        raise InputError(
-            str(error).replace("a worker must", f"each {columns.worker} must")
-        ) from error
-    assert votes.items is not None  # noqa: S101 - which `from_long` names
-    place = {name: k for k, name in enumerate(votes.items)}
-    return ItemVotes(votes, columns, place, dropped).aggregated()
+        _refuse_class(columns.vote, positive, words)
+    # Two classes, so that votes which all agree are votes too. By their numbers, ten times faster.
+    own = np.array([int(word == positive) for word in label.names])
+    frame = {"item": items.numbers, "vote": own[label.numbers]}
+    raters: tuple[str, ...] = ()
+    if columns.worker is not None:
+        workers = found[columns.worker]
+        if not columns.allow_repeated:
+            _refuse_second_votes(items, workers, columns)
+        frame["worker"], raters = workers.numbers, tuple(map(str, workers.names))
+    votes = Votes.from_long(
+        frame, item="item", label="vote", worker=None if columns.worker is None else "worker",
+        classes=(0, 1), allow_repeated=columns.allow_repeated,
+    )  # fmt: skip
+    place = {name: k for k, name in enumerate(names)}
+    return ItemVotes(votes, columns, place, str(positive), raters, dropped).aggregated()
+
+
+def _refuse_second_votes(items: Coded, workers: Coded, columns: VoteColumns) -> None:
+    """Refuse two votes of a worker on an item, most of which are duplicated rows."""
+    pair = items.numbers * len(workers.names) + workers.numbers
+    _, first, count = np.unique(pair, return_index=True, return_counts=True)
+    again = count > 1
+    if again.any():
+        row = int(first[again].min())
+        message = (
+            f"each {columns.worker} must have one vote on an item: {int(again.sum()):,} have more, "
+            f"the first is {workers.names[workers.numbers[row]]!r:.60} on {columns.item} "
+            f"{items.names[items.numbers[row]]!r:.60}. Drop the repeats, or pass "
+            f"{keyword('allow_repeated', True)} to count each as a vote."  # noqa: FBT003
+        )
+        raise InputError(message)
 
 
 def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
