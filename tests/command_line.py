@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import io
+import re
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from softcal import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def softcal(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -27,6 +32,11 @@ def softcal_here(*arguments: object) -> subprocess.CompletedProcess[str]:
     with redirect_stdout(out), redirect_stderr(err):
         code = cli.run(list(map(str, arguments)))
     return subprocess.CompletedProcess([*map(str, arguments)], code, out.getvalue(), err.getvalue())
+
+
+def text_of_page(page: Path) -> str:
+    """Return the text of an HTML file, without its marks."""
+    return html.unescape(re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")))
 
 
 def assert_same_card(ours: Any, other: Any) -> None:

@@ -1,0 +1,497 @@
+"""Files as people have them: separators, encodings, JSON, Excel, pipes, and values to convert."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command_line import softcal_here, text_of_page
+
+import softcal as sc
+from softcal import _io
+from softcal.calibrators.preview import fit_map
+from softcal.cli.options import as_options
+from softcal.sources.files import INPUT_FORMATS
+from workbooks import write_workbook
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = [(0.5, 0.25, "José"), (1.0, 0.75, "Ana"), (0.0, 0.125, "José")]
+PLAIN = "y,p,name\n" + "".join(f"{y},{p},{name}\n" for y, p, name in ROWS)
+SMECE = (0.25 + 0.25 + 0.125) / 3
+
+
+def scanned(path: Any, **options: Any) -> sc.TableSet:
+    return sc.scan(path, y_true="y", y_prob="p", **options)
+
+
+def semicolons(mark: str = ";") -> str:
+    lines = [mark.join(("y", "p", "name"))]
+    lines += [mark.join((str(y), str(p), name)).replace(".", ",") for y, p, name in ROWS]
+    return "\n".join(lines) + "\n"
+
+
+READ: list[tuple[str, bytes, dict[str, str]]] = [
+    ("a.csv", semicolons().encode(), {"sep": ";", "decimal": ","}),
+    ("a.csv", b"sep=;\r\n" + semicolons().encode(), {"decimal": ","}),
+    ("a.csv", b'\xef\xbb\xbf"sep=;"\n' + semicolons().encode(), {"decimal": ",", "sep": ";"}),
+    ("a.csv", ("sep=;\n" + semicolons()).encode("utf-16"), {"decimal": ",", "encoding": "utf-16"}),
+    ("a.csv", PLAIN.encode("latin-1"), {"encoding": "latin-1"}),
+    ("a.csv", PLAIN.encode("utf-16"), {"encoding": "utf-16"}),
+    ("a.csv", PLAIN.encode("utf-16-le"), {"encoding": "utf-16-le"}),
+    ("a.csv", PLAIN.encode("utf-8-sig"), {}),
+    ("a.csv.gz", gzip.compress(semicolons("|").encode("cp1252")),
+     {"sep": "|", "decimal": ",", "encoding": "cp1252"}),
+    ("a.txt", PLAIN.encode(), {}),
+    ("a.txt", PLAIN.replace(",", "\t").encode(), {"sep": "tab"}),
+    ("a.txt", PLAIN.replace(",", "\t").encode(), {"sep": "\\t"}),
+    ("a", PLAIN.replace(",", "\t").encode(), {"input_format": "tsv"}),
+    ("a.tsv", PLAIN.encode(), {"input_format": "csv"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "options"), READ)
+def test_text_is_read_as_the_options_say(
+    tmp_path: Path, name: str, content: bytes, options: dict[str, str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    tables = scanned(tmp_path / name, by="name", **options)
+    assert tables["p"].smece == pytest.approx(SMECE, abs=1e-15)
+    assert set(tables.by("name")) == {"José", "Ana"}
+    words = [
+        word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", value)
+    ]
+    line = ("score", tmp_path / name, "--label", "y", "--pred", "p", *words, "--format", "json")
+    assert json.loads(softcal_here(*line).stdout)["n"] == 3
+
+
+OBJECTS = [{"y": y, "p": p, "name": name} for y, p, name in ROWS]
+COLUMNS = {key: [row[key] for row in OBJECTS] for key in ("y", "p", "name")}
+DOCUMENTS = [
+    json.dumps(OBJECTS),
+    json.dumps(OBJECTS, indent=2),
+    json.dumps(COLUMNS),
+    json.dumps(COLUMNS, indent=2),
+    "\n".join(map(json.dumps, OBJECTS)),
+]
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+@pytest.mark.parametrize("encoding", [None, "utf-16"])
+def test_json_of_every_shape_is_read(tmp_path: Path, text: str, encoding: str | None) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text, encoding=encoding or "utf-8")
+    assert scanned(path, encoding=encoding)["p"].smece == pytest.approx(SMECE, abs=1e-15)
+    path.with_name("b.json.gz").write_bytes(gzip.compress(text.encode()))
+    assert scanned(path.with_name("b.json.gz")).n == 3
+
+
+def test_one_object_in_a_json_file_is_a_row_unless_all_its_values_are_lists(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"y": 0.5, "p": 0.25}')
+    assert scanned(path).n == 1
+    lists = '{"y": [0.5, 0.5], "p": [0.25, 0.75]}\n'
+    path.write_text(lists)
+    assert scanned(path).n == 2
+    (tmp_path / "a.jsonl").write_text(lists)
+    classes: dict[str, Any] = {"y_true": "y", "y_prob": {"m": "p"}}
+    assert sc.scan(tmp_path / "a.jsonl", **classes).n == 1
+    assert sc.scan(path, input_format="jsonl", **classes).n == 1
+    path.write_text(2 * lists)
+    assert sc.scan(path, **classes).n == 2
+    path.write_text('[{"y": [0.5, 0.5], "p": [0.25, 0.75]}]')
+    assert sc.scan(path, **classes).n == 1
+
+
+BAD_JSON = [
+    ('{"y": [0.5, 1], "p": [0.5]}', "its arrays must have one length: 'p' has 1, 'y' has 2"),
+    ('{"y": [0.5],\n"p": 3}', "JSON must be an array of objects, an object of arrays, or one obj"),
+    ('[{"y": 0.5}, 3]', "JSON must be an array of objects"),
+    ('[{"y": 0.5}', "cannot read .*a.json: Expecting ',' delimiter"),
+    ('{"y": 0.5', "cannot read .*a.json: "),
+    ('[{"y": "half", "p": 0.5}]', r"y must hold numbers: row 1 of a.json holds the text 'half'"),
+    ('[{"y": [1], "p": 0.5}]', r"holds the text '\[1\]'"),
+    ('[{"y": 1' + 400 * "0" + ', "p": 0.5}]', "y must hold numbers: row 1 of a.json"),
+    ('[{"y": 1}]', "a.json has no column 'p'"),
+    ("[]", "a.json has no column 'y'"),
+    ('[{"y": 0.5, "p": null}]', "p must have no missing values: 1 of 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_JSON)
+def test_json_that_is_not_rows_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(sc.InputError, match=message):
+        scanned(tmp_path / "a.json")
+
+
+def test_lists_that_hold_something_else_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"y": [0.5, 0.5], "p": [1, 0]}, {"y": 3, "p": [1, 0]}]')
+    with pytest.raises(sc.InputTypeError, match="y must hold lists of real numbers"):
+        sc.scan(tmp_path / "a.json", y_true="y", y_prob={"m": "p"})
+
+
+# Workbooks
+
+
+def test_a_workbook_is_read_with_gaps_and_empty_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    rows = [(None,), ("y", "p", "name", None), *ROWS, (None, None, None), (True, 1, "x", "beside")]
+    write_workbook(path, {"one": rows})
+    tables = scanned(path, by="name")
+    assert (tables.n, tables["p"].smece) == (4, pytest.approx(3 * SMECE / 4, abs=1e-15))
+    assert set(tables.by("name")) == {"José", "Ana", "x"}
+    line = ("score", path, "--label", "y", "--pred", "p")
+    assert "a.xlsx: 4 rows" in softcal_here(*line).stdout
+
+
+def test_a_sheet_is_chosen_where_there_are_several(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    write_workbook(path, {"first": [("y", "p"), (1, 0)], "rows": [("y", "p"), (0.5, 0.5)]})
+    with pytest.raises(
+        sc.InputError, match=r"a.xlsx has 2 sheets. Its sheets are: 'first', 'rows'"
+    ):
+        scanned(path)
+    with pytest.raises(sc.InputError, match=r"has no sheet 'Row'. Did you mean 'rows'\?"):
+        scanned(path, sheet="Row")
+    assert scanned(path, sheet="rows")["p"].smece == 0
+    said = softcal_here("score", path, "--label", "y", "--pred", "p").stderr
+    assert "Choose one: --sheet first." in said
+
+
+BAD_BOOKS = [
+    ([("y", "p"), (0.5, "half")], "p must hold numbers: row 1 of a.xlsx holds the text 'half'"),
+    ([("y", "q"), (0.5, 0.5)], "a.xlsx has no column 'p'"),
+    ([], "the sheet is empty. Its first row must be names"),
+    ([("y", "p"), (0.5,)], "p must have no missing values: 1 of 1"),
+]
+
+
+@pytest.mark.parametrize(("rows", "message"), BAD_BOOKS)
+def test_a_sheet_that_is_not_rows_is_refused(tmp_path: Path, rows: Any, message: str) -> None:
+    write_workbook(tmp_path / "a.xlsx", {"one": rows})
+    with pytest.raises(sc.InputError, match=message):
+        scanned(tmp_path / "a.xlsx")
+
+
+def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    write_workbook(path, {"one": [("y", "p"), (0.5, 0.5)]})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(sc.InputError, match="not an Excel workbook"):
+        scanned(path)
+    path.write_bytes(whole.replace(b"<v>0.5</v>", b"<v>x.5</v>").replace(b"</row>", b"</rov>"))
+    with pytest.raises(sc.InputError, match=r"cannot read .*a\.xlsx"):
+        scanned(path)
+
+
+# What contradicts itself
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"sep": ";;"}, "sep must be one character between cells, or 'tab': got ';;'"),
+    ({"sep": "\n"}, "sep must be one character"),
+    ({"decimal": "'"}, "decimal must be '.' or ','"),
+    ({"decimal": ","}, "',' cannot separate both cells and decimals. Pass .* sep=\";\""),
+    ({"encoding": "klingon"}, "encoding must be one that Python knows"),
+    ({"encoding": "base64"}, "encoding must be one that Python knows"),
+    ({"encoding": "ascii"}, "it is not text in ascii"),
+    ({"encoding": "utf-16"}, "cannot read .*a.csv: "),
+    ({"input_format": "xls"}, "input_format must be one of csv, tsv, json"),
+    ({"input_format": "parquet"}, 'its content is not parquet. Leave input_format="parquet" out'),
+    ({"input_format": "json"}, "cannot read .*a.csv: "),
+    ({"pred_scale": "odds"}, "pred_scale must be one of probability, percent, logit"),
+    ({"positive": "yes", "label_scale": "percent"}, "leave one of them out"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_an_option_that_cannot_be_is_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "a.csv").write_text(PLAIN, encoding="utf-8")
+    with pytest.raises(sc.InputError, match=message):
+        scanned(tmp_path / "a.csv", **options)
+
+
+def test_a_sep_line_that_contradicts_the_option_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("sep=;\n" + semicolons(), encoding="utf-8")
+    with pytest.raises(
+        sc.InputError, match=r"first line says that ';' separates .* sep=\"\|\" out"
+    ):
+        scanned(tmp_path / "a.csv", sep="|")
+
+
+def test_options_of_files_are_refused_for_a_frame() -> None:
+    with pytest.raises(sc.InputError, match="they are for files"):
+        scanned(pa.table({"y": [0.5], "p": [0.5]}), sep=";")
+
+
+def test_binary_content_is_not_read_as_text(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"y": [0.5], "p": [0.5]}), tmp_path / "a.csv")
+    with pytest.raises(sc.InputError, match="its content is not csv"):
+        scanned(tmp_path / "a.csv", input_format="csv")
+
+
+def test_every_input_format_is_one_of_the_command_line() -> None:
+    said = softcal_here("score", "x", "--label", "y", "--pred", "p", "--input-format", "no").stderr
+    for name in INPUT_FORMATS:
+        assert f"'{name}'" in said
+
+
+# Pipes
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_standard_input_is_read_in_a_process_of_its_own(name: str) -> None:
+    line = [sys.executable, "-m", "softcal", "score", name, "--label", "y", "--pred", "p"]
+    done = subprocess.run(  # noqa: S603
+        line, input=PLAIN.encode(), capture_output=True, check=False
+    )
+    assert done.stderr == b""
+    assert "standard input: 3 rows" in done.stdout.decode()
+    bad = subprocess.run(  # noqa: S603
+        line, input=b"y,p\n0.5,0.5\n0.5,7\n", capture_output=True, check=False
+    )
+    assert "the first is 7.0 in standard input, row 2." in bad.stderr.decode()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_pipe_is_read_whatever_it_gives(tmp_path: Path, kind: str) -> None:
+    source, pipe = tmp_path / "a", tmp_path / "pipe"
+    if kind == "csv":
+        source.write_text(PLAIN, encoding="utf-8")
+    else:
+        y, p, _ = zip(*ROWS, strict=True)
+        pq.write_table(pa.table({"y": y, "p": p}), source)
+    os.mkfifo(pipe)
+    content = source.read_bytes()
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    assert scanned(pipe)["p"].smece == pytest.approx(SMECE, abs=1e-15)
+    writer.join()
+
+
+def test_copies_of_pipes_are_removed_at_once_by_a_program_that_stops(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"x",))
+    writer.start()
+    copy = _io.spooled(pipe)
+    writer.join()
+    assert copy.read_bytes() == b"x"
+    _io.remove_unfinished()
+    assert not copy.parent.exists()
+
+
+# Values
+
+
+DATA = """\
+y,p,pct,z,word,gap
+0.5,0.25,25,-1.5,yes,0.25
+1,0.75,75,2,no,
+0,0.125,12.5,0.25,No,0.125
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.csv"
+    path.write_text(DATA)
+    return path
+
+
+def card(*line: object) -> dict[str, Any]:
+    found = softcal_here(*line, "--format", "json")
+    assert found.returncode == 0, found.stderr
+    loaded: dict[str, Any] = json.loads(found.stdout)
+    return loaded
+
+
+def test_scales_are_converted_on_the_command_line(data: Path) -> None:
+    plain = card("score", data, "--label", "y", "--pred", "p")
+    percent = card("score", data, "--label", "y", "--pred", "pct", "--pred-scale", "percent")
+    assert percent["models"][0]["smece"] == plain["models"][0]["smece"]
+    logit = card("score", data, "--label", "y", "--pred", "z", "--pred-scale", "logit")
+    probs = [1 / (1 + math.exp(-z)) for z in (-1.5, 2, 0.25)]
+    assert logit["models"][0]["smece"] == pytest.approx(sc.smece([0.5, 1, 0], probs), rel=1e-14)
+
+
+def test_words_are_counted_and_the_note_names_those_that_are_0(data: Path) -> None:
+    line = ("score", data, "--label", "word", "--pred", "p", "--positive")
+    found = softcal_here(*line, "yes")
+    note = "word counts as 1 where it is 'yes', and as 0 where it is 'no' (1), 'No' (1)."
+    assert found.stderr == f"softcal: note: {note}\n"
+    said = softcal_here(*line, "Yes").stderr
+    assert "Did you mean 'yes'?" in said
+
+
+DROPPED = ("--label", "y", "--pred", "gap", "--drop-missing")
+
+
+def test_dropped_rows_are_counted_in_text_json_and_saved_tables(data: Path, tmp_path: Path) -> None:
+    said = softcal_here("score", data, *DROPPED[:-1]).stderr
+    assert "pass --drop-missing to leave those rows out." in said
+    assert "2 rows (1 dropped)" in softcal_here("score", data, *DROPPED).stdout
+    assert card("score", data, *DROPPED)["rows_dropped"] == 1
+    assert "rows_dropped" not in card("score", data, "--label", "y", "--pred", "p")
+    saved = tmp_path / "t.softcal"
+    assert "2 rows (1 dropped)" in softcal_here("scan", data, *DROPPED, "-o", saved).stdout
+    assert card("score", saved)["rows_dropped"] == 1
+    assert (sc.load(saved) + sc.load(saved)).rows_dropped == 2
+    assert softcal_here("report", data, *DROPPED, "-o", tmp_path / "r.html").returncode == 0
+    assert "1, left out on purpose" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_plan_says_how_many_rows_of_the_pilot_were_dropped(tmp_path: Path) -> None:
+    pilot = tmp_path / "pilot.csv"
+    rows = [f"{k % 5 / 4},{k % 7 / 6 if k else ''}" for k in range(100)]
+    pilot.write_text("\n".join(["y,p", *rows]))
+    line = ("plan", "--pilot", pilot, "--label", "y", "--pred", "p", "--half-width", "0.05")
+    assert "Rows of the pilot: 1 dropped." in softcal_here(*line, "--drop-missing").stdout
+    assert card(*line, "--drop-missing")["rows_dropped"] == 1
+    said = softcal_here(*line[:1], "--smece", "0.1", "--label-spread", "0.1", *line[-2:],
+                        "--sep", ";").stderr  # fmt: skip
+    assert "--sep goes with --pilot only" in said
+
+
+def test_saved_tables_take_no_options_of_rows(data: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "t.softcal"
+    softcal_here("scan", data, "--label", "y", "--pred", "p", "-o", saved)
+    said = softcal_here("score", saved, "--pred-scale", "percent").stderr
+    assert "--pred-scale is for rows: leave it out with saved tables." in said
+
+
+def test_models_are_shown_under_other_names(data: Path, tmp_path: Path) -> None:
+    line = (data, "--label", "y", "--pred", "p", "--pred", "gap", "--drop-missing")
+    names = ("--name", "Forest", "--name", "Other")
+    assert [m["pred"] for m in card("score", *line, *names)["models"]] == ["Forest", "Other"]
+    said = softcal_here("score", *line, "--name", "Forest").stderr
+    assert "give --name once per model: there are 2, 'p', 'gap', and 1 of --name." in said
+    said = softcal_here("score", *line, "--name", "A", "--name", "A").stderr
+    assert "each model must have a name of its own: 'A' is given twice" in said
+    saved, page = tmp_path / "t.softcal", tmp_path / "r.html"
+    softcal_here("scan", *line, *names, "-o", saved)
+    assert card("score", saved, "--pred", "Forest", "--name", "F")["models"][0]["pred"] == "F"
+    made = softcal_here("report", *line, *names, "-o", page, "--title", "Of <two> models")
+    assert made.returncode == 0, made.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>Of &lt;two&gt; models</h1>" in text
+    assert (
+        softcal_here("report", saved, "--pred", "Other", "--name", "B", "-o", page).returncode == 0
+    )
+
+
+def test_commands_of_a_report_read_the_rows_as_it_did(tmp_path: Path) -> None:
+    rows = [f"{k % 5 / 4};{99 - k % 7:.1f}" for k in range(400)]
+    (tmp_path / "a.csv").write_text("\n".join(["y;p", *rows]))
+    page = tmp_path / "r.html"
+    line = ("report", tmp_path / "a.csv", "--label", "y", "--pred", "p", "--name", "Forest")
+    made = softcal_here(*line, "--sep", ";", "--pred-scale", "percent", "-o", page)
+    assert made.returncode == 0, made.stderr
+    command = "softcal recalibrate a.csv --sep ';' --pred-scale percent --label y --pred p"
+    assert command in text_of_page(page)
+
+
+# Calibrators
+
+
+def test_a_calibrator_is_fitted_and_applied_to_files_of_other_people(tmp_path: Path) -> None:
+    y = [round(k % 11 / 10, 1) for k in range(60)]
+    pct = [round(100 * (k * 7 % 60) / 59, 2) for k in range(60)]
+    path, plain = tmp_path / "a.csv", tmp_path / "plain.csv"
+    rows = [f"{a};{b};é".replace(".", ",") for a, b in zip(y, pct, strict=True)]
+    text = "\r\n".join(["sep=;", "y;p;name", *rows, "0,5;;é", ""])
+    path.write_bytes(text.encode("latin-1"))
+    plain.write_text("\n".join(["y,p", *(f"{a},{b / 100}" for a, b in zip(y, pct, strict=True))]))
+    how = ("--decimal", ",", "--encoding", "latin-1", "--pred-scale", "percent", "--drop-missing")
+    cal, same = tmp_path / "cal.json", tmp_path / "same.json"
+    options = ("--label", "y", "--pred", "p", "--method", "platt")
+    found = card("recalibrate", path, *options, *how, "-o", cal)
+    assert (found["n"], found["rows_dropped"]) == (60, 1)
+    shown = softcal_here("recalibrate", path, *options, *how, "--name", "Forest", "-o", cal).stdout
+    assert "a.csv: 60 rows (1 dropped), label y, Forest" in shown
+    card("recalibrate", plain, *options, "-o", same)
+    assert json.loads(cal.read_text()) == json.loads(same.read_text())
+    out = tmp_path / "out.csv"
+    made = card("apply", cal, path, "--pred", "p", *how, "--sep", ";", "-o", out)
+    assert (made["n"], made["rows_dropped"]) == (60, 1)
+    # The name .csv stands for commas, so the file is written anew.
+    softcal_here("apply", cal, plain, "--pred", "p", "-o", tmp_path / "expected.csv")
+    expected = (tmp_path / "expected.csv").read_text().splitlines()
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[-1] for line in lines[1:]] == [e.split(",")[-1] for e in expected[1:]]
+
+
+PLATT = fit_map("platt", np.array([0.0, 1, 1, 0]), np.array([0.2, 0.8, 0.4, 0.5]))
+
+
+def test_text_keeps_its_bytes_when_a_calibrator_is_applied(tmp_path: Path) -> None:
+    cal, path, out = tmp_path / "cal.json", tmp_path / "a.tsv", tmp_path / "out.tsv"
+    cal.write_text(json.dumps(PLATT.to_dict()))
+    text = "sep=\t\nname\tp\né\t0,25\né\tNA\n\né\t0,5\n"
+    path.write_bytes(text.encode("latin-1"))
+    how = ("--decimal", ",", "--encoding", "latin-1")
+    line = ("apply", cal, path, "--pred", "p", *how, "-o", out)
+    assert "p must hold numbers: row 2 holds the text 'NA'" in softcal_here(*line).stderr
+    assert "2 rows (1 dropped), p_calibrated" in softcal_here(*line, "--drop-missing").stdout
+    lines = out.read_bytes().decode("latin-1").split("\n")
+    assert lines[:2] == ["sep=\t", "name\tp\tp_calibrated"]
+    assert [line.rpartition("\t")[0] for line in lines[2:]] == ["é\t0,25", "", "é\t0,5", ""]
+    assert lines[2].split("\t")[2].count(",") == 1
+
+
+def test_a_calibrator_of_logits_takes_no_percentages(tmp_path: Path) -> None:
+    rows = [f"{k % 11 / 10},{k % 13 - 6}" for k in range(60)]
+    path, cal = tmp_path / "a.csv", tmp_path / "cal.json"
+    path.write_text("\n".join(["y,z", *rows]))
+    softcal_here("recalibrate", path, "--label", "y", "--pred", "z", "--pred-scale", "logit",
+                 "-o", cal)  # fmt: skip
+    line = ("apply", cal, path, "--pred", "z", "-o", tmp_path / "out.csv", "--pred-scale")
+    assert "give logits, not percentages" in softcal_here(*line, "percent").stderr
+    assert softcal_here(*line, "logit").returncode == 0
+
+
+def test_what_a_calibrator_refuses_names_the_options(tmp_path: Path) -> None:
+    cal, path = tmp_path / "cal.json", tmp_path / "a.csv"
+    cal.write_text(json.dumps(PLATT.to_dict()))
+    path.write_text("p\n40\n")
+    line = ("apply", cal, path, "--pred", "p", "-o", tmp_path / "out.csv")
+    said = softcal_here(*line).stderr
+    assert "--pred-scale percent or logit; --drop-missing leaves rows out." in said
+    pq.write_table(pa.table({"p": [40.0, None]}), tmp_path / "a.parquet")
+    line = ("apply", cal, tmp_path / "a.parquet", "--pred", "p", "-o", tmp_path / "out.parquet")
+    assert card(*line, "--pred-scale", "percent", "--drop-missing")["rows_dropped"] == 1
+    lists = pa.table({"p": pa.array([[0.5, 0.5], None, [0.25, None]], pa.list_(pa.float64()))})
+    pq.write_table(lists, tmp_path / "lists.parquet")
+
+
+def test_keywords_become_options_in_quotes_where_a_shell_needs_them() -> None:
+    assert as_options('positive="it\'s"') == "--positive 'it'\"'\"'s'"
+    assert as_options('positive="a b", decimal=",".') == "--positive 'a b', --decimal ','."
+    assert as_options("a_sep=1, drop_missing=Truely") == "a_sep=1, drop_missing=Truely"
+
+
+def test_likely_names_are_offered_for_tables_too(data: Path) -> None:
+    tables = sc.scan(data, y_true="y", y_prob="p", by="word")
+    with pytest.raises(KeyError, match=r"no model 'P1'. Did you mean 'p'\?"):
+        tables["P1"]
+    with pytest.raises(sc.InputError, match=r"by 'wrod'. Did you mean 'word'\?"):
+        tables.by("wrod")
+    with pytest.raises(sc.InputError, match=r"no column 'PCT'. Did you mean 'pct'\?"):
+        sc.scan(data, y_true="y", y_prob="PCT")
+    with pytest.raises(sc.InputError, match=r"no column 'entirely'. Its columns are"):
+        sc.scan(data, y_true="y", y_prob="entirely")

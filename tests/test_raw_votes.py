@@ -1,0 +1,355 @@
+"""Raw votes as labels: in another file, in the same file, and as counts beside one prediction."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from command_line import softcal_here, text_of_page
+from same_tables import assert_same_set, assert_same_table
+
+import softcal as sc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+N, WORKERS = 120, 15
+NAMES: dict[str, Any] = {"item": "q.id", "vote": "answer", "worker": "who", "positive": "yes"}
+OPTIONS = ("--item", "q.id", "--vote", "answer", "--worker", "who", "--positive", "yes")
+
+
+def _made() -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(18)
+    p = rng.random(N)
+    preds = pd.DataFrame(
+        {
+            "q.id": [f"q{k}" for k in range(N)],
+            "p": p,
+            "p2": rng.random(N),
+            "kind": np.array(["a", "b"])[rng.integers(0, 2, N)],
+            "w": rng.random(N),
+        }
+    )
+    rows = [
+        (f"q{k}", f"w{who}", "yes" if rng.random() < p[k] else str(rng.choice(["no", "maybe"])))
+        for k in range(N)
+        for who in rng.choice(WORKERS, rng.integers(1, 5), replace=False)
+    ]
+    votes = pd.DataFrame(rows, columns=["q.id", "who", "answer"])
+    return preds, votes.sample(frac=1, random_state=3, ignore_index=True)
+
+
+PREDS, VOTES = _made()
+LONG = VOTES.merge(PREDS, on="q.id")
+COUNTED = sc.Votes.from_long(VOTES, item="q.id", label="answer", worker="who")
+SHARES = COUNTED.binary("yes").for_items(PREDS["q.id"])
+TWO: dict[str, Any] = {"y_prob": ["p", "p2"], "by": "kind", "sample_weight": "w"}
+
+
+@pytest.fixture(scope="module")
+def expected() -> sc.TableSet:
+    return sc.scan(PREDS, votes=VOTES, raters=True, **TWO, **NAMES)
+
+
+def test_votes_give_the_table_of_votes(expected: sc.TableSet) -> None:
+    for model in ("p", "p2"):
+        rel = sc.reliability(SHARES, PREDS[model], sample_weight=PREDS["w"], raters=True)
+        assert_same_table(expected[model], rel)
+        mine, theirs = sc.smece_interval(expected[model]), sc.smece_interval(rel)
+        assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+        assert mine.rater_share == pytest.approx(theirs.rater_share, abs=1e-9)
+    assert (expected.label, expected.votes) == ("share of yes", "share of yes")
+    segment = expected.by("kind")["a"]["p"]
+    chosen = (PREDS["kind"] == "a").to_numpy()
+    part = COUNTED.binary("yes").for_items(PREDS["q.id"][chosen])
+    rel = sc.reliability(part, PREDS["p"][chosen], sample_weight=PREDS["w"][chosen], raters=True)
+    assert_same_table(segment, rel)
+
+
+SOURCES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "polars": pl.DataFrame,
+    "arrow": lambda frame: pl.DataFrame(frame).to_arrow(),
+    "stream": lambda frame: pl.DataFrame(frame).to_arrow().to_reader(max_chunksize=50),
+    "duckdb": lambda frame: duckdb.from_arrow(pl.DataFrame(frame).to_arrow()),
+    "polars lazy": lambda frame: pl.DataFrame(frame).lazy(),
+    "dask": lambda frame: dd.from_pandas(frame, npartitions=3),  # type: ignore[no-untyped-call]
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_engine_joins_votes(source: str, expected: sc.TableSet) -> None:
+    make = SOURCES[source]
+    found = sc.scan(make(PREDS), votes=make(VOTES), raters=True, **TWO, **NAMES)
+    assert_same_set(found, expected, source)
+    long = sc.scan(make(LONG), raters=True, **TWO, **NAMES)
+    assert_same_set(long, expected, f"{source}, long")
+    counted = sc.scan(make(PREDS), votes=COUNTED, item="q.id", positive="yes", raters=True, **TWO)
+    assert_same_set(counted, expected, f"{source}, counted")
+    columns = dict(VOTES.items())
+    same = sc.scan(make(PREDS), votes={k: v.tolist() for k, v in columns.items()}, **TWO, **NAMES)
+    assert same.raters is None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    PREDS.iloc[:70].to_csv(tmp_path / "preds1.csv", index=False)
+    pl.DataFrame(PREDS.iloc[70:]).write_ndjson(tmp_path / "preds2.jsonl")  # with all digits
+    VOTES.to_csv(tmp_path / "answers.csv", index=False, sep=";")
+    VOTES.to_csv(tmp_path / "votes.csv", index=False)
+    LONG.to_csv(tmp_path / "long.csv", index=False)
+    PREDS.to_csv(tmp_path / "preds.csv", index=False)
+    counts = pd.DataFrame(SHARES.counts, columns=["no", "yes"])
+    pd.concat([PREDS, counts], axis=1).to_csv(tmp_path / "counts.csv", index=False)
+    return tmp_path
+
+
+def test_files_join_votes(folder: Path, expected: sc.TableSet) -> None:
+    found = sc.scan(
+        [folder / "preds1.csv", folder / "preds2.jsonl"], votes=folder / "votes.csv", raters=True,
+        **TWO, **NAMES,
+    )  # fmt: skip
+    assert_same_set(found, expected)
+    found.save(folder / "saved.softcal")
+    assert_same_set(sc.load(folder / "saved.softcal"), expected)
+    assert_same_set(sc.scan(folder / "long.csv", raters=True, **TWO, **NAMES), expected)
+
+
+def card(*line: object) -> dict[str, Any]:
+    found = softcal_here(*line, "--format", "json")
+    assert found.returncode == 0, found.stderr
+    loaded: dict[str, Any] = json.loads(found.stdout)
+    return loaded
+
+
+def test_the_command_line_scores_votes_of_both_kinds_of_files(folder: Path) -> None:
+    separate = ("score", folder / "preds.csv", "--pred", "p", "--votes-file", folder / "votes.csv")
+    mine = card(*separate, *OPTIONS)
+    assert mine["models"][0]["smece"] == pytest.approx(sc.smece(SHARES, PREDS["p"]), abs=1e-12)
+    assert card("score", folder / "long.csv", "--pred", "p", *OPTIONS) == mine
+    with_raters = card(*separate, *OPTIONS, "--raters")
+    assert with_raters["models"][0]["high"] > mine["models"][0]["high"]
+    counts = card("score", folder / "counts.csv", "--pred", "p", "--vote-columns", "no,yes")
+    assert counts["models"][0]["high"] == pytest.approx(mine["models"][0]["high"], abs=1e-12)
+
+
+def test_raters_that_recur_are_told_of_once(folder: Path) -> None:
+    line = ("score", folder / "preds.csv", "--pred", "p", "--votes-file", folder / "votes.csv")
+    said = softcal_here(*line, *OPTIONS).stderr
+    assert said == (
+        f"softcal: note: 15 raters gave {len(VOTES)} votes, so raters recur. Intervals are for "
+        "these raters; --raters makes them hold for new raters too.\n"
+    )
+    assert softcal_here(*line, *OPTIONS, "--raters").stderr == ""
+    assert softcal_here(*line, *OPTIONS[:4], *OPTIONS[6:]).stderr == ""
+
+
+def test_every_command_that_reads_rows_takes_votes(folder: Path) -> None:
+    source = (folder / "preds.csv", "--pred", "p", "--votes-file", folder / "votes.csv", *OPTIONS)
+    saved, page = folder / "t.softcal", folder / "r.html"
+    assert softcal_here("scan", *source, "--raters", "-o", saved).returncode == 0
+    assert card("score", saved) == card("score", *source, "--raters")
+    assert card("compare", *source, "--pred", "p2", "--raters")["n"] == N
+    made = softcal_here("report", *source, "--raters", "-o", page)
+    assert made.returncode == 0, made.stderr
+    assert softcal_here("report", saved, "-o", page).returncode == 0
+    plan = card("plan", "--pilot", *source, "--half-width", "0.02")
+    assert plan["items"] > 0
+    cal = folder / "cal.json"
+    fitted = card("recalibrate", *source, "--method", "platt", "-o", cal)
+    long = card("recalibrate", folder / "long.csv", "--pred", "p", *OPTIONS, "--method", "platt",
+                "-o", cal)  # fmt: skip
+    platt = sc.calibrators.preview.fit_map("platt", SHARES.shares[:, 1], PREDS["p"].to_numpy())
+    for found in (fitted, long):
+        for part in ("slope", "intercept"):
+            expected = platt.to_dict()["parameters"][part]
+            assert found["calibrator"]["parameters"][part] == pytest.approx(expected, rel=1e-9)
+    said = softcal_here("recalibrate", *source, "--raters", "-o", cal).stderr
+    assert "--raters is for scores and comparisons" in said
+
+
+def test_commands_of_a_report_name_the_votes(folder: Path) -> None:
+    page = folder / "r.html"
+    line = (folder / "long.csv", "--pred", "p2", *OPTIONS, "--raters", "-o", page)
+    assert softcal_here("report", *line).returncode == 0
+    words = "long.csv --positive yes --item q.id --worker who --vote answer --pred p2"
+    assert words in text_of_page(page)
+    line = (folder / "counts.csv", "--pred", "p2", "--vote-columns", "no,yes", "-o", page)
+    assert softcal_here("report", *line).returncode == 0
+    assert "counts.csv --vote-columns no,yes --pred p2" in text_of_page(page)
+
+
+# What fits nowhere
+
+
+def scanned(preds: Any = PREDS, votes: Any = VOTES, **changed: Any) -> sc.TableSet:
+    return sc.scan(preds, votes=votes, **{"y_prob": "p", **NAMES, **changed})
+
+
+def test_items_that_fit_nowhere_are_counted_and_refused_or_dropped(folder: Path) -> None:
+    fewer, some = PREDS.iloc[5:], VOTES[VOTES["q.id"] != "q7"]
+    with pytest.raises(sc.InputError) as caught:
+        scanned(fewer, some)
+    assert str(caught.value) == (
+        "each q.id must have a prediction and votes: 1 of 115 rows of predictions have no votes, "
+        "the first is 'q7'; 5 of 119 items with votes have no prediction, the first is 'q0'. Pass "
+        "drop_unmatched=True to leave them out."
+    )
+    found = scanned(fewer, some, drop_unmatched=True)
+    assert (found.n, found.rows_dropped) == (114, 1)
+    kept = PREDS.iloc[5:][PREDS.iloc[5:]["q.id"] != "q7"]
+    assert_same_table(found["p"], scanned(kept, VOTES[VOTES["q.id"].isin(kept["q.id"])])["p"])
+    fewer.to_csv(folder / "fewer.csv", index=False)
+    some.to_csv(folder / "some.csv", index=False)
+    line = ("score", folder / "fewer.csv", "--pred", "p", "--votes-file", folder / "some.csv")
+    assert "Pass --drop-unmatched to leave them out." in softcal_here(*line, *OPTIONS).stderr
+    dropped = softcal_here(*line, *OPTIONS, "--drop-unmatched")
+    assert "114 rows (1 dropped)" in dropped.stdout
+    assert "left out: 1 rows of predictions without votes, and 5 items" in dropped.stderr
+    with pytest.raises(sc.InputError, match="1 of 115 rows of predictions have no votes"):
+        scanned(dd.from_pandas(fewer, npartitions=2), some)  # type: ignore[no-untyped-call]
+    again = softcal_here("recalibrate", *line[1:], *OPTIONS, "--drop-unmatched", "-o", folder / "c")
+    assert "114 rows (1 dropped)" in again.stdout
+
+
+def _numbers(frame: pd.DataFrame, kind: type) -> pd.DataFrame:
+    return frame.assign(**{"q.id": frame["q.id"].str[1:].astype(kind)})
+
+
+BAD: list[tuple[Callable[[], Any], str]] = [
+    (lambda: scanned(positive="Yes"),
+     "answer must have the value 'Yes', and has it nowhere. Did you mean 'yes'"),
+    (lambda: scanned(positive=None), "say which value of answer counts as 1. Its values are: 'may"),
+    (lambda: scanned(votes=pd.concat([VOTES, VOTES.iloc[:1]])),
+     "each who must have one vote on an item: 1 pairs have more, the first is worker"),
+    (lambda: scanned(votes=VOTES.assign(who=VOTES["who"].where(VOTES["who"] != "w3"))),
+     "who must have no missing values: .* votes have none, .* pass drop_missing=True"),
+    (lambda: scanned(votes=VOTES.iloc[:0]), "the votes have no rows"),
+    (lambda: scanned(_numbers(PREDS, float), _numbers(VOTES, int)),
+     "Items are written as '0.0' beside predictions and as '.*' beside votes: write them alike"),
+    (lambda: scanned(PREDS.assign(**{"q.id": "x"}), drop_unmatched=True),
+     "120 of 120 rows of predictions have no votes.* Name the column of items that both have"),
+    (lambda: scanned(pd.concat([PREDS, PREDS.iloc[:2]])),
+     "each q.id must have one prediction: 2 have more, the first is 'q0'"),
+    (lambda: scanned(LONG.assign(p=LONG["p"].where(LONG.index != 3, 0.5)), None),
+     "p must be the same in all rows of an item: q.id 'q\\d+' has"),
+    (lambda: scanned(LONG.assign(kind=LONG["who"]), None, by="kind"),
+     "kind must be the same in all rows of an item: q.id 'q\\d+' has 'w"),
+    (lambda: scanned(raters=True, worker=None), "raters=True needs worker="),
+    (lambda: scanned(raters=True, groups="kind"), "raters=True cannot go with groups"),
+    (lambda: scanned(y_true="p2"), "pass one of y_true, .* got 2 of them"),
+    (lambda: scanned(n_votes=3), "leave n_votes out: votes say how many there are"),
+    (lambda: scanned(y_prob={"m": "p*"}), "raw votes go with one prediction per row"),
+    (lambda: scanned(item=None), "votes need items: pass item="),
+    (lambda: scanned(vote=None), "pass vote=, the column of the votes"),
+    (lambda: scanned(votes=COUNTED), "leave vote and worker out: Votes know"),
+    (lambda: scanned(votes=COUNTED, vote=None, worker=None, positive="ja"),
+     "votes must have the class 'ja', and have it nowhere. The classes are: 'maybe', 'no', 'yes'"),
+    (lambda: scanned(votes=COUNTED, vote=None, worker=None, positive=None),
+     "say which class of the votes counts as 1"),
+    (lambda: scanned(votes=sc.Votes([[1, 2]]), vote=None, worker=None, positive=None),
+     "votes must name their items"),
+    (lambda: scanned(votes=sc.Votes([[1, 2], [1, 0]], items=[1, "1"]), vote=None, worker=None,
+                     positive=None), "also as text"),
+    (lambda: scanned(votes=sc.Votes([[1, 2]], items=["q0"]), vote=None, worker=None,
+                     positive=None, raters=True), "raters=True needs labels that know who voted"),
+    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", item="q.id"), "item goes with votes"),
+    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", raters=True), "raters goes with votes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_votes_are_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(sc.InputError, match=message):
+        call()
+
+
+def test_missing_values_beside_votes_are_dropped_on_purpose(folder: Path) -> None:
+    votes = VOTES.assign(who=VOTES["who"].where(VOTES.index != 4))
+    found = scanned(votes=votes, drop_missing=True, drop_unmatched=True)
+    assert_same_table(found["p"], scanned(votes=VOTES.drop(4), drop_unmatched=True)["p"])
+    votes.to_csv(folder / "gaps.csv", index=False)
+    line = ("score", folder / "preds.csv", "--pred", "p", "--votes-file", folder / "gaps.csv")
+    found_here = softcal_here(*line, *OPTIONS, "--drop-missing", "--drop-unmatched")
+    assert "left out: 1 votes with a missing value." in found_here.stderr
+    items = PREDS.assign(**{"q.id": PREDS["q.id"].where(PREDS.index != 2)})
+    with pytest.raises(sc.InputError, match=r"q.id must have no missing values: 1 of 120"):
+        scanned(items, raters=True, drop_unmatched=True)
+    dropped = scanned(items, drop_missing=True, drop_unmatched=True)
+    assert (dropped.n, dropped.rows_dropped) == (N - 1, 1)
+    long = LONG.assign(**{"q.id": LONG["q.id"].where(LONG.index != 2)})
+    assert scanned(long, None, drop_missing=True).n == N
+
+
+def test_repeated_votes_count_where_that_is_asked_for() -> None:
+    twice = pd.concat([VOTES, VOTES.iloc[:3]])
+    found = scanned(votes=twice, allow_repeated=True)
+    assert found["p"].sums.votes.sum() == len(VOTES) + 3
+
+
+def test_votes_that_all_agree_are_votes() -> None:
+    found = scanned(votes=VOTES.assign(answer="yes"))
+    assert found["p"].sums.label.sum() == N
+
+
+# Counts beside one prediction
+
+
+def test_counts_beside_one_prediction_are_shares_of_one_column(folder: Path) -> None:
+    rows = pd.read_csv(folder / "counts.csv")
+    for positive, k in ((None, 1), ("yes", 1), ("no", 0)):
+        found = sc.scan(rows, vote_counts=["no", "yes"], y_prob="p", positive=positive)
+        share = SHARES.shares[:, k]
+        assert_same_table(found["p"], sc.reliability(share, rows["p"], n_votes=SHARES.totals))
+    named = rows.rename(columns={"no": "votes_no", "yes": "votes_yes"})
+    found = sc.scan(named, vote_counts="votes_*", y_prob="p", positive="no")
+    assert found.label == "share of no among no, yes"
+    said = softcal_here("score", folder / "counts.csv", "--vote-columns", "no,yes", "--pred", "p")
+    assert said.stderr == (
+        "softcal: note: the label is the share of yes among no, yes; --positive chooses another "
+        "column.\n"
+    )
+
+
+BAD_COUNTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"positive": "ja"}, {}, "positive must be one of the columns of counts: got 'ja'. These are"),
+    ({"vote_counts": ["no", "p"]}, {}, "label and prediction must be different columns: both are"),
+    ({"n_votes": 3}, {}, "leave n_votes out: votes say how many there are"),
+    ({}, {"no": [0.5, 1.0]}, "no must be whole numbers of 0 or more: 1 of 2"),
+    ({}, {"no": [0, 1], "yes": [0, 1]}, "must have one vote or more: 1 of 2 have none"),
+    ({}, {"no": [None, 1]}, "no must have no missing values: 1 of 2"),
+]
+
+
+@pytest.mark.parametrize(("options", "changed", "message"), BAD_COUNTS)
+def test_bad_counts_are_refused(
+    options: dict[str, Any], changed: dict[str, Any], message: str
+) -> None:
+    rows = pd.DataFrame({"no": [1, 2], "yes": [3, 0], "p": [0.5, 0.25], **changed})
+    with pytest.raises(sc.InputError, match=message):
+        sc.scan(rows, **{"vote_counts": ["no", "yes"], "y_prob": "p", **options})
+
+
+CONTRADICTIONS = [
+    (("--vote", "answer"), "give --item COL"),
+    (("--votes-file", "votes.csv", "--item", "q.id"), "give --vote COL, the column of the votes."),
+    (("--vote", "answer", "--item", "q.id", "--raters"), "give --worker COL"),
+    (("--vote", "answer", "--item", "q.id", "--label", "p2"), "--label cannot go with --vote"),
+    (("--label", "p2", "--raters"), "--raters goes with raw votes: give --vote COL"),
+    (("--label", "p2", "--item", "q.id"), "--item goes with raw votes: give --vote COL"),
+    (("--vote-columns", "no,yes", "--label", "p2"), "--label cannot go with --vote-columns"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), CONTRADICTIONS)
+def test_options_that_do_not_go_together_are_refused(
+    folder: Path, options: tuple[str, ...], message: str
+) -> None:
+    assert message in softcal_here("score", folder / "counts.csv", "--pred", "p", *options).stderr
