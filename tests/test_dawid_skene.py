@@ -347,7 +347,7 @@ OPTIONS = ("--pred", "p", "--item", "q", "--vote", "says", "--positive", "yes")
 
 def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Path, Path]) -> None:
     preds, votes = files
-    named = {"item": "q", "vote": "says", "worker": "who", "positive": "yes"}
+    named: dict[str, Any] = {"item": "q", "vote": "says", "worker": "who", "positive": "yes"}
     tables = sc.scan(preds, votes=votes, y_prob="p", aggregate="dawid-skene", **named)
     rows, cast = pd.read_csv(preds), pd.read_csv(votes)
     counted = sc.Votes.from_long(cast, item="q", label="says", worker="who", classes=["no", "yes"])
@@ -374,7 +374,7 @@ def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Pa
 def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
     preds, votes = files
     named = {"item": "q", "vote": "says", "positive": "yes"}
-    for options, said in (
+    choices: list[tuple[dict[str, Any], str]] = [
         ({"votes": votes, **named, "aggregate": "dawid-skene"}, "needs to know who voted"),
         ({"votes": votes, **named, "aggregate": "mean"}, 'must be "shares" or "dawid-skene"'),
         (
@@ -382,9 +382,10 @@ def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
             "raters go with shares of votes",
         ),
         ({"y_true": "p", "aggregate": "dawid-skene"}, "aggregate goes with votes"),
-    ):
+    ]
+    for options, said in choices:
         with pytest.raises(sc.InputError, match=said):
-            sc.scan(preds, y_prob="p", **options)  # type: ignore[arg-type]
+            sc.scan(preds, y_prob="p", **options)
     for arguments, said in (
         (("--votes-file", votes, *OPTIONS), "give --worker COL"),
         (("--pred", "p", "--label", "p"), "--aggregate goes with raw votes"),

@@ -42,6 +42,7 @@ VALUES = {
     "--method": ("platt", "beta"),
     "--level": ("0.9", "0.95"),
     "--input-format": ("csv", "tsv"),
+    "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
     **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
 }

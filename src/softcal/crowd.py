@@ -86,7 +86,9 @@ class DawidSkene(_display.Printed):
         size = len(self.strata)
         total = np.stack([np.bincount(self.stratum, each, size) for each in off.T], axis=1)
         spread = self.rates * (1 - self.rates)
-        return np.divide(spread, np.sqrt(total), out=np.full(spread.shape, np.inf), where=total > 0)
+        errors: FloatArray = np.full(spread.shape, np.inf)
+        np.divide(spread, np.sqrt(total), out=errors, where=total > 0)
+        return errors
 
     def __repr__(self) -> str:
         items, classes = self.posterior.shape
@@ -290,8 +292,9 @@ def _confusion(ballots: Ballots, posterior: FloatArray, smoothing: float) -> Flo
         used = np.bincount(said, minlength=n_workers * n_classes).reshape(n_workers, 1, n_classes)
         confusion = np.where(used > 0, np.maximum(confusion, smoothing), 0.0)
     total = confusion.sum(axis=2, keepdims=True)
-    at_their_word = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
-    return np.divide(confusion, total, out=at_their_word, where=total > 0)
+    rates: FloatArray = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
+    np.divide(confusion, total, out=rates, where=total > 0)  # else at their word
+    return rates
 
 
 def _posterior(

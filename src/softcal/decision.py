@@ -274,11 +274,7 @@ class _Beyond:
     """Sums over the rows at or above each threshold, and over all rows."""
 
     threshold: FloatArray
-    weight: FloatArray
-    label: FloatArray
-    weight_sq: FloatArray  #       sum w^2
-    weight_sq_label: FloatArray  # sum w^2 y
-    weight_sq_label_sq: FloatArray  # sum w^2 y^2
+    sums: FloatArray  # of w, w y, w^2, w^2 y, w^2 y^2, per threshold
     total: float
     total_sq: float
     mean_label: float
@@ -296,7 +292,7 @@ class _Beyond:
         back = np.empty_like(beyond)
         back[:, order] = beyond
         return _Beyond(
-            at, *back, float(w.sum()), float((w * w).sum()), float(w @ y / w.sum()),
+            at, back, float(w.sum()), float((w * w).sum()), float(w @ y / w.sum()),
             int((w > 0).sum()),
         )  # fmt: skip
 
@@ -313,7 +309,7 @@ class _Beyond:
         beyond = np.array([term[::-1].cumsum()[::-1][start] for term in terms])
         total = float(s.weight.sum())
         return _Beyond(
-            at, *beyond, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
+            at, beyond, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
         )
 
     @property
@@ -324,19 +320,18 @@ class _Beyond:
     @property
     def value(self) -> FloatArray:
         """The net benefit."""
-        return (self.label * (1 + self.odds) - self.weight * self.odds) / self.total
+        weight, label = self.sums[:2]
+        found: FloatArray = (label * (1 + self.odds) - weight * self.odds) / self.total
+        return found
 
     def error(self) -> FloatArray:
         """Return the standard error of the net benefit, rows as independent."""
         if self.n < 2:
             return np.full(self.threshold.size, math.inf)
         o, value = self.odds, self.value
-        once = self.weight_sq_label * (1 + o) - self.weight_sq * o
-        twice = (
-            self.weight_sq_label_sq * (1 + o) ** 2
-            - 2 * o * (1 + o) * self.weight_sq_label
-            + o**2 * self.weight_sq
-        )
+        square_weight, of_label, of_square = self.sums[2:]
+        once = of_label * (1 + o) - square_weight * o
+        twice = of_square * (1 + o) ** 2 - 2 * o * (1 + o) * of_label + o**2 * square_weight
         square = twice - 2 * value * once + value**2 * self.total_sq
         found: FloatArray = np.sqrt(self.n / (self.n - 1) * np.maximum(square, 0.0)) / self.total
         return found
@@ -561,10 +556,12 @@ class _Cells:
         factor = self.n / (self.n - 1) if self.n > 1 else math.inf
         if self.owner is None:
             own = self.square_label_sq - 2 * mean * self.square_label + mean**2 * self.square
-            return factor * np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
+            found: FloatArray = np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
+            return factor * found
         score = (self.label - self.weight * mean)[:, None] * z
         each = np.stack([np.bincount(self.owner, column) for column in score.T], axis=1)
-        return factor * (each.T @ each)
+        of_groups: FloatArray = (each.T @ each).astype(np.float64)
+        return factor * of_groups
 
 
 def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:

@@ -97,7 +97,7 @@ class ItemVotes(NamedTuple):
     def labels(self) -> tuple[FloatArray, FloatArray]:
         """The label of each item, and the number of votes that it is worth."""
         if self.posterior is None:
-            return self.votes.shares[:, 1], self.votes.effective_totals
+            return self.votes.shares[:, 1], self.votes.effective_totals.astype(np.float64)
         # A posterior of one true class is worth at most one outcome.
         return self.posterior, np.ones(self.posterior.size)
 
