@@ -25,6 +25,10 @@ from .inference.intervals import (
     gap_intervals as gap_intervals,
     smece_interval as smece_interval,
 )
+from .inference.raters import (
+    rater_difference as rater_difference,
+    reliability_by_rater as reliability_by_rater,
+)
 from .inference.tests import (
     calibration_test as calibration_test,
     consistency_band as consistency_band,

@@ -10,6 +10,7 @@ from .intervals import (
     GapIntervals as GapIntervals,
     Interval as Interval,
 )
+from .raters import RaterDifference as RaterDifference
 from .tests import TestResult as TestResult
 
 __all__: list[str]

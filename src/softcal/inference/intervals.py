@@ -136,6 +136,7 @@ SHARPNESS = 0.8
 """Of the cautious absolute value, and of the soft signs that go with it."""
 _FAR = (2.5, 3.5)  # standard errors over which a bin's gap ceases to be folded at 0
 _ENOUGH_ROWS = (4, 5)  # over which a bin's own variance comes to be believed
+_ABOVE_0 = (1.0, 1.25)  # estimates per reach over which shifts by raters come to be followed
 _SHIFTS = np.linspace(-1, 1, 41)  # of bins that raters move together, as shares of the most
 _ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
 _ROOT_2 = sqrt(2)
@@ -240,9 +241,13 @@ class Gaps:
         estimate, reach = self._cautious(z, inflation)
         if self.raters is None or self.square is None:
             return estimate, reach
-        moved, left, _ = self._shifted(z, self.square, self.raters)
+        # SMECE of 0 has both the shift and the rest against it, so both must be plausible together.
+        moved, left, _ = self._shifted(self.raters.radius(z), self.square, self.raters)
         low = np.subtract(*moved._cautious(left, inflation)).min(axis=-1)
-        return estimate, np.maximum(estimate - low, 0.0)
+        shorter = reach - np.clip(estimate - low, 0.0, reach)
+        # Whether it is above 0 at all the first reach decides: raters' sums have heavy tails.
+        above_0 = np.divide(estimate, reach, out=np.zeros_like(estimate), where=reach > 0)
+        return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
 
     def _cautious(
         self, z: FloatArray | float, inflation: FloatArray | float
@@ -290,12 +295,16 @@ class Gaps:
         # The square of a covariance is too high by its own variance.
         sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
         np.fill_diagonal(sure, rest.diagonal())
+        # Those at which a bin is without a gap are among them, since the lowest sum is at one.
+        own = np.divide(self.residual, z * u, out=np.zeros_like(self.residual), where=u != 0)
+        evenly = np.broadcast_to(_SHIFTS, (*own.shape[:-1], _SHIFTS.size))
+        shift = np.concatenate((evenly, np.clip(own, -1.0, 1.0)), axis=-1)
         moved = Gaps(
-            self.residual[..., None, :] - z * _SHIFTS[:, None] * u, rest.diagonal(), rest,
+            self.residual[..., None, :] - z * shift[..., None] * u, rest.diagonal(), rest,
             self.weight, self.weight_sq, self.weight_square, self.total[..., None],
             self.rows[..., None], self.counted[..., None],
         )  # fmt: skip
-        return moved, z * np.sqrt(1 - _SHIFTS**2), sure
+        return moved, z * np.sqrt(1 - shift**2), sure
 
     def _generous(
         self, z: FloatArray | float, sure: FloatArray | None = None

@@ -234,7 +234,7 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
         p_bins = _chance_of_bins(chi_square, pools, noise)
         if len(starts) > 1:
             p_trend = _chance_of_trend(pools, noise)
-            p_both = _combined(p_bins, p_trend)
+            p_both = combined(p_bins, p_trend)
         else:
             # In one pool errors of both signs would cancel, so the trend is that of the bins. The
             # pool has nothing to add to it: a p of 1 would only outweigh it.
@@ -396,12 +396,12 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
         return of_level
     both = level * level / a + tilt * tilt / spread
     of_both = math.exp(-both / 2)
-    if noise.degrees is not None:  # the tail of F with 2 and that many degrees of freedom
-        of_both = (1 + both / noise.degrees) ** (-noise.degrees / 2)
+    if noise.degrees is not None:  # Hotelling's, for two directions
+        of_both = (1 + both / noise.degrees) ** (-max(noise.degrees - 1, 1.0) / 2)
     return tilted * of_both + (1 - tilted) * of_level
 
 
-def _combined(first: float, second: float) -> float:
+def combined(first: float, second: float) -> float:
     """Combine two p-values of the same gaps by Cauchy's distribution."""
     # At 1 one cotangent would outweigh the other, however small that p-value is.
     inside = (min(max(p, _TINY), 1 - 1e-6) for p in (first, second))

@@ -390,7 +390,8 @@ def mean_half_width(
     own = Gaps.of(future_sums(a, items, votes, residual[:1]))
     square = np.diag(own.variance[0]) + extra
     per_rater = square.diagonal() / raters
-    shared = SharedByRaters(extra, np.outer(per_rater, per_rater) * raters, float(raters))
+    noise = np.outer(per_rater, per_rater) * raters
+    shared = SharedByRaters(extra, noise, a.prob_var, float(raters))
     gaps = Gaps(
         residual, square.diagonal(), square, own.weight[0], own.weight_sq[0],
         np.diag(own.weight_sq[0]), np.full(len(residual), float(items)),
