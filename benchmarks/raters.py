@@ -16,6 +16,7 @@ import csv
 import itertools
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,14 +44,14 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """Return the logistic function."""
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def over_raters(theta: np.ndarray, leaning: float) -> np.ndarray:
     """Return the mean probability of a vote over all raters."""
     grid = np.linspace(-12, 12, 4001)
     mean = sigmoid(grid[:, None] + leaning * _NODES) @ _WEIGHTS
-    return np.interp(theta, grid, mean)
+    return np.asarray(np.interp(theta, grid, mean))
 
 
 def predicted(theta: np.ndarray, leaning: float, curve: str) -> np.ndarray:
@@ -101,9 +102,7 @@ def sample(
     return from_rows(rows, BINS, votes=single)
 
 
-def measured(
-    cell: tuple[int, int, int, float, str], samples: int, seed: int
-) -> dict[str, float | int | str]:
+def measured(cell: tuple[int, int, int, float, str], samples: int, seed: int) -> dict[str, Any]:
     """Simulate one cell of the grid."""
     rng = np.random.default_rng(seed)
     truth = true_smece(cell[3], cell[4])
@@ -124,9 +123,7 @@ def measured(
         np.mean(high - low) / (3.92 * value.std()),
         np.mean(rejected),
     )
-    return dict(
-        zip(HEADER, (*cell, samples, *(round(float(x), 4) for x in numbers)), strict=True)
-    )
+    return dict(zip(HEADER, (*cell, samples, *(round(float(x), 4) for x in numbers)), strict=True))
 
 
 def main() -> None:

@@ -46,9 +46,7 @@ class RowVotes(NamedTuple):
         """Walk through the votes, a bounded number at a time."""
         for start in range(0, self.row.size, size):
             at = slice(start, start + size)
-            yield RowVotes(
-                self.row[at], self.rater[at], self.vote[at], self.part[at], self.names
-            )
+            yield RowVotes(self.row[at], self.rater[at], self.vote[at], self.part[at], self.names)
 
 
 def row_votes(votes: Any) -> RowVotes:
@@ -69,7 +67,9 @@ def row_votes(votes: Any) -> RowVotes:
     if len(set(names)) < len(names):
         message = "workers must have different names, also as text: 1 and '1' are not."
         raise InputError(message)
-    row, rater, vote = ballots.item, ballots.worker, ballots.label.astype(np.float64)
+    row: npt.NDArray[np.integer] = ballots.item
+    rater: npt.NDArray[np.integer] = ballots.worker
+    vote = ballots.label.astype(np.float64)
     if ballots.repeated:
         pair, place = np.unique(row.astype(np.int64) * len(names) + rater, return_inverse=True)
         whole = np.bincount(place, part)
@@ -105,8 +105,10 @@ def read_ballots(
         workers, worker_number = columns[worker]
         if not allow_repeated:
             _refuse_second_votes(item_number, items, worker_number, workers)
-    numbers = (each.astype(np.int32) for each in (item_number, label_number, worker_number))
-    return Ballots(*numbers, tuple(items), own, tuple(workers), allow_repeated)
+    return Ballots(
+        item_number.astype(np.int32), label_number.astype(np.int32),
+        worker_number.astype(np.int32), tuple(items), own, tuple(workers), allow_repeated,
+    )  # fmt: skip
 
 
 def _taken(frame: Any, name: str) -> Any:
@@ -322,8 +324,7 @@ class Votes:
         cell = self.ballots.item.astype(np.int64) * self.n_classes + self.ballots.label
         weighted = np.bincount(cell, self.ballot_weight, self.counts.size)
         weighted = weighted.reshape(self.counts.shape)
-        shares = weighted / weighted.sum(axis=1, keepdims=True)
-        return shares
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
     @property
     def effective_totals(self) -> IntArray:
@@ -537,7 +538,7 @@ class Votes:
         )  # fmt: skip
         weights = None if self.weights is None else self.weights[workers]
         _keep(votes, items=items, ballots=own, weights=weights)
-        return votes, rows
+        return votes, rows.astype(np.intp)
 
     def majority(self) -> npt.NDArray[np.intp]:
         """Give the column of the class with most votes; of tied classes, the first.

@@ -238,18 +238,18 @@ class Gaps:
 
         \[ r^2 = z^2 \Bigl( s^2 + \frac{\theta^2 - (\theta - r)^2}{nm} \Bigr) . \]
         """
-        estimate, reach = self._cautious(z, inflation)
+        estimate, reach = self.cautious_bins(z, inflation)
         if self.raters is None or self.square is None:
             return estimate, reach
         # SMECE of 0 has both the shift and the rest against it, so both must be plausible together.
         moved, left, _ = self._shifted(self.raters.radius(z), self.square, self.raters)
-        low = np.subtract(*moved._cautious(left, inflation)).min(axis=-1)
+        low = np.subtract(*moved.cautious_bins(left, inflation)).min(axis=-1)
         shorter = reach - np.clip(estimate - low, 0.0, reach)
         # Whether it is above 0 at all the first reach decides: raters' sums have heavy tails.
         above_0 = np.divide(estimate, reach, out=np.zeros_like(estimate), where=reach > 0)
         return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
 
-    def _cautious(
+    def cautious_bins(
         self, z: FloatArray | float, inflation: FloatArray | float
     ) -> tuple[FloatArray, FloatArray]:
         """Do what `cautious` says, whatever ties the bins together."""
@@ -268,11 +268,11 @@ class Gaps:
         Bins near 0 are unfolded as if all were alike, which is the least favourable case. A bin
         between near and far is in part the one, in part the other, so that the limit has no jump.
         """
-        estimate, reach = self._generous(z)
+        estimate, reach = self.generous_bins(z)
         if self.raters is None or self.square is None:
             return estimate, reach
         moved, left, sure = self._shifted(z, self.square, self.raters)
-        high = np.add(*moved._generous(left, sure)).max(axis=-1)
+        high = np.add(*moved.generous_bins(left, sure)).max(axis=-1)
         middle = np.minimum(estimate, high)
         return middle, high - middle
 
@@ -306,7 +306,7 @@ class Gaps:
         )  # fmt: skip
         return moved, z * np.sqrt(1 - shift**2), sure
 
-    def _generous(
+    def generous_bins(
         self, z: FloatArray | float, sure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Do what `generous` says, whatever ties the bins together."""
@@ -709,9 +709,7 @@ def _coarsenings(n_bins: int, alpha: float) -> list[tuple[tuple[int, ...], float
     tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
     tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
     # Group j holds the bins with floor(b k / B) = j.
-    return [
-        (tuple(-(-j * n_bins // k) for j in range(k)), tail) for k, tail in tails.items()
-    ]
+    return [(tuple(-(-j * n_bins // k) for j in range(k)), tail) for k, tail in tails.items()]
 
 
 @lru_cache(maxsize=64)

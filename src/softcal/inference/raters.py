@@ -247,9 +247,7 @@ class _Signed(NamedTuple):
     overall: FloatArray  # of that of the biases
 
 
-def _signed(
-    sign: float, table: Reliability, terms: VoteTerms, at: npt.NDArray[np.intp]
-) -> _Signed:
+def _signed(sign: float, table: Reliability, terms: VoteTerms, at: npt.NDArray[np.intp]) -> _Signed:
     s, u, place = terms.residual, terms.weight, terms.place.astype(np.int64)
     weight = table.sums.weight
     in_bin = sign * (s - gaps_of(table.sums)[place] * u) / weight[place]

@@ -297,7 +297,7 @@ def _rater_cov(rel: Reliability) -> FloatArray | None:
         return None
     _, weight, _, _, weight_sq = rel.raters.values
     pairs = (np.bincount(rel.raters.rater, weight) ** 2).sum() - weight_sq.sum()
-    return positive(rel.ties.raters.covariance) / pairs
+    return np.asarray(positive(rel.ties.raters.covariance) / pairs)
 
 
 def allowed_raters(a: Assumptions, raters: int | None, votes: int) -> int | None:

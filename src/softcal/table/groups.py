@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -193,7 +193,7 @@ class Clusters:
     count: int
     residual: FloatArray
     weight: FloatArray
-    raters: SharedByRaters | None = None
+    raters: SharedByRaters | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for array in (self.residual, self.weight):
