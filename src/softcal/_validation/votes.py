@@ -72,7 +72,7 @@ def row_votes(votes: Any) -> RowVotes:
     vote = ballots.label.astype(np.float64)
     if ballots.repeated:
         pair, place = np.unique(row.astype(np.int64) * len(names) + rater, return_inverse=True)
-        whole = np.bincount(place, part)
+        whole: FloatArray = np.bincount(place, part).astype(np.float64)
         vote, part = np.bincount(place, part * vote) / whole, whole
         row, rater = pair // len(names), pair % len(names)
     return RowVotes(row, rater, vote, part, names)
