@@ -114,6 +114,7 @@ def test_the_public_names() -> None:
                 "MeanDifference",
                 "Pair",
                 "Ranking",
+                "RaterDifference",
                 "TestResult",
             ],
         ),
