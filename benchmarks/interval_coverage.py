@@ -92,7 +92,9 @@ def add_labels(
     for k, term in enumerate((np.ones(p.size), p * (1 - p))):
         shared[:, k] = np.bincount(place, term, FINE)
     for y, sums in zip(labels, own, strict=True):
-        for k, term in enumerate((y, p - y, (p - y) ** 2, y * (1 - y))):
+        single = (y == 0) | (y == 1)
+        terms = (y, p - y, (p - y) ** 2, y * (1 - y), p * (1 - p) * single, (p - y) ** 2 * single)
+        for k, term in enumerate(terms):
             sums[:, k] = np.bincount(place, term, FINE)
 
 
@@ -107,14 +109,19 @@ def tables(shared: Any, own: Any, votes: int, bins: int) -> Sums:
     """Return the sums of many data sets, on the requested number of bins."""
     starts = np.arange(0, FINE, FINE // bins)
     count, prob_var = np.moveaxis(np.add.reduceat(shared, starts, axis=1), -1, 0)
-    label, residual, square, label_var = np.moveaxis(np.add.reduceat(own, starts, axis=1), -1, 0)
+    label, residual, square, label_var, *outcome = np.moveaxis(
+        np.add.reduceat(own, starts, axis=1), -1, 0
+    )
     zero = np.zeros_like(count)
+    hardened = unknown_hardened(count.shape)
+    if votes != 1:  # labels of 0 and 1 are outcomes only where their votes are not given
+        outcome = [zero, zero] if votes else outcome
+    hardened |= dict(zip(("outcome_prob_var", "outcome_residual_var"), outcome, strict=True))
     return Sums(
         count=count.astype(np.int64), weight=count, weight_sq=count, label=label,
         residual=residual, residual_sq=square, residual_var=square, prob_var=prob_var,
-        label_var=label_var, votes=zero, repeated=zero,
-        vote_floor=prob_var / votes if votes else zero, vote_noise=zero,
-        **unknown_hardened(count.shape),
+        label_var=label_var, votes=count * votes, repeated=count * (votes > 1),
+        vote_floor=prob_var / votes if votes > 1 else zero, vote_noise=zero, **hardened,
     )  # fmt: skip
 
 
@@ -133,7 +140,7 @@ def simulate(cell: Cell, replications: int) -> list[dict[str, Any]]:
     found: dict[tuple[str, int], list[Any]] = {both: [] for both in itertools.product(LABELS, BINS)}
     for start in range(0, replications, TABLES_AT_ONCE):
         sets = min(TABLES_AT_ONCE, replications - start)
-        shared, own = np.zeros((sets, FINE, 2)), np.zeros((sets, len(LABELS), FINE, 4))
+        shared, own = np.zeros((sets, FINE, 2)), np.zeros((sets, len(LABELS), FINE, 6))
         for k in range(sets):
             p = PREDICTIONS[cell.prediction](rng.random(cell.n))
             add_labels(rng, p, CURVES[cell.curve](p, cell.n), bins.locate(p), shared[k], own[k])

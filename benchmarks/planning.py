@@ -116,11 +116,9 @@ def known(model: str, at: str, votes: int, bins: int, rng: np.random.Generator) 
     """Return the true assumptions, as from an unlimited pilot."""
     p, true = items(model, at, 1_000_000, rng)
     cell = sc.Bins.uniform(bins).locate(p)
-    share, gap, item_var, vote_var, prob_var = (
-        np.bincount(cell, values, bins) / p.size
-        for values in (np.ones(p.size), p - true, (p - true) ** 2, true * (1 - true), p * (1 - p))
-    )
-    return Assumptions(share, gap, item_var, vote_var, prob_var, None if votes else 0)
+    columns = (np.ones(p.size), p - true, (p - true) ** 2, true * (1 - true), p * (1 - p), p)
+    means = (np.bincount(cell, values, bins) / p.size for values in columns)
+    return Assumptions(*means, np.zeros(bins), np.zeros(bins), None if votes else 0)
 
 
 def width(model: str, at: str, votes: int, bins: int, studies: int) -> list[dict[str, Any]]:

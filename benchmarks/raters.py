@@ -5,8 +5,9 @@ sigmoid(theta_i + lean_j), theta ~ N(0, 1.5). The target is SMECE over new items
 Curves: "calibrated" predicts the mean over raters; "typical" predicts sigmoid(theta), which is off
 by the leaning alone; "over-confident" predicts sigmoid(1.5 logit of the mean over raters).
 
-Run `python benchmarks/raters.py` for the full grid (2,000 samples per cell; about a day on one
+Run `python benchmarks/raters.py` for the full grid (2,000 samples per cell; more than a day on one
 core), or with `--samples` and `--cells` for a part of it. The table is docs/raters.csv.
+`--speed 10000000` times ten million votes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import csv
 import itertools
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +27,9 @@ from softcal.bins import Bins
 from softcal.inference.intervals import smece_interval
 from softcal.inference.tests import calibration_test
 from softcal.table.reliability import Reliability, from_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ITEMS = (200, 2_000, 20_000)
 RATERS = (10, 30, 100, 1_000)
@@ -43,14 +48,14 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """Return the logistic function."""
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def over_raters(theta: np.ndarray, leaning: float) -> np.ndarray:
     """Return the mean probability of a vote over all raters."""
     grid = np.linspace(-12, 12, 4001)
     mean = sigmoid(grid[:, None] + leaning * _NODES) @ _WEIGHTS
-    return np.interp(theta, grid, mean)
+    return np.asarray(np.interp(theta, grid, mean))
 
 
 def predicted(theta: np.ndarray, leaning: float, curve: str) -> np.ndarray:
@@ -101,9 +106,7 @@ def sample(
     return from_rows(rows, BINS, votes=single)
 
 
-def measured(
-    cell: tuple[int, int, int, float, str], samples: int, seed: int
-) -> dict[str, float | int | str]:
+def measured(cell: tuple[int, int, int, float, str], samples: int, seed: int) -> dict[str, Any]:
     """Simulate one cell of the grid."""
     rng = np.random.default_rng(seed)
     truth = true_smece(cell[3], cell[4])
@@ -127,6 +130,47 @@ def measured(
     return dict(zip(HEADER, (*cell, samples, *(round(float(x), 4) for x in numbers)), strict=True))
 
 
+def speed(votes: int, raters: int = 1_000, per_item: int = 5) -> None:
+    """Time the sums of raters beside group-bys of pandas and a two-way bootstrap."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    items = votes // per_item
+    p = rng.random(items)
+    row = np.repeat(np.arange(items, dtype=np.int32), per_item)
+    who = rng.integers(raters, size=row.size, dtype=np.int32)
+    vote = (rng.random(row.size) < p[row]).astype(np.float64)
+    part = np.full(row.size, 1 / per_item)
+    single = RowVotes(row, who, vote, part, tuple(map(str, range(raters))))
+    rows = checked_rows(np.bincount(row, vote) / per_item, p, None, per_item)
+
+    def timed(what: str, call: Callable[[], object], times: int = 1) -> None:
+        start = time.perf_counter()
+        call()
+        print(f"{what}: {(time.perf_counter() - start) * times:.2f} s", flush=True)
+
+    timed("table without raters", lambda: from_rows(rows, BINS))
+    timed("table with raters", lambda: from_rows(rows, BINS, votes=single))
+    table = from_rows(rows, BINS, votes=single)
+    timed("its interval", lambda: smece_interval(table))
+    place = BINS.guide.locate(p)[row]
+    frame = pd.DataFrame({"who": who, "bin": place, "s": part * (p[row] - vote)})
+
+    def by_pandas() -> object:
+        return frame.groupby(["who", "bin"])["s"].sum()
+
+    timed("one group-by of pandas", by_pandas)
+
+    def replicate() -> float:
+        of_item = rng.multinomial(items, np.full(items, 1 / items))
+        of_rater = rng.multinomial(raters, np.full(raters, 1 / raters))
+        weight = of_item[row] * of_rater[who] * part
+        sums = np.bincount(place, weight * (p[row] - vote))
+        return float(np.abs(sums).sum() / weight.sum())
+
+    timed("two-way bootstrap, 200 replicates (one timed)", replicate, 200)
+
+
 def main() -> None:
     """Simulate the cells, print each, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -135,8 +179,12 @@ def main() -> None:
     parser.add_argument("--items", type=int, nargs="*", default=ITEMS)
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after so long")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--speed", type=int, help="time so many votes instead")
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/raters.csv"))
     args = parser.parse_args()
+    if args.speed:
+        speed(args.speed)
+        return
     grid = list(itertools.product(args.items, RATERS, VOTES, LEANING, CURVES))
     # Without leaning the first two curves are the same.
     grid = [cell for cell in grid if cell[3] or cell[4] != "typical"]

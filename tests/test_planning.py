@@ -67,6 +67,9 @@ def known(rng: np.random.Generator, model: str, at: str, votes: int, bins: int) 
         item_var=mean((p - true) ** 2),
         vote_var=mean(true * (1 - true)),
         prob_var=mean(p * (1 - p)),
+        prob=mean(p),
+        outcome_prob_var=np.zeros(bins),
+        outcome_residual_var=np.zeros(bins),
         fixed_votes=None if votes else 0,
     )
 
@@ -220,6 +223,20 @@ def test_a_pilot_without_votes_is_planned_as_it_is(rng: np.random.Generator) -> 
     assert plan_budget(exact, budget=1000, item_cost=2).items == 500
     for rel in (items.table(rng, 1), sc.reliability(rng.binomial(1, items.true), items.p)):
         assert plan(Assumptions.from_pilot(rel), half_width=0.05).votes == 1
+
+
+def test_a_pilot_of_outcomes_beside_exact_labels_plans_the_width_they_have(
+    rng: np.random.Generator,
+) -> None:
+    def table(n: int) -> sc.Reliability:
+        p = rng.beta(0.5, 30, n)
+        single = rng.random(n) < 0.5
+        return sc.reliability(np.where(single, rng.random(n) < p, p), p)
+
+    planned = Assumptions.from_pilot(table(100_000)).half_width(300, votes=0)
+    found = [sc.smece_interval(table(300)) for _ in range(300)]
+    width = float(np.mean([each.high - each.low for each in found]))
+    assert 2 * planned == pytest.approx(width, rel=0.15)
 
 
 def test_voters_who_all_agree_need_no_second_vote() -> None:

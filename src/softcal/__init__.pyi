@@ -39,6 +39,10 @@ from .inference.ordinal import (
     cumulative_smece_interval as cumulative_smece_interval,
     score_interval as score_interval,
 )
+from .inference.raters import (
+    rater_difference as rater_difference,
+    reliability_by_rater as reliability_by_rater,
+)
 from .inference.sequential import Watch as Watch
 from .inference.tests import (
     calibration_test as calibration_test,

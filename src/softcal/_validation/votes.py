@@ -66,10 +66,12 @@ def row_votes(votes: Any) -> RowVotes:
     if len(set(names)) < len(names):
         message = "workers must have different names, also as text: 1 and '1' are not."
         raise InputError(message)
-    row, rater, vote = ballots.item, ballots.worker, ballots.label.astype(np.float64)
+    row: npt.NDArray[np.integer] = ballots.item
+    rater: npt.NDArray[np.integer] = ballots.worker
+    vote = ballots.label.astype(np.float64)
     if ballots.repeated:
         pair, place = np.unique(row.astype(np.int64) * len(names) + rater, return_inverse=True)
-        whole = np.bincount(place, part)
+        whole: FloatArray = np.bincount(place, part).astype(np.float64)
         vote, part = np.bincount(place, part * vote) / whole, whole
         row, rater = pair // len(names), pair % len(names)
     return RowVotes(row, rater, vote, part, names)
@@ -102,8 +104,10 @@ def read_ballots(
         workers, worker_number = columns[worker]
         if not allow_repeated:
             _refuse_second_votes(item_number, items, worker_number, workers)
-    numbers = (each.astype(np.int32) for each in (item_number, label_number, worker_number))
-    return Ballots(*numbers, tuple(items), own, tuple(workers), allow_repeated)
+    return Ballots(
+        item_number.astype(np.int32), label_number.astype(np.int32),
+        worker_number.astype(np.int32), tuple(items), own, tuple(workers), allow_repeated,
+    )  # fmt: skip
 
 
 def _taken(frame: Any, name: str) -> Any:
@@ -336,8 +340,7 @@ class Votes:
         cell = self.ballots.item.astype(np.int64) * self.n_classes + self.ballots.label
         weighted = np.bincount(cell, self.ballot_weight, self.counts.size)
         weighted = weighted.reshape(self.counts.shape)
-        shares = weighted / weighted.sum(axis=1, keepdims=True)
-        return shares
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
     @property
     def effective_totals(self) -> IntArray:
@@ -452,6 +455,127 @@ class Votes:
         _keep(votes, items=own, ballots=ballots, weights=self.weights)
         return votes
 
+    # Whose votes
+
+    @property
+    def workers(self) -> tuple[Any, ...]:
+        """The names of those who voted, in order; empty where nobody says whose the votes are."""
+        return () if self.ballots is None else self.ballots.workers
+
+    def weighted(self, *, by: Any, population: Mapping[Any, float]) -> Votes:
+        r"""Return the same votes, weighted so that kinds of workers have the population's shares.
+
+        A vote of kind k has the weight \(P_k / f_k\), with P the share of the kind in the
+        population and f its share of the votes. The label of an item is the weighted share, which
+        is worth \((\sum \omega)^2 / \sum \omega^2\) votes. Where a kind is rare among the
+        workers, its few votes count much, and `raters=True` says how uncertain that makes the
+        result.
+
+        Parameters
+        ----------
+        by : mapping from worker to kind, or sequence
+            The kind of each worker; a sequence is in the order of `workers`.
+        population : mapping from kind to float
+            The share of each kind, above 0, with sum 1.
+
+        Examples
+        --------
+        >>> votes = Votes.from_long(
+        ...     {"text": ["a", "a", "a"], "who": [7, 8, 9], "says": ["no", "yes", "yes"]},
+        ...     item="text", worker="who", label="says",
+        ... )
+        >>> kinds = {7: "old", 8: "young", 9: "young"}
+        >>> votes.weighted(by=kinds, population={"old": 0.5, "young": 0.5}).shares
+        array([[0.5, 0.5]])
+        """
+        names, kind = self._kinds(by)
+        _refuse_other_population(names, population)
+        assert self.ballots is not None  # noqa: S101 - `_kinds` has looked
+        seen = np.bincount(kind[self.ballots.worker], minlength=len(names)) / self.counts.sum()
+        weight = np.array([float(population[name]) for name in names]) / seen
+        votes = Votes(self.counts, classes=self.classes)
+        _keep(votes, items=self.items, ballots=self.ballots, weights=weight[kind], index=self.index)
+        return votes
+
+    def by_kind(self, by: Any) -> dict[Any, Votes]:
+        """Return the votes of each kind of worker, on the items that have some of that kind.
+
+        Parameters
+        ----------
+        by : mapping from worker to kind, or sequence
+            As in `weighted`.
+
+        Returns
+        -------
+        dict from kind to Votes
+            `items` names the items that are left.
+
+        Examples
+        --------
+        >>> votes = Votes.from_long(
+        ...     {"text": ["a", "a", "b"], "who": [7, 8, 8], "says": ["no", "yes", "yes"]},
+        ...     item="text", worker="who", label="says",
+        ... )
+        >>> parts = votes.by_kind({7: "old", 8: "young"})
+        >>> {kind: part.items for kind, part in parts.items()}
+        {'old': ('a',), 'young': ('a', 'b')}
+        """
+        return {kind: votes for kind, (votes, _) in self.rows_by_kind(by).items()}
+
+    def rows_by_kind(self, by: Any) -> dict[Any, tuple[Votes, npt.NDArray[np.intp]]]:
+        """Return what `by_kind` does, and beside it the rows, among these, of the items left."""
+        names, kind = self._kinds(by)
+        assert self.ballots is not None  # noqa: S101 - `_kinds` has looked
+        of_vote = kind[self.ballots.worker]
+        return {name: self._some(of_vote == k) for k, name in enumerate(names)}
+
+    def _kinds(self, by: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
+        """Return the kinds, and the number of each worker's kind."""
+        workers = self.workers
+        if self.ballots is None:
+            message = (
+                "kinds of workers need votes that know who voted: make them with "
+                "Votes.from_long(frame, item=..., label=..., worker=...)."
+            )
+            raise InputError(message)
+        if hasattr(by, "keys"):
+            without = [name for name in workers if name not in by]
+            if without:
+                message = (
+                    f"by must have the kind of every worker: {len(without)} of {len(workers)} have "
+                    f"none, the first is {without[0]!r:.60}. Give these a kind of their own, such "
+                    'as "unknown".'
+                )
+                raise InputError(message)
+            by = [by[name] for name in workers]
+        names, kind = arrays.numbered(by, "by")
+        if kind.size != len(workers):
+            message = (
+                f"by must have one kind per worker, in the order of votes.workers: there are "
+                f"{len(workers)} workers, by has {kind.size}."
+            )
+            raise InputError(message)
+        return names, kind
+
+    def _some(self, chosen: npt.NDArray[np.bool_]) -> tuple[Votes, npt.NDArray[np.intp]]:
+        """Return some of the single votes, and the rows of the items that have any of them."""
+        assert self.ballots is not None  # noqa: S101 - the caller has looked
+        ballots = self.ballots
+        rows, item = np.unique(ballots.item[chosen], return_inverse=True)
+        workers, worker = np.unique(ballots.worker[chosen], return_inverse=True)
+        label = ballots.label[chosen]
+        size = rows.size * self.n_classes
+        counts = np.bincount(item * self.n_classes + label, minlength=size)
+        votes = Votes(counts.reshape(rows.size, self.n_classes), classes=self.classes)
+        items = tuple(ballots.items[k] for k in rows.tolist())
+        own = Ballots(
+            item.astype(np.int32), label, worker.astype(np.int32), items, ballots.classes,
+            tuple(ballots.workers[k] for k in workers.tolist()), ballots.repeated,
+        )  # fmt: skip
+        weights = None if self.weights is None else self.weights[workers]
+        _keep(votes, items=items, ballots=own, weights=weights)
+        return votes, rows.astype(np.intp)
+
     def majority(self) -> npt.NDArray[np.intp]:
         """Give the column of the class with most votes; of tied classes, the first.
 
@@ -511,6 +635,28 @@ def _refuse_order_of_names(classes: tuple[Any, ...]) -> None:
             f"ordered classes must be numbers or be listed: {len(names)} of {len(classes)} are not "
             f"numbers, the first is {names[0]!r:.60}. Pass classes= from lowest to highest."
         )
+        raise InputError(message)
+
+
+def _refuse_other_population(kinds: list[Any], population: Mapping[Any, float]) -> None:
+    missing = [kind for kind in kinds if kind not in population]
+    if missing:
+        message = (
+            f"population must have the share of every kind of worker: {len(missing)} have none, "
+            f"the first is {missing[0]!r:.60}."
+        )
+        raise InputError(message)
+    absent = [kind for kind in population if kind not in kinds]
+    if absent:
+        message = (
+            f"population has a kind that no worker is of, {absent[0]!r:.60}: nobody's votes can "
+            "stand for it. Join kinds, or leave it out and rescale the others."
+        )
+        raise InputError(message)
+    shares = [population[kind] for kind in kinds]
+    real = all(is_number(share) and 0 < share <= 1 for share in shares)
+    if not real or abs(sum(shares) - 1) > 1e-6:
+        message = f"population must be shares above 0 that sum to 1: got {shares!r:.80}."
         raise InputError(message)
 
 

@@ -88,6 +88,9 @@ def segment_name(value: str | None) -> Text:
 
 def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
     interval = smece_interval(rel, level=level)
+    raters: dict[str, Any] = {}
+    if interval.rater_share is not None:
+        raters = {"rater_share": interval.rater_share, "about_raters": interval.about_raters}
     return {
         "smece": rel.smece,
         "debiased": interval.debiased,
@@ -95,8 +98,6 @@ def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
         "high": interval.high,
         "level": level,
         "note": interval.note,
-        "rater_share": interval.rater_share,
-        "about_raters": interval.about_raters,
         "pvalue": calibration_test(rel).pvalue,
         "ece_hardened": _hardened(rel),
         "max_gap": rel.max_gap,
@@ -104,6 +105,7 @@ def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
         "bias": rel.bias,
         "brier": rel.brier,
         "table": _per_bin(rel),
+        **raters,
     }
 
 
@@ -141,7 +143,7 @@ def show_table_scores(console: Console, tables: TableSet, card: dict[str, Any], 
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
     notes = dict.fromkeys(
-        model[key] for model in card["models"] for key in ("about_raters", "note")
+        model.get(key) for model in card["models"] for key in ("about_raters", "note")
     )
     console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
     show_sketch(console, tables, card["models"][0]["level"])

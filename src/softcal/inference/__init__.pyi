@@ -12,6 +12,7 @@ from .intervals import (
     Interval as Interval,
 )
 from .ordinal import ScoreInterval as ScoreInterval
+from .raters import RaterDifference as RaterDifference
 from .sequential import (
     StreamState as StreamState,
     WatchState as WatchState,

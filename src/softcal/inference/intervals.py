@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import erf, exp, log, sqrt
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.groups import SharedByRaters
     from softcal.table.kernel import Sums
-
-Numbers = TypeVar("Numbers", float, FloatArray)
 
 MEAN_AT_0 = float(np.sqrt(2 / np.pi))
 """The mean of |Z|."""
@@ -136,6 +134,7 @@ SHARPNESS = 0.8
 """Of the cautious absolute value, and of the soft signs that go with it."""
 _FAR = (2.5, 3.5)  # standard errors over which a bin's gap ceases to be folded at 0
 _ENOUGH_ROWS = (4, 5)  # over which a bin's own variance comes to be believed
+_ABOVE_0 = (1.0, 1.25)  # estimates per reach over which shifts by raters come to be followed
 _SHIFTS = np.linspace(-1, 1, 41)  # of bins that raters move together, as shares of the most
 _ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
 _ROOT_2 = sqrt(2)
@@ -160,15 +159,19 @@ class Gaps:
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
         """Take from the sums what intervals need; a variance is never below the labels' own."""
         total = sums.weight.sum(axis=-1)
-        floor = noise_floor(sums)
         if clusters is None:
             return Gaps(
-                sums.residual, np.maximum(sums.residual_var, floor), None, sums.weight,
+                sums.residual, residual_variance(sums), None, sums.weight,
                 sums.weight_sq, None, total, total**2 / sums.weight_sq.sum(axis=-1),
                 _counted(sums),
             )  # fmt: skip
         own = clusters.residual.diagonal()
-        variance = np.maximum(own, floor)
+        if sums.label_var.any():
+            # What the squares of the rows lack, as much more as groups have rows alike.
+            alike = clusters.weight.diagonal() / np.maximum(sums.weight_sq, 1e-300)
+            variance = own + (residual_variance(sums) - sums.residual_var) * alike
+        else:
+            variance = np.maximum(own, sums.prob_var)
         return Gaps(
             sums.residual, variance, clusters.residual + np.diag(variance - own), sums.weight,
             clusters.weight.diagonal(), clusters.weight, total, total**2 / clusters.weight.sum(),
@@ -237,14 +240,18 @@ class Gaps:
 
         \[ r^2 = z^2 \Bigl( s^2 + \frac{\theta^2 - (\theta - r)^2}{nm} \Bigr) . \]
         """
-        estimate, reach = self._cautious(z, inflation)
+        estimate, reach = self.cautious_bins(z, inflation)
         if self.raters is None or self.square is None:
             return estimate, reach
-        moved, left, _ = self._shifted(z, self.square, self.raters)
-        low = np.subtract(*moved._cautious(left, inflation)).min(axis=-1)
-        return estimate, np.maximum(estimate - low, 0.0)
+        # SMECE of 0 has both the shift and the rest against it, so both must be plausible together.
+        moved, left, _ = self._shifted(self.raters.radius(z), self.square, self.raters)
+        low = np.subtract(*moved.cautious_bins(left, inflation)).min(axis=-1)
+        shorter = reach - np.clip(estimate - low, 0.0, reach)
+        # Whether it is above 0 at all the first reach decides: raters' sums have heavy tails.
+        above_0 = np.divide(estimate, reach, out=np.zeros_like(estimate), where=reach > 0)
+        return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
 
-    def _cautious(
+    def cautious_bins(
         self, z: FloatArray | float, inflation: FloatArray | float
     ) -> tuple[FloatArray, FloatArray]:
         """Do what `cautious` says, whatever ties the bins together."""
@@ -263,11 +270,11 @@ class Gaps:
         Bins near 0 are unfolded as if all were alike, which is the least favourable case. A bin
         between near and far is in part the one, in part the other, so that the limit has no jump.
         """
-        estimate, reach = self._generous(z)
+        estimate, reach = self.generous_bins(z)
         if self.raters is None or self.square is None:
             return estimate, reach
         moved, left, sure = self._shifted(z, self.square, self.raters)
-        high = np.add(*moved._generous(left, sure)).max(axis=-1)
+        high = np.add(*moved.generous_bins(left, sure)).max(axis=-1)
         middle = np.minimum(estimate, high)
         return middle, high - middle
 
@@ -290,14 +297,18 @@ class Gaps:
         # The square of a covariance is too high by its own variance.
         sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
         np.fill_diagonal(sure, rest.diagonal())
+        # Those at which a bin is without a gap are among them, since the lowest sum is at one.
+        own = np.divide(self.residual, z * u, out=np.zeros_like(self.residual), where=u != 0)
+        evenly = np.broadcast_to(_SHIFTS, (*own.shape[:-1], _SHIFTS.size))
+        shift = np.concatenate((evenly, np.clip(own, -1.0, 1.0)), axis=-1)
         moved = Gaps(
-            self.residual[..., None, :] - z * _SHIFTS[:, None] * u, rest.diagonal(), rest,
+            self.residual[..., None, :] - z * shift[..., None] * u, rest.diagonal(), rest,
             self.weight, self.weight_sq, self.weight_square, self.total[..., None],
             self.rows[..., None], self.counted[..., None],
         )  # fmt: skip
-        return moved, z * np.sqrt(1 - _SHIFTS**2), sure
+        return moved, z * np.sqrt(1 - shift**2), sure
 
-    def _generous(
+    def generous_bins(
         self, z: FloatArray | float, sure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Do what `generous` says, whatever ties the bins together."""
@@ -362,10 +373,35 @@ def _counted(sums: Sums) -> FloatArray:
     return np.where(hard, 1.0, np.where(votes > 0, rows / np.maximum(votes, rows), 0.0))
 
 
-def noise_floor(sums: Sums) -> FloatArray:
-    """Give the least variance the labels are known to have: that of votes, or of 0/1 outcomes."""
+def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:
+    """Return, for each bin, the events that its outcomes should show and those they do show.
+
+    An outcome is a label of exactly 0 or 1 whose number of votes is not given. These are the sums
+    of w^2 p(1 - p) and of w^2 (p - y)^2 over the outcomes: over all rows where every label is 0 or
+    1, and 0 where the table does not know them (schema 1).
+    """
     hard = ~sums.label_var.any(axis=-1, keepdims=True)
-    return np.where(hard, sums.prob_var, sums.vote_floor)
+    return (
+        np.where(hard, sums.prob_var, np.nan_to_num(sums.outcome_prob_var)),
+        np.where(hard, sums.residual_var, np.nan_to_num(sums.outcome_residual_var)),
+    )
+
+
+def noise_floor(sums: Sums) -> FloatArray:
+    """Return the lowest variance the labels are known to have: that of votes and of outcomes."""
+    hard = ~sums.label_var.any(axis=-1, keepdims=True)
+    return np.where(hard, 0.0, sums.vote_floor) + outcomes(sums)[0]
+
+
+def residual_variance(sums: Sums) -> FloatArray:
+    """Return the variance of each bin's residual: its own squares, or more where noise is known.
+
+    Outcomes and other labels are each at least as noisy as they are known to be.
+    """
+    expected, seen = outcomes(sums)
+    hard = ~sums.label_var.any(axis=-1, keepdims=True)
+    voted = np.where(hard, 0.0, sums.vote_floor)
+    return np.maximum(expected, seen) + np.maximum(sums.residual_var - seen, voted)
 
 
 ABOVE_ITS_INTERVAL = (
@@ -382,6 +418,7 @@ def is_above(value: float, high: float) -> bool:
 _FEW_BINS = 100  # up to which plain floats are quicker than arrays
 _ENOUGH_GROUPS = 50  # from which on intervals with groups were simulated
 _ENOUGH_RATERS = 30  # from which on intervals with raters keep their level
+_ENOUGH_EVENTS = 10  # from which on intervals of skewed soft labels were found to hold
 
 
 @dataclass(frozen=True, repr=False)
@@ -507,25 +544,27 @@ def smece_interval(
     if independent < 2:
         note = f"One {kind} says nothing about the others."
         return Interval(value, value, 0.0, 1.0, level, note)
-    less_noise, low, high = _limits(rel, rel.ties, level)
-    note = _note(value, high, kind, independent)
+    less_noise, low, high, events = _limits(rel, rel.ties, level)
+    note = _note(value, high, kind, independent, events)
     if rel.raters is None:
         if isinstance(y_true, Votes):
             note = " ".join(filter(None, (note, recurring(y_true))))
         return Interval(value, less_noise, low, high, level, note)
     if rel.ties is None:  # each rater has one vote
         return Interval(value, less_noise, low, high, level, note, 0.0)
-    _, items_low, items_high = _limits(rel, None, level)
+    _, items_low, items_high, _ = _limits(rel, None, level)
     share = max(0.0, 1 - (items_high - items_low) / (high - low))
     return Interval(value, less_noise, low, high, level, few_raters(rel) or note, share)
 
 
-def _limits(rel: Reliability, ties: Clusters | None, level: float) -> tuple[float, float, float]:
-    """Return the debiased value and both limits of one table."""
+def _limits(
+    rel: Reliability, ties: Clusters | None, level: float
+) -> tuple[float, float, float, _Events]:
+    """Return the debiased value, both limits, and the events of one table."""
     if ties is None and len(rel.bins) <= _FEW_BINS:
         return _limits_of_few_bins(rel.sums, level)
     less_noise, low, high = map(float, interval_limits(rel.sums, level, ties))
-    return less_noise, low, high
+    return less_noise, low, high, _events(rel.sums)[0]
 
 
 def few_raters(rel: Reliability) -> str:
@@ -556,13 +595,25 @@ def recurring(votes: Votes) -> str:
     )
 
 
-def _note(value: float, high: float, kind: str, independent: int) -> str:
+def _note(value: float, high: float, kind: str, independent: int, events: _Events) -> str:
     if is_above(value, high):
         return ABOVE_ITS_INTERVAL
     if kind == "group" and independent < _ENOUGH_GROUPS:
         return (
             f"The interval rests on {independent} groups; with fewer than {_ENOUGH_GROUPS} it may "
             "be too narrow."
+        )
+    few = not events.hard and events.number < _ENOUGH_EVENTS
+    if few and events.known:
+        return (
+            f"Predictions near 0 or 1 lead to about {events.number:.2g} expected events among the "
+            "0/1 labels and votes; the interval is wide to allow for chance in so few."
+        )
+    if few and events.residual_var > _ROUNDING:
+        return (
+            f"With predictions this near 0 or 1, 0/1 labels would show about {events.number:.2g} "
+            "events; if the soft labels are as skewed, the interval may be too narrow. Pass "
+            "n_votes if the labels are vote shares."
         )
     unseen = min(3 / independent, 1.0)
     if high - value < unseen:
@@ -635,8 +686,9 @@ def interval_limits(
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
     low, high = limits_of(gaps, alpha)
-    if clusters is None:
-        high = np.maximum(high, _most_of_few_events(sums, alpha))
+    if clusters is None or clusters.raters is not None:
+        most = np.array([events.most(alpha) for events in _events(sums)])
+        high = np.maximum(high, most.reshape(high.shape))
     return _less_noise(gaps), low, high
 
 
@@ -648,26 +700,84 @@ def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
     return low, np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
 
 
-def _most_of_few_events(sums: Sums, alpha: float) -> FloatArray:
-    r"""Give the SMECE that surprises among 0/1 labels leave possible; 0 where labels are soft.
+class _Events(NamedTuple):
+    """What the events of a whole table are: its outcomes, and its votes where they are given."""
 
-    Of predictions near 0 and 1 few labels contradict, by chance none, and no spread is seen. With
-    \(k = \sum (p - y)^2\) surprises where \(E = \sum p(1 - p)\) are expected, up to \(u\) may be
-    true, Poisson's upper limit by Wilson and Hilferty: an error of \((u - E)/n\).
-    """
-    total = sums.weight.sum(axis=-1)
-    unit = sums.weight_sq.sum(axis=-1) / total  # the weight of a row
-    surprises, expected = (
-        values.sum(axis=-1) / unit**2 for values in (sums.residual_var, sums.prob_var)
-    )
-    most = _poisson_limit(surprises + 1, alpha)
-    hard = ~sums.label_var.any(axis=-1)
-    return np.where(hard, np.clip((most - expected) * unit / total, 0.0, 1.0), 0.0)
+    hard: bool
+    weight: float
+    weight_sq: float
+    prob_var: float
+    residual_var: float
+    vote_floor: float
+    expected: float  # `prob_var` of the outcomes
+    seen: float  # `residual_var` of the outcomes
+    repeated: float  # the share of rows with two votes or more
+    below: float  # residuals toward fewer events than predicted, less those toward more
+
+    @property
+    def known(self) -> bool:
+        """Whether any labels are known to be events."""
+        return self.hard or self.expected > 0 or self.vote_floor > 0
+
+    @property
+    def number(self) -> float:
+        """How many events are expected; where none are known, how many outcomes would show."""
+        known = self.expected + self.vote_floor if self.known else self.prob_var
+        return known / self.unit**2
+
+    @property
+    def unit(self) -> float:
+        """The size of an event: the weight of a row, less where rows have several votes.
+
+        That is the third cumulant of the sum of events over the second.
+        """
+        row = self.weight_sq / self.weight
+        if self.hard or self.vote_floor <= 0:
+            return row
+        rest = max(self.prob_var - self.expected, self.vote_floor)
+        # The means of 1/m and 1/m^2; all rows but those of one vote are taken to have equally many.
+        mean = self.vote_floor / rest
+        single = min(1 - self.repeated, mean)
+        square = single + (mean - single) ** 2 / max(1 - single, 1e-300)
+        return row * (self.expected + rest * square) / (self.expected + self.vote_floor)
+
+    def most(self, alpha: float) -> float:
+        r"""Return the SMECE that few events leave possible; 0 where no labels are known events.
+
+        Of predictions near 0 and 1 few labels contradict, by chance none, and no spread is seen.
+        With \(k = \sum (p - y)^2\) surprises where \(E = \sum p(1 - p)\) are expected, up to
+        \(u\) may be true, Poisson's upper limit by Wilson and Hilferty: an error of
+        \((u - E)/n\). Among other labels it is the gap seen, toward more surprises, and \(u - k\)
+        surprises more. m votes are m events of size 1/m.
+        """
+        if not self.known:
+            return 0.0
+        unit, seen = self.unit, self.seen
+        if self.vote_floor > 0 and not self.hard:
+            seen += max(self.residual_var - self.seen, self.vote_floor)
+        k = seen / unit**2
+        below = (self.expected - self.seen) / unit if self.hard else self.below
+        error = (poisson_limit(k + 1, alpha) - k) * unit - below
+        return min(max(error / self.weight, 0.0), 1.0)
 
 
-def _poisson_limit(k: Numbers, alpha: float) -> Numbers:
-    found: Numbers = k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3
-    return found
+def _events(sums: Sums) -> list[_Events]:
+    """Return the events of each of the tables along the leading axes."""
+    expected, seen = outcomes(sums)
+    prob = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
+    # Below 1/4 a label of 1 is the event, above 3/4 a label of 0.
+    below = np.clip(2 - 4 * prob, -1.0, 1.0) * sums.residual
+    lines = (
+        sums.weight, sums.weight_sq, sums.prob_var, sums.residual_var, sums.vote_floor, expected,
+        seen, sums.repeated / np.maximum(sums.count.sum(axis=-1, keepdims=True), 1), below,
+    )  # fmt: skip
+    totals = (~sums.label_var.any(axis=-1), *(line.sum(axis=-1) for line in lines))
+    return [_Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
+
+
+def poisson_limit(k: float, alpha: float) -> float:
+    """Return the upper limit of a Poisson mean after k - 1 events (Wilson and Hilferty)."""
+    return float(k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3)
 
 
 def debiased(rel: Reliability) -> float:
@@ -775,14 +885,17 @@ class _Bins(NamedTuple):
         return min((middle * near_error + far_gap + reach) / self.total, 1.0)
 
 
-def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float]:
+def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float, _Events]:
     """Return `interval_limits` of one table of independent rows, in a tenth of the time."""
     alpha = 1 - level
     hard = not any(s.label_var.tolist())
-    surprises, expected = s.residual_var.tolist(), s.prob_var.tolist()
+    own, prob_var = s.residual_var.tolist(), s.prob_var.tolist()
     residual, weight, weight_sq = s.residual.tolist(), s.weight.tolist(), s.weight_sq.tolist()
-    floor = expected if hard else s.vote_floor.tolist()
-    variance = [max(b, a) for a, b in zip(surprises, floor, strict=True)]
+    expected, seen = (x.tolist() for x in outcomes(s))
+    floor = [0.0] * len(own) if hard else s.vote_floor.tolist()
+    variance = [
+        max(e, k) + max(q - k, f) for q, e, k, f in zip(own, expected, seen, floor, strict=True)
+    ]
     total = sum(weight)
     rows = total * total / sum(weight_sq)
     counted = 1.0
@@ -794,19 +907,24 @@ def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float]:
         each = [(r, sqrt(v), w * w / q) for r, v, w, q in bins if v > 0]
         return _Bins(each, sum(variance), total, rows, counted)
 
-    own = of(zip(residual, variance, weight, weight_sq, strict=True))
+    apart = of(zip(residual, variance, weight, weight_sq, strict=True))
     low = 0.0
     for starts, tail in _coarsenings(len(weight), alpha):
-        part = own
+        part = apart
         if len(starts) < len(weight):
             part = of(
                 (sum(residual[a:b]), sum(variance[a:b]), sum(weight[a:b]), sum(weight_sq[a:b]))
                 for a, b in pairwise((*starts, len(weight)))
             )
         low = max(low, part.lower(normal_reach(tail)))
-    high = max(own.upper(normal_reach(alpha / 2)), min(-log(alpha / 2) / rows, 1.0))
-    if hard:  # as in `_most_of_few_events`
-        unit = total / rows
-        most = _poisson_limit(sum(surprises) / unit**2 + 1, alpha)
-        high = max(high, min((most - sum(expected) / unit**2) / rows, 1.0))
-    return own.less_noise(), low, high
+    high = max(apart.upper(normal_reach(alpha / 2)), min(-log(alpha / 2) / rows, 1.0))
+    prob = (
+        (y + r) / w if w else 0.0
+        for y, r, w in zip(s.label.tolist(), residual, weight, strict=True)
+    )
+    below = sum(min(max(2 - 4 * p, -1.0), 1.0) * r for p, r in zip(prob, residual, strict=True))
+    events = _Events(
+        hard, total, sum(weight_sq), sum(prob_var), sum(own), sum(floor), sum(expected), sum(seen),
+        sum(s.repeated.tolist()) / sum(s.count.tolist()), below,
+    )  # fmt: skip
+    return apart.less_noise(), low, max(high, events.most(alpha)), events

@@ -13,7 +13,7 @@ from scipy.special import fdtrc, gammaincc, ndtri, stdtr
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
-from softcal.inference.intervals import GapIntervals
+from softcal.inference.intervals import GapIntervals, outcomes
 from softcal.metrics.cumulative import possible_share
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
@@ -30,6 +30,7 @@ _SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions 
 _EVENTS = (1.0, 1.01)  # that a pool of bins must expect: the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
 _ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
+_CHOSEN = (2.0, 4.0)  # standard errors over which labels of 0 and 1 cease to be outcomes
 _TINY = 1e-300  # in place of 0 where a ratio is of two zeros
 _FLAT = 1e-12  # variance of the pools' predictions up to which they have no tilt
 
@@ -159,9 +160,10 @@ def consistency_band(
     )  # fmt: skip
     refuse_no_rows(rel)
     s = rel.sums
-    scale = s.count.sum() / s.weight_sq.sum()
-    events, own = (s.prob_var * scale).tolist(), (s.residual_var * scale).tolist()
-    variance = np.array(_calibrated_variance(events, own, hard=rel.has_hard_labels)) / scale
+    each = _Pools(*_scaled(s, rel.n).tolist())
+    noisy = _noisiness(each, 1.0, hard=rel.has_hard_labels)
+    scale = rel.n / float(s.weight_sq.sum())
+    variance = np.array(_calibrated_variance(each, noisy)) / scale
     ties = rel.ties
     if ties is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
         own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
@@ -191,19 +193,24 @@ class _Pools(NamedTuple):
     own: list[float]  # sum w^2 d^2
     certain: list[float]  # `own` of the bins in which every p is 0 or 1
     off: list[float]  # the bins' residuals without their signs
-    events: list[float]  # `calibrated`, less where rows of a group are worth fewer
+    expected: list[float]  # `calibrated` of the rows whose labels are outcomes
+    surprises: list[float]  # `own` of the same rows
+    floor: list[float]  # the variance that votes of a known number have
+    events: list[float]  # how many events the noise is worth, at most `calibrated`
 
 
-def _scaled(s: Sums, n: int, worth: float) -> FloatArray:
+def _scaled(s: Sums, n: int) -> FloatArray:
     """Return, for each bin, the sums that `_Pools` lists."""
     scale = n / sum(s.weight_sq.tolist())
     root = math.sqrt(scale)
+    hard = not any(s.label_var.tolist())
+    known = (*outcomes(s), np.zeros(s.count.size) if hard else s.vote_floor)
     lines = np.array([
         s.residual, s.weight, s.weight_sq, s.label, s.prob_var, s.residual_var, s.residual_var,
-        s.residual, s.prob_var,
+        s.residual, *known, s.prob_var,
     ])  # fmt: skip
-    if scale != 1 or worth != 1:
-        lines.T[:] *= (root, root, scale, root, scale, scale, scale, root, scale * worth)
+    if scale != 1:
+        lines.T[:] *= (root, root, scale, root, *[scale] * 3, root, *[scale] * 4)
     lines[3] += lines[0]
     lines[6] *= lines[4] <= _NO_VARIANCE
     np.absolute(lines[7], out=lines[7])
@@ -219,27 +226,34 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
             clusters, residual=clusters.residual * scale, weight=clusters.weight * scale
         )
         worth = n / float(clusters.weight.sum())
-    lines = _scaled(s, n, worth)
-    bins = _Pools(*lines.tolist())
+    lines = _scaled(s, n)
     hard = not any(s.label_var.tolist())
+    if hard and clusters is not None:
+        lines[8:10] = 0.0
+    bins = _Pools(*lines.tolist())
+    noisy = _noisiness(bins, worth, hard=hard)
+    excess = map(noisy.excess, bins.calibrated, bins.expected)
+    lines[11] = [min(1 / max(x, _TINY), h) for x, h in zip(excess, bins.calibrated, strict=True)]
+    lines[11] *= worth
+    bins = bins._replace(events=lines[11].tolist())
     possible = possible_share(sum(bins.certain))
     pvalue = of_bins = of_trend = statistic = 0.0
     share = np.zeros(len(bins.weight))
     for starts, part in _ways_to_pool(bins.events, bins.weight):
         all_apart = len(starts) == len(bins.weight)
         pools = bins if all_apart else _Pools(*np.add.reduceat(lines, starts, axis=1).tolist())
-        noise = _noise(pools, starts, clusters, hard=hard)
+        noise = _noise(pools, starts, clusters, noisy, worth)
         terms = [r * r / v for r, v in zip(pools.residual, noise.variance, strict=True)]
         chi_square = sum(terms)
-        p_bins = _chance_of_bins(chi_square, pools, noise)
+        p_bins = _chance_of_bins(chi_square, pools, noise, noisy)
         if len(starts) > 1:
             p_trend = _chance_of_trend(pools, noise)
-            p_both = _combined(p_bins, p_trend)
+            p_both = combined(p_bins, p_trend)
         else:
             # In one pool errors of both signs would cancel, so the trend is that of the bins. The
             # pool has nothing to add to it: a p of 1 would only outweigh it.
             each = list(range(len(bins.weight)))
-            p_both = p_trend = _chance_of_trend(bins, _noise(bins, each, clusters, hard=hard))
+            p_both = p_trend = _chance_of_trend(bins, _noise(bins, each, clusters, noisy, worth))
         if clusters is not None and clusters.count < 2:  # one group says nothing about the others
             p_both = p_bins = p_trend = 1.0
         pvalue += part * p_both
@@ -262,58 +276,102 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
     )
 
 
+class _Noisiness(NamedTuple):
+    """The variance of the labels of the whole table as a share of p(1 - p), that of outcomes."""
+
+    outcomes: float  # of labels that are exactly 0 or 1, without a number of votes
+    others: float
+
+    def excess(self, calibrated: float, expected: float) -> float:
+        """Return the excess kurtosis of a sum of labels, of many rows that vary little each."""
+        rest = max(calibrated - expected, 0.0)
+        variance = expected + self.others * rest
+        return (expected + self.others**3 * rest) / max(variance * variance, _NO_VARIANCE)
+
+
+def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
+    """Return how the labels of the whole table vary, where a row is worth so many rows."""
+    if hard:
+        return _Noisiness(1.0, 1.0)
+    expected, seen, floor = sum(bins.expected), sum(bins.surprises), sum(bins.floor)
+    rest = max(sum(bins.calibrated) - expected, 0.0)
+    own = max(sum(bins.own) - seen, 0.0)
+    outcomes = 1.0
+    if expected > 0:
+        outcomes -= _chosen(bins, expected, seen, own, worth) * max(1 - seen / expected, 0.0)
+        # One event where next to none was expected is not evidence.
+        outcomes = max(outcomes, min(seen * worth, 1.0) / (expected * worth))
+    if floor > 0:  # few events say less than the number of votes
+        own = (rest * worth * own + _SHRINKAGE * floor) / (rest * worth + _SHRINKAGE)
+    return _Noisiness(outcomes, min(own / max(rest, _TINY), 1.0))
+
+
+def _chosen(bins: _Pools, expected: float, seen: float, own: float, worth: float) -> float:
+    """Return how sure it is that labels of 0 and 1 are shares of unanimous votes, from 0 to 1.
+
+    Those agree with their predictions more than outcomes do, and the labels that are left less
+    than labels of a calibrated model do. For outcomes, expected - seen is the sum of
+    (1 - 2p)(p - y).
+    """
+    whole = 0.0
+    for r, p, w in zip(bins.residual, bins.prob, bins.weight, strict=True):
+        whole += r * (1 - 2 * p / (w or 1.0))
+    agreeing = expected - seen
+    contrast = agreeing / math.sqrt(expected) - (whole - agreeing) / math.sqrt(own + expected / 4)
+    start, end = _CHOSEN
+    u = min(max((contrast * math.sqrt(worth / 2) - start) / (end - start), 0.0), 1.0)
+    return u * u * (3 - 2 * u)
+
+
 class _Noise(NamedTuple):
     """How the residuals of pools vary where the model is calibrated."""
 
     variance: list[float]
     size: list[float]  # rows, or groups, of each
-    dispersion: float
     between: FloatArray | None  # their covariances, 0 in the diagonal; None where there are none
     degrees: float | None = None  # of freedom, where the variances rest on few raters
 
 
-def _noise(pools: _Pools, starts: list[int], clusters: Clusters | None, *, hard: bool) -> _Noise:
+def _noise(
+    pools: _Pools, starts: list[int], clusters: Clusters | None, noisy: _Noisiness, worth: float
+) -> _Noise:
     """Return the noise of pools of independent rows, or of groups, given where each pool starts."""
     weight_sq, between = pools.weight_sq, None
-    dispersion = _dispersion(pools.calibrated, pools.own, hard=hard)
     if clusters is None:
-        variance = _calibrated_variance(pools.calibrated, pools.own, hard=hard)
+        variance = _calibrated_variance(pools, noisy)
     else:  # from the groups' sums, whatever the labels
         square = joined_square(clusters.residual, np.array(starts))
-        weight_sq = joined_square(clusters.weight, np.array(starts)).diagonal().tolist()
-        own: list[float] = square.diagonal().tolist()
+        rows_sq = np.array(weight_sq)
+        products = joined_square(clusters.weight, np.array(starts)).diagonal()
+        weight_sq = products.tolist()
         between = square - np.diag(square.diagonal())
-        variance = _shrunk(
-            own, sum(own) / max(sum(pools.calibrated), _TINY), pools.calibrated, pools.events
-        )
-        dispersion = 1.0
+        # The part of outcomes among other labels is known, for groups whose rows are all alike.
+        alike = products / np.maximum(rows_sq, _TINY)
+        known, seen = np.array(pools.expected) * alike, np.array(pools.surprises) * alike
+        rest = np.array(pools.calibrated) - pools.expected
+        own = np.maximum(square.diagonal() - seen, 0.0)
+        pooled = own.sum() / max(rest.sum(), _TINY) * rest
+        events = rest * worth
+        others = (events * own + _SHRINKAGE * pooled) / (events + _SHRINKAGE)
+        variance = (noisy.outcomes * known + others).tolist()
     return _Noise(
         [v + _ROUNDING**2 * w for v, w in zip(variance, weight_sq, strict=True)],
         [w * w / (q or 1.0) for w, q in zip(pools.weight, weight_sq, strict=True)],
-        dispersion,
         between,
         None if clusters is None or clusters.raters is None else clusters.raters.degrees,
     )
 
 
-def _shrunk(
-    own: list[float], dispersion: float, calibrated: list[float], events: list[float]
-) -> list[float]:
-    """Draw each variance towards what all bins say, the more the fewer events it rests on."""
-    return [
-        (e * o + _SHRINKAGE * dispersion * v) / (e + _SHRINKAGE)
-        for o, v, e in zip(own, calibrated, events, strict=True)
-    ]
-
-
-def _dispersion(events: list[float], own: list[float], *, hard: bool) -> float:
-    """Return the share of the variance of 0/1 labels that the labels have, over the whole table."""
-    return 1.0 if hard else min(sum(own) / max(sum(events), _TINY), 1.0)
-
-
-def _calibrated_variance(events: list[float], own: list[float], *, hard: bool) -> list[float]:
+def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
     """Return the variance of the residuals of a calibrated model: shrunk where events are few."""
-    return events if hard else _shrunk(own, _dispersion(events, own, hard=hard), events, events)
+    found = []
+    for own, seen, calibrated, expected in zip(
+        pools.own, pools.surprises, pools.calibrated, pools.expected, strict=True
+    ):
+        rest = max(calibrated - expected, 0.0)
+        others = rest * (max(own - seen, 0.0) + _SHRINKAGE * noisy.others) / (rest + _SHRINKAGE)
+        found.append(noisy.outcomes * expected + others)
+    return found
 
 
 def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[list[int], float]]:
@@ -352,12 +410,17 @@ def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list
     return starts, until
 
 
-def _chance_of_bins(statistic: float, pools: _Pools, noise: _Noise) -> float:
+def _chance_of_bins(statistic: float, pools: _Pools, noise: _Noise, noisy: _Noisiness) -> float:
     """Match a chi-square to the mean and variance of the statistic over pools."""
     spread = 0.0
-    for events, size in zip(pools.events, noise.size, strict=True):
-        sparse = noise.dispersion * (1 / max(events, _NO_VARIANCE) - 6 / size)
-        spread += 2 + max(sparse, -2 / size)
+    for events, calibrated, expected, size in zip(
+        pools.events, pools.calibrated, pools.expected, noise.size, strict=True
+    ):
+        if noise.between is None:
+            heavy = noisy.excess(calibrated, expected) * (1 - 6 * calibrated / size)
+        else:
+            heavy = 1 / max(events, _NO_VARIANCE) - 6 / size
+        spread += 2 + max(heavy, -2 / size)
     spread = max(spread, 1e-9)
     if noise.between is not None:  # Rao and Scott's correction
         variance = np.array(noise.variance)
@@ -396,12 +459,12 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
         return of_level
     both = level * level / a + tilt * tilt / spread
     of_both = math.exp(-both / 2)
-    if noise.degrees is not None:  # the tail of F with 2 and that many degrees of freedom
-        of_both = (1 + both / noise.degrees) ** (-noise.degrees / 2)
+    if noise.degrees is not None:  # Hotelling's, for two directions
+        of_both = (1 + both / noise.degrees) ** (-max(noise.degrees - 1, 1.0) / 2)
     return tilted * of_both + (1 - tilted) * of_level
 
 
-def _combined(first: float, second: float) -> float:
+def combined(first: float, second: float) -> float:
     """Combine two p-values of the same gaps by Cauchy's distribution."""
     # At 1 one cotangent would outweigh the other, however small that p-value is.
     inside = (min(max(p, _TINY), 1 - 1e-6) for p in (first, second))

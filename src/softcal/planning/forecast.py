@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,7 +20,8 @@ from softcal.inference.intervals import (
     Gaps,
     interval_limits,
     limits_of,
-    noise_floor,
+    outcomes,
+    residual_variance,
     soft_sign,
 )
 from softcal.table.build import joint_table
@@ -43,8 +44,7 @@ FEWEST_ITEMS = 50
 
 def _shrinkage(s: Sums) -> float:
     """Return the factor that removes from the gaps what noise adds to their squares."""
-    variance = np.maximum(s.residual_var, noise_floor(s))
-    squares = _ratio(s.residual**2, variance)
+    squares = _ratio(s.residual**2, residual_variance(s))
     seen, by_noise = float(squares.sum()), int((s.count > 0).sum())
     return math.sqrt(1 - by_noise / seen) if seen > by_noise else 0.0
 
@@ -118,6 +118,11 @@ class Assumptions:
         \(E[y^*(1 - y^*) 1_b]\): the noise of one vote, which more votes average away too.
     prob_var : ndarray
         \(E[p(1 - p) 1_b]\).
+    prob : ndarray
+        \(E[p 1_b]\).
+    outcome_prob_var, outcome_residual_var : ndarray
+        The means of \(p(1 - p)\) and of \((p - y)^2\) over labels of exactly 0 or 1 in a pilot
+        whose other labels are soft: \(E[p(1 - p) 1_b 1_{y = 0, 1}]\), and likewise.
     fixed_votes : int or None
         The only number of votes per item these assumptions can speak of: 1 after a pilot of
         outcomes, 0 after one whose labels are not votes. None where any number can be planned.
@@ -131,6 +136,9 @@ class Assumptions:
     item_var: FloatArray
     vote_var: FloatArray
     prob_var: FloatArray
+    prob: FloatArray
+    outcome_prob_var: FloatArray
+    outcome_residual_var: FloatArray
     fixed_votes: int | None
     rater_cov: FloatArray | None = None
 
@@ -140,8 +148,9 @@ class Assumptions:
                 f"a plan takes at most {_MOST_BINS:,} bins: there are {self.gap.size:,}. Use fewer."
             )
             raise InputError(message)
-        for array in (self.share, self.gap, self.item_var, self.vote_var, self.prob_var):
-            array.setflags(write=False)
+        for array in vars(self).values():
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
 
     def __repr__(self) -> str:
         return f"Assumptions(smece={self.smece:.4g}, bins={self.gap.size})"
@@ -182,8 +191,11 @@ class Assumptions:
         at_least = np.minimum(np.maximum(item, least), s.residual_var)
         kept = np.divide(s.residual_var - at_least, s.residual_var - item,
                          out=np.ones_like(gap), where=s.residual_var > item)  # fmt: skip
+        # Where every label is 0 or 1, or a share of votes, the number of votes says how they vary.
+        expected, seen = outcomes(s) if fixed_votes == 0 else (np.zeros_like(gap),) * 2
         return Assumptions(
-            share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n, fixed_votes,
+            share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n,
+            (s.label + s.residual) / rel.n, expected / rel.n, seen / rel.n, fixed_votes,
             _rater_cov(rel),
         )  # fmt: skip
 
@@ -231,6 +243,9 @@ class Assumptions:
             item_var=share * (gap**2 + spread),
             vote_var=share * (label * (1 - label) - spread),
             prob_var=share * (middle * (1 - middle) - share**2 / 12),
+            prob=share * middle,
+            outcome_prob_var=np.zeros_like(share),
+            outcome_residual_var=np.zeros_like(share),
             fixed_votes=None,
             rater_cov=np.outer(share, share) * rater_spread**2,
         )
@@ -257,10 +272,7 @@ class Assumptions:
         refuse_outside("smece", smece, 0, most, closed=True)
         change = _ratio(gap**2 - self.gap**2, self.share)
         item_var = np.maximum(self.item_var + change, 0.0)
-        return Assumptions(
-            self.share, gap, item_var, self.vote_var, self.prob_var, self.fixed_votes,
-            self.rater_cov,
-        )  # fmt: skip
+        return replace(self, gap=gap, item_var=item_var)
 
     def half_width(
         self, items: int, *, votes: int, raters: int | None = None, level: float = 0.95
@@ -297,7 +309,7 @@ def _rater_cov(rel: Reliability) -> FloatArray | None:
         return None
     _, weight, _, _, weight_sq = rel.raters.values
     pairs = (np.bincount(rel.raters.rater, weight) ** 2).sum() - weight_sq.sum()
-    return positive(rel.ties.raters.covariance) / pairs
+    return np.asarray(positive(rel.ties.raters.covariance) / pairs)
 
 
 def allowed_raters(a: Assumptions, raters: int | None, votes: int) -> int | None:
@@ -343,17 +355,21 @@ def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) ->
         count=each(a.share),  # type: ignore[arg-type]  # expected, so not whole
         weight=each(a.share),
         weight_sq=each(a.share),
-        label=zeros,
+        label=each(a.prob) - residual,
         residual=residual,
         residual_sq=each(square),
         residual_var=each(square),
         prob_var=each(a.prob_var),
         label_var=zeros + soft,  # only whether there are soft labels matters
         votes=zeros,
-        repeated=zeros,
+        repeated=each(a.share) if votes > 1 else zeros,
         vote_floor=each(a.prob_var / votes) if votes else zeros,
         vote_noise=zeros,
-        **unknown_hardened(residual.shape),
+        **unknown_hardened(residual.shape)
+        | {
+            "outcome_prob_var": each(a.outcome_prob_var),
+            "outcome_residual_var": each(a.outcome_residual_var),
+        },
     )
 
 
@@ -390,7 +406,8 @@ def mean_half_width(
     own = Gaps.of(future_sums(a, items, votes, residual[:1]))
     square = np.diag(own.variance[0]) + extra
     per_rater = square.diagonal() / raters
-    shared = SharedByRaters(extra, np.outer(per_rater, per_rater) * raters, float(raters))
+    noise = np.outer(per_rater, per_rater) * raters
+    shared = SharedByRaters(extra, noise, a.prob_var, float(raters))
     gaps = Gaps(
         residual, square.diagonal(), square, own.weight[0], own.weight_sq[0],
         np.diag(own.weight_sq[0]), np.full(len(residual), float(items)),
@@ -504,8 +521,11 @@ def correlation_of(joint: JointTable) -> float:
 
 def _signed(rel: Reliability) -> tuple[FloatArray, float, float]:
     """Return the signs of the bins' gaps, and mean and variance of the residuals times these."""
-    t, _ = Gaps.of(rel.sums).in_errors()
-    sign: FloatArray = soft_sign(t, SHARPNESS)
+    s = rel.sums
+    floor = s.prob_var if rel.has_hard_labels else s.vote_floor
+    sign: FloatArray = soft_sign(
+        _ratio(s.residual, np.sqrt(np.maximum(s.residual_var, floor))), SHARPNESS
+    )
     mean = float(sign @ rel.sums.residual) / rel.n
     return sign, mean, float(sign**2 @ rel.sums.residual_var) / rel.n - mean**2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -110,12 +110,16 @@ class SharedByRaters(NamedTuple):
         The part of the covariances that comes from the raters.
     noise : ndarray of shape (bins, bins)
         The variance of each of these.
+    shape : ndarray of shape (bins,)
+        How far each bin moves where a rater leans a little: the sum of w² p(1 - p), as on the
+        scale of log odds.
     effective : float
         The number of equally busy raters who vary as much.
     """
 
     covariance: FloatArray
     noise: FloatArray
+    shape: FloatArray
     effective: float
 
     @property
@@ -134,18 +138,37 @@ class SharedByRaters(NamedTuple):
 
         return -float(stdtrit(self.degrees, tail))
 
+    def radius(self, reach: float) -> float:
+        """Return the radius of a disc that leaves out as much as two tails beyond the reach.
+
+        That of F with 2 degrees of freedom, whose tail has a closed form.
+        """
+        from scipy.special import stdtr
+
+        outside = min(2 * float(stdtr(self.degrees, -reach)), 1.0)
+        return float(np.sqrt(self.degrees * (outside ** (-2 / self.degrees) - 1)))
+
     def joined(self, starts: npt.NDArray[np.intp]) -> SharedByRaters:
         """Join neighboring bins, given where each new one starts."""
         return self._replace(
             covariance=joined_square(self.covariance, starts),
             noise=joined_square(self.noise, starts),
+            shape=np.add.reduceat(self.shape, starts),
         )
 
     def direction(self, variance: FloatArray) -> FloatArray:
-        """Return the shift of all bins that explains most, given the variance of each bin."""
-        values, vectors = np.linalg.eigh(self.covariance)
+        """Return how bins move together when the raters lean, given the variance of each bin.
+
+        The covariances of the bins with the sum that the shape weights, in standard errors of that
+        sum. The shape is fixed beforehand: an eigenvector would choose the direction in which
+        these raters happen to vary most, and leave too little to the others.
+        """
+        along = self.covariance @ self.shape
+        spread = float(self.shape @ along)
+        if spread <= 0:
+            return np.zeros_like(along)
         most = np.sqrt(variance)
-        out: FloatArray = np.clip(vectors[:, -1] * np.sqrt(max(values[-1], 0.0)), -most, most)
+        out: FloatArray = np.clip(along / np.sqrt(spread), -most, most)
         return out
 
 
@@ -170,7 +193,7 @@ class Clusters:
     count: int
     residual: FloatArray
     weight: FloatArray
-    raters: SharedByRaters | None = None
+    raters: SharedByRaters | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for array in (self.residual, self.weight):

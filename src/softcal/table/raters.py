@@ -271,10 +271,10 @@ def two_way(raters: Raters, sums: Sums) -> Clusters:
     centered = raters.centered(gap)
     extra = raters.covariance(gap)
     noise: FloatArray = (centered.power(2).T @ centered.power(2)).toarray()
-    shared = SharedByRaters(extra, noise, raters.effective)
+    shared = SharedByRaters(extra, noise, sums.prob_var, raters.effective)
     shared = shared._replace(covariance=extra * shared.correction)
     whole = positive(np.diag(sums.residual_var) + shared.covariance)
-    return Clusters(raters.count, whole, np.diag(sums.weight_sq), shared)
+    return Clusters(raters.count, whole, np.diag(sums.weight_sq), raters=shared)
 
 
 def positive(square: FloatArray) -> FloatArray:
