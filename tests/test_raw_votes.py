@@ -239,7 +239,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(PREDS.assign(**{"q.id": "x"}), drop_unmatched=True),
      "120 of 120 rows of predictions have no votes.* Name the column of items that both have"),
     (lambda: scanned(pd.concat([PREDS, PREDS.iloc[:2]])),
-     "each q.id must have one prediction: 2 have more, the first is 'q0'"),
+     "each q.id must have one prediction: 2 have more, the first is 'q[01]'"),
     (lambda: scanned(LONG.assign(p=LONG["p"].where(LONG.index != 3, 0.5)), None),
      "p must be the same in all rows of an item: q.id 'q\\d+' has"),
     (lambda: scanned(LONG.assign(kind=LONG["who"]), None, by="kind"),
