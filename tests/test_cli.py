@@ -456,7 +456,9 @@ def test_compare_says_which_is_better_or_that_it_cannot_tell(tmp_path: Path) -> 
     shown = softcal(*both, "--votes", "n_readers").stdout
     assert f"{FOREST} is better calibrated than {REGRESSION}" in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 80
-    turned = softcal(*both[:4], "--pred", REGRESSION, "--pred", FOREST).stdout
+    turned = softcal(
+        *both[:4], "--pred", REGRESSION, "--pred", FOREST, "--votes", "n_readers"
+    ).stdout
     assert f"{FOREST} is better calibrated than {REGRESSION}" in " ".join(turned.split())
     path = tmp_path / "few.csv"
     path.write_text("y,w,p,q\n0.5,1,0.4,0.6\n1,2,0.9,0\n")

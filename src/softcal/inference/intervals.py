@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from math import erf, exp, log, sqrt
+from math import erf, exp, isnan, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -385,6 +385,16 @@ def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:
         np.where(hard, sums.prob_var, np.nan_to_num(sums.outcome_prob_var)),
         np.where(hard, sums.residual_var, np.nan_to_num(sums.outcome_residual_var)),
     )
+
+
+def outcomes_of_one(s: Sums, *, hard: bool) -> tuple[FloatArray, FloatArray]:
+    """Return `outcomes` of one table, in a tenth of the time."""
+    if hard:
+        return s.prob_var, s.residual_var
+    if isnan(sum(s.outcome_prob_var.tolist())):
+        zeros = np.zeros(s.count.size)
+        return zeros, zeros
+    return s.outcome_prob_var, s.outcome_residual_var
 
 
 def noise_floor(sums: Sums) -> FloatArray:
@@ -891,7 +901,7 @@ def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float, _Ev
     hard = not any(s.label_var.tolist())
     own, prob_var = s.residual_var.tolist(), s.prob_var.tolist()
     residual, weight, weight_sq = s.residual.tolist(), s.weight.tolist(), s.weight_sq.tolist()
-    expected, seen = (x.tolist() for x in outcomes(s))
+    expected, seen = (x.tolist() for x in outcomes_of_one(s, hard=hard))
     floor = [0.0] * len(own) if hard else s.vote_floor.tolist()
     variance = [
         max(e, k) + max(q - k, f) for q, e, k, f in zip(own, expected, seen, floor, strict=True)
@@ -918,11 +928,10 @@ def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float, _Ev
             )
         low = max(low, part.lower(normal_reach(tail)))
     high = max(apart.upper(normal_reach(alpha / 2)), min(-log(alpha / 2) / rows, 1.0))
-    prob = (
-        (y + r) / w if w else 0.0
-        for y, r, w in zip(s.label.tolist(), residual, weight, strict=True)
-    )
-    below = sum(min(max(2 - 4 * p, -1.0), 1.0) * r for p, r in zip(prob, residual, strict=True))
+    below = 0.0
+    if not hard and (any(expected) or any(floor)):  # as in `_events`
+        for y, r, w in zip(s.label.tolist(), residual, weight, strict=True):
+            below += min(max(2 - 4 * (y + r) / (w or 1.0), -1.0), 1.0) * r
     events = _Events(
         hard, total, sum(weight_sq), sum(prob_var), sum(own), sum(floor), sum(expected), sum(seen),
         sum(s.repeated.tolist()) / sum(s.count.tolist()), below,

@@ -13,7 +13,7 @@ from scipy.special import fdtrc, gammaincc, ndtri, stdtr
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
-from softcal.inference.intervals import GapIntervals, outcomes
+from softcal.inference.intervals import GapIntervals, outcomes_of_one
 from softcal.metrics.cumulative import possible_share
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
@@ -204,7 +204,7 @@ def _scaled(s: Sums, n: int) -> FloatArray:
     scale = n / sum(s.weight_sq.tolist())
     root = math.sqrt(scale)
     hard = not any(s.label_var.tolist())
-    known = (*outcomes(s), np.zeros(s.count.size) if hard else s.vote_floor)
+    known = (*outcomes_of_one(s, hard=hard), np.zeros(s.count.size) if hard else s.vote_floor)
     lines = np.array([
         s.residual, s.weight, s.weight_sq, s.label, s.prob_var, s.residual_var, s.residual_var,
         s.residual, *known, s.prob_var,
@@ -217,6 +217,28 @@ def _scaled(s: Sums, n: int) -> FloatArray:
     return lines
 
 
+def _lines(
+    s: Sums, n: int, worth: float, *, grouped: bool
+) -> tuple[FloatArray, _Pools, _Noisiness]:
+    """Return the sums of the bins, as an array and as lists, and how noisy their labels are."""
+    lines = _scaled(s, n)
+    hard = not any(s.label_var.tolist())
+    if hard and grouped:  # the groups' sums say how outcomes vary
+        lines[8:10] = 0.0
+    bins = _Pools(*lines.tolist())
+    noisy = _noisiness(bins, worth, hard=hard)
+    mixed = not hard and any(bins.expected)
+    if mixed:
+        excess = map(noisy.excess, bins.calibrated, bins.expected)
+        lines[11] = [
+            min(1 / max(x, _TINY), h) for x, h in zip(excess, bins.calibrated, strict=True)
+        ]
+    if mixed or worth != 1:  # else each event that a bin expects counts as one
+        lines[11] *= worth
+        bins = bins._replace(events=lines[11].tolist())
+    return lines, bins, noisy
+
+
 def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
     """Test with every way to pool the bins, and take the mean over the ways."""
     worth = 1.0
@@ -226,16 +248,7 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
             clusters, residual=clusters.residual * scale, weight=clusters.weight * scale
         )
         worth = n / float(clusters.weight.sum())
-    lines = _scaled(s, n)
-    hard = not any(s.label_var.tolist())
-    if hard and clusters is not None:
-        lines[8:10] = 0.0
-    bins = _Pools(*lines.tolist())
-    noisy = _noisiness(bins, worth, hard=hard)
-    excess = map(noisy.excess, bins.calibrated, bins.expected)
-    lines[11] = [min(1 / max(x, _TINY), h) for x, h in zip(excess, bins.calibrated, strict=True)]
-    lines[11] *= worth
-    bins = bins._replace(events=lines[11].tolist())
+    lines, bins, noisy = _lines(s, n, worth, grouped=clusters is not None)
     possible = possible_share(sum(bins.certain))
     pvalue = of_bins = of_trend = statistic = 0.0
     share = np.zeros(len(bins.weight))
@@ -279,8 +292,9 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
 class _Noisiness(NamedTuple):
     """The variance of the labels of the whole table as a share of p(1 - p), that of outcomes."""
 
-    outcomes: float  # of labels that are exactly 0 or 1, without a number of votes
-    others: float
+    hard: bool
+    outcomes: float = 1.0  # of labels that are exactly 0 or 1, without a number of votes
+    others: float = 1.0
 
     def excess(self, calibrated: float, expected: float) -> float:
         """Return the excess kurtosis of a sum of labels, of many rows that vary little each."""
@@ -292,7 +306,7 @@ class _Noisiness(NamedTuple):
 def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
     """Return how the labels of the whole table vary, where a row is worth so many rows."""
     if hard:
-        return _Noisiness(1.0, 1.0)
+        return _Noisiness(hard=True)
     expected, seen, floor = sum(bins.expected), sum(bins.surprises), sum(bins.floor)
     rest = max(sum(bins.calibrated) - expected, 0.0)
     own = max(sum(bins.own) - seen, 0.0)
@@ -303,7 +317,7 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
         outcomes = max(outcomes, min(seen * worth, 1.0) / (expected * worth))
     if floor > 0:  # few events say less than the number of votes
         own = (rest * worth * own + _SHRINKAGE * floor) / (rest * worth + _SHRINKAGE)
-    return _Noisiness(outcomes, min(own / max(rest, _TINY), 1.0))
+    return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0))  # noqa: FBT003
 
 
 def _chosen(bins: _Pools, expected: float, seen: float, own: float, worth: float) -> float:
@@ -364,6 +378,8 @@ def _noise(
 
 def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
     """Return the variance of the residuals of a calibrated model: shrunk where events are few."""
+    if noisy.hard:
+        return pools.calibrated
     found = []
     for own, seen, calibrated, expected in zip(
         pools.own, pools.surprises, pools.calibrated, pools.expected, strict=True
