@@ -46,7 +46,7 @@ def clustered(u: Any) -> Any:
 
 
 # Quantile functions.
-PREDICTIONS = {
+PREDICTIONS: dict[str, Any] = {
     "Beta(.5, 30)": lambda u: betaincinv(0.5, 30, u),
     "Beta(.6, 40)": lambda u: betaincinv(0.6, 40, u),
     "Beta(.5, 20)": lambda u: betaincinv(0.5, 20, u),
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=DOCS / "mixed.csv")
     options = parser.parse_args()
     console = Console()
-    cells = list(itertools.product(PREDICTIONS, CURVES, SIZES))
+    cells: list[Any] = list(itertools.product(PREDICTIONS, CURVES, SIZES))
     rows: list[dict[str, Any]] = []
     for cell in track(cells, "cells", console=Console(stderr=True)):
         rows += simulate(*cell, options.replications)

@@ -182,8 +182,8 @@ def test_commands_of_a_report_name_the_votes(folder: Path) -> None:
     assert softcal_here("report", *line).returncode == 0
     words = "long.csv --positive yes --item q.id --worker who --vote answer --pred p2"
     assert words in text_of_page(page)
-    line = (folder / "counts.csv", "--pred", "p2", "--vote-columns", "no,yes", "-o", page)
-    assert softcal_here("report", *line).returncode == 0
+    counts = (folder / "counts.csv", "--pred", "p2", "--vote-columns", "no,yes", "-o", page)
+    assert softcal_here("report", *counts).returncode == 0
     assert "counts.csv --vote-columns no,yes --pred p2" in text_of_page(page)
 
 
