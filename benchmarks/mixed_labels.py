@@ -167,8 +167,8 @@ def main() -> None:
     console = Console()
     cells: list[Any] = list(itertools.product(PREDICTIONS, CURVES, SIZES))
     rows: list[dict[str, Any]] = []
-    for cell in track(cells, "cells", console=Console(stderr=True)):
-        rows += simulate(*cell, options.replications)
+    for prediction, curve, n in track(cells, "cells", console=Console(stderr=True)):
+        rows += simulate(prediction, curve, n, options.replications)
     report(console, rows)
     write_csv(options.output, rows)
 

@@ -117,8 +117,9 @@ def known(model: str, at: str, votes: int, bins: int, rng: np.random.Generator) 
     p, true = items(model, at, 1_000_000, rng)
     cell = sc.Bins.uniform(bins).locate(p)
     columns = (np.ones(p.size), p - true, (p - true) ** 2, true * (1 - true), p * (1 - p), p)
-    means: Any = [np.bincount(cell, values, bins) / p.size for values in columns]
-    return Assumptions(*means, np.zeros(bins), np.zeros(bins), None if votes else 0)
+    means = [np.bincount(cell, values, bins) / p.size for values in columns]
+    found: list[Any] = [*means, np.zeros(bins), np.zeros(bins), None if votes else 0]
+    return Assumptions(*found)
 
 
 def width(model: str, at: str, votes: int, bins: int, studies: int) -> list[dict[str, Any]]:

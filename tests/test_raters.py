@@ -634,6 +634,6 @@ def test_score_of_a_saved_set_with_raters_shows_their_share(tmp_path: Path) -> N
     card = json.loads(softcal("score", path, "--format", "json").stdout)
     assert 0 <= card["models"][0]["rater_share"] < 1
     shown = " ".join(softcal("score", path).stdout.split())
-    assert "The interval is for new items and new raters" in shown
+    assert "Intervals are for new items and new raters" in shown
     compared = json.loads(softcal("compare", path, "--format", "json").stdout)
     assert compared["residual_correlation"] is None

@@ -88,9 +88,8 @@ def segment_name(value: str | None) -> Text:
 
 def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
     interval = smece_interval(rel, level=level)
-    raters: dict[str, Any] = {}
-    if interval.rater_share is not None:
-        raters = {"rater_share": interval.rater_share, "about_raters": interval.about_raters}
+    share = interval.rater_share
+    raters = {} if share is None else {"rater_share": share}
     return {
         "smece": rel.smece,
         "debiased": interval.debiased,
@@ -142,10 +141,9 @@ def show_table_scores(console: Console, tables: TableSet, card: dict[str, Any], 
                 terminal.print_titled(
                     console, f"{model['pred']}, by {column}", _segments_table(card, model, parts)
                 )
-    notes = dict.fromkeys(
-        model.get(key) for model in card["models"] for key in ("about_raters", "note")
-    )
-    console.print(" ".join(filter(None, (_HOW_TO_READ, *notes))) + "\n", style="dim")
+    notes = dict.fromkeys(model["note"] for model in card["models"])
+    raters = _about_raters(card["models"])
+    console.print(" ".join(filter(None, (_HOW_TO_READ, raters, *notes))) + "\n", style="dim")
     show_sketch(console, tables, card["models"][0]["level"])
 
 
@@ -170,6 +168,21 @@ def segments_of(
     by = card.get("by", [])
     for column in [by] if isinstance(by, str) else by:
         yield column, [one for one in model["slices"] if one.get("by", column) == column]
+
+
+def _about_raters(models: list[dict[str, Any]]) -> str:
+    """Return what the raters have to do with the intervals; empty where they were not asked for."""
+    shares = [
+        f"{one['rater_share']:.0%} ({printable(one['pred'])})"
+        for one in models
+        if "rater_share" in one
+    ]
+    if not shares:
+        return ""
+    return (
+        "Intervals are for new items and new raters; the raters account for "
+        f"{', '.join(shares)} of their width."
+    )
 
 
 def _models_table(card: dict[str, Any]) -> Table:
