@@ -68,7 +68,7 @@ class _Model:
         self._own = sums.residual_var if clusters is None else clusters.residual
 
     def signed_square(self, sign: FloatArray) -> FloatArray:
-        """Give the sum over rows, or groups, of their signed and squared residuals."""
+        """Return the sum over rows, or groups, of their signed and squared residuals."""
         independent = self.gaps.square is None
         square = (sign**2 * self._own).sum(axis=-1) if independent else sign @ self._own @ sign
         out: FloatArray = square / self.total**2
@@ -122,7 +122,7 @@ class DifferenceIntervals:
         self.direct_share = np.clip((1 + narrower / _ALIKE) / 2, 0.0, 1.0)
 
     def limits(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Give both limits at level 1 - alpha."""
+        """Return both limits at level 1 - alpha."""
         low, high = (
             separate + self.direct_share * (direct - separate)
             for direct, separate in zip(self.direct(alpha), self.separate(alpha), strict=True)
@@ -130,12 +130,12 @@ class DifferenceIntervals:
         return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
     def direct(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Give the limits that count on the models being alike; wide when they are not."""
+        """Return the limits that count on the models being alike; wide when they are not."""
         half = self.folding - stdtrit(self.degrees, alpha / 2) * self.error
         return self.difference - half, self.difference + half
 
     def _direct_error(self) -> FloatArray:
-        """Give the standard error of the difference, signs softened where they are unsure.
+        """Return the standard error of the difference, signs softened where they are unsure.
 
         Differences that are all equal leave the rows that were not seen: one more, of difference 0.
         """
@@ -170,7 +170,7 @@ class DifferenceIntervals:
         return out
 
     def separate(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Give the limits that count on nothing."""
+        """Return the limits that count on nothing."""
         a, b = self.a, self.b
         z = a.gaps.reach(alpha / 2)
         (most_a, above_a), (most_b, above_b) = a.gaps.generous(z), b.gaps.generous(z)
@@ -184,7 +184,7 @@ class DifferenceIntervals:
         return np.sqrt(np.maximum(square, 0.0))
 
     def _between(self, sign_a: FloatArray, sign_b: FloatArray) -> FloatArray:
-        """Give the covariance of the signed sums of gaps."""
+        """Return the covariance of the signed sums of gaps."""
         product: FloatArray = (sign_a * (self.cross @ sign_b[..., None])[..., 0]).sum(axis=-1)
         return product / self.a.total**2
 
@@ -589,7 +589,7 @@ def holm(pvalues: list[float]) -> list[float]:
 def _mean_difference(
     paired: PairedSums, gaps: Gaps, level: float, of_raters: float, most: float = math.inf
 ) -> MeanDifference:
-    """Give Student's interval of a weighted mean, with the effective number of rows or groups.
+    """Return Student's interval of a weighted mean, with the effective number of rows or groups.
 
     Raters add something to the squares. No loss differs by more than `most`.
     """

@@ -47,12 +47,12 @@ def variance_abs(x: FloatArray) -> FloatArray:
 
 
 def inverse_mean_abs(mean: FloatArray) -> FloatArray:
-    """Give the x of at least 0 with this mean of |x + Z|; 0 where the mean is below that of |Z|."""
+    """Return the x >= 0 with this mean of |x + Z|; 0 where the mean is below that of |Z|."""
     return np.where(mean > _GRID_MEAN[-1], mean, np.interp(mean, _GRID_MEAN, _GRID))
 
 
 def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
-    r"""Give the largest x at which a mean of |x + Z| this small is still plausible.
+    r"""Return the largest x at which a mean of |x + Z| this small is still plausible.
 
     The x where \(E|x + Z| - w \sqrt{Var|x + Z|}\) reaches what was seen, for \(w\) standard errors;
     what was seen must not be below the mean of |Z|.
@@ -75,7 +75,7 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
 
 
 def soft_sign(t: FloatArray, c: float) -> FloatArray:
-    r"""Give a smooth sign of t, \(2\Phi(t/c) - 1\)."""
+    r"""Return a smooth sign of t, \(2\Phi(t/c) - 1\)."""
     out: FloatArray = 2 * ndtr(t / c) - 1
     return out
 
@@ -157,7 +157,7 @@ class Gaps:
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
-        """Take from the sums what intervals need; a variance is never below the labels' own."""
+        """Select what intervals need; no variance is below that known of the labels."""
         total = sums.weight.sum(axis=-1)
         if clusters is None:
             return Gaps(
@@ -186,7 +186,7 @@ class Gaps:
         return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
-        """Join neighbouring bins, given where each new one starts."""
+        """Join neighboring bins, given where each new one starts."""
 
         def along(values: FloatArray) -> FloatArray:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
@@ -212,7 +212,7 @@ class Gaps:
         return out
 
     def in_errors(self, inflation: FloatArray | float = 1.0) -> tuple[FloatArray, FloatArray]:
-        """Give each bin's part of SMECE in standard errors, and the standard errors."""
+        """Return each bin's part of SMECE in standard errors, and the standard errors."""
         total = self.total[..., None]
         error = np.sqrt(self.variance * inflation) / total
         gap = self.residual / total
@@ -267,7 +267,7 @@ class Gaps:
     def generous(self, z: float) -> tuple[FloatArray, FloatArray]:
         """Estimate SMECE not too low, and give how far above that the truth may be.
 
-        Bins near 0 are unfolded as if all were alike, which is the least favourable case. A bin
+        Bins near 0 are unfolded as if all were alike, which is the least favorable case. A bin
         between near and far is in part the one, in part the other, so that the limit has no jump.
         """
         estimate, reach = self.generous_bins(z)
@@ -323,7 +323,7 @@ class Gaps:
 
         scale = np.where(near_error > 0, near_error, 1.0)
         seen = near_gap / scale
-        floor = np.maximum(seen, MEAN_AT_0)  # a lucky draw must not make the limit 0
+        floor = np.maximum(seen, MEAN_AT_0)  # chance alone must not make the limit 0
         most = highest_plausible(floor, z * np.sqrt(near_square) / scale)
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
@@ -679,8 +679,8 @@ def gap_intervals(
         degrees = np.minimum(degrees, parts.raters.degrees)
     tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        centred = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
-        spread = np.maximum(centred, noise_floor(s)) * size / (size - 1)
+        centered = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
+        spread = np.maximum(centered, noise_floor(s)) * size / (size - 1)
         half = -stdtrit(degrees, tail) * np.sqrt(spread) / s.weight
     # Of one row anything may be true; two count in full, and weights may put a bin between.
     second = np.clip(size - 1, 0.0, 1.0)
@@ -692,7 +692,7 @@ def gap_intervals(
 def interval_limits(
     sums: Sums, level: float, clusters: Clusters | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give the debiased value and both limits, for tables along any leading axes."""
+    """Return the debiased value and both limits, for tables along any leading axes."""
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
     low, high = limits_of(gaps, alpha)
@@ -791,7 +791,7 @@ def poisson_limit(k: float, alpha: float) -> float:
 
 
 def debiased(rel: Reliability) -> float:
-    """Give SMECE less most of what noise adds to it."""
+    """Return SMECE less most of what noise adds to it."""
     return float(_less_noise(Gaps.of(rel.sums, rel.ties)))
 
 
@@ -802,7 +802,7 @@ def _less_noise(gaps: Gaps) -> FloatArray:
 
 
 def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
-    """Take the best lower limit of several coarsenings: joining bins cannot raise SMECE."""
+    """Return the highest lower limit of several coarsenings: joining bins cannot raise SMECE."""
     n_bins = gaps.residual.shape[-1]
     best = np.zeros_like(gaps.total)
     for starts, tail in _coarsenings(n_bins, alpha):

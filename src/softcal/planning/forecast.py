@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from softcal.table.reliability import Reliability
 
 FEWEST_ITEMS = 50
-"""Below this neither a pilot nor a plan is worth its name, and widths need not fall with n."""
+"""The fewest items of a pilot or plan; with fewer, widths need not fall with n."""
 
 
 def _shrinkage(s: Sums) -> float:
@@ -88,7 +88,7 @@ def _refuse_bad_pilot(rel: Reliability) -> None:
 
 
 def refuse_small_pilot(n: int) -> NoReturn:
-    """Refuse a pilot of so few items that it says nothing."""
+    """Refuse a pilot with too few items."""
     message = (
         f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State what you expect."
     )
@@ -205,7 +205,7 @@ class Assumptions:
     ) -> Assumptions:
         r"""Suppose predictions spread evenly over [0, 1] and too extreme by the same amount.
 
-        The mean label of a bin is its middle, moved towards 0.5 by `smece`. Real predictions
+        The mean label of a bin is its middle, moved toward 0.5 by `smece`. Real predictions
         mostly crowd near 0 and 1, where votes agree more: then such a plan asks for too much.
 
         Parameters
@@ -380,7 +380,7 @@ def residual_var(a: Assumptions, votes: int) -> FloatArray:
 
 def correlated(draws: FloatArray, u: FloatArray) -> FloatArray:
     r"""Return normal numbers with the covariance \(I - u u^T\), that of sums over random counts."""
-    length = float(u @ u)  # at most 1, but for rounding
+    length = float(u @ u)  # at most 1, except for rounding
     shrink = (1 - math.sqrt(max(0.0, 1 - length))) / length if length > 0 else 0.0
     return draws - shrink * (draws @ u)[:, None] * u
 
@@ -455,7 +455,7 @@ def _refuse_no_integer(name: str, value: object) -> None:
 def refuse_outside(
     name: str, value: float, low: float, high: float, *, closed: bool = False
 ) -> None:
-    """Refuse what is no number between two others; closed if it may equal them."""
+    """Refuse a value that is not a number in a range; closed ranges include their limits."""
     if isinstance(value, bool) or not is_number(value):
         message = f"{name} must be a number: got {value!r:.60}."
         raise InputTypeError(message)
@@ -513,7 +513,7 @@ def correlation_of(joint: JointTable) -> float:
     """Return the correlation of `pilot_correlation` from a joint table without weights."""
     (sign_a, mean_a, var_a), (sign_b, mean_b, var_b) = (_signed(x) for x in (joint.a, joint.b))
     together = float(sign_a @ joint.cross @ sign_b) / joint.n - mean_a * mean_b
-    # What is left of equal numbers after rounding is no spread.
+    # What is left of equal numbers after rounding is not a spread.
     if min(var_a, var_b) <= _ROUNDING:
         return 0.0
     return min(max(together / math.sqrt(var_a * var_b), -1.0), 1.0)
@@ -540,7 +540,7 @@ def power_of_difference(
 ) -> float:
     r"""Return the share of joint tables whose interval of the difference lies above 0.
 
-    Some items are supposed to be in the bin next to that of the other model, and residuals to be
+    Some items are assumed to be in the bin next to that of the other model, and residuals to be
     correlated alike in all bins, by as much as gives the signed residuals this correlation. The
     lower limit is near enough to normal.
     """
@@ -569,7 +569,7 @@ def power_of_difference(
 def _shared(
     a: Assumptions, b: Assumptions, correlation: float, scale_a: FloatArray, scale_b: FloatArray
 ) -> FloatArray:
-    """Return the uncentred correlation of the residuals in a bin of A (line) and one of B."""
+    """Return the uncentered correlation of the residuals in a bin of A (line) and one of B."""
     spread_a, spread_b = (
         max(float(scale @ scale) - x.smece**2, 0.0) for x, scale in ((a, scale_a), (b, scale_b))
     )
@@ -583,7 +583,7 @@ def _shared(
 
 
 def _overlap(n_bins: int, moved: float) -> FloatArray:
-    """Say which share of the items of a bin (line) is in which bin of the other model."""
+    """Return which share of the items of a bin (line) is in which bin of the other model."""
     beside = np.full(n_bins - 1, moved / 2)
     out = np.diag(beside, 1) + np.diag(beside, -1)
     return out + np.diag(1 - out.sum(axis=1))

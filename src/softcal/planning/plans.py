@@ -117,7 +117,7 @@ def plan(
     assumptions : Assumptions
         From a pilot, or stated.
     half_width : float
-        Half the width the interval shall have on average.
+        Half the mean width of the interval.
     level : float
         Of the interval.
     votes : int, optional
@@ -238,10 +238,10 @@ def plan_difference(
         The difference in SMECE that is to be seen, above 0.
     correlation : float
         Between the residuals p - y of the two models, each counted in the direction of its
-        bin's gap; `pilot_correlation` estimates it. It is supposed to be the same for any number
+        bin's gap; `pilot_correlation` estimates it. It is assumed to be the same for any number
         of votes.
     power : float
-        How often the interval of the difference shall exclude 0.
+        How often the interval of the difference must exclude 0.
     level, votes, item_cost, vote_cost
         As in `plan`.
 
@@ -343,7 +343,7 @@ def _cheapest(
 def _cheapest_votes(
     a: Assumptions, costs: _Costs, votes: int | None, price: Callable[[int], float]
 ) -> int:
-    """Walk from the formula's number of votes to where the true price is lowest."""
+    """Search from the formula's number of votes to where the true price is lowest."""
     if votes is not None:
         return allowed_votes(a, votes)
     if a.fixed_votes is not None:
