@@ -905,5 +905,5 @@ def test_one_group_has_p_value_1() -> None:
 @pytest.mark.parametrize("level", [Fraction(9, 10), np.longdouble("0.9"), np.timedelta64(1, "s")])
 def test_level_of_another_kind_of_number_is_refused(level: Any) -> None:
     rel = sc.reliability([0.0, 1.0, 1.0], [0.2, 0.4, 0.9])
-    with pytest.raises(sc.InputTypeError, match="level must be a float between 0 and 1"):
+    with pytest.raises(sc.InputTypeError, match="level must be a number between 0 and 1"):
         sc.smece_interval(rel, level=level)

@@ -311,7 +311,7 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
     rest = max(sum(bins.calibrated) - expected, 0.0)
     own = max(sum(bins.own) - seen, 0.0)
     outcomes = 1.0
-    if expected > 0:
+    if expected > _NO_VARIANCE:
         outcomes -= _chosen(bins, expected, seen, own, worth) * max(1 - seen / expected, 0.0)
         # One event where next to none was expected is not evidence.
         outcomes = max(outcomes, min(seen * worth, 1.0) / (expected * worth))
