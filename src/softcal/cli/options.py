@@ -221,7 +221,9 @@ LabelColumns = Annotated[
 ]
 VoteColumns = Annotated[
     str | None,
-    typer.Option(help="Many classes: columns of counts of votes instead.", metavar="COLS"),
+    typer.Option(
+        help="Columns of counts of votes, one per class: no,yes or PREFIX*.", metavar="COLS"
+    ),
 ]
 PredColumns = Annotated[
     list[str] | None,
