@@ -221,7 +221,7 @@ LabelColumns = Annotated[
 ]
 VoteColumns = Annotated[
     str | None,
-    typer.Option(help="Multiclass: columns of vote counts instead of shares.", metavar="COLS"),
+    typer.Option(help="Columns of vote counts, one per class: no,yes or PREFIX*.", metavar="COLS"),
 ]
 PredColumns = Annotated[
     list[str] | None,
