@@ -266,6 +266,7 @@ def test_score_intervals_are_those_of_a_mean(metric: Any, rng: np.random.Generat
     assert found.value == pytest.approx(score(votes, p), rel=1e-12)
     assert (found.low, found.high) == pytest.approx((each.mean() - half, each.mean() + half))
     assert found.floor == sc.vote_noise_floor(votes, p, metric=metric)
+    assert "floor by vote noise" in " ".join(str(found).split())
     assert sc.score_interval(votes.shares, p, metric=metric).floor is None
     # A row repeated in its own group adds nothing.
     twice = np.repeat(np.arange(300), 2)
