@@ -51,7 +51,7 @@ READ: list[tuple[str, bytes, dict[str, str]]] = [
     ("a.csv", PLAIN.encode("utf-16"), {"encoding": "utf-16"}),
     ("a.csv", PLAIN.encode("utf-16-le"), {"encoding": "utf-16-le"}),
     ("a.csv", PLAIN.encode("utf-8-sig"), {}),
-    ("a.csv.gz", gzip.compress(semicolons("|").encode("cp1252")),
+    ("a.csv.gz", gzip.compress(semicolons("|").encode("cp1252"), mtime=0),
      {"sep": "|", "decimal": ",", "encoding": "cp1252"}),
     ("a.txt", PLAIN.encode(), {}),
     ("a.txt", PLAIN.replace(",", "\t").encode(), {"sep": "tab"}),
