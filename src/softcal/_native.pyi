@@ -39,4 +39,24 @@ def top(
     level: int = ...,
     /,
 ) -> bool: ...
+def limits(
+    weight: FloatArray,
+    weight_sq: FloatArray,
+    label: FloatArray,
+    residual: FloatArray,
+    residual_var: FloatArray,
+    prob_var: FloatArray,
+    label_var: FloatArray,
+    votes: FloatArray,
+    repeated: FloatArray,
+    vote_floor: FloatArray,
+    outcome_prob_var: FloatArray,
+    outcome_residual_var: FloatArray,
+    rows: int,
+    ways: FloatArray,
+    method: FloatArray,
+    grid: FloatArray,
+    out: FloatArray,
+    /,
+) -> bool: ...
 def levels() -> list[str]: ...
