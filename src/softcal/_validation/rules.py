@@ -300,14 +300,16 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
+_NOT_NUMBERS = (Fraction, np.longdouble, np.timedelta64)
+
+
 def is_number(value: object) -> bool:
     """Whether a setting is a number that NumPy and SciPy can compute with.
 
     They do not take fractions; SciPy does not take extended precision; and for NumPy a timedelta64
     is a whole number.
     """
-    other = isinstance(value, Fraction | np.longdouble | np.timedelta64)
-    return isinstance(value, Real) and not other
+    return isinstance(value, Real) and not isinstance(value, _NOT_NUMBERS)
 
 
 def refuse_bad_level(level: float) -> None:

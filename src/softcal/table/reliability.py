@@ -124,7 +124,7 @@ class Reliability(_display.Printed):
 
     # Per bin
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of rows with positive weight."""
         return sum(self.sums.count.tolist())
