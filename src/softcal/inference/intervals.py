@@ -19,8 +19,8 @@ from softcal import _display
 from softcal._validation.inputs import FloatArray
 from softcal._validation.rules import refuse_bad_level
 from softcal._validation.votes import Votes
-from softcal.table import kernel
 from softcal.table.groups import Clusters, joined_square
+from softcal.table.kernel import native_limits
 from softcal.table.reliability import Reliability, table_of
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ _ABOVE_0 = (1.0, 1.25)  # estimates per reach over which shifts by raters come t
 _SHIFTS = np.linspace(-1, 1, 41)  # of bins that raters move together, as shares of the most
 _ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
 
-# The extension computes the limits of one table of independent rows; arrays give the same.
-_NATIVE = getattr(kernel.loops, "limits", None)
+# The same as arguments of the extension.
 _METHOD = np.array([SHARPNESS, *_FAR, *_ENOUGH_ROWS, _ROUNDING, _STEP])
 _GRID_LINES = np.concatenate((_GRID_MEAN, _GRID_SPREAD))
 
@@ -519,16 +518,16 @@ def _limits(
     rel: Reliability, ties: Clusters | None, level: float
 ) -> tuple[float, float, float, _Events]:
     """Return the debiased value, both limits, and the events of one table."""
-    if ties is None and _NATIVE is not None:
-        return _native_limits(rel, level)
+    if ties is None and native_limits is not None:
+        return _limits_by_extension(rel, level)
     less_noise, low, high = map(float, interval_limits(rel.sums, level, ties))
     return less_noise, low, high, _events(rel.sums)[0]
 
 
-def _native_limits(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
+def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
     """Return `_limits` of independent rows by the extension, in a fraction of the time."""
     s, out, alpha = rel.sums, np.empty(3 + len(_Events._fields)), 1 - level
-    _NATIVE(
+    native_limits(
         s.weight, s.weight_sq, s.label, s.residual, s.residual_var, s.prob_var, s.label_var,
         s.votes, s.repeated, s.vote_floor, s.outcome_prob_var, s.outcome_residual_var,
         rel.n, _ways(s.count.size, alpha), _METHOD, _GRID_LINES, out,

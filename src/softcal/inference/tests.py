@@ -480,8 +480,8 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
     # Around the mean by variance the tilt does not depend on the level.
     center = b / a
     around = [p - center for p in means]
-    tilt = sum(map(mul, pools.residual, around))
-    spread = sum(map(mul, noise.variance, map(mul, around, around)))
+    tilt: float = sum(map(mul, pools.residual, around))
+    spread: float = sum(map(mul, noise.variance, map(mul, around, around)))
     if noise.between is not None:
         spread += float(np.array(around) @ noise.between @ around)
     if noise.degrees is None:
