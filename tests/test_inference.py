@@ -709,6 +709,27 @@ def test_the_limit_of_few_events_has_no_jump_at_certainty() -> None:
     assert near.high == pytest.approx(at.high, rel=0.01)
 
 
+def test_outcomes_that_exceed_all_rows_by_rounding_change_no_p_value(
+    rng: np.random.Generator,
+) -> None:
+    p = rng.random(400)
+    y = np.where(p < 0.5, rng.random(400) < p, np.clip(p + rng.normal(0, 0.1, 400), 0.01, 0.99))
+    rel = sc.reliability(y, p)
+    s = rel.sums
+    rounded = replace(
+        s,
+        outcome_prob_var=s.outcome_prob_var * (1 + 1e-15),
+        outcome_residual_var=s.outcome_residual_var * (1 + 1e-15),
+    )
+    assert (rounded.outcome_prob_var > s.prob_var).sum() == 5
+    found, expected = (
+        sc.calibration_test(sc.Reliability(rel.bins, rounded)),
+        sc.calibration_test(rel),
+    )
+    assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-12)
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-12)
+
+
 def test_weights_of_one_size_change_no_limit_of_few_events(rng: np.random.Generator) -> None:
     y = (rng.random(60) < 0.98).astype(float)
     plain, heavy = (
