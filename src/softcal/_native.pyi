@@ -1,4 +1,7 @@
-"""The loops in C++, built from `native/`. `softcal.table.numpy_kernel` implements the same."""
+"""The loops in C++, built from `native/`. `softcal.table.numpy_kernel` implements the same.
+
+`limits` is in `softcal.inference.intervals` instead, with arrays.
+"""
 
 from softcal._validation.arrays import Column
 from softcal._validation.inputs import FloatArray
