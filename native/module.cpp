@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernel.h"
+#include "limits.h"
 
 namespace portable { extern const Level level; }
 namespace baseline { extern const Level level; }
@@ -192,6 +193,12 @@ struct View {
   }
 };
 
+size_t size_of(PyObject* column) {
+  const Py_ssize_t size = PyObject_Size(column);
+  if (size < 0) throw Raised();
+  return (size_t)size;
+}
+
 size_t whole(PyObject* from) {
   const size_t value = PyLong_AsSize_t(from);
   if (PyErr_Occurred()) throw Raised();
@@ -348,6 +355,36 @@ PyObject* top(PyObject*, PyObject* const* a, Py_ssize_t count) {
   });
 }
 
+PyObject* limits_of(PyObject*, PyObject* const* a, Py_ssize_t count) {
+  return guarded([&] {
+    require(count == 17, "limits takes 12 sums of each bin, rows, ways, method, grid and out");
+    View ways, method, grid, out;
+    const size_t bins = size_of(a[0]);
+    const std::unique_ptr<double[]> copy(new double[12 * bins]);  // the sums may be slices
+    limits::Table table;
+    for (size_t k = 0; k < 12; k++) {
+      View view;
+      const Column line = view.column(a[k], bins, 1, 1);
+      require(line.kind == 'd', "sums must be of type float64");
+      for (size_t b = 0; b < bins; b++) memcpy(&copy[k * bins + b], line.data + (ptrdiff_t)b * line.row, sizeof(double));
+      table.sums[k] = &copy[k * bins];
+    }
+    const double rows = PyFloat_AsDouble(a[12]);
+    if (PyErr_Occurred()) throw Raised();
+    const size_t numbers = size_of(a[13]), points = size_of(a[15]) / 2;
+    const double* pairs = ways.doubles(a[13], numbers, false);
+    require(bins > 0 && points > 1 && numbers % 2 == 0, "there must be bins, a grid, and ways in pairs");
+    for (size_t k = 2; k < numbers; k += 2) require(pairs[k] >= 1 && pairs[k] <= (double)bins, "ways must have no more parts than bins");
+    limits::Method constants;
+    memcpy(&constants, method.doubles(a[14], sizeof constants / sizeof(double), false), sizeof constants);
+    const double* mean = grid.doubles(a[15], 2 * points, false);
+    double* written = out.doubles(a[16], sizeof(limits::Found) / sizeof(double), true);
+    const limits::Found found = limits::of(table, bins, rows, pairs, numbers / 2, constants, {mean, mean + points, points});
+    memcpy(written, &found, sizeof found);
+    return true;
+  });
+}
+
 PyObject* level_names(PyObject*, PyObject*) {
   PyObject* names = PyList_New(0);
   for (const Level* level : levels()) {
@@ -362,6 +399,7 @@ PyMethodDef methods[] = {
     {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows of each bin; return False if a value is invalid."},
     {"lattice", (PyCFunction)(void (*)(void))lattice, METH_FASTCALL, "Split each residual between the two nodes next to its prediction."},
     {"top", (PyCFunction)(void (*)(void))top, METH_FASTCALL, "Write the highest probability of each row and the label's mass there."},
+    {"limits", (PyCFunction)(void (*)(void))limits_of, METH_FASTCALL, "Write the limits of SMECE of one table, and the sums of all its bins."},
     {"levels", level_names, METH_NOARGS, "List the instruction sets this machine can run, the fastest last."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef_Slot slots[] = {{0, nullptr}};

@@ -20,7 +20,7 @@ from strategies import rows
 import softcal as sc
 from softcal.inference import intervals
 from softcal.inference.intervals import interval_limits
-from softcal.table.kernel import Sums
+from softcal.table.kernel import Sums, as_sums
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -93,10 +93,10 @@ def any_table(
 
 
 @given(
-    rel=any_table(most_bins=100, grouped=st.sampled_from([False])),
+    rel=any_table(most_bins=300, grouped=st.sampled_from([False])),
     level=st.sampled_from([0.5, 0.95, 0.999]),
 )
-def test_limits_in_plain_floats_equal_limits_by_arrays(rel: sc.Reliability, level: float) -> None:
+def test_limits_by_the_extension_equal_limits_by_arrays(rel: sc.Reliability, level: float) -> None:
     assume(rel.n > 1)
     found = sc.smece_interval(rel, level=level)
     expected = interval_limits(rel.sums, level)
@@ -105,12 +105,12 @@ def test_limits_in_plain_floats_equal_limits_by_arrays(rel: sc.Reliability, leve
     )
 
 
-def test_limits_of_many_bins_are_those_by_arrays(rng: np.random.Generator) -> None:
-    rel = table(rng, 3000, bins=300)
-    found = sc.smece_interval(rel)
-    assert (found.debiased, found.low, found.high) == tuple(
-        map(float, interval_limits(rel.sums, 0.95))
-    )
+def test_limits_of_sums_that_are_slices_equal_limits_of_copies(rng: np.random.Generator) -> None:
+    rel = table(rng, 300)
+    lines = np.array([*rel.sums]).T.copy().T
+    sliced = sc.Reliability(rel.bins, as_sums(lines))
+    assert not sliced.sums.weight.flags.contiguous
+    assert sc.smece_interval(sliced) == sc.smece_interval(rel)
 
 
 def test_limits_of_many_tables_are_each_for_itself(rng: np.random.Generator) -> None:
@@ -707,6 +707,27 @@ def test_sure_predictions_are_not_taken_at_their_word(
 def test_the_limit_of_few_events_has_no_jump_at_certainty() -> None:
     at, near = (sc.smece_interval(sc.reliability([1.0] * 60, [p] * 60)) for p in (1.0, 1 - 1e-9))
     assert near.high == pytest.approx(at.high, rel=0.01)
+
+
+def test_outcomes_that_exceed_all_rows_by_rounding_change_no_p_value(
+    rng: np.random.Generator,
+) -> None:
+    p = rng.random(400)
+    y = np.where(p < 0.5, rng.random(400) < p, np.clip(p + rng.normal(0, 0.1, 400), 0.01, 0.99))
+    rel = sc.reliability(y, p)
+    s = rel.sums
+    rounded = replace(
+        s,
+        outcome_prob_var=s.outcome_prob_var * (1 + 1e-15),
+        outcome_residual_var=s.outcome_residual_var * (1 + 1e-15),
+    )
+    assert (rounded.outcome_prob_var > s.prob_var).sum() == 5
+    found, expected = (
+        sc.calibration_test(sc.Reliability(rel.bins, rounded)),
+        sc.calibration_test(rel),
+    )
+    assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-12)
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-12)
 
 
 def test_weights_of_one_size_change_no_limit_of_few_events(rng: np.random.Generator) -> None:

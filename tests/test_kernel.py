@@ -439,6 +439,32 @@ def test_wrong_arguments_of_the_other_loops_are_refused() -> None:
             function(*arguments)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {0: np.zeros(4)}, {0: 5}, {3: np.zeros(6)}, {7: np.zeros(5, np.int64)}, {11: np.zeros((5, 1))},
+        {12: "a"}, {13: np.zeros(5)}, {13: np.array([2.0, 3.0, 6.0, 2.0])},
+        {13: np.array([2.0, 3.0, 0.0, 2.0])}, {13: np.array([2.0, 3.0, np.nan, 2.0])},
+        {14: np.ones(6)}, {15: np.zeros(2)}, {15: np.zeros(9)}, {15: np.zeros((2, 4))},
+        {16: np.zeros(12)}, {16: b"0" * 104},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments_of_limits_are_refused(change: dict[int, Any]) -> None:
+    ways, grid = np.array([2.0, 3.0, 5.0, 2.0]), np.linspace(0.8, 1, 8)
+    arguments: list[Any] = [np.ones(5)] * 12 + [5, ways, np.arange(1.0, 8.0), grid, np.empty(13)]
+    assert _native.limits(*arguments)
+    for at, value in change.items():
+        arguments[at] = value
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        _native.limits(*arguments)
+    with pytest.raises(ValueError, match="limits takes"):
+        _native.limits(*arguments[1:])
+    none = np.zeros(0)
+    with pytest.raises(ValueError, match="there must be bins"):
+        _native.limits(*[none] * 12, 5, ways, np.ones(7), grid, np.empty(13))
+
+
 # Classes, cells, and the lattice
 
 
@@ -618,11 +644,13 @@ def test_numpy_kernel_is_used_without_the_extension(
     hide = "" if compiler else "import sys; sys.modules['softcal._native'] = None\n"
     code = (
         f"{hide}import softcal as sc\nfrom softcal import cli\n"
-        f"print(sc.smece({y}, {p}))\nprint(sc.smooth_ece({y}, {p}))\ncli.run(['--version'])\n"
+        f"print(sc.smece({y}, {p}))\nprint(sc.smooth_ece({y}, {p}))\n"
+        f"print(sc.smece_interval({y}, {p}).high)\ncli.run(['--version'])\n"
     )
-    smece, smooth, version = run_python(code).splitlines()
+    smece, smooth, high, version = run_python(code).splitlines()
     assert float(smece) == pytest.approx(sc.smece(y, p), rel=1e-13)
     assert float(smooth) == pytest.approx(sc.smooth_ece(y, p), abs=2e-9)
+    assert float(high) == pytest.approx(sc.smece_interval(y, p).high, rel=1e-12)
     assert version.startswith(f"softcal {sc.__version__} ({'C++' if compiler else 'NumPy'} loops")
 
 

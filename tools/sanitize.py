@@ -66,14 +66,15 @@ def fuzz(native: Any, seconds: float, rng: np.random.Generator) -> None:
     """Call entry points for that many seconds."""
     tries, refused, invalid, end = 0, 0, 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        make = (_sums, _sums, _lattice, _top)[int(rng.integers(4))]
+        make = (_sums, _sums, _lattice, _top, _limits)[int(rng.integers(5))]
         arguments, out = make(rng)
         if rng.random() < 0.1:
             arguments[int(rng.integers(len(arguments)))] = _anything(rng)
         found = set()
         for level in range(len(native.levels())):
+            chosen = () if make is _limits else (level,)
             try:
-                valid = getattr(native, make.__name__[1:])(*arguments, level)
+                valid = getattr(native, make.__name__[1:])(*arguments, *chosen)
             except (TypeError, ValueError, OverflowError, BufferError):
                 refused += 1
                 break
@@ -173,6 +174,15 @@ def _top(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
     out = [np.zeros(shape[0]), np.zeros(shape[0])]
     columns = [_column(rng, shape), _column(rng, shape)]
     return [*columns, float(rng.choice([1e-3, np.inf])), *out, int(rng.integers(1, 4))], out
+
+
+def _limits(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
+    n_bins = int(rng.choice([0, 1, 2, 10, 11, 300]))
+    out = np.zeros(13)
+    sums = [_column(rng, (n_bins,)).astype(float)[:: rng.choice([-1, 1])] for _ in range(12)]
+    ways = rng.choice([1.0, 2.0, 5.0, n_bins, n_bins + 1, np.nan], int(rng.integers(0, 8)))
+    grid = np.sort(rng.random(int(rng.choice([0, 2, 4, 5, 64]))) * 3)
+    return [*sums, int(rng.integers(0, 100)), ways, rng.random(7), grid, out], [out]
 
 
 if __name__ == "__main__":

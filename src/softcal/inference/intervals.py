@@ -6,11 +6,9 @@ assumptions, formulas and evidence are in docs/uncertainty.md.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from math import erf, exp, isnan, log, sqrt
+from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,11 +20,10 @@ from softcal._validation.inputs import FloatArray
 from softcal._validation.rules import refuse_bad_level
 from softcal._validation.votes import Votes
 from softcal.table.groups import Clusters, joined_square
+from softcal.table.kernel import native_limits
 from softcal.table.reliability import Reliability, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from softcal.bins import BinsLike
     from softcal.table.groups import SharedByRaters
     from softcal.table.kernel import Sums
@@ -100,33 +97,6 @@ _STEP = 0.005
 _GRID = np.arange(0, 16, _STEP)
 _GRID_MEAN = mean_abs(_GRID)
 _GRID_SPREAD = np.sqrt(variance_abs(_GRID))
-_MEANS: list[float] = _GRID_MEAN.tolist()
-_SPREADS: list[float] = _GRID_SPREAD.tolist()
-
-
-def _inverse_mean_abs(mean: float) -> float:
-    """Return what `inverse_mean_abs` does for one number, of bins near 0."""
-    above = bisect_left(_MEANS, mean)
-    if not above:
-        return 0.0
-    low, high = _MEANS[above - 1], _MEANS[above]
-    return (above - 1 + (mean - low) / (high - low)) * _STEP
-
-
-def _highest_plausible(seen: float, width: float) -> float:
-    """Return what `highest_plausible` does for one number.
-
-    From where it reaches what was seen, the reach only rises, so bisection finds the place.
-    """
-
-    def reach(k: int) -> float:
-        return _MEANS[k] - width * _SPREADS[k]
-
-    above = bisect_left(range(len(_MEANS)), seen, lo=1, key=reach)
-    if above == len(_MEANS):
-        return seen + width  # beyond the grid |x + Z| is x + Z
-    low, high = reach(above - 1), reach(above)
-    return (above - (high - seen) / (high - low)) * _STEP
 
 
 # Constants of the method, set by simulation; docs/uncertainty.md says how.
@@ -137,7 +107,10 @@ _ENOUGH_ROWS = (4, 5)  # over which a bin's own variance comes to be believed
 _ABOVE_0 = (1.0, 1.25)  # estimates per reach over which shifts by raters come to be followed
 _SHIFTS = np.linspace(-1, 1, 41)  # of bins that raters move together, as shares of the most
 _ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
-_ROOT_2 = sqrt(2)
+
+# The same as arguments of the extension.
+_METHOD = np.array([SHARPNESS, *_FAR, *_ENOUGH_ROWS, _ROUNDING, _STEP])
+_GRID_LINES = np.concatenate((_GRID_MEAN, _GRID_SPREAD))
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,21 +324,6 @@ def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
     return u**2 * (3 - 2 * u)
 
 
-def _kept(rest: float, whole: float) -> float:
-    return max(rest, 0.0) + _ROUNDING * whole
-
-
-def _step(x: float, ends: tuple[float, float]) -> float:
-    """Return what `_smooth_step` does for one number."""
-    start, end = ends
-    if x <= start:
-        return 0.0
-    if x >= end:
-        return 1.0
-    u = (x - start) / (end - start)
-    return u * u * (3 - 2 * u)
-
-
 def _counted(sums: Sums) -> FloatArray:
     """Return the share of the variance of 0/1 labels that labels of so many votes have."""
     hard = ~sums.label_var.any(axis=-1)
@@ -385,16 +343,6 @@ def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:
         np.where(hard, sums.prob_var, np.nan_to_num(sums.outcome_prob_var)),
         np.where(hard, sums.residual_var, np.nan_to_num(sums.outcome_residual_var)),
     )
-
-
-def outcomes_of_one(s: Sums, *, hard: bool) -> tuple[FloatArray, FloatArray]:
-    """Return `outcomes` of one table, in a tenth of the time."""
-    if hard:
-        return s.prob_var, s.residual_var
-    if isnan(sum(s.outcome_prob_var.tolist())):
-        zeros = np.zeros(s.count.size)
-        return zeros, zeros
-    return s.outcome_prob_var, s.outcome_residual_var
 
 
 def noise_floor(sums: Sums) -> FloatArray:
@@ -425,7 +373,6 @@ def is_above(value: float, high: float) -> bool:
     return value > high + 1e-9
 
 
-_FEW_BINS = 100  # up to which plain floats are quicker than arrays
 _ENOUGH_GROUPS = 50  # from which on intervals with groups were simulated
 _ENOUGH_RATERS = 30  # from which on intervals with raters keep their level
 _ENOUGH_EVENTS = 10  # from which on intervals of skewed soft labels were found to hold
@@ -571,10 +518,23 @@ def _limits(
     rel: Reliability, ties: Clusters | None, level: float
 ) -> tuple[float, float, float, _Events]:
     """Return the debiased value, both limits, and the events of one table."""
-    if ties is None and len(rel.bins) <= _FEW_BINS:
-        return _limits_of_few_bins(rel.sums, level)
+    if ties is None and native_limits is not None:
+        return _limits_by_extension(rel, level)
     less_noise, low, high = map(float, interval_limits(rel.sums, level, ties))
     return less_noise, low, high, _events(rel.sums)[0]
+
+
+def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
+    """Return `_limits` of independent rows by the extension, in a fraction of the time."""
+    s, out, alpha = rel.sums, np.empty(3 + len(_Events._fields)), 1 - level
+    native_limits(
+        s.weight, s.weight_sq, s.label, s.residual, s.residual_var, s.prob_var, s.label_var,
+        s.votes, s.repeated, s.vote_floor, s.outcome_prob_var, s.outcome_residual_var,
+        rel.n, _ways(s.count.size, alpha), _METHOD, _GRID_LINES, out,
+    )  # fmt: skip
+    less_noise, low, high, hard, *totals = out.tolist()
+    events = _Events(hard > 0, *totals)
+    return less_noise, low, max(high, events.most(alpha)), events
 
 
 def few_raters(rel: Reliability) -> str:
@@ -824,6 +784,13 @@ def _coarsenings(n_bins: int, alpha: float) -> list[tuple[tuple[int, ...], float
 
 
 @lru_cache(maxsize=64)
+def _ways(n_bins: int, alpha: float) -> FloatArray:
+    """Return pairs for the extension: reach and floor of the upper limit, then `_coarsenings`."""
+    lower = [(len(starts), normal_reach(tail)) for starts, tail in _coarsenings(n_bins, alpha)]
+    return np.array([(normal_reach(alpha / 2), -log(alpha / 2)), *lower]).ravel()
+
+
+@lru_cache(maxsize=64)
 def normal_reach(tail: float) -> float:
     """Return how many standard errors leave out so much of one tail."""
     return -float(ndtri(tail))
@@ -832,108 +799,3 @@ def normal_reach(tail: float) -> float:
 def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
     estimate, reach = gaps.generous(gaps.reach(alpha / 2))
     return np.minimum(estimate + reach, 1.0)
-
-
-class _Bins(NamedTuple):
-    """`Gaps` of one table of independent rows, in plain floats; both give the same limits.
-
-    Each bin that varies has its residual, the residual's standard error, and its effective number
-    of rows.
-    """
-
-    each: list[tuple[float, float, float]]
-    variance: float  # of all residuals
-    total: float
-    rows: float
-    counted: float
-
-    def less_noise(self) -> float:
-        found = 0.0
-        for residual, error, _ in self.each:
-            t = abs(residual) / error
-            mean = MEAN_AT_0 * exp(-t * t / 2) + t * erf(t / _ROOT_2)
-            found += error * (2 * t - mean)
-        return max(found / self.total, 0.0)
-
-    def lower(self, z: float) -> float:
-        """Return the lower limit by `Gaps.cautious`."""
-        found = 0.0
-        for residual, error, size in self.each:
-            wider = error * sqrt(1 + 0.5 / size) * SHARPNESS
-            u = residual / wider
-            density = MEAN_AT_0 * exp(-u * u / 2)
-            found += residual * erf(u / _ROOT_2) - wider * density / SHARPNESS**2
-        estimate = found / self.total
-        spread = self.variance / self.total**2
-        above_0 = max(estimate, 0.0)
-        rest = _kept(spread - above_0**2 / self.rows * (1 - 1 / self.rows), spread)
-        c = self.counted * z * z / self.rows
-        at_limit = c * above_0 + sqrt((c * above_0) ** 2 + (1 + c) * z * z * rest)
-        return estimate - max(at_limit / (1 + c), z * sqrt(rest))
-
-    def upper(self, z: float) -> float:
-        """Return the upper limit by `Gaps.generous`."""
-        near_error = near_gap = near_square = far_gap = far_square = 0.0
-        close, many = _FAR[0], _ENOUGH_ROWS[1]
-        for residual, error, size in self.each:
-            gap = abs(residual)
-            t = gap / error
-            near = 1.0 if size >= many else _step(size, _ENOUGH_ROWS)
-            if t > close:
-                near *= 1 - _step(t, _FAR)
-            near_error += near * error
-            near_gap += near * gap
-            near_square += near * error * error
-            far_gap += (1 - near) * gap
-            far_square += (1 - near) * error * error
-        scale = near_error if near_error > 0 else 1.0
-        seen = near_gap / scale
-        most = _highest_plausible(max(seen, MEAN_AT_0), z * sqrt(near_square) / scale)
-        middle = min(_inverse_mean_abs(seen), most)
-        far = _kept(far_square - far_gap**2 / self.rows, far_square)
-        reach = sqrt(((most - middle) * near_error) ** 2 + z * z * far)
-        return min((middle * near_error + far_gap + reach) / self.total, 1.0)
-
-
-def _limits_of_few_bins(s: Sums, level: float) -> tuple[float, float, float, _Events]:
-    """Return `interval_limits` of one table of independent rows, in a tenth of the time."""
-    alpha = 1 - level
-    hard = not any(s.label_var.tolist())
-    own, prob_var = s.residual_var.tolist(), s.prob_var.tolist()
-    residual, weight, weight_sq = s.residual.tolist(), s.weight.tolist(), s.weight_sq.tolist()
-    expected, seen = (x.tolist() for x in outcomes_of_one(s, hard=hard))
-    floor = [0.0] * len(own) if hard else s.vote_floor.tolist()
-    variance = [
-        max(e, k) + max(q - k, f) for q, e, k, f in zip(own, expected, seen, floor, strict=True)
-    ]
-    total = sum(weight)
-    rows = total * total / sum(weight_sq)
-    counted = 1.0
-    if not hard:
-        n, votes = sum(s.count.tolist()), sum(s.votes.tolist())
-        counted = n / max(votes, n) if votes > 0 else 0.0
-
-    def of(bins: Iterable[tuple[float, float, float, float]]) -> _Bins:
-        each = [(r, sqrt(v), w * w / q) for r, v, w, q in bins if v > 0]
-        return _Bins(each, sum(variance), total, rows, counted)
-
-    apart = of(zip(residual, variance, weight, weight_sq, strict=True))
-    low = 0.0
-    for starts, tail in _coarsenings(len(weight), alpha):
-        part = apart
-        if len(starts) < len(weight):
-            part = of(
-                (sum(residual[a:b]), sum(variance[a:b]), sum(weight[a:b]), sum(weight_sq[a:b]))
-                for a, b in pairwise((*starts, len(weight)))
-            )
-        low = max(low, part.lower(normal_reach(tail)))
-    high = max(apart.upper(normal_reach(alpha / 2)), min(-log(alpha / 2) / rows, 1.0))
-    below = 0.0
-    if not hard and (any(expected) or any(floor)):  # as in `_events`
-        for y, r, w in zip(s.label.tolist(), residual, weight, strict=True):
-            below += min(max(2 - 4 * (y + r) / (w or 1.0), -1.0), 1.0) * r
-    events = _Events(
-        hard, total, sum(weight_sq), sum(prob_var), sum(own), sum(floor), sum(expected), sum(seen),
-        sum(s.repeated.tolist()) / sum(s.count.tolist()), below,
-    )  # fmt: skip
-    return apart.less_noise(), low, max(high, events.most(alpha)), events

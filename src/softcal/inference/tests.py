@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from operator import mul
+from operator import add, mul, truediv
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.special import fdtrc, gammaincc, ndtri, stdtr
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
-from softcal.inference.intervals import GapIntervals, outcomes_of_one
+from softcal.inference.intervals import GapIntervals
 from softcal.metrics.cumulative import possible_share
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
@@ -160,8 +160,9 @@ def consistency_band(
     )  # fmt: skip
     refuse_no_rows(rel)
     s = rel.sums
-    each = _Pools(*_scaled(s, rel.n).tolist())
-    noisy = _noisiness(each, 1.0, hard=rel.has_hard_labels)
+    hard = rel.has_hard_labels
+    each = _scaled(s, rel.n, hard=hard)
+    noisy = _noisiness(each, 1.0, hard=hard)
     scale = rel.n / float(s.weight_sq.sum())
     variance = np.array(_calibrated_variance(each, noisy)) / scale
     ties = rel.ties
@@ -180,10 +181,7 @@ def consistency_band(
 
 
 class _Pools(NamedTuple):
-    """Sums of pools of bins, scaled to weights whose mean square is 1: so variances count events.
-
-    The fields are in the order of the lines of `_scaled`.
-    """
+    """Sums of pools of bins, scaled to a mean square weight of 1: so variances count events."""
 
     residual: list[float]
     weight: list[float]
@@ -199,44 +197,49 @@ class _Pools(NamedTuple):
     events: list[float]  # how many events the noise is worth, at most `calibrated`
 
 
-def _scaled(s: Sums, n: int) -> FloatArray:
-    """Return, for each bin, the sums that `_Pools` lists."""
-    scale = n / sum(s.weight_sq.tolist())
-    root = math.sqrt(scale)
-    hard = not any(s.label_var.tolist())
-    known = (*outcomes_of_one(s, hard=hard), np.zeros(s.count.size) if hard else s.vote_floor)
-    lines = np.array([
-        s.residual, s.weight, s.weight_sq, s.label, s.prob_var, s.residual_var, s.residual_var,
-        s.residual, *known, s.prob_var,
-    ])  # fmt: skip
+def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
+    """Return the sums of each bin as a pool of its own."""
+    residual, weight, label = s.residual.tolist(), s.weight.tolist(), s.label.tolist()
+    weight_sq, calibrated, own = s.weight_sq.tolist(), s.prob_var.tolist(), s.residual_var.tolist()
+    expected, surprises = calibrated, own
+    floor = nothing = [0.0] * len(weight)
+    if not hard:  # as in `outcomes`
+        expected, surprises = s.outcome_prob_var.tolist(), s.outcome_residual_var.tolist()
+        floor = s.vote_floor.tolist()
+        if math.isnan(sum(expected)):
+            expected = surprises = nothing
+    scale = n / sum(weight_sq)
     if scale != 1:
-        lines.T[:] *= (root, root, scale, root, *[scale] * 3, root, *[scale] * 4)
-    lines[3] += lines[0]
-    lines[6] *= lines[4] <= _NO_VARIANCE
-    np.absolute(lines[7], out=lines[7])
-    return lines
+        root = math.sqrt(scale)
+        residual, weight, label = ([root * x for x in line] for line in (residual, weight, label))
+        weight_sq, calibrated, own, expected, surprises, floor = (
+            [scale * x for x in line]
+            for line in (weight_sq, calibrated, own, expected, surprises, floor)
+        )
+    certain = nothing
+    if min(calibrated) <= _NO_VARIANCE:
+        certain = [q if h <= _NO_VARIANCE else 0.0 for q, h in zip(own, calibrated, strict=True)]
+    return _Pools(
+        residual, weight, weight_sq, list(map(add, label, residual)), calibrated, own,
+        certain, list(map(abs, residual)), expected, surprises, floor, calibrated,
+    )  # fmt: skip
 
 
-def _lines(
-    s: Sums, n: int, worth: float, *, grouped: bool
-) -> tuple[FloatArray, _Pools, _Noisiness]:
-    """Return the sums of the bins, as an array and as lists, and how noisy their labels are."""
-    lines = _scaled(s, n)
+def _bins(s: Sums, n: int, worth: float, *, grouped: bool) -> tuple[_Pools, _Noisiness]:
+    """Return the sums of the bins, and how noisy their labels are."""
     hard = not any(s.label_var.tolist())
+    bins = _scaled(s, n, hard=hard)
     if hard and grouped:  # the groups' sums say how outcomes vary
-        lines[8:10] = 0.0
-    bins = _Pools(*lines.tolist())
+        nothing = [0.0] * len(bins.weight)
+        bins = bins._replace(expected=nothing, surprises=nothing)
     noisy = _noisiness(bins, worth, hard=hard)
-    mixed = not hard and any(bins.expected)
-    if mixed:
-        excess = map(noisy.excess, bins.calibrated, bins.expected)
-        lines[11] = [
-            min(1 / max(x, _TINY), h) for x, h in zip(excess, bins.calibrated, strict=True)
-        ]
-    if mixed or worth != 1:  # else each event that a bin expects counts as one
-        lines[11] *= worth
-        bins = bins._replace(events=lines[11].tolist())
-    return lines, bins, noisy
+    events = bins.calibrated  # each event that a bin expects counts as one
+    if not hard and any(bins.expected):
+        excess = noisy.excess(bins)
+        events = [min(1 / max(x, _TINY), h) for x, h in zip(excess, events, strict=True)]
+    if events is not bins.calibrated or worth != 1:
+        bins = bins._replace(events=[worth * x for x in events])
+    return bins, noisy
 
 
 def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
@@ -248,15 +251,17 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
             clusters, residual=clusters.residual * scale, weight=clusters.weight * scale
         )
         worth = n / float(clusters.weight.sum())
-    lines, bins, noisy = _lines(s, n, worth, grouped=clusters is not None)
+    bins, noisy = _bins(s, n, worth, grouped=clusters is not None)
     possible = possible_share(sum(bins.certain))
     pvalue = of_bins = of_trend = statistic = 0.0
-    share = np.zeros(len(bins.weight))
+    share = [0.0] * len(bins.weight)
     for starts, part in _ways_to_pool(bins.events, bins.weight):
         all_apart = len(starts) == len(bins.weight)
-        pools = bins if all_apart else _Pools(*np.add.reduceat(lines, starts, axis=1).tolist())
+        pools = bins
+        if not all_apart:
+            pools = _Pools(*np.add.reduceat(np.array(bins), starts, axis=1).tolist())
         noise = _noise(pools, starts, clusters, noisy, worth)
-        terms = [r * r / v for r, v in zip(pools.residual, noise.variance, strict=True)]
+        terms = list(map(truediv, map(mul, pools.residual, pools.residual), noise.variance))
         chi_square = sum(terms)
         p_bins = _chance_of_bins(chi_square, pools, noise, noisy)
         if len(starts) > 1:
@@ -276,16 +281,16 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
         # A bin's share is its pool's, by the size of its residual.
         parts = terms if possible > 0 else pools.certain
         whole = (sum(parts) or 1.0) / part
-        shares = np.array([t / whole / (m or 1.0) for t, m in zip(parts, pools.off, strict=True)])
+        shares = [t / whole / (m or 1.0) for t, m in zip(parts, pools.off, strict=True)]
         if not all_apart:
-            shares = np.repeat(shares, np.diff([*starts, share.size]))
-        share += shares * lines[7]
+            shares = np.repeat(shares, np.diff([*starts, len(share)])).tolist()
+        share = list(map(add, share, map(mul, shares, bins.off)))
     return TestResult(
         pvalue * possible,
         of_bins * possible,
         of_trend * possible,
         statistic if possible > 0 else math.inf,
-        share,
+        np.array(share),
     )
 
 
@@ -296,11 +301,18 @@ class _Noisiness(NamedTuple):
     outcomes: float = 1.0  # of labels that are exactly 0 or 1, without a number of votes
     others: float = 1.0
 
-    def excess(self, calibrated: float, expected: float) -> float:
-        """Return the excess kurtosis of a sum of labels, of many rows that vary little each."""
-        rest = max(calibrated - expected, 0.0)
-        variance = expected + self.others * rest
-        return (expected + self.others**3 * rest) / max(variance * variance, _NO_VARIANCE)
+    def excess(self, pools: _Pools) -> list[float]:
+        """Return the excess kurtosis of sums of labels, of many rows that vary little each."""
+        if self.hard:
+            return [h / max(h * h, _NO_VARIANCE) for h in pools.calibrated]
+        others, cube, found = self.others, self.others**3, []
+        for calibrated, expected in zip(pools.calibrated, pools.expected, strict=True):
+            rest = calibrated - expected
+            if rest < 0:
+                rest = 0.0
+            variance = expected + others * rest
+            found.append((expected + cube * rest) / max(variance * variance, _NO_VARIANCE))
+        return found
 
 
 def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
@@ -368,8 +380,9 @@ def _noise(
         events = rest * worth
         others = (events * own + _SHRINKAGE * pooled) / (events + _SHRINKAGE)
         variance = (noisy.outcomes * known + others).tolist()
+    least = _ROUNDING**2
     return _Noise(
-        [v + _ROUNDING**2 * w for v, w in zip(variance, weight_sq, strict=True)],
+        [v + least * q for v, q in zip(variance, weight_sq, strict=True)],
         [w * w / (q or 1.0) for w, q in zip(pools.weight, weight_sq, strict=True)],
         between,
         None if clusters is None or clusters.raters is None else clusters.raters.degrees,
@@ -381,12 +394,16 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
     if noisy.hard:
         return pools.calibrated
     found = []
+    outcomes, pooled = noisy.outcomes, _SHRINKAGE * noisy.others
     for own, seen, calibrated, expected in zip(
         pools.own, pools.surprises, pools.calibrated, pools.expected, strict=True
     ):
-        rest = max(calibrated - expected, 0.0)
-        others = rest * (max(own - seen, 0.0) + _SHRINKAGE * noisy.others) / (rest + _SHRINKAGE)
-        found.append(noisy.outcomes * expected + others)
+        rest, soft = calibrated - expected, own - seen
+        if rest < 0:
+            rest = 0.0
+        if soft < 0:
+            soft = 0.0
+        found.append(outcomes * expected + rest * (soft + pooled) / (rest + _SHRINKAGE))
     return found
 
 
@@ -396,8 +413,11 @@ def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[li
     A single threshold would let a rounding of the sums decide which bins are joined. Yields where
     the pools start, and the share of the range with that way.
     """
-    last = max(b for b, w in enumerate(weight) if w)
     at, end = _EVENTS
+    if min(events) > end:  # no bin needs another, as in most tables
+        yield list(range(len(events))), 1.0
+        return
+    last = max(b for b, w in enumerate(weight) if w)
     while at < end:
         starts, until = _pools_expecting(at, events, last)
         until = min(until, end)
@@ -429,14 +449,15 @@ def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list
 def _chance_of_bins(statistic: float, pools: _Pools, noise: _Noise, noisy: _Noisiness) -> float:
     """Match a chi-square to the mean and variance of the statistic over pools."""
     spread = 0.0
-    for events, calibrated, expected, size in zip(
-        pools.events, pools.calibrated, pools.expected, noise.size, strict=True
-    ):
-        if noise.between is None:
-            heavy = noisy.excess(calibrated, expected) * (1 - 6 * calibrated / size)
-        else:
-            heavy = 1 / max(events, _NO_VARIANCE) - 6 / size
-        spread += 2 + max(heavy, -2 / size)
+    if noise.between is None:
+        for excess, h, size in zip(noisy.excess(pools), pools.calibrated, noise.size, strict=True):
+            heavy, least = excess * (1 - 6 * h / size), -2 / size
+            if heavy < least:  # a call of `max` takes three times as long, here and below
+                heavy = least
+            spread += 2 + heavy
+    else:
+        for events, size in zip(pools.events, noise.size, strict=True):
+            spread += 2 + max(1 / max(events, _NO_VARIANCE) - 6 / size, -2 / size)
     spread = max(spread, 1e-9)
     if noise.between is not None:  # Rao and Scott's correction
         variance = np.array(noise.variance)
@@ -457,14 +478,12 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
         a = max(a + float(shared.sum()), 1e-12 * a)  # covariances may cancel it
         b += float(shared @ means)
     # Around the mean by variance the tilt does not depend on the level.
-    center, tilt, spread = b / a, 0.0, 0.0
-    for r, v, p in zip(pools.residual, noise.variance, means, strict=True):
-        c = p - center
-        tilt += r * c
-        spread += v * c * c
+    center = b / a
+    around = [p - center for p in means]
+    tilt: float = sum(map(mul, pools.residual, around))
+    spread: float = sum(map(mul, noise.variance, map(mul, around, around)))
     if noise.between is not None:
-        around = np.array(means) - center
-        spread += float(around @ noise.between @ around)
+        spread += float(np.array(around) @ noise.between @ around)
     if noise.degrees is None:
         of_level = math.erfc(math.sqrt(level * level / a / 2))
     else:
@@ -483,6 +502,5 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
 def combined(first: float, second: float) -> float:
     """Combine two p-values of the same gaps by Cauchy's distribution."""
     # At 1 one cotangent would outweigh the other, however small that p-value is.
-    inside = (min(max(p, _TINY), 1 - 1e-6) for p in (first, second))
-    cotangent = sum(1 / math.tan(math.pi * p) for p in inside) / 2
-    return min(_SHARED * math.atan2(1.0, cotangent) / math.pi, 1.0)
+    a, b = (math.tan(math.pi * min(max(p, _TINY), 1 - 1e-6)) for p in (first, second))
+    return min(_SHARED * math.atan2(1.0, (1 / a + 1 / b) / 2) / math.pi, 1.0)

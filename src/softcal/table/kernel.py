@@ -34,6 +34,9 @@ try:
 except ImportError:  # no compiler was found at installation
     from softcal.table import numpy_kernel as loops  # type: ignore[no-redef]
 
+native_limits: Any = getattr(loops, "limits", None)
+"""The limits of SMECE in C++; None without the extension, because arrays compute them too."""
+
 _LARGE = 200_000
 """The number of values from which threads save more time than starting them takes."""
 

@@ -124,7 +124,7 @@ class Reliability(_display.Printed):
 
     # Per bin
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of rows with positive weight."""
         return sum(self.sums.count.tolist())
@@ -627,7 +627,9 @@ def from_rows(
     votes: RowVotes | None = None,
 ) -> Reliability:
     """Build the table of validated columns, with groups numbered from 0, and of votes by rater."""
-    sums = kernel.as_sums(checked_totals(rows, bins))
+    found = checked_totals(rows, bins)
+    found.setflags(write=False)
+    sums = kernel.as_sums(found)
     sums.count.setflags(write=False)
     table = object.__new__(Reliability)  # faster than the constructor, which locks each sum
     clusters = None if group is None else cluster_sums(rows, group, bins)
@@ -643,7 +645,6 @@ def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
         inputs.refuse(rows)
     if rows.sample_weight is not None and not found[0].any():
         inputs.refuse_no_weight(rows)
-    found.setflags(write=False)
     return found
 
 

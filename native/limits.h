@@ -1,0 +1,152 @@
+// The limits of SMECE for one table of independent rows. `Gaps` of softcal.inference.intervals explains
+// the method, and computes the same with arrays, for many tables and for rows in groups.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace limits {
+
+const double ROOT_2 = std::sqrt(2.0), MEAN_AT_0 = std::sqrt(2 / std::acos(-1.0));
+
+// Constants, in the order of `_METHOD` in Python.
+struct Method { double sharpness, near, far, few_rows, enough_rows, rounding, step; };
+
+// Mean and standard deviation of |x + Z| at x = 0, step, 2 step, ...
+struct Grid { const double *mean, *spread; size_t size; };
+
+// The sums of each bin that the limits need, in the order of `Sums`.
+enum Sum { WEIGHT, WEIGHT_SQ, LABEL, RESIDUAL, RESIDUAL_VAR, PROB_VAR, LABEL_VAR, VOTES, REPEATED, VOTE_FLOOR, EXPECTED, SEEN };
+struct Table {
+  const double* sums[12];
+  const double* operator[](Sum name) const { return sums[name]; }
+};
+
+// What is written: both limits, and what `_Events` of the whole table needs.
+struct Found { double debiased, low, high, hard, weight, weight_sq, prob_var, residual_var, vote_floor, expected, seen, repeated, below; };
+
+struct Bin { double residual, error, size; };  // a bin that varies: its residual, the standard error, and the rows
+
+struct Limits {
+  const Method& method;
+  const Grid& grid;
+  double total, rows, counted, variance;
+
+  double kept(double rest, double whole) const { return std::max(rest, 0.0) + method.rounding * whole; }
+
+  static double step(double x, double start, double end) {
+    const double u = std::min(std::max((x - start) / (end - start), 0.0), 1.0);
+    return u * u * (3 - 2 * u);
+  }
+
+  double less_noise(const std::vector<Bin>& bins) const {
+    double found = 0;
+    for (const Bin& bin : bins) {
+      const double t = std::fabs(bin.residual) / bin.error;
+      found += bin.error * (2 * t - MEAN_AT_0 * std::exp(-t * t / 2) - t * std::erf(t / ROOT_2));
+    }
+    return std::max(found / total, 0.0);
+  }
+
+  double lower(const std::vector<Bin>& bins, double z) const {
+    double found = 0;
+    for (const Bin& bin : bins) {
+      const double wider = bin.error * std::sqrt(1 + 0.5 / bin.size) * method.sharpness, u = bin.residual / wider;
+      found += bin.residual * std::erf(u / ROOT_2) - wider * MEAN_AT_0 * std::exp(-u * u / 2) / (method.sharpness * method.sharpness);
+    }
+    const double estimate = found / total, above_0 = std::max(estimate, 0.0), spread = variance / (total * total);
+    const double rest = kept(spread - above_0 * above_0 / rows * (1 - 1 / rows), spread);
+    const double c = counted * z * z / rows;
+    const double at_limit = c * above_0 + std::sqrt(c * above_0 * c * above_0 + (1 + c) * z * z * rest);
+    return estimate - std::max(at_limit / (1 + c), z * std::sqrt(rest));
+  }
+
+  double upper(const std::vector<Bin>& bins, double z) const {
+    double near_error = 0, near_gap = 0, near_square = 0, far_gap = 0, far_square = 0;
+    for (const Bin& bin : bins) {
+      const double gap = std::fabs(bin.residual);
+      const double near = (1 - step(gap / bin.error, method.near, method.far)) * step(bin.size, method.few_rows, method.enough_rows);
+      near_error += near * bin.error;
+      near_gap += near * gap;
+      near_square += near * bin.error * bin.error;
+      far_gap += (1 - near) * gap;
+      far_square += (1 - near) * bin.error * bin.error;
+    }
+    const double scale = near_error > 0 ? near_error : 1, seen = near_gap / scale;
+    const double most = highest_plausible(std::max(seen, MEAN_AT_0), z * std::sqrt(near_square) / scale);
+    const double middle = std::min(inverse_mean(seen), most), reach = (most - middle) * near_error;
+    const double far = kept(far_square - far_gap * far_gap / rows, far_square);
+    return std::min((middle * near_error + far_gap + std::sqrt(reach * reach + z * z * far)) / total, 1.0);
+  }
+
+  double inverse_mean(double mean) const {
+    const size_t above = (size_t)(std::lower_bound(grid.mean, grid.mean + grid.size, mean) - grid.mean);
+    if (above == 0 || above == grid.size) return above ? mean : 0;  // beyond the grid |x + Z| is x + Z
+    const double low = grid.mean[above - 1], high = grid.mean[above];
+    return ((double)(above - 1) + (mean - low) / (high - low)) * method.step;
+  }
+
+  double highest_plausible(double seen, double width) const {
+    const auto reach = [&](size_t k) { return grid.mean[k] - width * grid.spread[k]; };
+    size_t below = 0, above = grid.size;
+    while (above - below > 1) {
+      const size_t middle = (below + above) / 2;
+      (reach(middle) >= seen ? above : below) = middle;
+    }
+    if (above == grid.size) return seen + width;
+    const double low = reach(above - 1), high = reach(above);
+    return ((double)above - (high - seen) / (high - low)) * method.step;
+  }
+};
+
+// `ways` lists pairs: the number of joined bins of each coarsening, the first being all bins, and its
+// reach in standard errors. The first pair's place holds the reach and the floor of the upper limit.
+inline Found of(const Table& t, size_t bins, double n, const double* ways, size_t pairs, const Method& method, const Grid& grid) {
+  Found f{};
+  double votes = 0, unknown = 0;
+  f.hard = 1;
+  for (size_t b = 0; b < bins; b++) {
+    if (t[LABEL_VAR][b] != 0) f.hard = 0;
+    unknown += t[EXPECTED][b];
+  }
+  const bool soft = !f.hard, known = !std::isnan(unknown);
+  std::vector<double> variance(bins);
+  Limits limits{method, grid, 0, 0, 1, 0};
+  for (size_t b = 0; b < bins; b++) {
+    const double w = t[WEIGHT][b], own = t[RESIDUAL_VAR][b], floor = soft ? t[VOTE_FLOOR][b] : 0;
+    const double expected = soft ? (known ? t[EXPECTED][b] : 0) : t[PROB_VAR][b], seen = soft ? (known ? t[SEEN][b] : 0) : own;
+    variance[b] = std::max(expected, seen) + std::max(own - seen, floor);
+    limits.variance += variance[b];
+    f.weight += w;
+    f.weight_sq += t[WEIGHT_SQ][b];
+    f.prob_var += t[PROB_VAR][b];
+    f.residual_var += own;
+    f.vote_floor += floor;
+    f.expected += expected;
+    f.seen += seen;
+    f.repeated += t[REPEATED][b] / n;
+    f.below += std::min(std::max(2 - 4 * (t[LABEL][b] + t[RESIDUAL][b]) / (w > 0 ? w : 1), -1.0), 1.0) * t[RESIDUAL][b];
+    votes += t[VOTES][b];
+  }
+  limits.total = f.weight;
+  limits.rows = f.weight * f.weight / f.weight_sq;
+  if (soft) limits.counted = votes > 0 ? n / std::max(votes, n) : 0;
+  std::vector<Bin> joined;
+  for (size_t k = 1; k < pairs; k++) {
+    const size_t parts = (size_t)ways[2 * k];
+    joined.clear();
+    for (size_t j = 0, b = 0; j < parts; j++) {  // part j holds the bins with floor(b parts / bins) = j
+      double residual = 0, own = 0, w = 0, w_sq = 0;
+      for (; b * parts / bins == j; b++) residual += t[RESIDUAL][b], own += variance[b], w += t[WEIGHT][b], w_sq += t[WEIGHT_SQ][b];
+      if (own > 0) joined.push_back({residual, std::sqrt(own), w * w / w_sq});
+    }
+    f.low = std::max(f.low, limits.lower(joined, ways[2 * k + 1]));
+    if (k > 1) continue;  // what follows is of the bins themselves
+    f.debiased = limits.less_noise(joined);
+    f.high = std::max(limits.upper(joined, ways[0]), std::min(ways[1] / limits.rows, 1.0));
+  }
+  return f;
+}
+
+}  // namespace limits
