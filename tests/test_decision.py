@@ -142,6 +142,36 @@ def test_one_row_says_nothing_of_others() -> None:
     assert "more" in str(long)
 
 
+def test_one_group_has_a_summary_without_limits() -> None:
+    found = sc.calibration_summary([0.4, 0.6], [0.3, 0.6], groups=["a", "a"])
+    assert found.slope[1:] == found.intercept[1:] == (-np.inf, np.inf)
+    assert found.observed_expected[1:] == (0, np.inf)
+
+
+def test_rows_below_are_those_on_which_nobody_acts(rng: np.random.Generator) -> None:
+    p, y, w = rng.integers(0, 21, 200) / 20, rng.random(200), rng.integers(0, 3, 200)
+    table = sc.reliability(y, p, bins=20, sample_weight=w)
+    at = THRESHOLDS[::-1]
+    for found in (sc.net_benefit(y, p, at, sample_weight=w), sc.net_benefit(table, at)):
+        for t, rows, prob, label in zip(
+            at, found.rows_below, found.prob_below, found.label_below, strict=True
+        ):
+            below = p < t
+            assert rows == (below & (w > 0)).sum()
+            assert prob == pytest.approx(np.average(p[below], weights=w[below]), abs=1e-13)
+            assert label == pytest.approx(np.average(y[below], weights=w[below]), abs=1e-13)
+
+
+def test_sentences_say_what_lies_below() -> None:
+    found = sc.net_benefit([0, 0.001, 0.0004], [0.0003, 0.2, 0.3], [0, 0.1, 0.25, 0.5])
+    assert found.sentences == [
+        "At 0%: no row lies below.",
+        "At 10%: 1 row lies below; the model predicts 0.03%, the labels say 0.0%.",
+        "At 25%: 2 rows lie below; the model predicts 10.0%, the labels say 0.1%.",
+        "At 50%: 3 rows lie below; the model predicts 16.7%, the labels say 0.05%.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "said"),
     [

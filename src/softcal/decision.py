@@ -44,6 +44,10 @@ class NetBenefit(_display.Printed):
     cost : ndarray
         The cost of miscalibration: how much more net benefit the best increasing map of the same
         predictions has on the same rows. Never below 0.
+    rows_below : ndarray of int
+        The number of rows whose prediction is below the threshold, on which nobody acts.
+    prob_below, label_below : ndarray
+        The mean prediction and the mean label of these rows; NaN if there are none.
     level : float
         The level of the intervals.
     """
@@ -54,7 +58,22 @@ class NetBenefit(_display.Printed):
     high: FloatArray
     treat_all: FloatArray
     cost: FloatArray
+    rows_below: npt.NDArray[np.int64]
+    prob_below: FloatArray
+    label_below: FloatArray
     level: float
+
+    @property
+    def sentences(self) -> list[str]:
+        """For each threshold, what the model predicts below it and what the labels are there.
+
+        Examples
+        --------
+        >>> print(net_benefit([0.25, 0, 1], [0.1, 0.3, 0.9], [0.05, 0.5]).sentences[1])
+        At 50%: 2 rows lie below; the model predicts 20.0%, the labels say 12.5%.
+        """
+        numbers = (self.threshold, self.rows_below, self.prob_below, self.label_below)
+        return [_sentence(*each) for each in zip(*numbers, strict=True)]
 
     def __repr__(self) -> str:
         return f"NetBenefit(thresholds={self.threshold.size}, level={self.level:g})"
@@ -167,11 +186,11 @@ def net_benefit(
                 "net_benefit of a Reliability takes thresholds alone: net_benefit(rel, thresholds)."
             )
             raise InputError(message)
-        at = _thresholds(y_prob if thresholds is None else thresholds)
+        at = checked_thresholds(y_prob if thresholds is None else thresholds)
         beyond = _Beyond.of_table(y_true, at)
         error = beyond.error()
     else:
-        at = _thresholds(thresholds)
+        at = checked_thresholds(thresholds)
         rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
         beyond = _Beyond.of_rows(rows, at)
         numbers = _group_numbers(groups, rows, y_true, y_prob)
@@ -188,7 +207,9 @@ def net_benefit(
     half = _reach(beyond.n, level) * error
     everyone = beyond.mean_label * (1 + odds) - odds
     cost = np.maximum(best - value, 0.0)
-    return NetBenefit(at, value, value - half, value + half, everyone, cost, level)
+    return NetBenefit(
+        at, value, value - half, value + half, everyone, cost, *beyond.rows_below(), level
+    )
 
 
 def net_benefit_difference(
@@ -221,7 +242,7 @@ def net_benefit_difference(
     (array([0.0088]), array([0.0028]), array([0.0147]))
     """
     refuse_bad_level(level)
-    at = _thresholds(thresholds)
+    at = checked_thresholds(thresholds)
     if not isinstance(y_prob, Mapping) or len(y_prob) != 2:
         message = 'y_prob must map the names of two models to predictions, {"old": p, "new": q}.'
         raise InputTypeError(message)
@@ -237,6 +258,21 @@ def net_benefit_difference(
     half = _reach(n, level) * error
     names = tuple(map(str, y_prob))
     return NetBenefitDifference(at, value, value - half, value + half, (names[0], names[1]), level)
+
+
+def _sentence(t: float, rows: int, prob: float, label: float) -> str:
+    if not rows:
+        return f"At {_display.percent(t)}: no row lies below."
+    lie = "lies" if rows == 1 else "lie"
+    return (
+        f"At {_display.percent(t)}: {_display.counted(rows, 'row')} {lie} below; the model "
+        f"predicts {_percent(prob)}, the labels say {_percent(label)}."
+    )
+
+
+def _percent(share: float) -> str:
+    """Write a share to a tenth of a percent; a smaller one to one digit, never as 0."""
+    return f"{100 * share:.1g}%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
 
 
 def _worth(y: FloatArray, t: float) -> FloatArray:
@@ -271,10 +307,11 @@ def _reach(n: int, level: float) -> float:
 
 @dataclass(frozen=True)
 class _Beyond:
-    """Sums over the rows at or above each threshold, and over all rows."""
+    """Sums over the rows at or above each threshold, over those below, and over all rows."""
 
     threshold: FloatArray
     sums: FloatArray  # of w, w y, w^2, w^2 y, w^2 y^2, per threshold
+    below: FloatArray  # of rows, w, w p, w y, per threshold
     total: float
     total_sq: float
     mean_label: float
@@ -285,15 +322,17 @@ class _Beyond:
         p, y, w = _columns(rows)
         order = at.argsort()
         place = at[order].searchsorted(p, side="right")  # thresholds at or below the prediction
-        sums = np.array(
-            [np.bincount(place, term, at.size + 1) for term in _terms(y, w)], dtype=np.float64
-        )
-        beyond = sums[:, ::-1].cumsum(axis=1)[:, -2::-1]
-        back = np.empty_like(beyond)
-        back[:, order] = beyond
+
+        def between(terms: tuple[FloatArray, ...]) -> FloatArray:
+            each = [np.bincount(place, term, at.size + 1) for term in terms]
+            return np.array(each, dtype=np.float64)
+
+        rank = order.argsort()
+        beyond = between(_terms(y, w))[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        below = between(((w > 0).astype(np.float64), w, w * p, w * y)).cumsum(axis=1)
         return _Beyond(
-            at, back, float(w.sum()), float((w * w).sum()), float(w @ y / w.sum()),
-            int((w > 0).sum()),
+            at, beyond[:, rank], below[:, rank], float(w.sum()), float((w * w).sum()),
+            float(w @ y / w.sum()), int((w > 0).sum()),
         )  # fmt: skip
 
     @staticmethod
@@ -307,9 +346,11 @@ class _Beyond:
         terms = (s.weight, s.label, s.weight_sq, unit * s.label, unit * (s.label - s.label_var))
         start = rel.bins.edges[:-1].searchsorted(at)
         beyond = np.array([term[::-1].cumsum()[::-1][start] for term in terms])
+        before = (rel.count, s.weight, s.label + s.residual, s.label)
+        below = np.array([np.append(0.0, term.cumsum())[start] for term in before])
         total = float(s.weight.sum())
         return _Beyond(
-            at, beyond, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
+            at, beyond, below, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
         )
 
     @property
@@ -335,6 +376,13 @@ class _Beyond:
         square = twice - 2 * value * once + value**2 * self.total_sq
         found: FloatArray = np.sqrt(self.n / (self.n - 1) * np.maximum(square, 0.0)) / self.total
         return found
+
+    def rows_below(self) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
+        """Return the number of rows below each threshold, their mean prediction and label."""
+        rows, weight, prob, label = self.below
+        weight = np.where(rows > 0, weight, np.nan)
+        prob, label = np.clip([prob / weight, label / weight], 0.0, 1.0)  # corrects rounding
+        return rows.astype(np.int64), prob, label
 
     def counted(self, groups: int) -> _Beyond:
         """Return the same sums, of so many groups."""
@@ -380,7 +428,8 @@ def _group_numbers(
     return None if groups is None else inputs.group_numbers(groups, rows)
 
 
-def _thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
+def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
+    """Return thresholds as an array; raise unless all are from 0 to below 1."""
     if thresholds is None:
         message = "give the thresholds at which somebody acts, such as thresholds=[0.05, 0.1]."
         raise InputTypeError(message)
@@ -527,7 +576,8 @@ def calibration_summary(
         half = reach * math.sqrt(variance)
         return Estimate(value, value - half, value + half)
 
-    factor = math.exp(min(reach * error / ratio, 700.0)) if ratio else math.inf
+    exponent = reach * error / ratio if ratio else math.inf
+    factor = math.exp(exponent) if exponent < 700 else math.inf
     return CalibrationSummary(
         Estimate(ratio, ratio / factor, ratio * factor),
         estimate(float(large[0][0]), float(large[1][0, 0])),
@@ -553,7 +603,9 @@ class _Cells:
 
     def squares(self, z: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the sum of the squares of w (y - mean) z, over rows or groups."""
-        factor = self.n / (self.n - 1) if self.n > 1 else math.inf
+        if self.n < 2:
+            return np.full((z.shape[1],) * 2, math.inf)
+        factor = self.n / (self.n - 1)
         if self.owner is None:
             own = self.square_label_sq - 2 * mean * self.square_label + mean**2 * self.square
             found: FloatArray = np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
@@ -613,8 +665,8 @@ def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
         except np.linalg.LinAlgError:
             break
         if float(np.abs(step).max()) < _CLOSE:
-            inverse = np.linalg.inv(bread)
-            return theta, inverse @ cells.squares(z, mean) @ inverse
+            inverse, squares = np.linalg.inv(bread), cells.squares(z, mean)
+            return theta, inverse @ squares @ inverse if cells.n > 1 else squares
         # A full step may overshoot; the loss is convex, so a shorter one lowers it.
         before = loss(theta)
         while loss(theta + step) > before and float(np.abs(step).max()) > _CLOSE:
