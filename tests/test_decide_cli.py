@@ -89,7 +89,21 @@ def test_text_says_what_lies_below_and_fits_80_columns(nodules: Path) -> None:
     assert "At 5%: 706 rows lie below; the model predicts 0.9%, the labels say 8.8%." in text
     assert "5% 0.2252 0.2080 to 0.2423 0.2456 0 0.0204" in text
     assert "slope 0.6896 0.6428 to 0.7364" in text
+    assert "AUROC 0.8261 0.8119 to 0.8394" in text
+    assert "Note: the logistic recalibration needs predictions between 0 and 1" in text
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_models_without_a_summary_say_why(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"y": [0, 0, 0], "p": [0.1, 0.2, 0.3]})
+    frame.to_csv(tmp_path / "zero.csv", index=False)
+    asked = (tmp_path / "zero.csv", "--label", "y", "--pred", "p", "--threshold", "0.15")
+    model = _card(*asked)["models"][0]
+    assert model["calibration"] is None
+    assert "all labels are 0" in model["note"]
+    assert "Note: a calibration summary needs different labels" in softcal_here(
+        "decide", *asked
+    ).stdout.replace("\n", " ")
 
 
 def test_counts_of_votes_and_weights_are_read(tmp_path: Path, rng: np.random.Generator) -> None:

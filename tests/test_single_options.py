@@ -42,20 +42,30 @@ VALUES = {
     "--method": ("platt", "beta"),
     "--level": ("0.9", "0.95"),
     "--input-format": ("csv", "tsv"),
+    "--undecided": ("pass", "fail"),
+    "--dialect": ("duckdb", "spark"),
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
-    **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
+    **dict.fromkeys(("--bins", "--folds", "--votes", "--min-rows"), ("5", "6")),
 }
 NUMBERS = (
     "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
-    "--power", "--item-cost", "--vote-cost",
+    "--power", "--item-cost", "--vote-cost", "--max-smece", "--max-gap", "--tolerance",
+    "--max-weight",
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
     **{
         name: ["data.csv"]
         for name in (
-            "scan", "score", "compare", "report", "merge", "check", "watch", "decide",
+            "scan",
+            "score",
+            "compare",
+            "report",
+            "merge",
+            "check",
+            "watch",
+            "decide",
             "recalibrate",
         )
     },

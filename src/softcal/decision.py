@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray, Rows
+    from softcal.metrics.corp import ScoreDecomposition
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -479,7 +480,11 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class CalibrationSummary(_display.Printed):
-    """The numbers that clinical papers report on calibration, each with `value`, `low`, `high`.
+    """The numbers that clinical papers report on calibration.
+
+    An `Estimate` has `value`, `low`, and `high`. The other numbers have no interval: chance makes
+    errors of the isotonic curve too high, and a table does not keep the variance of the Brier
+    score of soft labels.
 
     Attributes
     ----------
@@ -489,26 +494,85 @@ class CalibrationSummary(_display.Printed):
         Intercept of the logistic recalibration whose slope is 1.
     intercept, slope : Estimate
         Those of the logistic recalibration. A slope below 1 means predictions are too extreme.
+    auroc : Estimate
+        The probability that a row that is a case has a higher prediction than one that is not.
+    ici, e50, e90, emax : float
+        Mean (integrated calibration index), median, 90% quantile, and maximum over rows of the
+        distance between the prediction and the isotonic curve of `corp`.
+    brier : ScoreDecomposition
+        The Brier score and its parts, from the same curve.
     level : float
         The level of the intervals.
+    note : str
+        Why there is no logistic recalibration, or empty. Its numbers then raise `InputError`.
     """
 
     observed_expected: Estimate
-    calibration_in_the_large: Estimate
-    intercept: Estimate
-    slope: Estimate
+    logistic: tuple[Estimate, Estimate, Estimate] | None
+    auroc: Estimate
+    ici: float
+    e50: float
+    e90: float
+    emax: float
+    brier: ScoreDecomposition
     level: float
+    note: str
+
+    @property
+    def calibration_in_the_large(self) -> Estimate:
+        """The intercept of the logistic recalibration whose slope is 1."""
+        return self._fitted()[0]
+
+    @property
+    def intercept(self) -> Estimate:
+        """The intercept of the logistic recalibration."""
+        return self._fitted()[1]
+
+    @property
+    def slope(self) -> Estimate:
+        """The slope of the logistic recalibration."""
+        return self._fitted()[2]
+
+    def _fitted(self) -> tuple[Estimate, Estimate, Estimate]:
+        if self.logistic is None:
+            raise InputError(self.note)
+        return self.logistic
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """The numbers that have an interval, by name."""
+        names = ["observed_expected", "auroc"]
+        if self.logistic is not None:
+            names[1:1] = ["calibration_in_the_large", "intercept", "slope"]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def distances(self) -> dict[str, float]:
+        """The numbers from the isotonic curve, by name."""
+        parts = {name: getattr(self.brier, name) for name in _PARTS}
+        return {name: getattr(self, name) for name in _DISTANCES} | {
+            "brier": self.brier.score, **parts,
+        }  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"CalibrationSummary(slope={self.slope.value:.4g}, level={self.level:g})"
+        ratio = self.observed_expected.value
+        return f"CalibrationSummary(observed_expected={ratio:.4g}, level={self.level:g})"
 
     def _shown(self) -> _display.Shown:
-        names = ("observed_expected", "calibration_in_the_large", "intercept", "slope")
         rows = [
-            [name.replace("_", " "), *(f"{x:.4f}" for x in getattr(self, name))] for name in names
+            [name.replace("_", " "), *(f"{x:.4f}" for x in estimate)]
+            for name, estimate in self.estimates.items()
         ]
+        rows += [[name, f"{value:.4f}", "", ""] for name, value in self.distances.items()]
         title = f"calibration, {_display.percent(self.level)} intervals"
         return title, ["", "value", "low", "high"], rows
+
+    def _note(self) -> str:
+        return self.note
+
+
+_DISTANCES = ("ici", "e50", "e90", "emax")
+_PARTS = ("miscalibration", "discrimination", "uncertainty")
 
 
 def calibration_summary(
@@ -519,13 +583,19 @@ def calibration_summary(
     groups: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> CalibrationSummary:
-    r"""Compute the observed:expected ratio and the logistic recalibration, with intervals.
+    r"""Compute the calibration numbers of clinical papers, right for soft labels.
 
     The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted by
     cross-entropy to the labels as they are. Its covariance is the sandwich
     \(A^{-1} B A^{-1}\) with \(A = \sum w \mu (1 - \mu) z z^T\) and
     \(z = (1, \operatorname{logit} p)\). B comes from the squared residuals of the labels, so the
-    intervals are right for vote shares.
+    intervals are right for vote shares. The AUROC is
+
+    \[ \frac{\sum_{i,j} w_i w_j\, y_i (1 - y_j)\, ([p_i > p_j] + \tfrac12 [p_i = p_j])}
+       {\sum_i w_i y_i \sum_j w_j (1 - y_j)} , \]
+
+    and its interval is that of its linear approximation per row (of DeLong for labels of 0 and 1),
+    on the scale of the logit.
 
     Parameters
     ----------
@@ -536,10 +606,16 @@ def calibration_summary(
     level : float
         Between 0 and 1.
 
+    Returns
+    -------
+    CalibrationSummary
+        Without the logistic recalibration if a prediction is exactly 0 or 1, which has no logit,
+        or if the fit has no solution; `note` then says why.
+
     Raises
     ------
     InputError
-        If a prediction is exactly 0 or 1, which has no logit, or if the fit has no solution.
+        If all labels are 0, if all are 1, or if all predictions are 0.
 
     Examples
     --------
@@ -552,39 +628,96 @@ def calibration_summary(
     calibration in the large   0.8799   0.7816   0.9782
                    intercept   0.3593   0.2433   0.4754
                        slope   0.6896   0.6429   0.7364
+                       auroc   0.8260   0.8119   0.8393
+                         ici   0.1047
+                         e50   0.0822
+                         e90   0.1911
+                        emax   0.2839
+                       brier   0.0559
+              miscalibration   0.0170
+              discrimination   0.0601
+                 uncertainty   0.0989
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
         if any(each is not None for each in (y_prob, sample_weight, groups)):
             message = "calibration_summary of a Reliability takes no rows: leave them out."
             raise InputError(message)
-        cells = _cells_of_table(y_true)
+        cells, curve = _cells_of_table(y_true), corp(y_true)
     else:
         rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
         cells = _cells_of_rows(rows, _group_numbers(groups, rows, y_true, y_prob))
+        curve = corp(y_true, y_prob, sample_weight=sample_weight)
+    _refuse_one_kind(cells)
+    reach = _reach(cells.n, level)
+    logistic, note = None, ""
+    try:
+        logistic = _recalibration(cells, reach)
+    except _NoFitError as error:
+        note = str(error)
+    step = curve.prob_low.searchsorted(cells.prob, side="right") - 1
+    distance = np.abs(cells.prob - curve.recalibrated[step])
+    at = np.quantile(distance, [0.5, 0.9, 1], weights=cells.weight, method="inverted_cdf")
+    return CalibrationSummary(
+        _ratio(cells, reach),
+        logistic,
+        _auroc(cells, reach),
+        float(cells.weight @ distance / cells.weight.sum()),
+        *map(float, at),
+        curve.brier,
+        level,
+        note,
+    )
+
+
+class _NoFitError(Exception):
+    """There is no logistic recalibration; the text says why."""
+
+
+def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Estimate]:
+    """Return the calibration in the large, the intercept, and the slope."""
     _refuse_no_logit(cells)
     x = np.log(cells.prob / (1 - cells.prob))
     one = np.ones_like(x)
     large = _logistic(cells, one[:, None], x)
     both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
-    ratio = float(cells.label.sum() / (cells.weight @ cells.prob))
-    spread = cells.squares(one[:, None], ratio * cells.prob)[0, 0]
-    error = math.sqrt(spread) / float(cells.weight @ cells.prob)
-    reach = _reach(cells.n, level)
 
-    def estimate(value: float, variance: float) -> Estimate:
-        half = reach * math.sqrt(variance)
+    def estimate(fit: tuple[FloatArray, FloatArray], k: int) -> Estimate:
+        value, half = float(fit[0][k]), reach * math.sqrt(max(fit[1][k, k], 0.0))
         return Estimate(value, value - half, value + half)
 
-    exponent = reach * error / ratio if ratio else math.inf
+    return estimate(large, 0), estimate(both, 0), estimate(both, 1)
+
+
+def _ratio(cells: _Cells, reach: float) -> Estimate:
+    """Return observed over expected, with an interval on the scale of its logarithm."""
+    expected = float(cells.weight @ cells.prob)
+    ratio = float(cells.label.sum()) / expected
+    spread = cells.squares_of(-ratio * cells.prob, np.ones_like(cells.prob))
+    exponent = reach * math.sqrt(spread) / expected / ratio
     factor = math.exp(exponent) if exponent < 700 else math.inf
-    return CalibrationSummary(
-        Estimate(ratio, ratio / factor, ratio * factor),
-        estimate(float(large[0][0]), float(large[1][0, 0])),
-        estimate(float(both[0][0]), float(both[1][0, 0])),
-        estimate(float(both[0][1]), float(both[1][1, 1])),
-        level,
-    )
+    return Estimate(ratio, ratio / factor, ratio * factor)
+
+
+def _auroc(cells: _Cells, reach: float) -> Estimate:
+    """Return the AUROC, with an interval on the scale of its logit."""
+    place = np.unique(cells.prob, return_inverse=True)[1]
+    cases, others = cells.label, cells.weight - cells.label
+    all_cases, all_others = float(cases.sum()), float(others.sum())
+    of_place = np.bincount(place, others)
+    others_below = (of_place.cumsum() - of_place / 2)[place]
+    of_place = np.bincount(place, cases)
+    cases_above = all_cases - (of_place.cumsum() - of_place / 2)[place]
+    pairs = all_cases * all_others
+    value = min(max(float(cases @ others_below) / pairs, 0.0), 1.0)
+    # The term of a row in the linear approximation is w (constant + factor y), with mean 0.
+    constant = cases_above - value * all_cases
+    factor = others_below - value * all_others - constant
+    error = math.sqrt(cells.squares_of(constant, factor)) / pairs
+    if not 0 < value < 1 or cells.n < 2:  # nothing is known of its error
+        return Estimate(value, 0.0, 1.0)
+    logit, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
+    return Estimate(value, float(expit(logit - half)), float(expit(logit + half)))
 
 
 @dataclass(frozen=True)
@@ -597,9 +730,21 @@ class _Cells:
     square: FloatArray  # sum w^2
     square_label: FloatArray  # sum w^2 y
     square_label_sq: FloatArray  # sum w^2 y^2
+    rows: npt.NDArray[np.int64]
     n: int  # rows or groups
-    count: int  # rows
     owner: npt.NDArray[np.intp] | None  # the group of each row
+
+    def squares_of(self, constant: FloatArray, factor: FloatArray) -> float:
+        """Return the sum of the squares of w (constant + factor y), over rows or groups."""
+        if self.n < 2:
+            return math.inf
+        if self.owner is None:
+            own = constant**2 * self.square + 2 * constant * factor * self.square_label
+            total = float((own + factor**2 * self.square_label_sq).sum())
+        else:
+            each = np.bincount(self.owner, constant * self.weight + factor * self.label)
+            total = float(each @ each)
+        return self.n / (self.n - 1) * max(total, 0.0)
 
     def squares(self, z: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the sum of the squares of w (y - mean) z, over rows or groups."""
@@ -623,7 +768,8 @@ def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
     owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
     n = p.size if owner is None else int(owner.max()) + 1
     weight, label, square, square_label, square_label_sq = _terms(y, w)
-    return _Cells(p, weight, label, square, square_label, square_label_sq, n, p.size, owner)
+    each = np.ones(p.size, dtype=np.int64)
+    return _Cells(p, weight, label, square, square_label, square_label_sq, each, n, owner)
 
 
 def _cells_of_table(rel: Reliability) -> _Cells:
@@ -635,18 +781,29 @@ def _cells_of_table(rel: Reliability) -> _Cells:
     unit = square / weight  # as in `_Beyond.of_table`
     of_squares = unit * (label - s.label_var[filled])
     return _Cells(
-        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.n, rel.n, None
-    )
+        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.count[filled],
+        rel.n, None,
+    )  # fmt: skip
+
+
+def _refuse_one_kind(cells: _Cells) -> None:
+    if not (cells.label > 0).any() or not (cells.label < cells.weight).any():
+        message = "a calibration summary needs different labels: all labels are 0, or all are 1."
+        raise InputError(message)
+    if not cells.prob.any():
+        message = "a calibration summary needs predictions above 0: all predictions are 0."
+        raise InputError(message)
 
 
 def _refuse_no_logit(cells: _Cells) -> None:
     bad = (cells.prob <= 0) | (cells.prob >= 1)
     if bad.any():
         message = (
-            f"predictions must be between 0 and 1 to have a logit: {int(bad.sum())} of "
-            f"{bad.size} are exactly 0 or 1. Leave those rows out, or move them inside on purpose."
+            "the logistic recalibration needs predictions between 0 and 1, which have a logit: "
+            f"{cells.rows[bad].sum():,} of {cells.rows.sum():,} are exactly 0 or 1. Leave those "
+            "rows out, or move them inside on purpose."
         )
-        raise InputError(message)
+        raise _NoFitError(message)
 
 
 def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -673,10 +830,10 @@ def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
             step = step / 2
         theta = theta + step
     message = (
-        "the logistic recalibration has no finite solution: predictions separate the labels, all "
-        "labels are 0 or all 1, or all predictions are equal."
+        "the logistic recalibration has no finite solution: predictions separate the labels, or "
+        "all predictions are equal."
     )
-    raise InputError(message)
+    raise _NoFitError(message)
 
 
 _STEPS, _CLOSE = 200, 1e-10

@@ -33,6 +33,8 @@ from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_f
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from softcal._validation.inputs import FloatArray
     from softcal.decision import CalibrationSummary, NetBenefit
     from softcal.table.reliability import Reliability
@@ -190,11 +192,8 @@ def _thresholds(found: NetBenefit) -> list[dict[str, Any]]:
 def _summary_card(summary: CalibrationSummary | str) -> dict[str, Any]:
     if isinstance(summary, str):
         return {"calibration": None, "note": summary}
-    names = ("observed_expected", "calibration_in_the_large", "intercept", "slope")
-    return {
-        "calibration": {name: getattr(summary, name)._asdict() for name in names},
-        "note": "",
-    }
+    estimates = {name: number._asdict() for name, number in summary.estimates.items()}
+    return {"calibration": {**estimates, **summary.distances}, "note": summary.note}
 
 
 def _show(card: dict[str, Any], name: str) -> None:
@@ -217,27 +216,41 @@ def _show(card: dict[str, Any], name: str) -> None:
         for each in model["thresholds"]:
             console.print(Text(each["sentence"]))
         console.print()
-        if model["calibration"] is None:
-            console.print(Text(f"No calibration summary: {model['note']}", style="dim"))
-            continue
-        table = terminal.table("calibration", "value", interval)
-        for what, number in model["calibration"].items():
-            table.add_row(
-                _NAMES[what], f"{number['value']:.4f}",
-                f"{number['low']:.4f} to {number['high']:.4f}",
-            )  # fmt: skip
-        terminal.print_table(console, table)
+        if model["calibration"] is not None:
+            console.print(_summary_table(model["calibration"], interval))
+        if model["note"]:
+            console.print(Text(f"Note: {model['note']}", style="dim"))
+    console.print()
     console.print(_HOW_TO_READ, style="dim")
+
+
+def _summary_table(numbers: dict[str, Any], interval: str) -> Table:
+    table = terminal.table("calibration", "value", interval)
+    for what, number in numbers.items():
+        name = _NAMES.get(what, what.replace("_", " "))
+        if isinstance(number, dict):
+            limits = f"{number['low']:.4f} to {number['high']:.4f}"
+            table.add_row(name, f"{number['value']:.4f}", limits)
+        else:
+            table.add_row(name, f"{number:.4f}", "")
+    return table
 
 
 _NAMES = {
     "observed_expected": "observed : expected",
-    "calibration_in_the_large": "calibration in the large",
-    "intercept": "intercept",
-    "slope": "slope",
+    "auroc": "AUROC",
+    "ici": "ICI: mean distance from curve",
+    "e50": "E50: median distance",
+    "e90": "E90: 90% quantile",
+    "emax": "Emax: largest distance",
+    "brier": "Brier score",
+    "miscalibration": "= miscalibration",
+    "discrimination": "- discrimination",
+    "uncertainty": "+ uncertainty",
 }
 _HOW_TO_READ = (
     "A model is useful at a threshold if its net benefit is above that of treating all rows and of "
     "treating none. The cost of miscalibration is what the best increasing recalibration would add "
-    "on the same rows; with few rows it is too high."
+    "on the same rows. ICI, E50, E90, Emax, and the parts of the Brier score use the same isotonic "
+    "curve. With few rows, this cost and these distances are too high."
 )
