@@ -483,7 +483,7 @@ class CalibrationSummary(_display.Printed):
     """The numbers that clinical papers report on calibration.
 
     An `Estimate` has `value`, `low`, and `high`. The other numbers have no interval: chance makes
-    errors of the isotonic curve too high, and a table does not keep the variance of the Brier
+    distances from the isotonic curve too high, and a table does not keep the variance of the Brier
     score of soft labels.
 
     Attributes
@@ -657,13 +657,15 @@ def calibration_summary(
         note = str(error)
     step = curve.prob_low.searchsorted(cells.prob, side="right") - 1
     distance = np.abs(cells.prob - curve.recalibrated[step])
-    at = np.quantile(distance, [0.5, 0.9, 1], weights=cells.weight, method="inverted_cdf")
+    e50, e90 = np.quantile(distance, [0.5, 0.9], weights=cells.weight, method="inverted_cdf")
     return CalibrationSummary(
         _ratio(cells, reach),
         logistic,
         _auroc(cells, reach),
         float(cells.weight @ distance / cells.weight.sum()),
-        *map(float, at),
+        float(e50),
+        float(e90),
+        float(distance.max()),
         curve.brier,
         level,
         note,
