@@ -17,6 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 from strategies import UNIT
 
 import softcal as sc
+from softcal.plot import draw_decision
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "dcurves.json").read_text())
 THRESHOLDS = np.arange(1, 20) / 20
@@ -378,3 +379,17 @@ def test_a_row_repeated_in_its_group_leaves_the_summary(rng: np.random.Generator
     for name, estimate in once.estimates.items():
         np.testing.assert_allclose(again.estimates[name], estimate, atol=1e-9)
     assert again.distances == pytest.approx(once.distances, abs=1e-12)
+
+
+def test_decision_curve_draws_the_net_benefit_in_order_of_thresholds(
+    rng: np.random.Generator,
+) -> None:
+    y, p = rng.random((2, 100))
+    curve = sc.net_benefit(y, p, [0.3, 0.1, 0.2])
+    above, below = draw_decision({"a": curve, "b": curve}, marked=[0.2]).axes
+    order = [1, 2, 0]
+    for line, values in ((above.lines[1], curve.value), (below.lines[1], curve.cost)):
+        np.testing.assert_array_equal(line.get_xdata(), [0.1, 0.2, 0.3])
+        np.testing.assert_array_equal(line.get_ydata(), values[order])
+    np.testing.assert_array_equal(above.lines[2].get_ydata(), curve.treat_all[order])
+    assert above.get_ylim()[1] > max(curve.value.max(), curve.treat_all.max())
