@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
+from sklearn.isotonic import IsotonicRegression
 from strategies import UNIT
 
 import softcal as sc
+from softcal.plot import draw_decision
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "dcurves.json").read_text())
 THRESHOLDS = np.arange(1, 20) / 20
@@ -142,6 +145,36 @@ def test_one_row_says_nothing_of_others() -> None:
     assert "more" in str(long)
 
 
+def test_one_group_has_a_summary_without_limits() -> None:
+    found = sc.calibration_summary([0.4, 0.6], [0.3, 0.6], groups=["a", "a"])
+    assert found.slope[1:] == found.intercept[1:] == (-np.inf, np.inf)
+    assert found.observed_expected[1:] == (0, np.inf)
+
+
+def test_rows_below_are_those_on_which_nobody_acts(rng: np.random.Generator) -> None:
+    p, y, w = rng.integers(0, 21, 200) / 20, rng.random(200), rng.integers(0, 3, 200)
+    table = sc.reliability(y, p, bins=20, sample_weight=w)
+    at = THRESHOLDS[::-1]
+    for found in (sc.net_benefit(y, p, at, sample_weight=w), sc.net_benefit(table, at)):
+        for t, rows, prob, label in zip(
+            at, found.rows_below, found.prob_below, found.label_below, strict=True
+        ):
+            below = p < t
+            assert rows == (below & (w > 0)).sum()
+            assert prob == pytest.approx(np.average(p[below], weights=w[below]), abs=1e-13)
+            assert label == pytest.approx(np.average(y[below], weights=w[below]), abs=1e-13)
+
+
+def test_sentences_say_what_lies_below() -> None:
+    found = sc.net_benefit([0, 0.001, 0.0004], [0.0003, 0.2, 0.3], [0, 0.1, 0.25, 0.5])
+    assert found.sentences == [
+        "At 0%: no row lies below.",
+        "At 10%: 1 row lies below; the model predicts 0.03%, the labels say 0.0%.",
+        "At 25%: 2 rows lie below; the model predicts 10.0%, the labels say 0.1%.",
+        "At 50%: 3 rows lie below; the model predicts 16.7%, the labels say 0.05%.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "said"),
     [
@@ -200,7 +233,7 @@ def test_a_fitted_logistic_model_has_slope_1_on_its_own_rows() -> None:
     assert found.intercept.value == pytest.approx(0, abs=1e-4)
     assert found.observed_expected.value == pytest.approx(1, abs=1e-5)
     assert found.observed_expected.low < 1 < found.observed_expected.high
-    assert repr(found) == "CalibrationSummary(slope=1, level=0.95)"
+    assert repr(found) == "CalibrationSummary(observed_expected=1, level=0.95)"
     assert "calibration in the large" in str(found)
 
 
@@ -232,14 +265,131 @@ def test_a_weight_of_0_is_the_absence_of_its_row(rng: np.random.Generator) -> No
 
 
 def test_summaries_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(sc.InputError, match="1 of 2 are exactly 0 or 1"):
-        sc.calibration_summary([0.5, 0.5], [0.0, 0.5])
-    for y, p in (([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]), ([0, 0, 0], [0.1, 0.2, 0.3])):
-        with pytest.raises(sc.InputError, match="no finite solution"):
+    for y, p, said in (
+        ([0, 0], [0.1, 0.2], "all labels are 0, or all are 1"),
+        ([1, 1], [0.1, 0.2], "all labels are 0, or all are 1"),
+        ([0, 1], [0, 0], "all predictions are 0"),
+    ):
+        with pytest.raises(sc.InputError, match=said):
             sc.calibration_summary(y, p)
-    with pytest.raises(sc.InputError, match="no finite solution"):
-        sc.calibration_summary([0.5, 0.25], [0.5, 0.5])
     with pytest.raises(sc.InputError, match="takes no rows"):
         sc.calibration_summary(sc.reliability([1], [0.5]), [0.5])
     with pytest.raises(sc.InputError, match="calibration_summary of a table with groups"):
         sc.calibration_summary(sc.reliability([1, 0], [0.5, 0.4], groups=[1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "said"),
+    [
+        ([0.5, 0.5], [0.0, 0.5], "1 of 2 are exactly 0 or 1"),
+        ([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], "no finite solution"),
+        ([0.5, 0.25], [0.5, 0.5], "no finite solution"),
+    ],
+)
+def test_a_summary_without_logistic_recalibration_says_why(y: Any, p: Any, said: str) -> None:
+    found = sc.calibration_summary(y, p)
+    assert said in found.note
+    assert said in " ".join(str(found).split())
+    for name in ("calibration_in_the_large", "intercept", "slope"):
+        with pytest.raises(sc.InputError, match=said):
+            getattr(found, name)
+    assert found.observed_expected.value == pytest.approx(np.mean(y) / np.mean(p))
+
+
+@given(st.lists(st.tuples(UNIT, UNIT, st.integers(1, 3)), min_size=2, max_size=12))
+def test_auroc_equals_exact_arithmetic(data: list[tuple[float, float, int]]) -> None:
+    y, p, w = map(np.array, zip(*data, strict=True))
+    assume(0.01 < np.average(y, weights=w) < 0.99)
+    assume(p.any())
+    pairs = total = Fraction(0)
+    for a, b, v in data:
+        for c, d, u in data:
+            pair = v * u * Fraction(a) * (1 - Fraction(c))
+            pairs += pair
+            total += pair * (Fraction(b > d) + Fraction(b == d) / 2)
+    found = sc.calibration_summary(y, p, sample_weight=w).auroc
+    assert found.value == pytest.approx(float(total / pairs), abs=1e-12)
+    assert 0 <= found.low <= found.value + 1e-12
+    assert found.value - 1e-12 <= found.high <= 1
+
+
+def test_auroc_of_outcomes_is_that_of_delong(rng: np.random.Generator) -> None:
+    p = rng.integers(1, 20, 150) / 20
+    y = rng.binomial(1, p)
+    found = sc.calibration_summary(y, p)
+    case, other = p[y == 1][:, None], p[y == 0]
+    wins = (case > other) + (case == other) / 2
+    assert found.auroc.value == pytest.approx(wins.mean(), abs=1e-14)
+    variance = wins.mean(axis=1).var() / case.size + wins.mean(axis=0).var() / other.size
+    half = stdtrit(149, 0.975) * np.sqrt(150 / 149 * variance)
+    a = wins.mean()
+    low, high = (1 / (1 + np.exp(-np.log(a / (1 - a)) - k * half / a / (1 - a))) for k in (-1, 1))
+    assert found.auroc[1:] == pytest.approx((low, high), abs=1e-12)
+
+
+def test_auroc_has_the_whole_range_where_predictions_separate_labels() -> None:
+    assert sc.calibration_summary([0, 0, 1], [0.1, 0.2, 0.3]).auroc == (1, 0, 1)
+    assert sc.calibration_summary([0, 1], [0.3, 0.1]).auroc == (0, 0, 1)
+    assert sc.calibration_summary([0.5], [0.3]).auroc == (0.5, 0, 1)
+
+
+def test_auroc_intervals_cover_the_auroc_of_unlimited_rows() -> None:
+    """Coverage within three standard errors of 95%, for shares of four votes."""
+    rng = np.random.default_rng(0)
+    rate = rng.beta(1, 3, 200_000)
+    p = np.clip(rate + rng.normal(0, 0.1, rate.size), 0.01, 0.99)
+    true = sc.calibration_summary(rate, p).auroc.value
+    hits = 0
+    for _ in range(400):
+        at = rng.integers(0, rate.size, 300)
+        found = sc.calibration_summary(rng.binomial(4, rate[at]) / 4, p[at]).auroc
+        hits += found.low <= true <= found.high
+    assert 0.95 - 3 * 0.011 <= hits / 400 <= 0.95 + 3 * 0.011
+
+
+def test_distances_are_those_from_the_isotonic_curve(rng: np.random.Generator) -> None:
+    y, p = rng.random(200), rng.integers(1, 20, 200) / 20
+    w = rng.integers(1, 4, 200)
+    found = sc.calibration_summary(y, p, sample_weight=w)
+    fitted = IsotonicRegression().fit(p, y, sample_weight=w).predict(p)
+    each = np.sort(np.repeat(np.abs(p - fitted), w))
+    n = each.size
+    expected = (each.mean(), each[-(-n // 2) - 1], each[-(-9 * n // 10) - 1], each[-1])
+    assert (found.ici, found.e50, found.e90, found.emax) == pytest.approx(expected, abs=1e-12)
+    assert found.brier == sc.corp(y, p, sample_weight=w).brier
+    perfect = sc.calibration_summary(np.sort(p), np.sort(p))
+    assert perfect.emax < 1e-12
+
+
+def test_tables_of_equal_predictions_give_the_whole_summary(rng: np.random.Generator) -> None:
+    y, p = rng.integers(0, 5, 300) / 4, rng.integers(1, 20, 300) / 20
+    rows = sc.calibration_summary(y, p)
+    table = sc.calibration_summary(sc.reliability(y, p, bins=20))
+    assert list(rows.estimates) == list(table.estimates)
+    for name, estimate in rows.estimates.items():
+        np.testing.assert_allclose(table.estimates[name], estimate, atol=1e-9)
+    assert table.distances == pytest.approx(rows.distances, abs=1e-12)
+
+
+def test_a_row_repeated_in_its_group_leaves_the_summary(rng: np.random.Generator) -> None:
+    y, p = rng.random(100), rng.random(100)
+    twice = np.repeat(np.arange(100), 2)
+    once = sc.calibration_summary(y, p)
+    again = sc.calibration_summary(y[twice], p[twice], groups=twice)
+    for name, estimate in once.estimates.items():
+        np.testing.assert_allclose(again.estimates[name], estimate, atol=1e-9)
+    assert again.distances == pytest.approx(once.distances, abs=1e-12)
+
+
+def test_decision_curve_draws_the_net_benefit_in_order_of_thresholds(
+    rng: np.random.Generator,
+) -> None:
+    y, p = rng.random((2, 100))
+    curve = sc.net_benefit(y, p, [0.3, 0.1, 0.2])
+    above, below = draw_decision({"a": curve, "b": curve}, marked=[0.2]).axes
+    order = [1, 2, 0]
+    for line, values in ((above.lines[1], curve.value), (below.lines[1], curve.cost)):
+        np.testing.assert_array_equal(line.get_xdata(), [0.1, 0.2, 0.3])
+        np.testing.assert_array_equal(line.get_ydata(), values[order])
+    np.testing.assert_array_equal(above.lines[2].get_ydata(), curve.treat_all[order])
+    assert above.get_ylim()[1] > max(curve.value.max(), curve.treat_all.max())

@@ -44,16 +44,30 @@ def test_paper_page_shows_what_the_command_prints() -> None:
         assert "\n".join(block).rstrip() in page
 
 
-def test_readme_and_quickstart_show_what_score_prints(tmp_path: Path) -> None:
+def _printed(command: str, folder: Path) -> list[str]:
+    """Run a command on the bundled items and return its lines at 80 columns."""
     items = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
-    (tmp_path / "items.csv").write_bytes(items.read_bytes())
-    command = "score items.csv --label soft_malignant --pred prob_rf_all --votes n_readers"
+    (folder / "items.csv").write_bytes(items.read_bytes())
     run = [sys.executable, "-m", "softcal", *command.split()]
     done = subprocess.run(  # noqa: S603
-        run, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True,
+        run, cwd=folder, capture_output=True, encoding="utf-8", check=True,
         env=os.environ | {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
-    table = "\n".join(line.rstrip() for line in done.stdout.splitlines()[:6])
+    return [line.rstrip() for line in done.stdout.splitlines()]
+
+
+def test_decisions_page_shows_what_decide_prints(tmp_path: Path) -> None:
+    columns = "--label soft_malignant --pred prob_lr_geometry"
+    command = f"decide items.csv {columns} --threshold 0.05 --threshold 0.2"
+    printed = "\n".join(_printed(command, tmp_path))
+    shown = printed.split("\n\nA model is useful")[0]
+    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    assert f"    softcal {command}\n\n```text\n{shown}\n```\n" in text, shown
+
+
+def test_readme_and_quickstart_show_what_score_prints(tmp_path: Path) -> None:
+    command = "score items.csv --label soft_malignant --pred prob_rf_all --votes n_readers"
+    table = "\n".join(_printed(command, tmp_path)[:6])
     for page in (ROOT / "README.md", ROOT / "docs" / "quickstart.md"):
         text = page.read_text(encoding="utf-8")
         assert f"    softcal {command}\n\n```text\n{table}\n```\n" in text, table

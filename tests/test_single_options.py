@@ -42,20 +42,34 @@ VALUES = {
     "--method": ("platt", "beta"),
     "--level": ("0.9", "0.95"),
     "--input-format": ("csv", "tsv"),
+    "--undecided": ("pass", "fail"),
+    "--dialect": ("duckdb", "spark"),
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
-    **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
+    **dict.fromkeys(("--bins", "--folds", "--votes", "--min-rows"), ("5", "6")),
 }
 NUMBERS = (
     "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
-    "--power", "--item-cost", "--vote-cost",
+    "--power", "--item-cost", "--vote-cost", "--max-smece", "--max-gap", "--tolerance",
+    "--max-weight",
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
     **{
         name: ["data.csv"]
-        for name in ("scan", "score", "compare", "report", "merge", "recalibrate")
+        for name in (
+            "scan",
+            "score",
+            "compare",
+            "report",
+            "merge",
+            "check",
+            "watch",
+            "decide",
+            "recalibrate",
+        )
     },
+    "sql": ["table"],
     "apply": ["cal.json", "data.csv"],
 }
 REQUIRED = {
@@ -86,8 +100,8 @@ def test_an_option_given_twice_is_refused_with_both_values(
 
 def test_every_option_of_every_command_is_covered() -> None:
     assert {name for name, _ in SINGLE} == {
-        "scan", "score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo",
-        "paper",
+        "scan", "score", "merge", "compare", "report", "plan", "check", "watch", "decide",
+        "recalibrate", "apply", "sql", "demo", "paper",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE
     assert ("recalibrate", "--pred") in SINGLE

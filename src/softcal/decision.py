@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray, Rows
+    from softcal.metrics.corp import ScoreDecomposition
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +45,10 @@ class NetBenefit(_display.Printed):
     cost : ndarray
         The cost of miscalibration: how much more net benefit the best increasing map of the same
         predictions has on the same rows. Never below 0.
+    rows_below : ndarray of int
+        The number of rows whose prediction is below the threshold, on which nobody acts.
+    prob_below, label_below : ndarray
+        The mean prediction and the mean label of these rows; NaN if there are none.
     level : float
         The level of the intervals.
     """
@@ -54,7 +59,22 @@ class NetBenefit(_display.Printed):
     high: FloatArray
     treat_all: FloatArray
     cost: FloatArray
+    rows_below: npt.NDArray[np.int64]
+    prob_below: FloatArray
+    label_below: FloatArray
     level: float
+
+    @property
+    def sentences(self) -> list[str]:
+        """For each threshold, what the model predicts below it and what the labels are there.
+
+        Examples
+        --------
+        >>> print(net_benefit([0.25, 0, 1], [0.1, 0.3, 0.9], [0.05, 0.5]).sentences[1])
+        At 50%: 2 rows lie below; the model predicts 20.0%, the labels say 12.5%.
+        """
+        numbers = (self.threshold, self.rows_below, self.prob_below, self.label_below)
+        return [_sentence(*each) for each in zip(*numbers, strict=True)]
 
     def __repr__(self) -> str:
         return f"NetBenefit(thresholds={self.threshold.size}, level={self.level:g})"
@@ -167,11 +187,11 @@ def net_benefit(
                 "net_benefit of a Reliability takes thresholds alone: net_benefit(rel, thresholds)."
             )
             raise InputError(message)
-        at = _thresholds(y_prob if thresholds is None else thresholds)
+        at = checked_thresholds(y_prob if thresholds is None else thresholds)
         beyond = _Beyond.of_table(y_true, at)
         error = beyond.error()
     else:
-        at = _thresholds(thresholds)
+        at = checked_thresholds(thresholds)
         rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
         beyond = _Beyond.of_rows(rows, at)
         numbers = _group_numbers(groups, rows, y_true, y_prob)
@@ -188,7 +208,9 @@ def net_benefit(
     half = _reach(beyond.n, level) * error
     everyone = beyond.mean_label * (1 + odds) - odds
     cost = np.maximum(best - value, 0.0)
-    return NetBenefit(at, value, value - half, value + half, everyone, cost, level)
+    return NetBenefit(
+        at, value, value - half, value + half, everyone, cost, *beyond.rows_below(), level
+    )
 
 
 def net_benefit_difference(
@@ -221,7 +243,7 @@ def net_benefit_difference(
     (array([0.0088]), array([0.0028]), array([0.0147]))
     """
     refuse_bad_level(level)
-    at = _thresholds(thresholds)
+    at = checked_thresholds(thresholds)
     if not isinstance(y_prob, Mapping) or len(y_prob) != 2:
         message = 'y_prob must map the names of two models to predictions, {"old": p, "new": q}.'
         raise InputTypeError(message)
@@ -237,6 +259,21 @@ def net_benefit_difference(
     half = _reach(n, level) * error
     names = tuple(map(str, y_prob))
     return NetBenefitDifference(at, value, value - half, value + half, (names[0], names[1]), level)
+
+
+def _sentence(t: float, rows: int, prob: float, label: float) -> str:
+    if not rows:
+        return f"At {_display.percent(t)}: no row lies below."
+    lie = "lies" if rows == 1 else "lie"
+    return (
+        f"At {_display.percent(t)}: {_display.counted(rows, 'row')} {lie} below; the model "
+        f"predicts {_percent(prob)}, the labels say {_percent(label)}."
+    )
+
+
+def _percent(share: float) -> str:
+    """Write a share to a tenth of a percent; a smaller one to one digit, never as 0."""
+    return f"{100 * share:.1g}%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
 
 
 def _worth(y: FloatArray, t: float) -> FloatArray:
@@ -271,10 +308,11 @@ def _reach(n: int, level: float) -> float:
 
 @dataclass(frozen=True)
 class _Beyond:
-    """Sums over the rows at or above each threshold, and over all rows."""
+    """Sums over the rows at or above each threshold, over those below, and over all rows."""
 
     threshold: FloatArray
     sums: FloatArray  # of w, w y, w^2, w^2 y, w^2 y^2, per threshold
+    below: FloatArray  # of rows, w, w p, w y, per threshold
     total: float
     total_sq: float
     mean_label: float
@@ -285,15 +323,17 @@ class _Beyond:
         p, y, w = _columns(rows)
         order = at.argsort()
         place = at[order].searchsorted(p, side="right")  # thresholds at or below the prediction
-        sums = np.array(
-            [np.bincount(place, term, at.size + 1) for term in _terms(y, w)], dtype=np.float64
-        )
-        beyond = sums[:, ::-1].cumsum(axis=1)[:, -2::-1]
-        back = np.empty_like(beyond)
-        back[:, order] = beyond
+
+        def between(terms: tuple[FloatArray, ...]) -> FloatArray:
+            each = [np.bincount(place, term, at.size + 1) for term in terms]
+            return np.array(each, dtype=np.float64)
+
+        rank = order.argsort()
+        beyond = between(_terms(y, w))[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        below = between(((w > 0).astype(np.float64), w, w * p, w * y)).cumsum(axis=1)
         return _Beyond(
-            at, back, float(w.sum()), float((w * w).sum()), float(w @ y / w.sum()),
-            int((w > 0).sum()),
+            at, beyond[:, rank], below[:, rank], float(w.sum()), float((w * w).sum()),
+            float(w @ y / w.sum()), int((w > 0).sum()),
         )  # fmt: skip
 
     @staticmethod
@@ -307,9 +347,11 @@ class _Beyond:
         terms = (s.weight, s.label, s.weight_sq, unit * s.label, unit * (s.label - s.label_var))
         start = rel.bins.edges[:-1].searchsorted(at)
         beyond = np.array([term[::-1].cumsum()[::-1][start] for term in terms])
+        before = (rel.count, s.weight, s.label + s.residual, s.label)
+        below = np.array([np.append(0.0, term.cumsum())[start] for term in before])
         total = float(s.weight.sum())
         return _Beyond(
-            at, beyond, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
+            at, beyond, below, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
         )
 
     @property
@@ -335,6 +377,13 @@ class _Beyond:
         square = twice - 2 * value * once + value**2 * self.total_sq
         found: FloatArray = np.sqrt(self.n / (self.n - 1) * np.maximum(square, 0.0)) / self.total
         return found
+
+    def rows_below(self) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
+        """Return the number of rows below each threshold, their mean prediction and label."""
+        rows, weight, prob, label = self.below
+        weight = np.where(rows > 0, weight, np.nan)
+        prob, label = np.clip([prob / weight, label / weight], 0.0, 1.0)  # corrects rounding
+        return rows.astype(np.int64), prob, label
 
     def counted(self, groups: int) -> _Beyond:
         """Return the same sums, of so many groups."""
@@ -380,7 +429,8 @@ def _group_numbers(
     return None if groups is None else inputs.group_numbers(groups, rows)
 
 
-def _thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
+def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
+    """Return thresholds as an array; raise unless all are from 0 to below 1."""
     if thresholds is None:
         message = "give the thresholds at which somebody acts, such as thresholds=[0.05, 0.1]."
         raise InputTypeError(message)
@@ -430,7 +480,11 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class CalibrationSummary(_display.Printed):
-    """The numbers that clinical papers report on calibration, each with `value`, `low`, `high`.
+    """The numbers that clinical papers report on calibration.
+
+    An `Estimate` has `value`, `low`, and `high`. The other numbers have no interval: chance makes
+    distances from the isotonic curve too high, and a table does not keep the variance of the Brier
+    score of soft labels.
 
     Attributes
     ----------
@@ -440,26 +494,85 @@ class CalibrationSummary(_display.Printed):
         Intercept of the logistic recalibration whose slope is 1.
     intercept, slope : Estimate
         Those of the logistic recalibration. A slope below 1 means predictions are too extreme.
+    auroc : Estimate
+        The probability that a row that is a case has a higher prediction than one that is not.
+    ici, e50, e90, emax : float
+        Mean (integrated calibration index), median, 90% quantile, and maximum over rows of the
+        distance between the prediction and the isotonic curve of `corp`.
+    brier : ScoreDecomposition
+        The Brier score and its parts, from the same curve.
     level : float
         The level of the intervals.
+    note : str
+        Why there is no logistic recalibration, or empty. Its numbers then raise `InputError`.
     """
 
     observed_expected: Estimate
-    calibration_in_the_large: Estimate
-    intercept: Estimate
-    slope: Estimate
+    logistic: tuple[Estimate, Estimate, Estimate] | None
+    auroc: Estimate
+    ici: float
+    e50: float
+    e90: float
+    emax: float
+    brier: ScoreDecomposition
     level: float
+    note: str
+
+    @property
+    def calibration_in_the_large(self) -> Estimate:
+        """The intercept of the logistic recalibration whose slope is 1."""
+        return self._fitted()[0]
+
+    @property
+    def intercept(self) -> Estimate:
+        """The intercept of the logistic recalibration."""
+        return self._fitted()[1]
+
+    @property
+    def slope(self) -> Estimate:
+        """The slope of the logistic recalibration."""
+        return self._fitted()[2]
+
+    def _fitted(self) -> tuple[Estimate, Estimate, Estimate]:
+        if self.logistic is None:
+            raise InputError(self.note)
+        return self.logistic
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """The numbers that have an interval, by name."""
+        names = ["observed_expected", "auroc"]
+        if self.logistic is not None:
+            names[1:1] = ["calibration_in_the_large", "intercept", "slope"]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def distances(self) -> dict[str, float]:
+        """The numbers from the isotonic curve, by name."""
+        parts = {name: getattr(self.brier, name) for name in _PARTS}
+        return {name: getattr(self, name) for name in _DISTANCES} | {
+            "brier": self.brier.score, **parts,
+        }  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"CalibrationSummary(slope={self.slope.value:.4g}, level={self.level:g})"
+        ratio = self.observed_expected.value
+        return f"CalibrationSummary(observed_expected={ratio:.4g}, level={self.level:g})"
 
     def _shown(self) -> _display.Shown:
-        names = ("observed_expected", "calibration_in_the_large", "intercept", "slope")
         rows = [
-            [name.replace("_", " "), *(f"{x:.4f}" for x in getattr(self, name))] for name in names
+            [name.replace("_", " "), *(f"{x:.4f}" for x in estimate)]
+            for name, estimate in self.estimates.items()
         ]
+        rows += [[name, f"{value:.4f}", "", ""] for name, value in self.distances.items()]
         title = f"calibration, {_display.percent(self.level)} intervals"
         return title, ["", "value", "low", "high"], rows
+
+    def _note(self) -> str:
+        return self.note
+
+
+_DISTANCES = ("ici", "e50", "e90", "emax")
+_PARTS = ("miscalibration", "discrimination", "uncertainty")
 
 
 def calibration_summary(
@@ -470,13 +583,19 @@ def calibration_summary(
     groups: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> CalibrationSummary:
-    r"""Compute the observed:expected ratio and the logistic recalibration, with intervals.
+    r"""Compute the calibration numbers of clinical papers, right for soft labels.
 
     The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted by
     cross-entropy to the labels as they are. Its covariance is the sandwich
     \(A^{-1} B A^{-1}\) with \(A = \sum w \mu (1 - \mu) z z^T\) and
     \(z = (1, \operatorname{logit} p)\). B comes from the squared residuals of the labels, so the
-    intervals are right for vote shares.
+    intervals are right for vote shares. The AUROC is
+
+    \[ \frac{\sum_{i,j} w_i w_j\, y_i (1 - y_j)\, ([p_i > p_j] + \tfrac12 [p_i = p_j])}
+       {\sum_i w_i y_i \sum_j w_j (1 - y_j)} , \]
+
+    and its interval is that of its linear approximation per row (of DeLong for labels of 0 and 1),
+    on the scale of the logit.
 
     Parameters
     ----------
@@ -487,10 +606,16 @@ def calibration_summary(
     level : float
         Between 0 and 1.
 
+    Returns
+    -------
+    CalibrationSummary
+        Without the logistic recalibration if a prediction is exactly 0 or 1, which has no logit,
+        or if the fit has no solution; `note` then says why.
+
     Raises
     ------
     InputError
-        If a prediction is exactly 0 or 1, which has no logit, or if the fit has no solution.
+        If all labels are 0, if all are 1, or if all predictions are 0.
 
     Examples
     --------
@@ -503,38 +628,98 @@ def calibration_summary(
     calibration in the large   0.8799   0.7816   0.9782
                    intercept   0.3593   0.2433   0.4754
                        slope   0.6896   0.6429   0.7364
+                       auroc   0.8260   0.8119   0.8393
+                         ici   0.1047
+                         e50   0.0822
+                         e90   0.1911
+                        emax   0.2839
+                       brier   0.0559
+              miscalibration   0.0170
+              discrimination   0.0601
+                 uncertainty   0.0989
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
         if any(each is not None for each in (y_prob, sample_weight, groups)):
             message = "calibration_summary of a Reliability takes no rows: leave them out."
             raise InputError(message)
-        cells = _cells_of_table(y_true)
+        cells, curve = _cells_of_table(y_true), corp(y_true)
     else:
         rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
         cells = _cells_of_rows(rows, _group_numbers(groups, rows, y_true, y_prob))
+        curve = corp(y_true, y_prob, sample_weight=sample_weight)
+    _refuse_one_kind(cells)
+    reach = _reach(cells.n, level)
+    logistic, note = None, ""
+    try:
+        logistic = _recalibration(cells, reach)
+    except _NoFitError as error:
+        note = str(error)
+    step = curve.prob_low.searchsorted(cells.prob, side="right") - 1
+    distance = np.abs(cells.prob - curve.recalibrated[step])
+    e50, e90 = np.quantile(distance, [0.5, 0.9], weights=cells.weight, method="inverted_cdf")
+    return CalibrationSummary(
+        _ratio(cells, reach),
+        logistic,
+        _auroc(cells, reach),
+        float(cells.weight @ distance / cells.weight.sum()),
+        float(e50),
+        float(e90),
+        float(distance.max()),
+        curve.brier,
+        level,
+        note,
+    )
+
+
+class _NoFitError(Exception):
+    """There is no logistic recalibration; the text says why."""
+
+
+def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Estimate]:
+    """Return the calibration in the large, the intercept, and the slope."""
     _refuse_no_logit(cells)
     x = np.log(cells.prob / (1 - cells.prob))
     one = np.ones_like(x)
     large = _logistic(cells, one[:, None], x)
     both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
-    ratio = float(cells.label.sum() / (cells.weight @ cells.prob))
-    spread = cells.squares(one[:, None], ratio * cells.prob)[0, 0]
-    error = math.sqrt(spread) / float(cells.weight @ cells.prob)
-    reach = _reach(cells.n, level)
 
-    def estimate(value: float, variance: float) -> Estimate:
-        half = reach * math.sqrt(variance)
+    def estimate(fit: tuple[FloatArray, FloatArray], k: int) -> Estimate:
+        value, half = float(fit[0][k]), reach * math.sqrt(max(fit[1][k, k], 0.0))
         return Estimate(value, value - half, value + half)
 
-    factor = math.exp(min(reach * error / ratio, 700.0)) if ratio else math.inf
-    return CalibrationSummary(
-        Estimate(ratio, ratio / factor, ratio * factor),
-        estimate(float(large[0][0]), float(large[1][0, 0])),
-        estimate(float(both[0][0]), float(both[1][0, 0])),
-        estimate(float(both[0][1]), float(both[1][1, 1])),
-        level,
-    )
+    return estimate(large, 0), estimate(both, 0), estimate(both, 1)
+
+
+def _ratio(cells: _Cells, reach: float) -> Estimate:
+    """Return observed over expected, with an interval on the scale of its logarithm."""
+    expected = float(cells.weight @ cells.prob)
+    ratio = float(cells.label.sum()) / expected
+    spread = cells.squares_of(-ratio * cells.prob, np.ones_like(cells.prob))
+    exponent = reach * math.sqrt(spread) / expected / ratio
+    factor = math.exp(exponent) if exponent < 700 else math.inf
+    return Estimate(ratio, ratio / factor, ratio * factor)
+
+
+def _auroc(cells: _Cells, reach: float) -> Estimate:
+    """Return the AUROC, with an interval on the scale of its logit."""
+    place = np.unique(cells.prob, return_inverse=True)[1]
+    cases, others = cells.label, cells.weight - cells.label
+    all_cases, all_others = float(cases.sum()), float(others.sum())
+    of_place = np.bincount(place, others)
+    others_below = (of_place.cumsum() - of_place / 2)[place]
+    of_place = np.bincount(place, cases)
+    cases_above = all_cases - (of_place.cumsum() - of_place / 2)[place]
+    pairs = all_cases * all_others
+    value = min(max(float(cases @ others_below) / pairs, 0.0), 1.0)
+    # The term of a row in the linear approximation is w (constant + factor y), with mean 0.
+    constant = cases_above - value * all_cases
+    factor = others_below - value * all_others - constant
+    error = math.sqrt(cells.squares_of(constant, factor)) / pairs
+    if not 0 < value < 1 or cells.n < 2:  # nothing is known of its error
+        return Estimate(value, 0.0, 1.0)
+    logit, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
+    return Estimate(value, float(expit(logit - half)), float(expit(logit + half)))
 
 
 @dataclass(frozen=True)
@@ -547,13 +732,27 @@ class _Cells:
     square: FloatArray  # sum w^2
     square_label: FloatArray  # sum w^2 y
     square_label_sq: FloatArray  # sum w^2 y^2
+    rows: npt.NDArray[np.int64]
     n: int  # rows or groups
-    count: int  # rows
     owner: npt.NDArray[np.intp] | None  # the group of each row
+
+    def squares_of(self, constant: FloatArray, factor: FloatArray) -> float:
+        """Return the sum of the squares of w (constant + factor y), over rows or groups."""
+        if self.n < 2:
+            return math.inf
+        if self.owner is None:
+            own = constant**2 * self.square + 2 * constant * factor * self.square_label
+            total = float((own + factor**2 * self.square_label_sq).sum())
+        else:
+            each = np.bincount(self.owner, constant * self.weight + factor * self.label)
+            total = float(each @ each)
+        return self.n / (self.n - 1) * max(total, 0.0)
 
     def squares(self, z: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the sum of the squares of w (y - mean) z, over rows or groups."""
-        factor = self.n / (self.n - 1) if self.n > 1 else math.inf
+        if self.n < 2:
+            return np.full((z.shape[1],) * 2, math.inf)
+        factor = self.n / (self.n - 1)
         if self.owner is None:
             own = self.square_label_sq - 2 * mean * self.square_label + mean**2 * self.square
             found: FloatArray = np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
@@ -571,7 +770,8 @@ def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
     owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
     n = p.size if owner is None else int(owner.max()) + 1
     weight, label, square, square_label, square_label_sq = _terms(y, w)
-    return _Cells(p, weight, label, square, square_label, square_label_sq, n, p.size, owner)
+    each = np.ones(p.size, dtype=np.int64)
+    return _Cells(p, weight, label, square, square_label, square_label_sq, each, n, owner)
 
 
 def _cells_of_table(rel: Reliability) -> _Cells:
@@ -583,18 +783,29 @@ def _cells_of_table(rel: Reliability) -> _Cells:
     unit = square / weight  # as in `_Beyond.of_table`
     of_squares = unit * (label - s.label_var[filled])
     return _Cells(
-        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.n, rel.n, None
-    )
+        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.count[filled],
+        rel.n, None,
+    )  # fmt: skip
+
+
+def _refuse_one_kind(cells: _Cells) -> None:
+    if not (cells.label > 0).any() or not (cells.label < cells.weight).any():
+        message = "a calibration summary needs different labels: all labels are 0, or all are 1."
+        raise InputError(message)
+    if not cells.prob.any():
+        message = "a calibration summary needs predictions above 0: all predictions are 0."
+        raise InputError(message)
 
 
 def _refuse_no_logit(cells: _Cells) -> None:
     bad = (cells.prob <= 0) | (cells.prob >= 1)
     if bad.any():
         message = (
-            f"predictions must be between 0 and 1 to have a logit: {int(bad.sum())} of "
-            f"{bad.size} are exactly 0 or 1. Leave those rows out, or move them inside on purpose."
+            "the logistic recalibration needs predictions between 0 and 1, which have a logit: "
+            f"{cells.rows[bad].sum():,} of {cells.rows.sum():,} are exactly 0 or 1. Leave those "
+            "rows out, or move them inside on purpose."
         )
-        raise InputError(message)
+        raise _NoFitError(message)
 
 
 def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -613,18 +824,18 @@ def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
         except np.linalg.LinAlgError:
             break
         if float(np.abs(step).max()) < _CLOSE:
-            inverse = np.linalg.inv(bread)
-            return theta, inverse @ cells.squares(z, mean) @ inverse
+            inverse, squares = np.linalg.inv(bread), cells.squares(z, mean)
+            return theta, inverse @ squares @ inverse if cells.n > 1 else squares
         # A full step may overshoot; the loss is convex, so a shorter one lowers it.
         before = loss(theta)
         while loss(theta + step) > before and float(np.abs(step).max()) > _CLOSE:
             step = step / 2
         theta = theta + step
     message = (
-        "the logistic recalibration has no finite solution: predictions separate the labels, all "
-        "labels are 0 or all 1, or all predictions are equal."
+        "the logistic recalibration has no finite solution: predictions separate the labels, or "
+        "all predictions are equal."
     )
-    raise InputError(message)
+    raise _NoFitError(message)
 
 
 _STEPS, _CLOSE = 200, 1e-10

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 import numpy as np
 
 from softcal._display import printable
+from softcal._io import written_whole
 from softcal._optional import naming_the_extra
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import gap_intervals, smece_interval
@@ -19,7 +20,8 @@ from softcal.inference.tests import consistency_band
 from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import numpy.typing as npt
     from matplotlib.axes import Axes
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import StepPatch
 
     from softcal.bins import BinsLike
+    from softcal.decision import NetBenefit
     from softcal.inference.sequential import StreamState, WatchState
 
 # The color-blind palette of Okabe and Ito, without its yellow, which is too pale for lines.
@@ -284,9 +287,7 @@ class ReliabilityDisplay:
         smece = f"SMECE {self.smece.value:.3f} ({self.smece.low:.3f} to {self.smece.high:.3f})"
         if self.name is None:
             return smece
-        # A dollar would start a formula, and legends omit labels that start with _.
-        name = printable(self.name).replace("$", r"\$")
-        name = f" {name}:" if name.startswith("_") else f"{name}:"
+        name = f"{_legend_name(self.name)}:"
         if len(name) + len(smece) < _WIDEST:
             return f"{name} {smece}"
         return "\n".join([*textwrap.wrap(name, _WIDEST, drop_whitespace=False), smece])
@@ -328,6 +329,12 @@ class ReliabilityDisplay:
             facecolor=(style["color"], 0.25 if first else 0.0), edgecolor=style["color"],
             linewidth=0.9, linestyle=style["linestyle"],
         )  # fmt: skip
+
+
+def _legend_name(name: str) -> str:
+    """Return a name for a legend: a dollar would start a formula, and _ at its start hides it."""
+    name = printable(name).replace("$", r"\$")
+    return f" {name}" if name.startswith("_") else name
 
 
 def draw_frame(ax: Axes) -> None:
@@ -393,6 +400,81 @@ def _write_legend(ax: Axes) -> Legend:
     return ax.legend(
         loc="lower left", bbox_to_anchor=(0, 1), fontsize="small", frameon=False, borderpad=0
     )
+
+
+def draw_decision(curves: Mapping[str, NetBenefit], *, marked: Sequence[float] = ()) -> Figure:
+    """Draw decision curves: net benefit over the threshold, and what miscalibration costs.
+
+    Parameters
+    ----------
+    curves : mapping from str to NetBenefit
+        The net benefit of each model, at the thresholds to draw.
+    marked : sequence of float
+        Thresholds to mark by a vertical line.
+
+    Returns
+    -------
+    Figure
+        Two panels: net benefit of each model with its interval, of treating all and of treating
+        none; the cost of miscalibration of each model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softcal import net_benefit
+    >>> curve = net_benefit([0, 0.5, 1], [0.1, 0.4, 0.7], np.arange(1, 60) / 100)
+    >>> len(draw_decision({"model": curve}, marked=[0.2]).axes)
+    2
+    """
+    with naming_the_extra():
+        from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 5.6), layout="constrained")
+    above, below = figure.subplots(2, height_ratios=(3, 1), sharex=True)
+    for k, (name, curve) in enumerate(curves.items()):
+        style = {key: style_of(k)[key] for key in ("color", "linestyle")}
+        order = curve.threshold.argsort()
+        at = curve.threshold[order]
+        label = f"{_legend_name(name)}, {100 * curve.level:g}% interval"
+        above.fill_between(
+            at, curve.low[order], curve.high[order], color=style["color"], alpha=0.18, linewidth=0
+        )
+        above.plot(at, curve.value[order], **style, linewidth=1.6, label=label, zorder=3)
+        below.plot(at, curve.cost[order], **style, linewidth=1.6)
+    above.plot(at, curve.treat_all[order], color="0.45", linewidth=1.1, label="treat all")
+    above.axhline(0, color="0.2", linewidth=0.9)
+    above.annotate(
+        "treat none", (at[0], 0), (3, -3), textcoords="offset points", va="top", fontsize=9,
+        color="0.2",
+    )  # fmt: skip
+    for ax in (above, below):
+        for t in marked:
+            ax.axvline(t, color="0.55", linestyle=":", linewidth=1, zorder=1)
+        _tidy(ax)
+    # Treating all falls without limit, so models decide the height.
+    top = max(
+        0.01, *(float(max(each.value.max(), each.treat_all.max())) for each in curves.values())
+    )
+    above.set(ylabel="net benefit", ylim=(-0.25 * top, 1.12 * top))
+    above.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), fontsize="small", frameon=False, borderpad=0
+    )
+    below.set(ylabel="cost of\nmiscalibration", xlabel="threshold", xlim=(at[0], at[-1]))
+    below.set_ylim(bottom=0)
+    below.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
+    figure.align_ylabels()
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure atomically, in the format that the name ends in."""
+    known = figure.canvas.get_supported_filetypes()
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in known:
+        message = f"a figure is saved as .svg, .pdf, or .png: got {path.name!r}."
+        raise InputError(message)
+    with written_whole(path) as beside:
+        figure.savefig(beside, format=kind, dpi=200)
 
 
 def draw_watch(states: Sequence[WatchState], *, tolerance: float, level: float) -> Figure:

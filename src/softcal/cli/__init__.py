@@ -12,6 +12,7 @@ from softcal._display import printable
 from softcal.cli.apply import apply
 from softcal.cli.check import check
 from softcal.cli.compare import compare
+from softcal.cli.decide import decide
 from softcal.cli.demo import demo
 from softcal.cli.merge import merge
 from softcal.cli.options import PlainCommand, PlainGroup, as_options
@@ -43,6 +44,7 @@ for command in (
     plan,
     check,
     watch,
+    decide,
     recalibrate,
     apply,
     sql,

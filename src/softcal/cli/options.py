@@ -465,6 +465,9 @@ def as_options(message: str) -> str:
 
 DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
+Figure = Annotated[
+    Path | None, typer.Option(help="Save the figure here: .svg, .pdf, .png.", metavar="FILE")
+]
 Output = Annotated[Format, typer.Option("--format", help="Output format.", metavar="table|json")]
 
 
@@ -523,4 +526,6 @@ def without_infinities(value: Any) -> Any:
     """Replace infinite numbers, which JSON lacks, by null."""
     if isinstance(value, dict):
         return {key: without_infinities(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_infinities(item) for item in value]
     return None if isinstance(value, float) and math.isinf(value) else value

@@ -17,6 +17,7 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from softcal.bins import BinsLike
     from softcal.sources.collect import AllRows, Look, Part
     from softcal.sources.columns import Piece, Roles, Words
     from softcal.sources.votes import Joined
@@ -260,7 +261,7 @@ def load_tables(
     data: list[str],
     columns: Columns,
     *,
-    bins: int | None = None,
+    bins: BinsLike | None = None,
     pairs: bool = False,
     look: Look | None = None,
 ) -> TableSet:
@@ -274,8 +275,8 @@ def load_tables(
     data : list of str
         Files, folders, or patterns of rows, or saved files. Saved files are recognized by their
         content and added up.
-    bins : int, optional
-        Number of bins. Default: 10 for rows, the bins of the file for saved tables.
+    bins : int or Bins, optional
+        The bins. Default: 10 for rows, the bins of the file for saved tables.
     pairs : bool
         Whether to add up joint sums of each pair of models, for a comparison. Ignored for saved
         tables.
@@ -448,7 +449,7 @@ def _refuse_copies(paths: Sequence[Path]) -> None:
             raise InputError(message)
 
 
-def as_asked(tables: TableSet, columns: Columns, bins: int | None) -> TableSet:
+def as_asked(tables: TableSet, columns: Columns, bins: BinsLike | None) -> TableSet:
     """Return the models and bins of saved tables that the options select."""
     columns.refuse_other_tables(tables)
     for column in columns.by:

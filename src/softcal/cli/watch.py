@@ -14,6 +14,7 @@ from softcal._display import printable
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     By,
+    Figure,
     Format,
     Level,
     MaybeBins,
@@ -62,9 +63,7 @@ def watch(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write a page here.", metavar="HTML")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Save the figure here: .svg, .pdf, .png.", metavar="FILE")
-    ] = None,
+    plot: Figure = None,
     format_: Output = Format.TABLE,
     *,
     how: RowOptions,
@@ -85,9 +84,9 @@ def watch(
             states.append(watching.update(tables, date=date))
             move(1)
     if plot is not None:
-        from softcal.plot import draw_watch
+        from softcal.plot import draw_watch, save_figure
 
-        draw_watch(states, tolerance=tolerance, level=level).savefig(plot)
+        save_figure(draw_watch(states, tolerance=tolerance, level=level), plot)
     if output is not None:
         from softcal.report.watch import write_watch_page
 

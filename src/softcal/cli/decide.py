@@ -1,0 +1,256 @@
+"""`softcal decide`: the net benefit of models at thresholds, and the cost of miscalibration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from softcal import terminal
+from softcal._display import percent, printable
+from softcal.cli.options import (
+    DEFAULT_LEVEL,
+    Figure,
+    Format,
+    Level,
+    MaybeLabel,
+    MaybePreds,
+    Output,
+    RowOptions,
+    RowsOrTables,
+    VoteColumns,
+    Votes,
+    Weight,
+    given,
+    print_json,
+    reads_rows,
+    rows_text,
+    source_name,
+    without_infinities,
+)
+from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from softcal._validation.inputs import FloatArray
+    from softcal.decision import CalibrationSummary, NetBenefit
+    from softcal.table.reliability import Reliability
+    from softcal.table.tableset import TableSet
+
+
+@reads_rows
+def decide(
+    data: RowsOrTables,
+    label: MaybeLabel = None,
+    pred: MaybePreds = None,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(help="Act where the prediction is at least T; may be repeated.", metavar="T"),
+    ] = None,
+    vote_columns: VoteColumns = None,
+    weight: Weight = None,
+    votes: Votes = None,
+    level: Level = DEFAULT_LEVEL,
+    plot: Figure = None,
+    format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
+) -> None:
+    """Compute net benefit at decision thresholds, and the cost of miscalibration there.
+
+    Net benefit counts what is found by acting where the prediction is at least the threshold,
+    minus needless actions, weighted by the odds of the threshold. Rows may have any threshold. For
+    saved tables, a threshold must be an edge of their grid: a multiple of 1/600.
+    """
+    import numpy as np
+
+    from softcal._validation.rules import refuse_bad_level
+    from softcal.bins import Bins
+    from softcal.decision import checked_thresholds, net_benefit
+
+    refuse_bad_level(level)
+    at = np.unique(checked_thresholds(given(threshold, "give a threshold: --threshold T.")))
+    if how.raters:
+        message = "--raters is for scores and comparisons: leave it out."
+        raise InputError(message)
+    if plot is not None:
+        refuse_overwriting(plot, data)
+    columns = Columns(label, pred, weight, votes, vote_columns=vote_columns, how=how)
+    # The grid of saved tables, cut at the thresholds as well.
+    bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
+    tables = load_tables(data, columns, bins=bins)
+    _refuse_other_tables(tables, at)
+    fine = tables.coarsen(tables.grid)
+    found = {model: net_benefit(fine[model], at, level=level) for model in fine}
+    summaries = {model: _summary(fine[model], level) for model in fine}
+    if plot is not None:
+        from softcal.plot import draw_decision, save_figure
+
+        curves = {model: _curve(fine[model], at, level) for model in fine}
+        save_figure(draw_decision(curves, marked=at.tolist()), plot)
+    card = _card(tables, found, summaries, level)
+    if format_ is Format.JSON:
+        print_json(without_infinities(card))
+    else:
+        _show(card, source_name(data))
+
+
+def _refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
+    """Raise if saved tables do not give net benefit with its interval at these thresholds."""
+    import numpy as np
+
+    from softcal.table.tableset import LABEL
+
+    if tables.targets != (LABEL,):
+        message = (
+            "net benefit needs one label and one prediction per row: these tables have many "
+            "classes, or labels that are intervals. Scan one column of each."
+        )
+        raise InputError(message)
+    if tables.groups is not None:
+        message = (
+            f"tables with groups ({tables.groups.column}) do not give the interval of net benefit. "
+            "Give the rows in Python, net_benefit(y_true, y_prob, thresholds, groups=...), or scan "
+            "them without --group if they are independent."
+        )
+        raise InputError(message)
+    edges = tables.grid.edges
+    off = at[~np.isin(at, edges)]
+    if off.size:
+        first = float(off[0])
+        k = int(edges.searchsorted(first))
+        near = [float(edge) for edge in edges[k - 1 : k + 1] if edge < 1]
+        message = (
+            f"--threshold must be an edge of the saved tables' grid: {off.size} of {at.size} are "
+            f"not, the first is {first!r}. Nearest: {' and '.join(map(repr, near))}. Give "
+            "one of these, or give the rows, for which any threshold is possible."
+        )
+        raise InputError(message)
+
+
+def _curve(rel: Reliability, at: FloatArray, level: float) -> NetBenefit:
+    """Return the net benefit at all edges up to somewhat above the highest threshold."""
+    from softcal.decision import net_benefit
+
+    edges = rel.bins.edges
+    return net_benefit(rel, edges[edges <= min(max(1.5 * at[-1], 0.1), 0.99)], level=level)
+
+
+def _summary(rel: Reliability, level: float) -> CalibrationSummary | str:
+    """Return the calibration summary, or why there is none."""
+    from softcal.decision import calibration_summary
+
+    try:
+        return calibration_summary(rel, level=level)
+    except InputError as error:
+        return str(error)
+
+
+def _card(
+    tables: TableSet,
+    found: dict[str, NetBenefit],
+    summaries: dict[str, CalibrationSummary | str],
+    level: float,
+) -> dict[str, Any]:
+    """Return the numbers of each model, ready for JSON."""
+    from softcal.cli.display import about
+
+    return {
+        **about(tables),
+        "label": tables.label,
+        "level": level,
+        "models": [
+            {
+                "pred": model,
+                "thresholds": _thresholds(found[model]),
+                **_summary_card(summaries[model]),
+            }
+            for model in found
+        ],
+    }
+
+
+def _thresholds(found: NetBenefit) -> list[dict[str, Any]]:
+    columns = {
+        "threshold": found.threshold, "net_benefit": found.value, "low": found.low,
+        "high": found.high, "treat_all": found.treat_all,
+        "treat_none": 0 * found.value, "cost_of_miscalibration": found.cost,
+        "rows_below": found.rows_below, "mean_prob_below": found.prob_below,
+        "mean_label_below": found.label_below,
+    }  # fmt: skip
+    each = zip(*(column.tolist() for column in columns.values()), found.sentences, strict=True)
+    cards = [dict(zip([*columns, "sentence"], numbers, strict=True)) for numbers in each]
+    for card in cards:
+        if not card["rows_below"]:  # means of no rows
+            card |= {"mean_prob_below": None, "mean_label_below": None}
+    return cards
+
+
+def _summary_card(summary: CalibrationSummary | str) -> dict[str, Any]:
+    if isinstance(summary, str):
+        return {"calibration": None, "note": summary}
+    estimates = {name: number._asdict() for name, number in summary.estimates.items()}
+    return {"calibration": {**estimates, **summary.distances}, "note": summary.note}
+
+
+def _show(card: dict[str, Any], name: str) -> None:
+    console = terminal.console()
+    interval = f"{percent(card['level'])} interval"
+    console.print(Text(printable(f"{name}: {rows_text(card)}"), style="bold"))
+    for model in card["models"]:
+        console.print()
+        table = terminal.table(
+            "threshold", "net benefit", interval, "treat all", "treat none",
+            "cost of mis-\ncalibration",
+        )  # fmt: skip
+        for each in model["thresholds"]:
+            table.add_row(
+                percent(each["threshold"]), f"{each['net_benefit']:.4f}",
+                f"{each['low']:.4f} to {each['high']:.4f}", f"{each['treat_all']:.4f}", "0",
+                f"{each['cost_of_miscalibration']:.4f}",
+            )  # fmt: skip
+        terminal.print_titled(console, model["pred"], table)
+        for each in model["thresholds"]:
+            console.print(Text(each["sentence"]))
+        console.print()
+        if model["calibration"] is not None:
+            console.print(_summary_table(model["calibration"], interval))
+        if model["note"]:
+            console.print(Text(f"Note: {model['note']}", style="dim"))
+    console.print()
+    console.print(_HOW_TO_READ, style="dim")
+
+
+def _summary_table(numbers: dict[str, Any], interval: str) -> Table:
+    table = terminal.table("calibration", "value", interval)
+    for what, number in numbers.items():
+        name = _NAMES.get(what, what.replace("_", " "))
+        if isinstance(number, dict):
+            limits = f"{number['low']:.4f} to {number['high']:.4f}"
+            table.add_row(name, f"{number['value']:.4f}", limits)
+        else:
+            table.add_row(name, f"{number:.4f}", "")
+    return table
+
+
+_NAMES = {
+    "observed_expected": "observed : expected",
+    "auroc": "AUROC",
+    "ici": "ICI: mean distance from curve",
+    "e50": "E50: median distance",
+    "e90": "E90: 90% quantile",
+    "emax": "Emax: largest distance",
+    "brier": "Brier score",
+    "miscalibration": "= miscalibration",
+    "discrimination": "- discrimination",
+    "uncertainty": "+ uncertainty",
+}
+_HOW_TO_READ = (
+    "A model is useful at a threshold if its net benefit is above that of treating all rows and of "
+    "treating none. The cost of miscalibration is what the best increasing recalibration would add "
+    "on the same rows. ICI, E50, E90, Emax, and the parts of the Brier score use the same isotonic "
+    "curve. With few rows, this cost and these distances are too high."
+)

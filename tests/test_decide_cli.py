@@ -1,0 +1,204 @@
+"""`softcal decide`: net benefit from rows and from saved tables, as text, JSON and figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import assert_same_card, softcal_here
+from hostile import NAMES
+
+import softcal as sc
+from softcal.datasets import lidc_malignancy
+
+REFERENCE = json.loads((Path(__file__).parent / "reference" / "dcurves.json").read_text())
+
+
+@pytest.fixture
+def nodules(tmp_path: Path) -> Path:
+    pd.DataFrame(dict(lidc_malignancy())).to_csv(tmp_path / "nodules.csv", index=False)
+    return tmp_path / "nodules.csv"
+
+
+NODULES = ("--label", "soft_malignant", "--pred", "prob_rf_all", "--pred", "prob_lr_geometry")
+
+
+def _thresholds(*at: float) -> list[str]:
+    return [word for t in at for word in ("--threshold", repr(t))]
+
+
+def _card(*arguments: object) -> Any:
+    done = softcal_here("decide", *arguments, "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_net_benefit_equals_dcurves_from_rows_and_saved_tables(tmp_path: Path) -> None:
+    y, p, at = (np.array(REFERENCE[name]) for name in ("y_true", "y_prob", "threshold"))
+    asked = _thresholds(*((at * 100).round() / 100).tolist())
+    frame = pd.DataFrame({"y": y, "p": p})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    sc.scan(frame, y_true="y", y_prob="p").save(tmp_path / "rows.softcal")
+    for card in (
+        _card(tmp_path / "rows.parquet", "--label", "y", "--pred", "p", *asked),
+        _card(tmp_path / "rows.softcal", *asked),
+    ):
+        found = pd.DataFrame(card["models"][0]["thresholds"])
+        np.testing.assert_allclose(found["net_benefit"], REFERENCE["age"], atol=1e-12, rtol=0)
+        np.testing.assert_allclose(found["treat_all"], REFERENCE["all"], atol=1e-12, rtol=0)
+        assert (found["treat_none"] == 0).all()
+        assert (found["cost_of_miscalibration"] >= 0).all()
+
+
+def test_rows_and_saved_tables_give_the_same_numbers(nodules: Path, tmp_path: Path) -> None:
+    tables = sc.scan(nodules, y_true="soft_malignant", y_prob=["prob_rf_all", "prob_lr_geometry"])
+    tables.save(tmp_path / "nodules.softcal")
+    asked = _thresholds(0.2, 0.05, 0.5)
+    from_rows = _card(nodules, *NODULES, *asked)
+    from_tables = _card(tmp_path / "nodules.softcal", *asked)
+    assert from_tables["bins"] == 10  # as saved
+    assert_same_card(from_rows | {"bins": 10}, from_tables)
+    one = _card(tmp_path / "nodules.softcal", "--pred", "prob_rf_all", *asked)
+    assert one["models"] == from_tables["models"][:1]
+
+
+def test_rows_may_have_any_threshold(nodules: Path) -> None:
+    at = [0.0123456, 1 / 30, 0.2, 0.98765]
+    d = lidc_malignancy()
+    expected = sc.net_benefit(d["soft_malignant"], d["prob_rf_all"], at, level=0.9)
+    card = _card(nodules, *NODULES, *_thresholds(*at), "--level", "0.9")
+    found = pd.DataFrame(card["models"][0]["thresholds"])
+    names = {
+        "threshold": "threshold", "net_benefit": "value", "low": "low", "high": "high",
+        "treat_all": "treat_all", "rows_below": "rows_below", "mean_prob_below": "prob_below",
+        "mean_label_below": "label_below",
+    }  # fmt: skip
+    for column, name in names.items():
+        np.testing.assert_allclose(found[column], getattr(expected, name), atol=1e-13, rtol=0)
+    np.testing.assert_allclose(found["cost_of_miscalibration"], expected.cost, atol=2e-3)
+
+
+def test_text_says_what_lies_below_and_fits_80_columns(nodules: Path) -> None:
+    done = softcal_here("decide", nodules, *NODULES, *_thresholds(0.05, 0.2))
+    text = " ".join(done.stdout.split())
+    assert done.returncode == 0
+    assert "At 5%: 706 rows lie below; the model predicts 0.9%, the labels say 8.8%." in text
+    assert "5% 0.2252 0.2080 to 0.2423 0.2456 0 0.0204" in text
+    assert "slope 0.6896 0.6428 to 0.7364" in text
+    assert "AUROC 0.8261 0.8119 to 0.8394" in text
+    assert "Note: the logistic recalibration needs predictions between 0 and 1" in text
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_models_without_a_summary_say_why(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"y": [0, 0, 0], "p": [0.1, 0.2, 0.3]})
+    frame.to_csv(tmp_path / "zero.csv", index=False)
+    asked = (tmp_path / "zero.csv", "--label", "y", "--pred", "p", "--threshold", "0.15")
+    model = _card(*asked)["models"][0]
+    assert model["calibration"] is None
+    assert "all labels are 0" in model["note"]
+    assert "Note: a calibration summary needs different labels" in softcal_here(
+        "decide", *asked
+    ).stdout.replace("\n", " ")
+
+
+def test_counts_of_votes_and_weights_are_read(tmp_path: Path, rng: np.random.Generator) -> None:
+    yes, p, w = rng.integers(0, 4, 60), rng.random(60), rng.integers(0, 3, 60)
+    frame = pd.DataFrame({"no": 3 - yes, "yes": yes, "p": p, "w": w})
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    done = softcal_here(
+        "decide", tmp_path / "votes.csv", "--vote-columns", "no,yes", "--pred", "p",
+        "--weight", "w", "--threshold", "0.3", "--format", "json",
+    )  # fmt: skip
+    found = json.loads(done.stdout)["models"][0]["thresholds"][0]
+    expected = sc.net_benefit(yes / 3, p, 0.3, sample_weight=w)
+    assert found["net_benefit"] == pytest.approx(expected.value[0], abs=1e-13)
+    assert found["rows_below"] == expected.rows_below[0] == ((p < 0.3) & (w > 0)).sum()
+
+
+def test_one_row_has_no_interval_and_none_below(tmp_path: Path) -> None:
+    pd.DataFrame({"y": [0.5], "p": [0.5]}).to_csv(tmp_path / "one.csv", index=False)
+    card = _card(tmp_path / "one.csv", "--label", "y", "--pred", "p", "--threshold", "0.1")
+    found = card["models"][0]["thresholds"][0]
+    assert (found["low"], found["high"]) == (None, None)
+    assert (found["rows_below"], found["mean_prob_below"], found["mean_label_below"]) == (
+        0, None, None,
+    )  # fmt: skip
+    assert found["sentence"] == "At 10%: no row lies below."
+
+
+def test_figure_is_saved_and_holds_hostile_names(tmp_path: Path, rng: np.random.Generator) -> None:
+    names = ["$x$", "_hidden", NAMES[0]]
+    frame = pd.DataFrame({name: rng.random(50) for name in [*names, "y"]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    preds = [word for name in names for word in ("--pred", name)]
+    for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("PDF", b"%PDF")):
+        figure = tmp_path / f"figure.{kind}"
+        done = softcal_here(
+            "decide", tmp_path / "rows.parquet", "--label", "y", *preds, "--plot", figure,
+            "--threshold", "0.001",
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert figure.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("command", ["decide", "watch"])
+def test_figure_of_unknown_kind_is_refused(nodules: Path, tmp_path: Path, command: str) -> None:
+    more = _thresholds(0.1) if command == "decide" else ["--day", "fold"]
+    done = softcal_here(command, nodules, *NODULES, *more, "--plot", tmp_path / "figure.bad")
+    assert done.returncode == 2
+    assert "saved as .svg, .pdf, or .png: got 'figure.bad'" in done.stderr
+    assert not (tmp_path / "figure.bad").exists()
+
+
+def test_figure_never_overwrites_the_data(nodules: Path) -> None:
+    before = nodules.read_bytes()
+    done = softcal_here("decide", nodules, *NODULES, *_thresholds(0.1), "--plot", nodules)
+    assert done.returncode == 2
+    assert nodules.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "give a threshold: --threshold T"),
+        (["--threshold", "1"], "from 0 to below 1: 1 of 1 are not"),
+        (["--threshold", "nan"], "from 0 to below 1: 1 of 1 are not"),
+        (["--threshold", "0.1", "--level", "2"], "level"),
+        (["--threshold", "0.1", "--raters"], "--raters is for scores"),
+    ],
+)
+def test_impossible_options_are_refused(nodules: Path, options: list[str], said: str) -> None:
+    done = softcal_here("decide", nodules, *NODULES, *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_saved_tables_name_the_nearest_thresholds(nodules: Path, tmp_path: Path) -> None:
+    sc.scan(nodules, y_true="soft_malignant", y_prob="prob_rf_all").save(tmp_path / "n.softcal")
+    done = softcal_here("decide", tmp_path / "n.softcal", *_thresholds(0.1, 0.033, 0.5001))
+    assert done.returncode == 2
+    assert "2 of 3 are not, the first is 0.033." in done.stderr
+    assert f"Nearest: {19 / 600!r} and {20 / 600!r}." in done.stderr
+    for t in (19 / 600, 20 / 600, 1 / 600 / 1.5**3):
+        assert softcal_here("decide", tmp_path / "n.softcal", *_thresholds(t)).returncode == 0
+    last = softcal_here("decide", tmp_path / "n.softcal", *_thresholds(1 - 1e-9))
+    assert "Nearest: 0.999999900" in last.stderr
+    assert " and 1.0" not in last.stderr
+
+
+def test_tables_without_net_benefit_are_refused(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"y": [0.2, 0.6], "p": [0.2, 0.5], "who": ["a", "b"], "q": [0.8, 0.6]})
+    saved = tmp_path / "saved.softcal"
+    sc.scan(frame, y_true="y", y_prob="p", groups="who").save(saved)
+    done = softcal_here("decide", saved, "--threshold", "0.1")
+    assert done.returncode == 2
+    assert "tables with groups (who) do not give the interval" in done.stderr
+    sc.scan(frame, label_bounds=("y", "q"), y_prob="p").save(saved)
+    done = softcal_here("decide", saved, "--threshold", "0.1")
+    assert done.returncode == 2
+    assert "needs one label and one prediction per row" in done.stderr
