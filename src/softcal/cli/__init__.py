@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 
 from softcal._display import printable
 from softcal.cli.apply import apply
+from softcal.cli.audit import audit
 from softcal.cli.check import check
 from softcal.cli.compare import compare
 from softcal.cli.demo import demo
@@ -43,6 +44,7 @@ for command in (
     plan,
     check,
     watch,
+    audit,
     recalibrate,
     apply,
     sql,

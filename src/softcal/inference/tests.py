@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
-_SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
+SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
 _EVENTS = (1.0, 1.01)  # that a pool of bins must expect: the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
@@ -160,10 +160,7 @@ def consistency_band(
     )  # fmt: skip
     refuse_no_rows(rel)
     s = rel.sums
-    each = _Pools(*_scaled(s, rel.n).tolist())
-    noisy = _noisiness(each, 1.0, hard=rel.has_hard_labels)
-    scale = rel.n / float(s.weight_sq.sum())
-    variance = np.array(_calibrated_variance(each, noisy)) / scale
+    variance = calibrated_variance(s, s)
     ties = rel.ties
     if ties is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
         own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
@@ -173,6 +170,19 @@ def consistency_band(
     z = -ndtri(tail) if ties is None or ties.raters is None else ties.raters.reach(tail)
     half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
     return GapIntervals(-half, half)
+
+
+def calibrated_variance(whole: Sums, parts: Sums) -> FloatArray:
+    """Return the variance of the residual of each part of a table, if the model is calibrated.
+
+    It is shrunk toward that of the whole where a part has few events.
+    """
+    n = int(whole.count.sum())
+    noisy = _noisiness(_Pools(*_scaled(whole, n).tolist()), 1.0, hard=not whole.label_var.any())
+    rows = int(parts.count.sum())
+    pools = _Pools(*_scaled(parts, rows).tolist())
+    scale = rows / float(parts.weight_sq.sum())
+    return np.array(_calibrated_variance(pools, noisy)) / scale
 
 
 # What follows is in plain floats, for each pool: of the few bins of most tables that takes a
@@ -316,7 +326,7 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
         # One event where next to none was expected is not evidence.
         outcomes = max(outcomes, min(seen * worth, 1.0) / (expected * worth))
     if floor > 0:  # few events say less than the number of votes
-        own = (rest * worth * own + _SHRINKAGE * floor) / (rest * worth + _SHRINKAGE)
+        own = (rest * worth * own + SHRINKAGE * floor) / (rest * worth + SHRINKAGE)
     return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0))  # noqa: FBT003
 
 
@@ -366,7 +376,7 @@ def _noise(
         own = np.maximum(square.diagonal() - seen, 0.0)
         pooled = own.sum() / max(rest.sum(), _TINY) * rest
         events = rest * worth
-        others = (events * own + _SHRINKAGE * pooled) / (events + _SHRINKAGE)
+        others = (events * own + SHRINKAGE * pooled) / (events + SHRINKAGE)
         variance = (noisy.outcomes * known + others).tolist()
     return _Noise(
         [v + _ROUNDING**2 * w for v, w in zip(variance, weight_sq, strict=True)],
@@ -385,7 +395,7 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
         pools.own, pools.surprises, pools.calibrated, pools.expected, strict=True
     ):
         rest = max(calibrated - expected, 0.0)
-        others = rest * (max(own - seen, 0.0) + _SHRINKAGE * noisy.others) / (rest + _SHRINKAGE)
+        others = rest * (max(own - seen, 0.0) + SHRINKAGE * noisy.others) / (rest + SHRINKAGE)
         found.append(noisy.outcomes * expected + others)
     return found
 
