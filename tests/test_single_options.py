@@ -45,6 +45,7 @@ VALUES = {
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
     **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
+    **dict.fromkeys(("--depth", "--min-rows", "--draws", "--seed"), ("5", "6")),
 }
 NUMBERS = (
     "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
@@ -54,8 +55,19 @@ VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
     **{
         name: ["data.csv"]
-        for name in ("scan", "score", "compare", "report", "merge", "recalibrate")
+        for name in (
+            "scan",
+            "score",
+            "compare",
+            "report",
+            "merge",
+            "check",
+            "watch",
+            "audit",
+            "recalibrate",
+        )
     },
+    "sql": ["table"],
     "apply": ["cal.json", "data.csv"],
 }
 REQUIRED = {
@@ -86,8 +98,8 @@ def test_an_option_given_twice_is_refused_with_both_values(
 
 def test_every_option_of_every_command_is_covered() -> None:
     assert {name for name, _ in SINGLE} == {
-        "scan", "score", "merge", "compare", "report", "plan", "recalibrate", "apply", "demo",
-        "paper",
+        "scan", "score", "merge", "compare", "report", "plan", "check", "watch", "audit",
+        "recalibrate", "apply", "sql", "demo", "paper",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE
     assert ("recalibrate", "--pred") in SINGLE

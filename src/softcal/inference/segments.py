@@ -225,8 +225,10 @@ def audit_tables(
     whole = tables[model].sums
     members, where, too_small = _segments(cells, columns, depth, min_rows)
     sums = _named(members @ cells.sums.T)
-    noise = _Noise.of(whole, cells)
-    variance = _variance(whole, sums) + _ROUNDING**2 * sums.weight_sq
+    single = members[[k for k, each in enumerate(where) if len(each) < 2]]
+    pooled = _shares(whole, cells.sums, single) * cells.sums[SUM_NAMES.index("prob_var")]
+    noise = _Noise.of(whole, cells, pooled)
+    variance = _variance(whole, sums, members @ pooled) + _ROUNDING**2 * sums.weight_sq
     shape = noise.shape(members)
     score = _scores(sums.residual / np.sqrt(variance), shape, outcomes=not whole.label_var.any())
     pvalue, reach = _familywise(score, noise, members, shape, draws, random, level)
@@ -397,37 +399,47 @@ def _named(columns: FloatArray) -> Sums:
     return Sums(np.rint(named.pop("count")).astype(np.int64), **named)
 
 
-def _least_variance(whole: Sums, parts: Sums) -> FloatArray:
+def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
+    """Return how much the labels of each cell vary, as a share of p(1 - p).
+
+    It is 1 for 0/1 labels. Else it is the largest share among all rows and the rows with one of the
+    cell's values. A cell of few events says little itself: if all labels are 0, it seems certain.
+    """
+    if not whole.label_var.any():
+        return np.ones(cells.shape[1])
+    parts = _named(single @ cells.T)
+    pooled = parts.residual_var[0] / (parts.prob_var[0] or 1.0) * parts.prob_var
+    own = _shrunk(whole, parts, pooled) / np.where(parts.prob_var > 0, parts.prob_var, 1.0)
+    found = np.zeros(cells.shape[1])
+    np.maximum.at(found, single.indices, np.repeat(own, np.diff(single.indptr)))
+    return np.minimum(found, 1.0)
+
+
+def _shrunk(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
+    """Return the parts' own variances, shrunk toward the pooled ones where events are few."""
+    events = parts.prob_var * (whole.count.sum() / whole.weight_sq.sum())
+    found: FloatArray = (events * parts.residual_var + SHRINKAGE * pooled) / (events + SHRINKAGE)
+    return found
+
+
+def _least_variance(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
     """Return the lowest variance of the residual of each part that a calibrated model may have.
 
-    For 0/1 labels it is p(1 - p). Other labels vary at least as much as those of the whole table,
-    as their votes, and as outcomes where labels are 0 or 1. A part of few events tells little
-    about its own variance: if all of its labels are 0, it would seem certain.
+    For 0/1 labels it is p(1 - p). Other labels vary at least as much as the pooled ones, as their
+    votes, and as outcomes where labels are 0 or 1, and at most as much as outcomes.
     """
     if not whole.label_var.any():
         return parts.prob_var
     known = np.maximum(calibrated_variance(whole, parts), parts.vote_floor)
-    pooled = _pooled_share(whole) * parts.prob_var
     found: FloatArray = np.minimum(np.maximum(known, pooled), parts.prob_var)
     return found
 
 
-def _variance(whole: Sums, parts: Sums) -> FloatArray:
+def _variance(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
     """Return the variance of the residual of each part: its own, shrunk, or the lowest."""
-    least = _least_variance(whole, parts)
-    if not whole.label_var.any():
-        return least
-    events = parts.prob_var * (whole.count.sum() / whole.weight_sq.sum())
-    pooled = _pooled_share(whole) * parts.prob_var
-    own = (events * parts.residual_var + SHRINKAGE * pooled) / (events + SHRINKAGE)
-    found: FloatArray = np.minimum(np.maximum(own, least), parts.prob_var)
+    own = np.minimum(_shrunk(whole, parts, pooled), parts.prob_var)
+    found: FloatArray = np.maximum(own, _least_variance(whole, parts, pooled))
     return found
-
-
-def _pooled_share(whole: Sums) -> float:
-    """Return the variance of all labels as a share of p(1 - p)."""
-    possible = float(whole.prob_var.sum())
-    return float(whole.residual_var.sum()) / possible if possible > 0 else 1.0
 
 
 class _Shape(NamedTuple):
@@ -483,9 +495,13 @@ class _Noise(NamedTuple):
     starts: IntArray  # the first unit of each cell
 
     @staticmethod
-    def of(whole: Sums, cells: _Cells) -> _Noise:
+    def of(whole: Sums, cells: _Cells, pooled: FloatArray) -> _Noise:
+        """Return the binomials, given the pooled variance of each cell."""
         units = _named(cells.units.T)
-        variance = _least_variance(whole, units)
+        possible = np.add.reduceat(units.prob_var, cells.starts)
+        share = pooled / np.where(possible > 0, possible, 1.0)
+        of_unit = np.repeat(share, np.diff([*cells.starts, units.count.size]))
+        variance = _least_variance(whole, units, of_unit * units.prob_var)
         varies = units.prob_var > 0
         most = np.where(varies, units.prob_var, 1.0)
         phi = np.clip(variance / most, 1 / _MOST_TRIALS, 1.0)

@@ -46,7 +46,8 @@ def audit(
     source : TableSet, or source of rows
         A set made with `by`, or files or a frame as in `scan`.
     y_true, y_prob, by
-        For rows: as in `scan`. For a set, `by` selects some of its columns.
+        For rows: as in `scan`. For a set, `by` selects some of its columns. Cut a column of numbers
+        into ranges first, for example with `pandas.qcut`: each value is a segment.
     depth : int, default 2
         The largest number of columns in a conjunction.
     model : str, optional
