@@ -41,6 +41,8 @@ VALUES = {
     "--format": ("table", "json"),
     "--method": ("platt", "beta"),
     "--level": ("0.9", "0.95"),
+    "--undecided": ("pass", "fail"),
+    "--dialect": ("duckdb", "spark"),
     "--input-format": ("csv", "tsv"),
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
@@ -49,7 +51,8 @@ VALUES = {
 }
 NUMBERS = (
     "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
-    "--power", "--item-cost", "--vote-cost",
+    "--power", "--item-cost", "--vote-cost", "--max-smece", "--max-gap", "--tolerance",
+    "--max-weight",
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {

@@ -368,7 +368,7 @@ def _segments(
                 cells.codes[list(chosen)], axis=1, return_index=True, return_inverse=True
             )
             mine = mine.ravel()
-            n = np.bincount(mine, weights=count)
+            n: FloatArray = np.bincount(mine, weights=count).astype(np.float64)
             of_cell[chosen], rows[chosen] = mine, n
             new = np.ones(n.size, dtype=bool)
             for shorter in combinations(chosen, k - 1):
