@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from command_line import softcal_here
 
@@ -32,8 +33,8 @@ def rows(seed: int = 0, n: int = 4000, off: float = 0.0, *, votes: int = 1) -> p
     return frame
 
 
-def audited(frame: pd.DataFrame, **options: Any) -> Any:
-    return sc.audit(frame, y_true="y", y_prob="p", **{"by": BY, "draws": 200} | options)
+def audited(source: Any, by: Any = BY, **options: Any) -> Any:
+    return sc.audit(source, y_true="y", y_prob="p", by=by, draws=200, **options)
 
 
 def by_where(found: Any) -> dict[tuple[tuple[str, str | None], ...], Any]:
@@ -256,8 +257,9 @@ def test_impossible_audits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(sc.InputError, match="'device' is named twice"):
         sc.audit(tables, by=["device", "device"])
     for name in ("depth", "min_rows", "draws"):
+        wrong: dict[str, Any] = {name: 0}
         with pytest.raises(sc.InputError, match=f"{name} must be a whole number, 1 or more: got 0"):
-            sc.audit(tables, **{name: 0})
+            sc.audit(tables, **wrong)
     with pytest.raises(sc.InputError, match="no rows"):
         sc.audit(replace(tables, tables=empty_sparse(4, tables.tables.values.shape[0])))
     grouped = sc.scan(frame, y_true="y", y_prob="p", by=BY, groups="device")
@@ -273,6 +275,83 @@ def test_impossible_audits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_CELLS", 5)
     with pytest.raises(sc.InputError, match=r"at most 5 cells: .* have 6 combinations"):
         sc.audit(tables)
+
+
+def test_features_are_cut_into_ranges_of_about_equal_size(tmp_path: Path) -> None:
+    frame = rows(off=0.2)
+    rng = np.random.default_rng(1)
+    frame["age"] = rng.integers(18, 90, size=len(frame))
+    frame["dose"] = rng.normal(size=len(frame))
+    frame.loc[:39, "dose"] = np.nan
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    options: dict[str, Any] = {"by": "device", "features": {"age": 4, "dose": 3}, "depth": 2}
+    found = audited(frame, **options)
+    assert found.by == ("device", "age", "dose")
+    single = {
+        column: [e for e in found.segments if set(e.where) == {column}] for column in found.by
+    }
+    assert [len(each) for each in single.values()] == [2, 4, 4]
+    for column, count in (("age", 4), ("dose", 3)):
+        assert sum(each.n for each in single[column]) == len(frame)
+        for each in single[column]:
+            value = each.where[column]
+            if value is None:
+                assert each.n == 40
+                continue
+            assert abs(each.n - len(frame) / count) < 0.02 * len(frame)
+            low, high = map(float, value.split(" to "))
+            values = frame[column]
+            inside = (values >= low) & (values < high + (high == values.max()))
+            if column == "age":  # whole numbers, so that the edges are exact
+                assert each.n == inside.sum()
+    command = ["--label", "y", "--pred", "p", "--by", "device", "--feature", "age:4"]
+    done = softcal_here(
+        "audit", path, *command, "--feature", "dose:3", "--draws", 200, "--format", "json"
+    )
+    [model] = json.loads(done.stdout)["models"]
+    from_file = audited(path, **options)
+    for segments in (model["segments"], [{"where": e.where} for e in from_file.segments]):
+        assert [each["where"] for each in segments] == [each.where for each in found.segments]
+
+
+def test_names_of_ranges_differ() -> None:
+    frame = rows(n=300)
+    frame["big"] = 1e9 + np.arange(300) % 3
+    found = audited(frame, by=(), features={"big": 3})
+    assert {each.where["big"] for each in found.segments} == {
+        "1000000000.0 to 1000000001.0",
+        "1000000001.0 to 1000000002.0",
+    }
+    frame["big"] = 7
+    assert audited(frame, by=(), features={"big": 3}).segments == ()
+
+
+def test_features_that_cannot_be_cut_are_refused(tmp_path: Path) -> None:
+    frame = rows(n=200)
+    frame["none"], frame["endless"] = np.nan, np.inf
+    for features, words in (
+        ({"p": 1}, "2 or more ranges to each column: 'p' has 1"),
+        ({"country": 3}, "country cannot be cut into ranges: it must hold numbers"),
+        ({"none": 3}, "none cannot be cut into ranges: it needs finite numbers"),
+        ({"endless": 3}, "endless cannot be cut into ranges: it needs finite numbers"),
+    ):
+        with pytest.raises(sc.InputError, match=words):
+            audited(frame, features=features)
+    lazy = pl.LazyFrame({"y": [0], "p": [0.5]})
+    with pytest.raises(sc.InputError, match="features need files or a frame in memory"):
+        sc.audit(lazy, y_true="y", y_prob="p", features={"p": 3})
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    columns = ["--label", "y", "--pred", "p", "--by", "country"]
+    for feature in ("p", "p:x", ":3"):
+        refused = softcal_here("audit", path, *columns, "--feature", feature)
+        assert refused.returncode == 2
+        assert f"a column and a number, such as age:10: got {feature}." in refused.stderr
+    saved = tmp_path / "saved.softcal"
+    softcal_here("scan", path, *columns, "-o", saved)
+    refused = softcal_here("audit", saved, "--feature", "p:3")
+    assert "--feature is for rows: leave it out with saved tables." in refused.stderr
 
 
 def test_recurring_raters_are_refused() -> None:
@@ -312,6 +391,7 @@ def test_command_prints_the_worst_segments_first(tmp_path: Path) -> None:
     expected = sc.audit(frame, y_true="y", y_prob="p", by=BY)
     assert [each["where"] for each in model["segments"]] == [e.where for e in expected.segments]
     assert model["segments"][0]["sentence"] == expected.segments[0].sentence
+    assert expected.explained is not None
     assert model["explained"]["segments"] == expected.explained.segments
     saved = tmp_path / "saved.softcal"
     softcal_here("scan", path, *options, "--pred", "q", "-o", saved)

@@ -46,6 +46,14 @@ def audit(
         list[str] | None,
         column_option("Column whose values define segments; may be repeated."),
     ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of numbers and how many ranges it is cut into, such as age:10; may be "
+            "repeated.",
+            metavar="COL:N",
+        ),
+    ] = None,
     depth: Annotated[
         int, typer.Option(help="Largest number of columns that define a segment.", metavar="N")
     ] = 2,
@@ -69,12 +77,20 @@ def audit(
     from softcal.inference.segments import audit_tables
 
     columns = Columns(
-        label, pred, weight, votes, tuple(by or ()), vote_columns=vote_columns, how=how
+        label,
+        pred,
+        weight,
+        votes,
+        tuple(by or ()),
+        vote_columns=vote_columns,
+        how=how,
+        features=tuple(feature or ()),
     )
     tables = load_tables(data, columns)
+    named = None if feature or not by else by  # None: all columns of the tables
     audits = [
         audit_tables(
-            tables, model=model, by=by or None, depth=depth, level=level, min_rows=min_rows,
+            tables, model=model, by=named, depth=depth, level=level, min_rows=min_rows,
             draws=draws, rng=seed,
         )
         for model in tables

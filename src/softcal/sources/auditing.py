@@ -10,7 +10,7 @@ from softcal.sources.scanning import scan
 from softcal.table.tableset import TableSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -21,6 +21,7 @@ def audit(
     y_true: str | None = None,
     y_prob: str | None = None,
     by: str | Sequence[str] | None = None,
+    features: Mapping[str, int] | None = None,
     depth: int = 2,
     model: str | None = None,
     level: float = 0.95,
@@ -46,8 +47,9 @@ def audit(
     source : TableSet, or source of rows
         A set made with `by`, or files or a frame as in `scan`.
     y_true, y_prob, by
-        For rows: as in `scan`. For a set, `by` selects some of its columns. Cut a column of numbers
-        into ranges first, for example with `pandas.qcut`: each value is a segment.
+        For rows: as in `scan`. For a set, `by` selects some of its columns.
+    features : mapping from str to int, optional
+        For rows: columns of numbers, each with how many ranges it is cut into, as in `scan`.
     depth : int, default 2
         The largest number of columns in a conjunction.
     model : str, optional
@@ -92,7 +94,7 @@ def audit(
     """
     columns = [by] if isinstance(by, str) else by
     if isinstance(source, TableSet):
-        given = {"y_true": y_true, "y_prob": y_prob, **options}
+        given = {"y_true": y_true, "y_prob": y_prob, "features": features, **options}
         for name, value in given.items():
             if value is not None:
                 message = f"{name} is for rows: leave it out with a TableSet."
@@ -103,8 +105,10 @@ def audit(
             message = "an audit of rows needs y_prob=, the column of predictions."
             raise InputError(message)
         tables = scan(
-            source, y_true=y_true, y_prob=y_prob, by=columns or (), pairs=False, **options
-        )
+            source, y_true=y_true, y_prob=y_prob, by=columns or (), features=features, pairs=False,
+            **options,
+        )  # fmt: skip
+        columns = None  # all
     return audit_tables(
         tables, model=model, by=columns, depth=depth, level=level, min_rows=min_rows, draws=draws,
         rng=rng,
