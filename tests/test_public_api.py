@@ -28,6 +28,7 @@ def test_public_names() -> None:
         "Votes",
         "Watch",
         "assert_calibrated",
+        "audit",
         "bias",
         "brier",
         "brier_without_vote_noise",
@@ -124,8 +125,10 @@ def test_public_names() -> None:
         (
             sc.inference,
             [
+                "Audit",
                 "Check",
                 "Comparison",
+                "Explained",
                 "GapIntervals",
                 "Interval",
                 "MeanDifference",
@@ -133,6 +136,7 @@ def test_public_names() -> None:
                 "Ranking",
                 "RaterDifference",
                 "ScoreInterval",
+                "Segment",
                 "StreamState",
                 "TestResult",
                 "WatchState",

@@ -41,12 +41,13 @@ VALUES = {
     "--format": ("table", "json"),
     "--method": ("platt", "beta"),
     "--level": ("0.9", "0.95"),
-    "--input-format": ("csv", "tsv"),
     "--undecided": ("pass", "fail"),
     "--dialect": ("duckdb", "spark"),
+    "--input-format": ("csv", "tsv"),
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
-    **dict.fromkeys(("--bins", "--folds", "--votes", "--min-rows"), ("5", "6")),
+    **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
+    **dict.fromkeys(("--depth", "--min-rows", "--draws", "--seed"), ("5", "6")),
 }
 NUMBERS = (
     "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
@@ -66,6 +67,7 @@ ARGUMENTS = {
             "check",
             "watch",
             "decide",
+            "audit",
             "recalibrate",
         )
     },

@@ -103,6 +103,7 @@ from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .report import (
     write_report as write_report,
 )
+from .sources.auditing import audit as audit
 from .sources.scanning import scan as scan
 from .sources.sql import (
     sql_query as sql_query,

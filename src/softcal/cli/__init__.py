@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 
 from softcal._display import printable
 from softcal.cli.apply import apply
+from softcal.cli.audit import audit
 from softcal.cli.check import check
 from softcal.cli.compare import compare
 from softcal.cli.decide import decide
@@ -45,6 +46,7 @@ for command in (
     check,
     watch,
     decide,
+    audit,
     recalibrate,
     apply,
     sql,

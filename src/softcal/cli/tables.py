@@ -41,6 +41,7 @@ class Columns(NamedTuple):
     label_high: str | None = None
     how: RowOptions = RowOptions()
     ordered: bool = False
+    features: Sequence[str] = ()
 
     @property
     def many(self) -> bool:
@@ -147,6 +148,8 @@ class Columns(NamedTuple):
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
             "group": self.group, "values": self.how.values,
         }  # fmt: skip
+        if self.features:
+            others |= self._ranges(paths)
         if self.how.raw_votes:
             found = self._roles_of_votes(others)
         elif self.counts_beside:
@@ -165,6 +168,22 @@ class Columns(NamedTuple):
             found = Roles(given(self.label, _NO_LABEL), tuple(preds), **others)
         found.refuse_impossible()
         return found
+
+    def _ranges(self, paths: Sequence[Path]) -> dict[str, Any]:
+        """Return the columns of segments, and the ranges of those that are cut."""
+        from softcal.sources.columns import Wanted
+        from softcal.sources.files import batches_of
+        from softcal.sources.ranges import ranges_of
+
+        counts = {}
+        for feature in self.features:
+            name, _, count = feature.rpartition(":")
+            if not name or not count.isdecimal():
+                message = f"--feature must be a column and a number, such as age:10: got {feature}."
+                raise InputError(message)
+            counts[name] = int(count)
+        batches = batches_of(list(paths), Wanted((), tuple(counts)), self.how.reading)
+        return {"by": (*self.by, *counts), "ranges": ranges_of(batches, counts)}
 
     def _roles_of_votes(self, others: Mapping[str, Any]) -> Roles:
         """Count the votes of a file; where rows are votes, these are counted with them."""
@@ -215,7 +234,7 @@ class Columns(NamedTuple):
                 "--ordered out, or scan the rows again."
             )
             raise InputError(message)
-        for option in self.how.given:
+        for option in [*self.how.given, *["--feature"] * bool(self.features)]:
             message = f"{option} is for rows: leave it out with saved tables."
             raise InputError(message)
         label: dict[str, str | None] = {

@@ -13,6 +13,11 @@ from .intervals import (
 )
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
+from .segments import (
+    Audit as Audit,
+    Explained as Explained,
+    Segment as Segment,
+)
 from .sequential import (
     StreamState as StreamState,
     WatchState as WatchState,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
-_SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
+SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
 _EVENTS = (1.0, 1.01)  # that a pool of bins must expect: the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
@@ -160,11 +160,7 @@ def consistency_band(
     )  # fmt: skip
     refuse_no_rows(rel)
     s = rel.sums
-    hard = rel.has_hard_labels
-    each = _scaled(s, rel.n, hard=hard)
-    noisy = _noisiness(each, 1.0, hard=hard)
-    scale = rel.n / float(s.weight_sq.sum())
-    variance = np.array(_calibrated_variance(each, noisy)) / scale
+    variance = calibrated_variance(s, s)
     ties = rel.ties
     if ties is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
         own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
@@ -174,6 +170,18 @@ def consistency_band(
     z = -ndtri(tail) if ties is None or ties.raters is None else ties.raters.reach(tail)
     half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
     return GapIntervals(-half, half)
+
+
+def calibrated_variance(whole: Sums, parts: Sums) -> FloatArray:
+    """Return the variance of the residual of each part of a table, if the model is calibrated.
+
+    It is shrunk toward that of the whole where a part has few events.
+    """
+    hard = not whole.label_var.any()
+    noisy = _noisiness(_scaled(whole, int(whole.count.sum()), hard=hard), 1.0, hard=hard)
+    rows = int(parts.count.sum())
+    scale = rows / float(parts.weight_sq.sum())
+    return np.array(_calibrated_variance(_scaled(parts, rows, hard=hard), noisy)) / scale
 
 
 # What follows is in plain floats, for each pool: of the few bins of most tables that takes a
@@ -328,7 +336,7 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
         # One event where next to none was expected is not evidence.
         outcomes = max(outcomes, min(seen * worth, 1.0) / (expected * worth))
     if floor > 0:  # few events say less than the number of votes
-        own = (rest * worth * own + _SHRINKAGE * floor) / (rest * worth + _SHRINKAGE)
+        own = (rest * worth * own + SHRINKAGE * floor) / (rest * worth + SHRINKAGE)
     return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0))  # noqa: FBT003
 
 
@@ -378,7 +386,7 @@ def _noise(
         own = np.maximum(square.diagonal() - seen, 0.0)
         pooled = own.sum() / max(rest.sum(), _TINY) * rest
         events = rest * worth
-        others = (events * own + _SHRINKAGE * pooled) / (events + _SHRINKAGE)
+        others = (events * own + SHRINKAGE * pooled) / (events + SHRINKAGE)
         variance = (noisy.outcomes * known + others).tolist()
     least = _ROUNDING**2
     return _Noise(
@@ -394,7 +402,7 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
     if noisy.hard:
         return pools.calibrated
     found = []
-    outcomes, pooled = noisy.outcomes, _SHRINKAGE * noisy.others
+    outcomes, pooled = noisy.outcomes, SHRINKAGE * noisy.others
     for own, seen, calibrated, expected in zip(
         pools.own, pools.surprises, pools.calibrated, pools.expected, strict=True
     ):
@@ -403,7 +411,7 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
             rest = 0.0
         if soft < 0:
             soft = 0.0
-        found.append(outcomes * expected + rest * (soft + pooled) / (rest + _SHRINKAGE))
+        found.append(outcomes * expected + rest * (soft + pooled) / (rest + SHRINKAGE))
     return found
 
 

@@ -348,7 +348,9 @@ def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
         if missing_values(values).any():
             return None
         groups = coded_groups(values, roles.group)
-    cells = coded_cells({name: batch[Named(name)] for name in roles.by}) if roles.by else None
+    cells = (
+        coded_cells({name: roles.segment(batch, name) for name in roles.by}) if roles.by else None
+    )
     if roles.classes is not None:
         return _added_classes(batch, roles, roles.classes, builder, cells, groups)
     labels: tuple[str, ...] = (roles.y_true,)

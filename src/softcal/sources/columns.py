@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
+    from softcal.sources.ranges import Ranges
     from softcal.sources.votes import ItemVotes
 
 _WHOLE = re.compile("-?[0-9]+")
@@ -416,6 +417,13 @@ class Roles(NamedTuple):
     votes: ItemVotes | None = None  # raw votes, which give the labels
     counts: tuple[str, ...] = ()  # columns of counts of votes, beside one prediction
     positive_count: str = ""  # the one of them that counts as 1
+    ranges: tuple[Ranges, ...] = ()  # of the columns of `by` that are cut
+
+    def segment(self, batch: Batch, name: str) -> Any:
+        """Return a column of `by`, cut into ranges if it is one of numbers."""
+        values = batch[Named(name)]
+        ranges = next((each for each in self.ranges if each.column == name), None)
+        return values if ranges is None else ranges.names(values)
 
     @property
     def made(self) -> bool:

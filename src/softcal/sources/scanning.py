@@ -16,6 +16,7 @@ from softcal.sources.class_columns import class_roles, counts_beside, in_file, t
 from softcal.sources.collect import collect
 from softcal.sources.columns import Roles, Values, Wanted, text_of
 from softcal.sources.files import AS_IT_IS, Reading, all_pieces, batches_of, files_of
+from softcal.sources.ranges import ranges_of
 from softcal.sources.votes import VoteColumns, counted, long_form, long_wanted, votes_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def scan(
     ordered: bool = False,
     label_bounds: tuple[str, str] | None = None,
     by: str | Sequence[str] = (),
+    features: Mapping[str, int] | None = None,
     sample_weight: str | None = None,
     n_votes: str | int | None = None,
     groups: str | None = None,
@@ -100,6 +102,10 @@ def scan(
     by : str or sequence of str, optional
         Columns whose values define segments; rows without a value are a separate segment. There
         may be 100,000 combinations of values.
+    features : mapping from str to int, optional
+        Columns of numbers that also define segments, each with how many ranges it is cut into, such
+        as {"age": 10}. The ranges have about the same number of rows. Files and frames in memory
+        only: the numbers are read first, and take 8 bytes per row.
     groups : str, optional
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
         Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
@@ -193,7 +199,7 @@ def scan(
         positive=positive if vote_counts is not None else None,
     )
     asked.refuse_impossible()
-    columns = _listed(by)
+    columns = (*_listed(by), *(features or ()))
     optional = (
         ("sample_weight", sample_weight), ("groups", groups), ("item", item), ("vote", vote),
         ("worker", worker),
@@ -211,6 +217,10 @@ def scan(
     values = Values(pred_scale, label_scale, word, drop_missing)
     roles = Roles("", (), sample_weight, n_votes, columns, groups, values=values)
     reading = Reading(sep, decimal, encoding, input_format, sheet).checked()
+    if features:
+        source = _read_twice(source)
+        wanted = Wanted((), tuple(features))
+        roles = roles._replace(ranges=ranges_of(_batches_here(source, wanted, reading), features))
     if columns_of_votes is not None:
         roles = roles._replace(y_prob=_listed(y_prob))
         if votes is None:
@@ -227,6 +237,21 @@ def scan(
         source, asked, roles, reading, Bins.of(bins), pairs=pairs,
         date=None if date is None else str(date),
     )  # fmt: skip
+
+
+def _read_twice(source: Any) -> Any:
+    """Return a source that can be read twice; raise if it is neither files nor a frame."""
+    if _are_paths(source):
+        return files_of(source)  # with a copy of standard input
+    import narwhals.stable.v2 as nw
+
+    if not isinstance(nw.from_native(source, pass_through=True), nw.DataFrame):
+        message = (
+            "features need files or a frame in memory, which are read twice. For other sources, "
+            "cut the columns into ranges there, and name them in by=."
+        )
+        raise InputError(message)
+    return source
 
 
 def _item(item: str | None) -> str:

@@ -1,0 +1,150 @@
+"""`softcal audit`: find the segments whose predictions are too high or too low."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from softcal import terminal
+from softcal._display import counted, percent, printable
+from softcal.cli.options import (
+    DEFAULT_LEVEL,
+    Format,
+    Level,
+    MaybeLabel,
+    MaybePreds,
+    Output,
+    RowOptions,
+    RowsOrTables,
+    VoteColumns,
+    Votes,
+    Weight,
+    chance,
+    column_option,
+    print_json,
+    reads_rows,
+    source_name,
+)
+from softcal.cli.tables import Columns, load_tables
+
+if TYPE_CHECKING:
+    from softcal.inference.segments import Audit, Segment
+
+_SHOWN = 20  # segments of each model; JSON has all of them
+
+
+@reads_rows
+def audit(
+    data: RowsOrTables,
+    label: MaybeLabel = None,
+    pred: MaybePreds = None,
+    vote_columns: VoteColumns = None,
+    by: Annotated[
+        list[str] | None,
+        column_option("Column whose values define segments; may be repeated."),
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of numbers and how many ranges it is cut into, such as age:10; may be "
+            "repeated.",
+            metavar="COL:N",
+        ),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(help="Largest number of columns that define a segment.", metavar="N")
+    ] = 2,
+    min_rows: Annotated[
+        int, typer.Option(help="Rows a segment needs to be tested.", metavar="N")
+    ] = 30,
+    weight: Weight = None,
+    votes: Votes = None,
+    level: Level = DEFAULT_LEVEL,
+    draws: Annotated[int, typer.Option(help="Number of simulated data sets.", metavar="N")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.", metavar="N")] = 0,
+    format_: Output = Format.TABLE,
+    *,
+    how: RowOptions,
+) -> None:
+    """Find the segments whose predictions are too high or too low, worst first.
+
+    The p-values and intervals hold for all segments of a model together.
+    """
+    from softcal.cli.display import about, title_of
+    from softcal.inference.segments import audit_tables
+
+    columns = Columns(
+        label,
+        pred,
+        weight,
+        votes,
+        tuple(by or ()),
+        vote_columns=vote_columns,
+        how=how,
+        features=tuple(feature or ()),
+    )
+    tables = load_tables(data, columns)
+    named = None if feature or not by else by  # None: all columns of the tables
+    audits = [
+        audit_tables(
+            tables, model=model, by=named, depth=depth, level=level, min_rows=min_rows,
+            draws=draws, rng=seed,
+        )
+        for model in tables
+    ]  # fmt: skip
+    card = {**about(tables), "label": tables.label}
+    if format_ is Format.JSON:
+        settings = {
+            "by": list(audits[0].by), "depth": depth, "level": level, "min_rows": min_rows,
+            "draws": draws, "seed": seed,
+        }  # fmt: skip
+        print_json(card | settings | {"models": [_numbers(each) for each in audits]})
+        return
+    console = terminal.console()
+    console.print(Text(printable(title_of(source_name(data), card, tables)), style="bold"))
+    for each in audits:
+        console.print()
+        _show(each)
+    console.print(Text(audits[0].note, style="dim"))
+
+
+def _numbers(found: Audit) -> dict[str, Any]:
+    """Return the result of one model, ready for JSON."""
+    explained = found.explained
+    return {
+        "pred": found.model,
+        "summary": found.summary,
+        "found": len(found.found),
+        "tested": len(found.segments),
+        "too_small": found.too_small,
+        "explained": None if explained is None else explained._asdict(),
+        "overall": _segment(found.overall),
+        "segments": [_segment(each) for each in found.segments],
+    }
+
+
+def _segment(each: Segment) -> dict[str, Any]:
+    return {**asdict(each), "direction": each.direction, "sentence": each.sentence}
+
+
+def _show(found: Audit) -> None:
+    console = terminal.console()
+    console.print(Text(printable(f"{found.model}: {found.summary}")))
+    table = terminal.table(
+        "segment", "rows", "gap in\npoints", f"{percent(found.level)}\ninterval", "p-value"
+    )
+    for column in table.columns[1:]:
+        column.no_wrap = True  # wrap a long name, never a number
+    for each in (found.overall, *found.found[:_SHOWN]):
+        table.add_row(
+            Text(printable(each.name)), f"{each.n:,}", f"{100 * each.gap:+z.1f}",
+            f"{100 * each.low:+z.1f} to {100 * each.high:+z.1f}", chance(each.pvalue),
+        )  # fmt: skip
+    console.print()
+    terminal.print_table(console, table)
+    more = len(found.found) - _SHOWN
+    if more > 0:
+        console.print(f"{counted(more, 'more segment')}: --format json prints all.")

@@ -1,0 +1,115 @@
+"""`audit`: find the segments of rows, or of tables, that are off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from softcal.exceptions import InputError
+from softcal.inference.segments import Audit, audit_tables
+from softcal.sources.scanning import scan
+from softcal.table.tableset import TableSet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+
+def audit(
+    source: Any,
+    *,
+    y_true: str | None = None,
+    y_prob: str | None = None,
+    by: str | Sequence[str] | None = None,
+    features: Mapping[str, int] | None = None,
+    depth: int = 2,
+    model: str | None = None,
+    level: float = 0.95,
+    min_rows: int = 30,
+    draws: int = 2000,
+    rng: np.random.Generator | int = 0,
+    **options: Any,
+) -> Audit:
+    r"""Return the segments whose predictions are too high or too low, worst first.
+
+    Every conjunction of up to `depth` values of the columns is a segment. With residuals
+    \(d = p - y\), weights w, and the variance V of a calibrated model, its statistic is
+    \(\sum w d / \sqrt{V}\), corrected for skewness. The p-values hold for all segments together
+    (step-down max-T): the largest statistic is compared with the largest of simulated data of a
+    calibrated model. For 0/1 labels, outcomes are drawn with probability p, so rare events keep
+    the error rate. For other labels, V is estimated from the residuals of segment and table, and is
+    at least that of the votes if their number is known.
+
+    Rows count as independent. Errors that cancel within a segment are not tested.
+
+    Parameters
+    ----------
+    source : TableSet, or source of rows
+        A set made with `by`, or files or a frame as in `scan`.
+    y_true, y_prob, by
+        For rows: as in `scan`. For a set, `by` selects some of its columns.
+    features : mapping from str to int, optional
+        For rows: columns of numbers, each with how many ranges it is cut into, as in `scan`.
+    depth : int, default 2
+        The largest number of columns in a conjunction.
+    model : str, optional
+        The model of a set that has several.
+    level : float, default 0.95
+        The level of the intervals; 1 - `level` bounds the probability of any false finding.
+    min_rows : int, default 30
+        Segments with fewer rows are counted but not tested.
+    draws : int, default 2000
+        The number of simulated data sets. No p-value is below 1 / (draws + 1).
+    rng : numpy.random.Generator or int, default 0
+        The source of random numbers, or its seed.
+    **options
+        For rows: other arguments of `scan`, such as `sample_weight` and `n_votes`.
+
+    Returns
+    -------
+    Audit
+        `segments` has all segments tested, each with `where`, `n`, `gap`, `low`, `high`, `pvalue`,
+        and `sentence`; `found` has those that chance does not explain. Intervals hold for all
+        segments together.
+
+    Raises
+    ------
+    InputError
+        If the columns have more than a million combinations of values; if rows are tied by groups
+        or raters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> rows = pd.DataFrame({"p": rng.uniform(0.1, 0.9, size=4000)})
+    >>> rows["device"] = rng.choice(["phone", "laptop"], size=4000)
+    >>> rows["country"] = rng.choice(["DE", "FR", "US"], size=4000)
+    >>> off = 0.2 * ((rows.device == "phone") & (rows.country == "FR"))
+    >>> rows["y"] = rng.uniform(size=4000) < np.clip(rows.p - off, 0, 1)
+    >>> found = audit(rows, y_true="y", y_prob="p", by=["device", "country"])
+    >>> found.segments[0].sentence
+    'device = phone and country = FR: 22.0 percentage points too high, 643 rows'
+    """
+    columns = [by] if isinstance(by, str) else by
+    if isinstance(source, TableSet):
+        given = {"y_true": y_true, "y_prob": y_prob, "features": features, **options}
+        for name, value in given.items():
+            if value is not None:
+                message = f"{name} is for rows: leave it out with a TableSet."
+                raise InputError(message)
+        tables = source
+    else:
+        if y_prob is None:
+            message = "an audit of rows needs y_prob=, the column of predictions."
+            raise InputError(message)
+        tables = scan(
+            source, y_true=y_true, y_prob=y_prob, by=columns or (), features=features, pairs=False,
+            **options,
+        )  # fmt: skip
+        columns = None  # all
+    return audit_tables(
+        tables, model=model, by=columns, depth=depth, level=level, min_rows=min_rows, draws=draws,
+        rng=rng,
+    )  # fmt: skip

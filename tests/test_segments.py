@@ -1,0 +1,418 @@
+"""`audit` and `softcal audit`: segments that are off, with p-values over all of them together."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from command_line import softcal_here
+
+import softcal as sc
+from softcal.inference import segments as module
+from softcal.table.tableset import empty_sparse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BY = ["device", "country"]
+
+
+def rows(seed: int = 0, n: int = 4000, off: float = 0.0, *, votes: int = 1) -> pd.DataFrame:
+    """Return calibrated rows, except that phones in FR are too high by `off`."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"p": rng.uniform(0.2, 0.8, size=n)})
+    frame["device"] = rng.choice(["phone", "laptop"], size=n)
+    frame["country"] = rng.choice(["DE", "FR", "US"], size=n)
+    there = (frame.device == "phone") & (frame.country == "FR")
+    frame["y"] = rng.binomial(votes, np.clip(frame.p - off * there, 0, 1)) / votes
+    return frame
+
+
+def audited(source: Any, by: Any = BY, **options: Any) -> Any:
+    return sc.audit(source, y_true="y", y_prob="p", by=by, draws=200, **options)
+
+
+def by_where(found: Any) -> dict[tuple[tuple[str, str | None], ...], Any]:
+    return {tuple(each.where.items()): each for each in found.segments}
+
+
+def test_segments_equal_the_rows_they_name() -> None:
+    frame = rows(off=0.2)
+    frame.loc[::7, "country"] = None
+    frame["w"] = np.random.default_rng(1).exponential(size=len(frame))
+    found = audited(frame, sample_weight="w", min_rows=1)
+    assert len(found.segments) == 2 + 4 + 2 * 4
+    for each in (found.overall, *found.segments):
+        mine = np.ones(len(frame), dtype=bool)
+        for column, value in each.where.items():
+            mine &= frame[column].isna() if value is None else frame[column] == value
+        part = frame[mine]
+        assert each.n == len(part)
+        assert each.gap == pytest.approx(np.average(part.p - part.y, weights=part.w), abs=1e-12)
+    assert "country missing" in {each.name for each in found.segments}
+
+
+@pytest.mark.parametrize("votes", [1, 4])
+def test_planted_segment_is_found_first(votes: int) -> None:
+    known: dict[str, Any] = {"n_votes": votes} if votes > 1 else {}
+    found = audited(rows(off=0.2, votes=votes), **known)
+    worst = found.segments[0]
+    assert worst.where == {"device": "phone", "country": "FR"}
+    assert worst.direction == "too high"
+    assert worst.sentence.startswith("device = phone and country = FR: ")
+    assert worst.sentence.endswith(f" percentage points too high, {worst.n} rows")
+    assert worst.pvalue == 1 / 201
+    assert worst.low < 0.2 < worst.high
+    assert found.found[0] is worst
+    assert found.explained.segments == min(len(found.found), 5)
+    assert found.explained.error > 0.9
+    assert f"of {len(found.segments)} segments are off" in found.summary
+
+
+def test_predictions_that_are_too_low_are_called_so() -> None:
+    worst = audited(rows(off=-0.2)).segments[0]
+    assert worst.direction == "too low"
+    assert worst.high <= 0
+
+
+@pytest.mark.parametrize("off", [0.0, 0.05, 0.1, 0.3])
+@pytest.mark.parametrize("votes", [1, 4])
+def test_interval_excludes_zero_exactly_where_a_segment_is_found(off: float, votes: int) -> None:
+    found = audited(rows(off=off, votes=votes))
+    for each in found.segments:
+        assert each.low <= each.gap <= each.high
+        assert (each.low < 0 < each.high) == (each not in found.found)
+
+
+def test_segments_are_in_order_of_the_gap_that_is_certain() -> None:
+    found = audited(rows(off=0.3))
+    certain = [max(each.low, -each.high) for each in found.found]
+    assert certain == sorted(certain, reverse=True)
+    rest = [each.pvalue for each in found.segments[len(found.found) :]]
+    assert rest == sorted(rest)
+    assert all(each.pvalue <= 0.05 for each in found.found)
+    assert all(pvalue > 0.05 for pvalue in rest)
+
+
+def test_labels_equal_to_predictions_are_not_found() -> None:
+    frame = rows()
+    frame["y"] = frame.p
+    found = audited(frame)
+    assert found.found == ()
+    assert found.explained is None
+    assert found.summary.startswith("Nothing found: chance explains the gaps of all 11 segments")
+    assert {each.gap for each in found.segments} == {0.0}
+    assert {each.pvalue for each in found.segments} == {1.0}
+    assert found.overall.sentence == "all rows: no gap, 4,000 rows"
+    assert "Nothing found" in str(found)
+    assert "segment" in found._repr_html_()
+
+
+def test_labels_that_contradict_certain_predictions_are_found() -> None:
+    frame = rows()
+    frame["p"] = frame.y
+    frame.loc[(frame.device == "phone") & (frame.country == "FR"), "p"] = 0.0
+    for soft in (False, True):
+        if soft:  # one row whose label is neither 0 nor 1
+            frame.loc[0, ["p", "y"]] = 0.5
+        found = audited(frame)
+        assert found.segments[0].where == {"device": "phone", "country": "FR"}
+        assert found.segments[0].pvalue == 1 / 201
+
+
+def test_certain_soft_predictions_that_are_right_are_not_found() -> None:
+    frame = rows()
+    frame["p"] = (frame.p > 0.5) * 1.0
+    frame["y"] = frame.p
+    frame.loc[0, "y"] = 0.5
+    found = audited(frame)
+    assert found.overall.n == 4000
+
+
+def test_tables_and_rows_give_the_same_audit(tmp_path: Path) -> None:
+    frame = rows(off=0.1, votes=3)
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    tables = sc.scan(frame, y_true="y", y_prob="p", by=BY, n_votes=3)
+    tables.save(tmp_path / "saved.softcal")
+    half = [sc.scan(frame[k::2], y_true="y", y_prob="p", by=BY, n_votes=3) for k in (0, 1)]
+    expected = by_where(audited(frame, n_votes=3))
+    for source in (tables, sc.load(tmp_path / "saved.softcal"), half[0] + half[1]):
+        found = by_where(sc.audit(source, by=BY, draws=200))
+        assert found.keys() == expected.keys()
+        for key, each in found.items():
+            assert each.gap == pytest.approx(expected[key].gap, abs=1e-12)
+            assert each.low == pytest.approx(expected[key].low, abs=1e-9)
+    from_file = sc.audit(path, y_true="y", y_prob="p", by=BY, n_votes=3, draws=200)
+    assert from_file.segments[0].where == audited(frame, n_votes=3).segments[0].where
+    assert sc.audit(tables, by="country", draws=50).by == ("country",)
+    assert sc.audit(tables, draws=50).by == tuple(BY)
+
+
+def test_scale_of_weights_does_not_matter() -> None:
+    frame = rows(off=0.1)
+    frame["w"] = np.random.default_rng(1).integers(1, 4, size=len(frame))
+    frame["w8"] = 8 * frame.w
+    first, second = (audited(frame, sample_weight=name) for name in ("w", "w8"))
+    for a, b in zip(first.segments, second.segments, strict=True):
+        assert a.where == b.where
+        assert (b.gap, b.low, b.high) == pytest.approx((a.gap, a.low, a.high), abs=1e-12)
+        assert a.pvalue == b.pvalue
+
+
+def test_seed_fixes_the_result_and_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = rows(off=0.05)
+    assert audited(frame, rng=3).segments == audited(frame, rng=3).segments
+    whole = by_where(audited(frame))
+    monkeypatch.setattr(module, "_NUMBERS", 1000)
+    for key, each in by_where(audited(frame)).items():
+        assert each.pvalue == pytest.approx(whole[key].pvalue, abs=0.15)
+
+
+def test_depth_and_small_segments_limit_what_is_tested() -> None:
+    frame = rows()
+    frame["language"] = frame.country.map({"DE": "de", "FR": "fr", "US": "en"})  # same rows
+    frame["always"] = "x"
+    by = [*BY, "language", "always"]
+    assert len(audited(frame, by=by, depth=1).segments) == 2 + 3 + 3
+    deep = audited(frame, by=by, depth=4)
+    assert all("always" not in each.where for each in deep.segments)
+    assert {"country", "language"} not in [set(each.where) for each in deep.segments]
+    few = audited(frame, min_rows=1000)
+    assert all(each.n >= 1000 for each in few.segments)
+    assert few.too_small == 6
+    assert "6 segments of fewer than 1000 rows were not tested." in few.note
+    one = audited(frame.iloc[: frame.index[frame.country == "DE"][1]], by="country", min_rows=2)
+    assert "1 segment of fewer than 2 rows was not tested." in one.note
+
+
+@pytest.mark.parametrize("kind", ["outcomes", "votes", "shares"])
+def test_familywise_error_holds_for_rare_events(kind: str) -> None:
+    false = 0
+    for seed in range(30):
+        rng = np.random.default_rng([3, seed])
+        frame = pd.DataFrame({"p": rng.beta(0.5, 20, size=1500)})
+        for k in range(3):
+            frame[f"c{k}"] = rng.integers(0, 5, size=1500)
+        m = 1 if kind == "outcomes" else 4
+        frame["y"] = rng.binomial(m, frame.p) / m
+        known: dict[str, Any] = {"n_votes": 4} if kind == "votes" else {}
+        found = audited(frame, by=["c0", "c1", "c2"], **known)
+        false += bool(found.found)
+    assert false <= 5  # 1.5 expected; more than 5 has a probability below 0.004
+
+
+def test_long_results_are_shortened_and_escaped() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"p": np.full(3000, 0.5), "y": np.zeros(3000)})
+    frame["a"] = rng.choice([f"\x1b{k}" for k in range(30)], size=3000)
+    found = audited(frame, by="a")
+    assert len(found.found) == 30
+    assert "... 6 more" in str(found)
+    assert "\x1b" not in str(found)
+    assert repr(found) == "Audit(segments=30, found=30)"
+    assert "The worst 5 explain" in found.summary
+    assert found.overall.pvalue <= 0.05
+
+
+def test_small_gaps_are_never_written_as_zero() -> None:
+    small = module.Segment({"a": "b"}, 1, 0.0002, 0.0, 1.0, 1.0)
+    assert small.sentence == "a = b: 0.02 percentage points too high, 1 row"
+
+
+def test_summary_names_one_segment_and_leaves_out_what_is_unknown() -> None:
+    found = audited(rows(off=0.2))
+    first = found.segments[0]
+    one = replace(found, segments=(first,), explained=module.Explained(1, 0.5, 0.25))
+    assert one.summary == (
+        "1 of 1 segment is off by more than chance explains. The worst one explains 50% of the "
+        "error with 25% of the rows."
+    )
+    assert "explain " not in replace(found, explained=None).summary
+
+
+def test_impossible_audits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = rows(n=200)
+    frame["q"] = frame.p
+    both = sc.scan(frame, y_true="y", y_prob=["p", "q"], by=BY)
+    assert sc.audit(both, model="q", draws=10).model == "q"
+    with pytest.raises(sc.InputError, match="pass model=, one of 'p', 'q'"):
+        sc.audit(both)
+    with pytest.raises(KeyError, match="no model 'r'"):
+        sc.audit(both, model="r")
+    tables = both.select(["p"])
+    with pytest.raises(sc.InputError, match="y_prob is for rows"):
+        sc.audit(tables, y_prob="p")
+    with pytest.raises(sc.InputError, match="needs y_prob="):
+        sc.audit(frame, y_true="y", by=BY)
+    with pytest.raises(sc.InputError, match="pass by= "):
+        sc.audit(frame, y_true="y", y_prob="p")
+    with pytest.raises(sc.InputError, match="no segments by 'x'"):
+        sc.audit(tables, by="x")
+    with pytest.raises(sc.InputError, match="'device' is named twice"):
+        sc.audit(tables, by=["device", "device"])
+    for name in ("depth", "min_rows", "draws"):
+        wrong: dict[str, Any] = {name: 0}
+        with pytest.raises(sc.InputError, match=f"{name} must be a whole number, 1 or more: got 0"):
+            sc.audit(tables, **wrong)
+    with pytest.raises(sc.InputError, match="no rows"):
+        sc.audit(replace(tables, tables=empty_sparse(4, tables.tables.values.shape[0])))
+    grouped = sc.scan(frame, y_true="y", y_prob="p", by=BY, groups="device")
+    with pytest.raises(sc.InputError, match="cannot take groups of rows"):
+        sc.audit(grouped)
+    frame["low"], frame["high"] = 0.0, 1.0
+    bounds = sc.scan(frame, label_bounds=("low", "high"), y_prob="p", by=BY)
+    with pytest.raises(sc.InputError, match="these are intervals"):
+        sc.audit(bounds)
+    monkeypatch.setattr(module, "MOST_CELLS", 6)
+    with pytest.raises(sc.InputError, match="at most 6 segments"):
+        sc.audit(tables, min_rows=1)
+    monkeypatch.setattr(module, "MOST_CELLS", 5)
+    with pytest.raises(sc.InputError, match=r"at most 5 cells: .* have 6 combinations"):
+        sc.audit(tables)
+
+
+def test_features_are_cut_into_ranges_of_about_equal_size(tmp_path: Path) -> None:
+    frame = rows(off=0.2)
+    rng = np.random.default_rng(1)
+    frame["age"] = rng.integers(18, 90, size=len(frame))
+    frame["dose"] = rng.normal(size=len(frame))
+    frame.loc[:39, "dose"] = np.nan
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    options: dict[str, Any] = {"by": "device", "features": {"age": 4, "dose": 3}, "depth": 2}
+    found = audited(frame, **options)
+    assert found.by == ("device", "age", "dose")
+    single = {
+        column: [e for e in found.segments if set(e.where) == {column}] for column in found.by
+    }
+    assert [len(each) for each in single.values()] == [2, 4, 4]
+    for column, count in (("age", 4), ("dose", 3)):
+        assert sum(each.n for each in single[column]) == len(frame)
+        for each in single[column]:
+            value = each.where[column]
+            if value is None:
+                assert each.n == 40
+                continue
+            assert abs(each.n - len(frame) / count) < 0.02 * len(frame)
+            low, high = map(float, value.split(" to "))
+            values = frame[column]
+            inside = (values >= low) & (values < high + (high == values.max()))
+            if column == "age":  # whole numbers, so that the edges are exact
+                assert each.n == inside.sum()
+    command = ["--label", "y", "--pred", "p", "--by", "device", "--feature", "age:4"]
+    done = softcal_here(
+        "audit", path, *command, "--feature", "dose:3", "--draws", 200, "--format", "json"
+    )
+    [model] = json.loads(done.stdout)["models"]
+    from_file = audited(path, **options)
+    for segments in (model["segments"], [{"where": e.where} for e in from_file.segments]):
+        assert [each["where"] for each in segments] == [each.where for each in found.segments]
+
+
+def test_names_of_ranges_differ() -> None:
+    frame = rows(n=300)
+    frame["big"] = 1e9 + np.arange(300) % 3
+    found = audited(frame, by=(), features={"big": 3})
+    assert {each.where["big"] for each in found.segments} == {
+        "1000000000.0 to 1000000001.0",
+        "1000000001.0 to 1000000002.0",
+    }
+    frame["big"] = 7
+    assert audited(frame, by=(), features={"big": 3}).segments == ()
+
+
+def test_features_that_cannot_be_cut_are_refused(tmp_path: Path) -> None:
+    frame = rows(n=200)
+    frame["none"], frame["endless"] = np.nan, np.inf
+    for features, words in (
+        ({"p": 1}, "2 or more ranges to each column: 'p' has 1"),
+        ({"country": 3}, "country cannot be cut into ranges: it must hold numbers"),
+        ({"none": 3}, "none cannot be cut into ranges: it needs finite numbers"),
+        ({"endless": 3}, "endless cannot be cut into ranges: it needs finite numbers"),
+    ):
+        with pytest.raises(sc.InputError, match=words):
+            audited(frame, features=features)
+    lazy = pl.LazyFrame({"y": [0], "p": [0.5]})
+    with pytest.raises(sc.InputError, match="features need files or a frame in memory"):
+        sc.audit(lazy, y_true="y", y_prob="p", features={"p": 3})
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    columns = ["--label", "y", "--pred", "p", "--by", "country"]
+    for feature in ("p", "p:x", ":3"):
+        refused = softcal_here("audit", path, *columns, "--feature", feature)
+        assert refused.returncode == 2
+        assert f"a column and a number, such as age:10: got {feature}." in refused.stderr
+    saved = tmp_path / "saved.softcal"
+    softcal_here("scan", path, *columns, "-o", saved)
+    refused = softcal_here("audit", saved, "--feature", "p:3")
+    assert "--feature is for rows: leave it out with saved tables." in refused.stderr
+
+
+def test_recurring_raters_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    votes = pd.DataFrame({"item": np.repeat(np.arange(40), 3), "who": np.tile(list("abc"), 40)})
+    votes["vote"] = rng.integers(0, 2, size=120)
+    items = pd.DataFrame({"item": np.arange(40), "p": rng.uniform(size=40), "a": ["x", "y"] * 20})
+    tables = sc.scan(
+        items,
+        y_prob="p",
+        votes=votes,
+        item="item",
+        vote="vote",
+        worker="who",
+        by="a",
+        raters=True,
+        positive="1",
+    )
+    with pytest.raises(sc.InputError, match="cannot take recurring raters"):
+        sc.audit(tables)
+
+
+def test_command_prints_the_worst_segments_first(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    frame = rows(off=0.2)
+    frame["q"] = rows().p
+    frame.to_csv(path, index=False)
+    options = ["--label", "y", "--pred", "p", "--by", "device", "--by", "country"]
+    done = softcal_here("audit", path, *options, "--draws", 200)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("all rows", "device ="))]
+    assert lines[0].startswith("all rows")
+    assert lines[1].startswith("device = phone and country = FR")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    card = json.loads(softcal_here("audit", path, *options, "--format", "json").stdout)
+    [model] = card["models"]
+    expected = sc.audit(frame, y_true="y", y_prob="p", by=BY)
+    assert [each["where"] for each in model["segments"]] == [e.where for e in expected.segments]
+    assert model["segments"][0]["sentence"] == expected.segments[0].sentence
+    assert expected.explained is not None
+    assert model["explained"]["segments"] == expected.explained.segments
+    saved = tmp_path / "saved.softcal"
+    softcal_here("scan", path, *options, "--pred", "q", "-o", saved)
+    both = json.loads(softcal_here("audit", saved, "--format", "json").stdout)
+    assert [each["pred"] for each in both["models"]] == ["p", "q"]
+    assert both["models"][0] == model
+
+
+def test_command_says_that_nothing_was_found_or_how_much_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    rows().to_csv(path, index=False)
+    options = ["--label", "y", "--pred", "p", "--by"]
+    calm = softcal_here("audit", path, *options, "country", "--draws", 100)
+    assert "Nothing found" in calm.stdout
+    calm_card = softcal_here("audit", path, *options, "country", "--format", "json").stdout
+    assert json.loads(calm_card)["models"][0]["explained"] is None
+    many = pd.DataFrame({"p": np.full(3000, 0.5), "y": np.zeros(3000)})
+    many["a"] = np.arange(3000) % 30
+    many.to_csv(path, index=False)
+    done = softcal_here("audit", path, *options, "a", "--draws", 100)
+    assert "10 more segments: --format json prints all." in done.stdout
+    refused = softcal_here("audit", path, "--label", "y", "--pred", "p")
+    assert refused.returncode == 2
+    assert "--by" in refused.stderr
