@@ -377,7 +377,7 @@ def test_a_plan_says_how_many_rows_of_the_pilot_were_dropped(tmp_path: Path) -> 
     assert card(*line, "--drop-missing")["rows_dropped"] == 1
     said = softcal_here(*line[:1], "--smece", "0.1", "--label-spread", "0.1", *line[-2:],
                         "--sep", ";").stderr  # fmt: skip
-    assert "--sep goes with --pilot only" in said
+    assert "--sep has no effect without --pilot" in said
 
 
 def test_saved_tables_take_no_options_of_rows(data: Path, tmp_path: Path) -> None:
