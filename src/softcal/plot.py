@@ -432,7 +432,7 @@ def draw_watch(states: Sequence[WatchState], *, tolerance: float, level: float) 
     _draw_smece(above, at, shown, tolerance, level)
     middle.sharex(above)
     _draw_evidence(middle, at, states, level)
-    ticks = np.unique(np.linspace(0, at[-1], min(at.size, 6)).round().astype(int))
+    ticks = np.unique(np.linspace(0, at[-1], min(at.size, 5)).round().astype(int))
     middle.set_xticks(ticks, [printable(str(states[k].date)) for k in ticks])
     above.tick_params(labelbottom=False)
     if last.alarm:
