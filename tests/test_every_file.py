@@ -377,7 +377,7 @@ def test_a_plan_says_how_many_rows_of_the_pilot_were_dropped(tmp_path: Path) -> 
     assert card(*line, "--drop-missing")["rows_dropped"] == 1
     said = softcal_here(*line[:1], "--smece", "0.1", "--label-spread", "0.1", *line[-2:],
                         "--sep", ";").stderr  # fmt: skip
-    assert "--sep goes with --pilot only" in said
+    assert "--sep has no effect without --pilot" in said
 
 
 def test_saved_tables_take_no_options_of_rows(data: Path, tmp_path: Path) -> None:
@@ -507,3 +507,36 @@ def test_likely_names_are_offered_for_tables_too(data: Path) -> None:
         sc.scan(data, y_true="y", y_prob="PCT")
     with pytest.raises(sc.InputError, match=r"no column 'entirely'. Its columns are"):
         sc.scan(data, y_true="y", y_prob="entirely")
+
+
+def test_apply_to_rows_that_are_all_dropped_writes_none(tmp_path: Path) -> None:
+    cal, path, out = tmp_path / "cal.json", tmp_path / "a.csv", tmp_path / "out.csv"
+    cal.write_text(json.dumps(PLATT.to_dict()))
+    path.write_text("k,p\n1,\n2,\n")
+    line = ("apply", cal, path, "--pred", "p", "-o", out)
+    assert card(*line, "--drop-missing")["rows_dropped"] == 2
+    assert out.read_text().splitlines()[0] == "k,p,p_calibrated"
+
+
+def test_apply_with_a_scale_does_not_suggest_scales(tmp_path: Path) -> None:
+    cal, path = tmp_path / "cal.json", tmp_path / "a.csv"
+    cal.write_text(json.dumps(PLATT.to_dict()))
+    path.write_text("p\n400\n")
+    line = ("apply", cal, path, "--pred", "p", "-o", tmp_path / "out.csv")
+    said = softcal_here(*line, "--pred-scale", "percent").stderr
+    assert "the first is y_prob[0] = 4.0" in said
+    assert "--pred-scale" not in said
+
+
+def test_a_point_among_decimal_commas_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y;p\n0,5;0,25\n0,5;0.5\n")
+    with pytest.raises(sc.InputError, match=r"p must hold numbers: row 2 of a.csv holds .* '0\.5'"):
+        scanned(path, sep=";", decimal=",")
+
+
+def test_counts_of_votes_in_a_workbook(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    write_workbook(path, {"s": [["no", "yes", "p"], [1, 2, 0.5], [3, 0, 0.25]]})
+    found = sc.scan(path, vote_counts=["no", "yes"], y_prob="p")
+    assert found["p"].smece == sc.smece(sc.Votes([[1, 2], [3, 0]]), [0.5, 0.25])

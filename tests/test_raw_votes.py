@@ -187,6 +187,153 @@ def test_commands_of_a_report_name_the_votes(folder: Path) -> None:
     assert "counts.csv --vote-columns no,yes --pred p2" in text_of_page(page)
 
 
+# Kinds of raters
+
+KIND = {f"w{k}": "abc"[k % 3] for k in range(WORKERS)}
+KINDS = VOTES.assign(side=["left" if KIND[who] == "a" else "right" for who in VOTES["who"]],
+                     kind=VOTES["who"].map(KIND))  # fmt: skip
+ALL_KINDS = [KIND[str(who)] for who in SHARES.workers]
+
+
+@pytest.fixture
+def kinds(folder: Path) -> tuple[object, ...]:
+    KINDS.to_csv(folder / "kinds.csv", index=False)
+    return ("score", folder / "preds.csv", "--pred", "p", "--votes-file", folder / "kinds.csv",
+            *OPTIONS)  # fmt: skip
+
+
+def test_two_kinds_of_raters_have_a_table_each_and_a_difference(
+    folder: Path, kinds: tuple[object, ...]
+) -> None:
+    sides = ["left" if kind == "a" else "right" for kind in ALL_KINDS]
+    tables = sc.reliability_by_rater(SHARES, PREDS["p"], by=sides)
+    both = sc.rater_difference(SHARES, PREDS["p"], by=sides, level=0.9)
+    found = card(*kinds, "--by-rater", "side", "--level", "0.9")
+    assert found["models"] == card(*kinds, "--raters", "--level", "0.9")["models"]
+    mine = found["by_rater"]
+    assert (mine["column"], mine["level"]) == ("side", 0.9)
+    (model,) = mine["models"]
+    assert [one["value"] for one in model["kinds"]] == ["left", "right"] == list(tables)
+    for one, (kind, rel) in zip(model["kinds"], tables.items(), strict=True):
+        assert rel.raters is not None
+        chosen = KINDS["side"] == kind
+        assert (one["n"], one["raters"], one["votes"]) == (
+            rel.n, rel.raters.count, int(chosen.sum()),
+        )  # fmt: skip
+        interval = sc.smece_interval(rel, level=0.9)
+        assert [one["smece"], one["low"], one["high"]] == pytest.approx(
+            [rel.smece, interval.low, interval.high], abs=1e-12
+        )
+    (difference,) = model["differences"]
+    assert (difference.pop("a"), difference.pop("b")) == ("left", "right")
+    assert difference == pytest.approx(
+        {name: getattr(both, name) for name in ("difference", "low", "high", "pvalue")}, abs=1e-12
+    )
+    KINDS.merge(PREDS, on="q.id").assign(p=lambda rows: 100 * rows["p"]).to_csv(
+        folder / "one.csv", index=False
+    )
+    one_file = ("score", folder / "one.csv", "--pred", "p", *OPTIONS, "--pred-scale", "percent")
+    named = card(*one_file, "--by-rater", "side", "--level", "0.9", "--name", "mine")["by_rater"]
+    assert named["models"][0]["pred"] == "mine"
+    again = named["models"][0]["differences"][0]
+    assert again["low"] == pytest.approx(both.low, abs=1e-9)
+
+
+def test_each_of_several_kinds_is_compared_with_all_others(kinds: tuple[object, ...]) -> None:
+    found = card(*kinds, "--pred", "p2", "--by-rater", "kind")["by_rater"]["models"]
+    assert [model["pred"] for model in found] == ["p", "p2"]
+    for model in found:
+        assert [(one["a"], one["b"]) for one in model["differences"]] == [
+            ("a", None), ("b", None), ("c", None),
+        ]  # fmt: skip
+        expected = [
+            sc.rater_difference(SHARES, PREDS[model["pred"]], by=[kind == k for kind in ALL_KINDS])
+            for k in "abc"
+        ]
+        for one, both in zip(model["differences"], expected, strict=True):
+            assert one["difference"] == pytest.approx(-both.difference, abs=1e-12)
+            assert one["pvalue"] == pytest.approx(both.pvalue, abs=1e-12)
+        smallest = min(one["pvalue"] for one in model["differences"])
+        assert min(one["pvalue_holm"] for one in model["differences"]) == pytest.approx(
+            min(3 * smallest, 1)
+        )
+
+
+def test_kinds_of_raters_fit_a_terminal_of_80_columns(kinds: tuple[object, ...]) -> None:
+    two = softcal_here(*kinds, "--by-rater", "side")
+    assert two.returncode == 0, two.stderr
+    assert two.stderr == ""
+    assert max(map(len, two.stdout.splitlines())) <= 80
+    assert "p, by side of the raters" in two.stdout
+    assert re.search(r"left +5 +\d+ +\d+ +0\.\d{4} ", two.stdout)
+    assert re.search(r"left minus right +[+-]0\.\d{3} +[+-]0\.\d{3} to [+-]0", two.stdout)
+    assert "Holm" not in two.stdout
+    words = " ".join(two.stdout.split())
+    assert "left: The interval rests on 5 raters; with fewer than 30 it may be too" in words
+    several = softcal_here(*kinds, "--by-rater", "kind").stdout
+    assert max(map(len, several.splitlines())) <= 80
+    assert "b minus all others" in several
+    assert "(Holm)" in several
+
+
+def test_kinds_with_one_rater_are_scored_and_not_compared(
+    folder: Path, kinds: tuple[object, ...]
+) -> None:
+    alone = KINDS.assign(side=np.where(KINDS["who"] == "w4", "alone", "other"))
+    alone.to_csv(folder / "kinds.csv", index=False)
+    (model,) = card(*kinds, "--by-rater", "side")["by_rater"]["models"]
+    assert [one["raters"] for one in model["kinds"]] == [1, WORKERS - 1]
+    assert model["differences"] == []
+    said = " ".join(softcal_here(*kinds, "--by-rater", "side").stdout.split())
+    assert said.endswith("A kind with one rater, or with one other rater, is not compared.")
+    assert " minus " not in said.split("of the raters")[1].split("Each kind")[0]
+    alone.assign(side="all").to_csv(folder / "kinds.csv", index=False)
+    (model,) = card(*kinds, "--by-rater", "side")["by_rater"]["models"]
+    assert [one["votes"] for one in model["kinds"]] == [len(VOTES)]
+    assert model["differences"] == []
+
+
+def test_kinds_without_votes_on_the_items_left_are_absent(
+    folder: Path, kinds: tuple[object, ...]
+) -> None:
+    extra = pd.DataFrame({"q.id": ["none"], "who": ["new"], "answer": ["no"], "side": ["x"]})
+    pd.concat([KINDS, extra]).to_csv(folder / "kinds.csv", index=False)
+    found = card(*kinds, "--by-rater", "side", "--drop-unmatched")["by_rater"]
+    assert found["models"][0]["differences"][0]["a"] == "left"
+    assert [one["value"] for one in found["models"][0]["kinds"]] == ["left", "right"]
+    with_one_vote = VOTES["q.id"].value_counts().idxmin()
+    some = COUNTED.for_items([with_one_vote])
+    (present,) = VOTES["who"][VOTES["q.id"] == with_one_vote].map(KIND)
+    assert list(some.by_kind(KIND)) == [present]
+    with pytest.raises(sc.InputError, match="population has a kind that no worker is of"):
+        some.weighted(by=KIND, population=dict.fromkeys("abc", 1 / 3))
+
+
+BAD_KINDS: list[tuple[pd.DataFrame, tuple[str, ...], str]] = [
+    (KINDS.assign(side=KINDS["side"].where(KINDS.index != 7, "up")), (),
+     "side must be the same in all votes of a worker: 1 of 15 workers have several values, the "),
+    (KINDS.assign(side=KINDS["side"].where(KINDS.index != 7)), (),
+     "side must have no missing values: 1 of"),
+    (KINDS, ("--weight", "w"), "--weight cannot go with --by-rater."),
+    (KINDS, ("--group", "kind"), "--group cannot go with --by-rater."),
+    (KINDS, ("--aggregate", "dawid-skene"), "--aggregate dawid-skene cannot go with --by-rater."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("votes", "options", "message"), BAD_KINDS)
+def test_impossible_kinds_are_refused(
+    folder: Path,
+    kinds: tuple[object, ...],
+    votes: pd.DataFrame,
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    votes.to_csv(folder / "kinds.csv", index=False)
+    said = softcal_here(*kinds, "--by-rater", "side", *options)
+    assert message in said.stderr
+    assert said.returncode != 0
+
+
 # What fits nowhere
 
 
@@ -346,6 +493,11 @@ CONTRADICTIONS = [
     (("--vote", "answer", "--item", "q.id", "--label", "p2"), "--label cannot go with --vote"),
     (("--label", "p2", "--raters"), "--raters goes with raw votes: give --vote COL"),
     (("--label", "p2", "--item", "q.id"), "--item goes with raw votes: give --vote COL"),
+    (("--label", "p2", "--by-rater", "kind"), "--by-rater goes with raw votes: give --vote COL"),
+    (
+        ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
+        "give --worker COL, the column of who voted, with --by-rater.",
+    ),
     (("--vote-columns", "no,yes", "--label", "p2"), "--label cannot go with --vote-columns"),
 ]
 

@@ -109,6 +109,26 @@ def test_workers_without_softcal_raise_missing_extra(
         sc.scan(frame, y_true="y", y_prob="p")
 
 
+def test_raw_votes_and_raters_give_the_table_of_votes(spark: Cluster) -> None:
+    rng = np.random.default_rng(18)
+    p = rng.random(60)
+    rows = [(f"t{k}", f"w{w}", "yes" if rng.random() < p[k] else "no")
+            for k in range(60) for w in rng.choice(9, 3, replace=False)]  # fmt: skip
+    long = dict(zip(("text", "who", "says"), map(list, zip(*rows, strict=True)), strict=True))
+    items = [f"t{k}" for k in range(60)]
+    preds = spark.session.createDataFrame([*zip(items, p.tolist(), strict=True)], ["text", "p"])
+    votes = spark.session.createDataFrame(rows, list(long))
+    whole = sc.Votes.from_long(long, item="text", label="says", worker="who").for_items(items)
+    expected = sc.reliability(whole, p, raters=True)
+    names = {"item": "text", "vote": "says", "worker": "who", "positive": "yes"}
+    for source, other in ((preds.repartition(3), votes), (preds.join(votes, "text"), None)):
+        found = sc.scan(source, y_prob="p", votes=other, raters=True, **names)["p"]
+        assert_same_table(found, expected)
+        mine, theirs = sc.smece_interval(found), sc.smece_interval(expected)
+        assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+        assert mine.rater_share == pytest.approx(theirs.rater_share, abs=1e-9)
+
+
 def test_killed_worker_does_not_change_the_result(spark: Cluster) -> None:
     """The worker is killed with its executor and its shuffled groups while rows are read."""
     n, parts = 3_000_000, 48

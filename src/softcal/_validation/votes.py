@@ -530,7 +530,7 @@ class Votes:
         return {name: self._some(of_vote == k) for k, name in enumerate(names)}
 
     def _kinds(self, by: Any) -> tuple[list[Any], npt.NDArray[np.intp]]:
-        """Return the kinds, and the number of each worker's kind."""
+        """Return the kinds that have votes, and the number of each worker's kind."""
         workers = self.workers
         if self.ballots is None:
             message = (
@@ -555,7 +555,10 @@ class Votes:
                 f"{len(workers)} workers, by has {kind.size}."
             )
             raise InputError(message)
-        return names, kind
+        # All votes of a kind may be on items that were left out.
+        voted = np.unique(kind[self.ballots.worker])
+        kind = np.minimum(voted.searchsorted(kind), voted.size - 1)
+        return [names[k] for k in voted.tolist()], kind
 
     def _some(self, chosen: npt.NDArray[np.bool_]) -> tuple[Votes, npt.NDArray[np.intp]]:
         """Return some of the single votes, and the rows of the items that have any of them."""

@@ -41,7 +41,7 @@ def scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> 
     return {
         **about(tables),
         "label": tables.label,
-        **models_of(tables, by, lambda part, pred: _numbers(part[pred], level)),
+        **models_of(tables, by, lambda part, pred: numbers_of(part[pred], level)),
     }
 
 
@@ -86,7 +86,8 @@ def segment_name(value: str | None) -> Text:
     return Text(MISSING if value is None else printable(value))
 
 
-def _numbers(rel: Reliability, level: float) -> dict[str, Any]:
+def numbers_of(rel: Reliability, level: float) -> dict[str, Any]:
+    """Return the scores of one table, for JSON."""
     interval = smece_interval(rel, level=level)
     share = interval.rater_share
     raters = {} if share is None else {"rater_share": share}

@@ -325,6 +325,10 @@ AllowRepeated = Annotated[
     bool, _raw("Count several votes of a worker on an item.", "", "--allow-repeated")
 ]
 Raters = Annotated[bool, _raw("Let intervals hold for new raters too.", "", "--raters")]
+ByRater = Annotated[
+    str | None,
+    _raw("Column of kinds of raters: also score the votes of each; as with --raters.", "COL"),
+]
 
 
 class Aggregate(StrEnum):

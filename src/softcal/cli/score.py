@@ -11,6 +11,7 @@ from softcal import terminal
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     By,
+    ByRater,
     ClassNames,
     Format,
     Group,
@@ -60,6 +61,7 @@ def score(
     votes: Votes = None,
     group: Group = None,
     by: By = None,
+    by_rater: ByRater = None,
     level: Level = DEFAULT_LEVEL,
     save: Annotated[
         Path | None,
@@ -78,7 +80,7 @@ def score(
         refuse_overwriting(save, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high, how, ordered,
+        classes, label_low, label_high, how, ordered, by_rater,
     )  # fmt: skip
     labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
     if pred and not (labeled or saved_files(data)):
@@ -89,7 +91,15 @@ def score(
     tables = load_tables(data, columns, bins=bins, pairs=save is not None)
     if save is not None:
         tables.save(save)
-    show_scores(tables, source_name(data), level, format_, by or ())
+    if by_rater is None:
+        show_scores(tables, source_name(data), level, format_, by or ())
+        return
+    from softcal.cli.raters import kinds_card, show_kinds
+
+    kinds = kinds_card(data, columns, tables.bins, level)
+    show_scores(tables, source_name(data), level, format_, by or (), {"by_rater": kinds})
+    if format_ is Format.TABLE:
+        show_kinds(terminal.console(), kinds)
 
 
 def show_scores(

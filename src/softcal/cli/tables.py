@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from softcal.sources.collect import AllRows, Look, Part
     from softcal.sources.columns import Piece, Roles, Words
     from softcal.sources.votes import Joined
+    from softcal.sources.votes import VoteColumns as RawVotes
     from softcal.table.tableset import TableSet
 
 
@@ -42,6 +43,7 @@ class Columns(NamedTuple):
     how: RowOptions = RowOptions()
     ordered: bool = False
     features: Sequence[str] = ()
+    by_rater: str | None = None
 
     @property
     def many(self) -> bool:
@@ -65,6 +67,15 @@ class Columns(NamedTuple):
         """The names of the models."""
         return self.pred_columns or self.preds
 
+    @property
+    def raw_votes(self) -> RawVotes:
+        """Where raw votes are; with kinds of raters, intervals are for new raters too."""
+        found = self.how.vote_columns
+        if self.by_rater is None:
+            return found
+        given(found.worker, "give --worker COL, the column of who voted, with --by-rater.")
+        return found._replace(raters=True, kind=self.by_rater)
+
     def refuse_contradictions(self) -> None:
         """Raise if options contradict each other, before any data is read."""
         if self.how.raw_votes:
@@ -77,7 +88,7 @@ class Columns(NamedTuple):
                 "--item": self.how.item, "--worker": self.how.worker,
                 "--drop-unmatched": self.how.drop_unmatched or None,
                 "--allow-repeated": self.how.allow_repeated or None,
-                "--raters": self.how.raters or None,
+                "--raters": self.how.raters or None, "--by-rater": self.by_rater,
                 "--aggregate": None if self.how.aggregate == "shares" else self.how.aggregate,
             }  # fmt: skip
             for option, value in without.items():
@@ -101,7 +112,11 @@ class Columns(NamedTuple):
             "--label-high": self.label_high,
         }  # fmt: skip
         _refuse_useless(useless, "--vote, which gives the labels of one prediction per row")
-        self.how.vote_columns  # noqa: B018 - refuses options that are missing
+        if self.by_rater is not None:
+            others = {"--weight": self.weight, "--group": self.group}
+            aggregate = self.how.aggregate == "dawid-skene"
+            _refuse_useless(others | {"--aggregate dawid-skene": aggregate}, "--by-rater")
+        self.raw_votes  # noqa: B018 - refuses options that are missing
 
     def _refuse_beside_classes(self) -> None:
         single = {"--pred": self.preds, "--label-low": self.label_low}
@@ -131,7 +146,7 @@ class Columns(NamedTuple):
         roles, reading = self.roles(paths), self.how.reading
         if not self.how.raw_votes or self.how.votes_file is not None:
             return roles, partial(all_pieces, paths, roles.wanted, reading)
-        columns = self.how.vote_columns
+        columns = self.raw_votes
         batches = list(batches_of(paths, long_wanted(roles, columns), reading))
         roles, pieces = long_form(batches, roles, columns)
         roles.refuse_impossible()
@@ -191,7 +206,7 @@ class Columns(NamedTuple):
         from softcal.sources.files import batches_of, files_of
         from softcal.sources.votes import votes_of
 
-        columns, how = self.how.vote_columns, self.how
+        columns, how = self.raw_votes, self.how
         preds = given(self.preds, "Missing option '--pred'.")
         roles = Roles("share of votes", tuple(preds), **others)
         if how.votes_file is None:

@@ -54,11 +54,13 @@ class VoteColumns(NamedTuple):
     allow_repeated: bool = False
     raters: bool = False
     aggregate: str = "shares"  # or "dawid-skene"
+    kind: str | None = None  # of the worker
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns of the votes."""
-        return tuple(name for name in (self.item, self.vote, self.worker) if name is not None)
+        """The columns of the votes, each once."""
+        names = (self.item, self.vote, self.worker, self.kind)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 class Joined(NamedTuple):
@@ -86,6 +88,7 @@ class ItemVotes(NamedTuple):
     raters: tuple[str, ...]  # the names of workers, in the order of their numbers
     dropped: int = 0  # votes with a missing value
     posterior: FloatArray | None = None  # of the second class, where votes are not just counted
+    kinds: tuple[str, ...] = ()  # of each worker
 
     @property
     def label(self) -> str:
@@ -132,11 +135,14 @@ class ItemVotes(NamedTuple):
         rows = [-1 if name is None else self.place.get(name, -1) for name in found.names]
         return np.array(rows, dtype=np.int64)[found.numbers]
 
+    def on_rows(self, at: IntArray) -> Votes:
+        """Return the votes on the items of some rows, in the order of the rows."""
+        items = self.votes.items or ()
+        return self.votes.for_items([items[k] for k in at.tolist()])
+
     def of_raters(self, at: IntArray) -> RowVotes:
         """Return the single votes on some rows."""
-        items = self.votes.items or ()
-        found = row_votes(self.votes.for_items([items[k] for k in at.tolist()]))
-        return found._replace(names=self.raters)
+        return row_votes(self.on_rows(at))._replace(names=self.raters)
 
     def refuse_unmatched(self, found: Joined, rows: int) -> None:
         """Refuse items that have several predictions; and, unless they are dropped, those alone."""
@@ -246,20 +252,9 @@ def votes_of(batches: list[Batch], columns: VoteColumns, *, drop_missing: bool) 
     whole = joined(
         [{Named(name): batch[Named(name)] for name in columns.named} for batch in batches]
     )
-    total, dropped = rows_of(whole), 0
-    missing = np.zeros(total, dtype=bool)
-    for name in columns.named:
-        gaps = missing_values(whole[Named(name)])
-        if gaps.any() and not drop_missing:
-            message = (
-                f"{name} must have no missing values: {int(gaps.sum()):,} of {total:,} votes have "
-                f"none, the first in row {int(gaps.argmax()) + 1}. Fill them in, or pass "
-                f"{keyword('drop_missing', True)} to leave those votes out."  # noqa: FBT003
-            )
-            raise InputError(message)
-        missing |= gaps
-    if missing.any():
-        dropped = int(missing.sum())
+    missing = _missing(whole, columns, drop_missing=drop_missing)
+    dropped = int(missing.sum())
+    if dropped:
         whole = {key: kept_rows(column, ~missing) for key, column in whole.items()}
     found = {name: coded(whole[Named(name)], name) for name in columns.named}
     items, label = found[columns.item], found[columns.vote]
@@ -271,17 +266,58 @@ def votes_of(batches: list[Batch], columns: VoteColumns, *, drop_missing: bool) 
     own = np.array([int(word == positive) for word in label.names])
     frame = {"item": items.numbers, "vote": own[label.numbers]}
     raters: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
     if columns.worker is not None:
         workers = found[columns.worker]
         if not columns.allow_repeated:
             _refuse_second_votes(items, workers, columns)
         frame["worker"], raters = workers.numbers, tuple(map(str, workers.names))
+        if columns.kind is not None:
+            kinds = _kinds(workers, found[columns.kind], columns.kind)
     votes = Votes.from_long(
         frame, item="item", label="vote", worker=None if columns.worker is None else "worker",
         classes=(0, 1), allow_repeated=columns.allow_repeated,
     )  # fmt: skip
     place = {name: k for k, name in enumerate(names)}
-    return ItemVotes(votes, columns, place, str(positive), raters, dropped).aggregated()
+    found_votes = ItemVotes(votes, columns, place, str(positive), raters, dropped, kinds=kinds)
+    return found_votes.aggregated()
+
+
+def _missing(votes: Batch, columns: VoteColumns, *, drop_missing: bool) -> npt.NDArray[np.bool_]:
+    """Mark votes with a missing value, refusing them unless they are dropped on purpose."""
+    total = rows_of(votes)
+    missing = np.zeros(total, dtype=bool)
+    for name in columns.named:
+        gaps = missing_values(votes[Named(name)])
+        if gaps.any() and not drop_missing:
+            message = (
+                f"{name} must have no missing values: {int(gaps.sum()):,} of {total:,} votes have "
+                f"none, the first in row {int(gaps.argmax()) + 1}. Fill them in, or pass "
+                f"{keyword('drop_missing', True)} to leave those votes out."  # noqa: FBT003
+            )
+            raise InputError(message)
+        missing |= gaps
+    return missing
+
+
+def _kinds(workers: Coded, kinds: Coded, name: str) -> tuple[str, ...]:
+    """Return the kind of each worker, refusing workers of several."""
+    _, first = np.unique(workers.numbers, return_index=True)
+    own = kinds.numbers[first]
+    other = kinds.numbers != own[workers.numbers]
+    if other.any():
+        row = int(other.argmax())
+        worker = int(workers.numbers[row])
+        several = np.unique(workers.numbers[other]).size
+        message = (
+            f"{name} must be the same in all votes of a worker: {several:,} of "
+            f"{len(workers.names):,} workers have several values, the first is "
+            f"{workers.names[worker]!r:.60} with {kinds.names[own[worker]]!r:.60} and "
+            f"{kinds.names[kinds.numbers[row]]!r:.60}. Correct them, or name a column that "
+            "describes workers."
+        )
+        raise InputError(message)
+    return tuple(str(kinds.names[k]) for k in own)
 
 
 def _refuse_second_votes(items: Coded, workers: Coded, columns: VoteColumns) -> None:
