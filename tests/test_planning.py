@@ -332,12 +332,12 @@ def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: plan(STATED, half_width=0.1, vote_cost=math.inf), "vote_cost must be at least 0: "
          "got inf."),
         (lambda: plan(STATED, half_width=0.1, vote_cost=0), "votes that cost nothing have no best "
-         "number: say how many, or let them cost more than 0."),
+         "number: set it, or a cost per vote above 0."),
         (lambda: plan_budget(STATED, budget=math.inf), "budget must be above 0: got inf."),
         (lambda: plan_budget(STATED, budget=49), "budget = 49 buys 49 items, votes per item 1: a plan "
          "needs at least 50 items, which cost 50."),
-        (lambda: plan_budget(STATED, budget=9, votes=2, vote_cost=0), "a budget needs a price: let "
-         "an item or a vote cost more than 0."),
+        (lambda: plan_budget(STATED, budget=9, votes=2, vote_cost=0), "a budget needs costs: the "
+         "cost of an item or of a vote must be above 0."),
         (lambda: plan_difference(STATED, difference=0, correlation=0), "difference must be above 0 and "
          "below 1: got 0."),
         (lambda: plan_difference(STATED, difference=0.1, correlation=1), "correlation must be above -1 "
@@ -356,7 +356,7 @@ def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: Assumptions.stated(smece=0, label_spread=0, bins=10_001), "a plan takes at most "
          "10,000 bins: there are 10,001. Use fewer."),
         (lambda: pilot_correlation([0.5], {"a": [0.5], "b": [0.5]}), "a pilot needs at least 50 items: this one "
-         "has 1. State what you expect."),
+         "has 1. State the assumptions."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_planned_is_refused(call: Any, message: str) -> None:
@@ -388,11 +388,11 @@ def test_pilots_that_say_too_little_are_refused() -> None:
         Assumptions.from_pilot(sc.reliability([0, 1], [0.5, 0.5]))
     with pytest.raises(sc.InputError, match="must have no weights"):
         Assumptions.from_pilot(sc.reliability(p, p, sample_weight=p + 1))
-    with pytest.raises(sc.InputError, match="votes of every item, or of none: in 10 of 10 bins"):
+    with pytest.raises(sc.InputError, match="for every item, or for none: in 10 of 10 bins"):
         Assumptions.from_pilot(soft + sc.reliability([0.5], [0.5], n_votes=2))
-    with pytest.raises(sc.InputError, match=r"left out, or 0: the pilot's .* to plan for 3\."):
+    with pytest.raises(sc.InputError, match=r"omitted, or 0: the labels .* to plan for 3\."):
         plan(Assumptions.from_pilot(soft), half_width=0.1, votes=3)
-    with pytest.raises(sc.InputError, match=r"left out, or 1: one vote per item"):
+    with pytest.raises(sc.InputError, match="omitted, or 1: a pilot with one vote per item"):
         plan(Assumptions.from_pilot(hard), half_width=0.1, votes=3)
 
 

@@ -467,7 +467,7 @@ def test_plan_of_a_pilot_with_raters_is_near_the_interval_found() -> None:
 def test_raters_that_cannot_be_planned_are_refused() -> None:
     votes, p, _ = study()
     pilot = Assumptions.from_pilot(sc.reliability(votes, p))
-    with pytest.raises(sc.InputError, match="known how they differ"):
+    with pytest.raises(sc.InputError, match="if their spread is known"):
         pilot.half_width(100, votes=3, raters=10)
     stated = Assumptions.stated(smece=0.05, label_spread=0.1, rater_spread=0.1)
     for raters in (2, 2.5):
@@ -575,9 +575,9 @@ def test_kinds_with_the_same_votes_do_not_differ() -> None:
         (["a", "b", "c"] * 14, None, "there are 40 workers, by has 42"),
         ({who: kind for who, kind in KINDS.items() if who}, None, "1 of 40 have none"),
         (KINDS, None, "there are 3"),
-        (KINDS, ("x", "w"), "no rater is of the kind 'w'"),
+        (KINDS, ("x", "w"), "no rater has the kind 'w'"),
         (KINDS, ("x", "x"), "compared with itself"),
-        (["a"] + ["b"] * 39, None, "two raters or more"),
+        (["a"] + ["b"] * 39, None, "two or more raters"),
     ],
 )
 def test_other_kinds_are_refused(by: Any, kinds: Any, message: str) -> None:

@@ -114,7 +114,7 @@ class SharedByRaters(NamedTuple):
         How far each bin moves where a rater leans a little: the sum of w² p(1 - p), as on the
         scale of log odds.
     effective : float
-        The number of equally busy raters who vary as much.
+        The effective number of raters.
     """
 
     covariance: FloatArray
