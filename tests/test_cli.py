@@ -243,7 +243,7 @@ def test_report_on_many_classes(tmp_path: Path) -> None:
     assert softcal("report", path, *options).returncode == 0
     refused = softcal("report", path, *options, "--votes", "v_x")
     assert refused.returncode == 2
-    assert "leave --votes out: --vote-columns say how many votes there are." in refused.stderr
+    assert "leave --votes out: --vote-columns determine the number of votes." in refused.stderr
 
 
 def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
