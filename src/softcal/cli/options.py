@@ -312,7 +312,7 @@ VotesFile = Annotated[
     ),
 ]
 Item = Annotated[str | None, _raw("Column of items, in votes and predictions.", "COL")]
-Worker = Annotated[str | None, _raw("Column of who voted.", "COL")]
+Worker = Annotated[str | None, _raw("Column of the worker who voted.", "COL")]
 Vote = Annotated[str | None, _raw("Column of votes; --positive names the vote for 1.", "COL")]
 DropUnmatched = Annotated[
     bool, _raw("Drop items without votes or prediction.", "", "--drop-unmatched")
