@@ -246,7 +246,7 @@ def test_compare_names_better_top_label(parquet: Path, data: dict[str, Any]) -> 
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "give one of --label-columns"),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--label-low", "w"), "--label-low is for one probability per row: leave it out with many classes."),
         (("score", *VOTES, "--pred", "w"), "w must be in [0, 1]: "),
-        (("score", *VOTES, "--pred-columns", "prob_*_a", "--votes", "w"), "leave --votes out: --vote-columns say how many votes there are."),
+        (("score", *VOTES, "--pred-columns", "prob_*_a", "--votes", "w"), "leave --votes out: --vote-columns determine the number of votes."),
         (("score", "--label", "w", "--pred-columns", "prob_*_a"), "w must be one of the 3 classes"),
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred", "w"), "--pred is for one probability per row"),
         (("compare", *VOTES, "--pred-columns", "prob_*_a"), "give --pred-columns two or more times, with different columns"),

@@ -243,7 +243,7 @@ def test_report_on_many_classes(tmp_path: Path) -> None:
     assert softcal("report", path, *options).returncode == 0
     refused = softcal("report", path, *options, "--votes", "v_x")
     assert refused.returncode == 2
-    assert "leave --votes out: --vote-columns say how many votes there are." in refused.stderr
+    assert "leave --votes out: --vote-columns determine the number of votes." in refused.stderr
 
 
 def without(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -398,11 +398,11 @@ def test_a_value_above_its_interval_is_explained_where_it_happens(tmp_path: Path
     classes = ("--label-columns", "ny,y", "--pred-columns", "np,p")
     for options, bins in ((names, "100"), (classes, "200")):
         few, many = (softcal("score", path, *options, "--bins", n) for n in ("10", bins))
-        assert "noise pushes SMECE up" not in " ".join(few.stdout.split())
-        assert "noise pushes SMECE up" in " ".join(many.stdout.split())
+        assert "SMECE is above its interval" not in " ".join(few.stdout.split())
+        assert "SMECE is above its interval" in " ".join(many.stdout.split())
     found = sc.smece_interval(sc.reliability(y, p, bins=100))
     assert found.value > found.high
-    assert found.note.startswith("Where bins hold few rows, noise pushes SMECE up")
+    assert found.note.startswith("SMECE is above its interval, because noise increases it")
 
 
 def test_votes_and_groups_change_only_the_uncertainty() -> None:

@@ -52,7 +52,9 @@ def some(rng: np.random.Generator, n: int = 500) -> tuple[np.ndarray, np.ndarray
 
 
 @given(data=ROWS, n=N_BINS, cuts=st.lists(st.integers(0, 60), max_size=3))
-def test_merged_is_the_whole(data: list[Row], n: int, cuts: list[int]) -> None:
+def test_merged_joint_tables_equal_the_table_of_all_rows(
+    data: list[Row], n: int, cuts: list[int]
+) -> None:
     ends = [0, *sorted(min(c, len(data)) for c in cuts), len(data)]
     parts = [data[i:j] for i, j in pairwise(ends) if any(w > 0 for *_, w in data[i:j])]
     merged = sum(joint(part, n) for part in parts)
@@ -61,14 +63,14 @@ def test_merged_is_the_whole(data: list[Row], n: int, cuts: list[int]) -> None:
 
 
 @given(data=ROWS, n=N_BINS)
-def test_its_tables_are_those_of_each_model(data: list[Row], n: int) -> None:
+def test_joint_table_contains_the_table_of_each_model(data: list[Row], n: int) -> None:
     y, a, b, w = zip(*data, strict=True)
     found = joint(data, n)
     assert found.a == sc.reliability(y, a, bins=n, sample_weight=w)
     assert found.b == sc.reliability(y, b, bins=n, sample_weight=w)
 
 
-def test_cross_is_the_sum_over_pairs_of_bins(rng: np.random.Generator) -> None:
+def test_cross_equals_sums_over_pairs_of_bins(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     w = rng.random(y.size)
     found = joint_table(y, {"a": a, "b": b}, bins=4, sample_weight=w)
@@ -79,7 +81,7 @@ def test_cross_is_the_sum_over_pairs_of_bins(rng: np.random.Generator) -> None:
             assert found.cross[i, j] == pytest.approx(by_hand, abs=1e-12)
 
 
-def test_many_blocks_are_one(rng: np.random.Generator) -> None:
+def test_joint_table_of_blocks_equals_one_block(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 200_000)
     whole = joint_table(y, {"a": a, "b": b})
     assert_same_card(
@@ -90,7 +92,7 @@ def test_many_blocks_are_one(rng: np.random.Generator) -> None:
     assert whole.differing == int((a != b).sum())
 
 
-def test_joint_tables_are_frozen_and_show_themselves() -> None:
+def test_joint_tables_are_frozen_and_have_a_repr() -> None:
     found = joint_table([0.5], {"a": [0.4], "b": [0.6]}, bins=2)
     assert repr(found) == "JointTable(a, b, n=1, bins=2, differing=1)"
     with pytest.raises(ValueError, match="read-only"):
@@ -103,10 +105,10 @@ def test_joint_tables_are_frozen_and_show_themselves() -> None:
         found + joint_table([0.5], {"a": [0.4], "b": [0.6]}, bins=3)
 
 
-# What is refused
+# Input validation
 
 
-def test_other_indexes_are_refused_even_when_labels_have_none() -> None:
+def test_misaligned_indexes_of_models_are_refused() -> None:
     a = pd.Series([0.1, 0.2], index=[0, 1])
     b = pd.Series([0.1, 0.2], index=[1, 0])
     with pytest.raises(sc.InputError, match="a and b must have the same pandas index"):
@@ -124,7 +126,7 @@ def test_bad_values_are_named_by_model() -> None:
         compare_many([0, 1], {"forest": [0.1, 1.2], "tree": [0.1, 0.2]})
 
 
-def test_other_nonsense_is_refused() -> None:
+def test_invalid_comparisons_are_refused() -> None:
     with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, level=95)
     with pytest.raises(sc.InputError, match="at most 2000 bins: got 3600"):
@@ -149,7 +151,7 @@ def test_other_nonsense_is_refused() -> None:
 
 
 @given(data=ROWS, n=N_BINS)
-def test_a_model_equals_itself(data: list[Row], n: int) -> None:
+def test_comparing_a_model_with_itself_gives_zero(data: list[Row], n: int) -> None:
     y, a, _, w = zip(*data, strict=True)
     found = compare(y, {"a": a, "b": a}, bins=n, sample_weight=w)
     assert found.difference == found.debiased == 0
@@ -162,7 +164,7 @@ def test_a_model_equals_itself(data: list[Row], n: int) -> None:
 
 
 @given(data=ROWS, n=N_BINS)
-def test_swapping_flips_signs(data: list[Row], n: int) -> None:
+def test_swapping_models_flips_signs(data: list[Row], n: int) -> None:
     y, a, b, w = zip(*data, strict=True)
     one = compare(y, {"a": a, "b": b}, bins=n, sample_weight=w)
     two = compare(y, {"a": b, "b": a}, bins=n, sample_weight=w)
@@ -176,7 +178,7 @@ def test_swapping_flips_signs(data: list[Row], n: int) -> None:
 
 
 @given(data=ROWS, n=N_BINS)
-def test_it_is_finite_ordered_and_contains_the_difference(data: list[Row], n: int) -> None:
+def test_comparison_interval_is_finite_and_contains_the_difference(data: list[Row], n: int) -> None:
     found = compare(joint(data, n))
     assert -1 <= found.low <= found.difference + 1e-12
     assert found.difference - 1e-12 <= found.high <= 1
@@ -187,7 +189,7 @@ def test_it_is_finite_ordered_and_contains_the_difference(data: list[Row], n: in
 
 
 @given(data=ROWS, weight=st.integers(1, 4))
-def test_a_weight_of_k_is_the_row_k_times_for_the_values(data: list[Row], weight: int) -> None:
+def test_weight_of_k_equals_k_copies_of_the_row(data: list[Row], weight: int) -> None:
     y, a, b, _ = zip(*data, strict=True)
     one = compare(y, {"a": a, "b": b}, sample_weight=[weight] * len(y))
     two = compare(y * weight, {"a": a * weight, "b": b * weight})
@@ -196,7 +198,7 @@ def test_a_weight_of_k_is_the_row_k_times_for_the_values(data: list[Row], weight
     assert one.log_loss.difference == pytest.approx(two.log_loss.difference, rel=1e-9, abs=1e-9)
 
 
-def test_the_scale_of_the_weights_does_not_matter(rng: np.random.Generator) -> None:
+def test_scaling_weights_does_not_change_the_comparison(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     w = rng.random(y.size) + 0.1
     one, two = (compare(y, {"a": a, "b": b}, sample_weight=scale * w) for scale in (1.0, 1e6))
@@ -205,7 +207,7 @@ def test_the_scale_of_the_weights_does_not_matter(rng: np.random.Generator) -> N
     assert one.brier.high == pytest.approx(two.brier.high)
 
 
-def test_brier_by_hand() -> None:
+def test_brier_difference_equals_hand_computation() -> None:
     # Squares 0.04 and 0.01 against 0.09 and 0.01: differences -0.05 and 0.
     found = compare([0.0, 1.0], {"a": [0.2, 0.9], "b": [0.3, 0.9]}).brier
     assert found.difference == pytest.approx(-0.025)
@@ -214,7 +216,7 @@ def test_brier_by_hand() -> None:
     assert found.pvalue == pytest.approx(0.5)
 
 
-def test_means_are_those_of_the_paired_t_test(rng: np.random.Generator) -> None:
+def test_mean_differences_equal_the_paired_t_test(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     found = compare(y, {"a": a, "b": b}, level=0.9)
     log_a, log_b = (-np.log(np.where(y == 1, p, 1 - p)) for p in (a, b))
@@ -225,7 +227,7 @@ def test_means_are_those_of_the_paired_t_test(rng: np.random.Generator) -> None:
         assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high))
 
 
-def test_infinite_log_loss_is_said_without_nan() -> None:
+def test_infinite_log_loss_is_reported_without_nan() -> None:
     y, never, fine = [1.0, 0.0, 0.5], [0.0, 0.1, 0.5], [0.9, 0.1, 0.5]
     expected = {(0, 1): math.inf, (1, 0): -math.inf, (0, 0): 0.0}
     for (i, j), difference in expected.items():
@@ -236,14 +238,14 @@ def test_infinite_log_loss_is_said_without_nan() -> None:
     assert absent.difference == 0
 
 
-def test_one_row_says_nothing() -> None:
+def test_comparison_of_one_row_has_the_widest_interval() -> None:
     found = compare([1.0], {"a": [0.9], "b": [0.2]})
     assert (found.low, found.high, found.pvalue) == (-1, 1, 1)
     assert (found.brier.low, found.brier.high) == (-1, 1)
     assert (found.log_loss.low, found.log_loss.high) == (-math.inf, math.inf)
 
 
-def test_the_pvalue_is_where_the_interval_meets_0(rng: np.random.Generator) -> None:
+def test_pvalue_is_the_alpha_whose_interval_touches_0(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 2000)
     table = joint_table(y, {"a": a, "b": b})
     p = compare(table).pvalue
@@ -253,18 +255,18 @@ def test_the_pvalue_is_where_the_interval_meets_0(rng: np.random.Generator) -> N
     assert narrower.low > 0 or narrower.high < 0
 
 
-def test_a_certain_difference_has_the_least_pvalue(rng: np.random.Generator) -> None:
+def test_certain_difference_has_the_smallest_pvalue(rng: np.random.Generator) -> None:
     p = rng.random(5000)
     assert compare(p, {"a": p, "b": 1 - p}).pvalue == 1e-30
 
 
-def test_levels_nest(rng: np.random.Generator) -> None:
+def test_comparison_intervals_of_higher_level_contain_lower(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     found = [compare(y, {"a": a, "b": b}, level=level) for level in (0.5, 0.9, 0.95, 0.99, 0.999)]
     assert all(x.low >= y.low and x.high <= y.high for x, y in pairwise(found))
 
 
-def test_alike_models_have_a_far_narrower_interval_than_either_alone(
+def test_similar_models_have_a_narrower_interval_than_either_alone(
     rng: np.random.Generator,
 ) -> None:
     from softcal.inference.intervals import smece_interval
@@ -279,8 +281,8 @@ def test_alike_models_have_a_far_narrower_interval_than_either_alone(
 
 
 @pytest.mark.parametrize("other", [1.0, 1.45])
-def test_coverage(rng: np.random.Generator, other: float) -> None:
-    """An overconfident model against a calibrated one, and against one nearly the same."""
+def test_comparison_intervals_keep_coverage(rng: np.random.Generator, other: float) -> None:
+    """Compare an overconfident model with a calibrated one, and with a similar one."""
 
     def models(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return ndtr(1.6 * ndtri(c)), ndtr(other * ndtri(c))
@@ -295,10 +297,10 @@ def test_coverage(rng: np.random.Generator, other: float) -> None:
     assert hits >= 0.93 * 150
 
 
-def test_the_order_of_rows_does_not_matter_where_residuals_are_constant(
+def test_row_order_does_not_matter_for_constant_residuals(
     rng: np.random.Generator,
 ) -> None:
-    """Such a model has no variance: a correlation with it was a ratio of two roundings."""
+    """Such a model has no variance, so the correlation was a ratio of rounding errors."""
     q = rng.beta(0.2, 0.2, 60)
     found = [
         compare(np.zeros(60), {"a": np.full(60, 0.5), "b": rng.permutation(q)}, bins=15)
@@ -317,7 +319,9 @@ def grouped(data: list[Row], n: int = 10) -> JointTable:
 
 
 @given(data=ROWS, n=N_BINS, cut=st.integers(0, 20))
-def test_merged_is_the_whole_when_no_group_is_split(data: list[Row], n: int, cut: int) -> None:
+def test_merged_joint_tables_with_unsplit_groups_equal_all_rows(
+    data: list[Row], n: int, cut: int
+) -> None:
     parts = [part for part in (data[: 3 * cut], data[3 * cut :]) if any(w > 0 for *_, w in part)]
     merged = sum(grouped(part, n) for part in parts)
     assert isinstance(merged, JointTable)
@@ -328,7 +332,7 @@ def test_merged_is_the_whole_when_no_group_is_split(data: list[Row], n: int, cut
         assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9, abs=1e-12)
 
 
-def test_cross_with_groups_is_of_the_groups_sums(rng: np.random.Generator) -> None:
+def test_cross_with_groups_uses_sums_of_groups(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 300)
     w, group = rng.random(300), rng.integers(0, 40, 300)
     found = joint_table(y, {"a": a, "b": b}, bins=4, sample_weight=w, groups=group)
@@ -344,7 +348,7 @@ def test_cross_with_groups_is_of_the_groups_sums(rng: np.random.Generator) -> No
     assert found.differing == 40
 
 
-def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
+def test_groups_of_one_row_equal_no_groups(rng: np.random.Generator) -> None:
     y, a, b = some(rng)
     w = rng.random(y.size) + 0.1
     plain = compare(y, {"a": a, "b": b}, sample_weight=w)
@@ -355,7 +359,7 @@ def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
         assert list(vars(ours).values()) == pytest.approx(list(vars(theirs).values()))
 
 
-def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -> None:
+def test_copies_of_rows_within_a_group_keep_the_interval(rng: np.random.Generator) -> None:
     _, a, b = some(rng, 400)
     y = rng.binomial(5, (a + b) / 2) / 5
     once = compare(y, {"a": a, "b": b})
@@ -369,14 +373,14 @@ def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -
     assert fooled.brier.pvalue < once.brier.pvalue
 
 
-def test_one_group_says_nothing() -> None:
+def test_comparison_of_one_group_has_the_widest_interval() -> None:
     found = compare([1.0, 0.0], {"a": [0.9, 0.2], "b": [0.2, 0.3]}, groups=["a", "a"])
     assert (found.low, found.high, found.pvalue) == (-1, 1, 1)
     assert (found.brier.low, found.brier.high) == (-1, 1)
 
 
-def test_groups_and_weights_cover(rng: np.random.Generator) -> None:
-    """150 patients of six rows whose luck is shared; benchmarks/grouped.py is the whole."""
+def test_comparison_with_groups_and_weights_keeps_coverage(rng: np.random.Generator) -> None:
+    """150 patients with six correlated rows; benchmarks/grouped.py has the full simulation."""
     calibrated = (np.arange(60_000) + 0.5) / 60_000
     truth = sc.smece(calibrated, ndtr(1.5 * ndtri(calibrated)))
     patient = np.repeat(np.arange(150), 6)
@@ -391,7 +395,7 @@ def test_groups_and_weights_cover(rng: np.random.Generator) -> None:
     assert hits >= 0.93 * 200
 
 
-def test_many_models_with_groups(rng: np.random.Generator) -> None:
+def test_compare_many_works_with_groups(rng: np.random.Generator) -> None:
     y, a, b = some(rng, 300)
     groups = np.arange(300) // 5
     pair = compare_many(y, {"a": a, "b": b}, groups=groups).pairs[0]
@@ -402,7 +406,7 @@ def test_many_models_with_groups(rng: np.random.Generator) -> None:
 # Many models
 
 
-def test_holm_by_hand_and_the_ranking(rng: np.random.Generator) -> None:
+def test_ranking_uses_holms_correction(rng: np.random.Generator) -> None:
     p = rng.random(4000)
     y = (rng.random(4000) < p).astype(float)
     models = {"off": p**2, "good": p, "twin": np.clip(p + 1e-6, 0, 1), "worse": p**4}

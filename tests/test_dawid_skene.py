@@ -1,4 +1,4 @@
-"""Dawid-Skene against crowd-kit and the data of 1979, and the laws of its EM."""
+"""Dawid-Skene against crowd-kit and the data of 1979; laws of its EM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def votes_of(columns: dict[str, Any]) -> sc.Votes:
 
 
 def after(votes: sc.Votes, iterations: int, smoothing: float = 0.0) -> sc.crowd.DawidSkene:
-    """Run this many iterations, whether or not that is enough."""
+    """Run this many iterations, without a check of convergence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return sc.dawid_skene(votes, tolerance=0.0, max_iterations=iterations, smoothing=smoothing)
@@ -34,7 +34,7 @@ def after(votes: sc.Votes, iterations: int, smoothing: float = 0.0) -> sc.crowd.
 
 @st.composite
 def few_votes(draw: st.DrawFn) -> sc.Votes:
-    """Draw votes of few workers on few items, so that many workers never meet a class."""
+    """Draw votes of few workers on few items, so that many workers have no item of a class."""
     pairs = st.tuples(st.integers(0, 7), st.integers(0, 3))
     cast = draw(st.dictionaries(pairs, st.integers(0, 2), min_size=1, max_size=20))
     columns = {
@@ -48,7 +48,7 @@ def few_votes(draw: st.DrawFn) -> sc.Votes:
 
 
 def joint_of(votes: sc.Votes, found: sc.crowd.DawidSkene) -> Any:
-    """Multiply the returned prior and rates, vote by vote: the probability of class and votes."""
+    """Return the probability of class and votes, from the returned prior and rates."""
     ballots = votes.ballots
     assert ballots is not None
     joint = np.tile(found.prior, (votes.n_items, 1))
@@ -78,14 +78,14 @@ def votes() -> sc.Votes:
     return votes_of(REFERENCE["votes"])
 
 
-def test_posteriors_equal_crowd_kits(votes: sc.Votes) -> None:
+def test_posteriors_equal_crowd_kit(votes: sc.Votes) -> None:
     found = after(votes, REFERENCE["iterations"])
-    # crowd-kit lets no probability fall below 1e-10
+    # crowd-kit bounds probabilities below by 1e-10
     np.testing.assert_allclose(found.posterior, REFERENCE["posterior"], atol=1e-9, rtol=0)
 
 
-def test_confusions_equal_crowd_kits(votes: sc.Votes) -> None:
-    """crowd-kit's errors are those after one more step than its posterior."""
+def test_confusions_equal_crowd_kit(votes: sc.Votes) -> None:
+    """crowd-kit's errors come from one more step than its posterior."""
     found = after(votes, REFERENCE["iterations"] + 1)
     for worker, label, *rates in REFERENCE["said_given_true"]:
         np.testing.assert_allclose(found.confusion[worker, :, label], rates, atol=1e-7, rtol=0)
@@ -93,7 +93,7 @@ def test_confusions_equal_crowd_kits(votes: sc.Votes) -> None:
 
 @pytest.mark.parametrize("reference", [REFERENCE, REFERENCE["sparse"]])
 def test_smoothing_as_in_crowd_kit_gives_its_estimates_to_1e_9(reference: dict[str, Any]) -> None:
-    """Sparse votes have workers who never meet a class: there smoothing decides."""
+    """Smoothing matters for workers without items of a class, as in sparse votes."""
     votes = votes_of(reference["votes"])
     found = after(votes, REFERENCE["iterations"], smoothing=1e-10)
     np.testing.assert_allclose(found.posterior, reference["posterior"], atol=1e-9, rtol=0)
@@ -127,12 +127,12 @@ def test_a_posterior_is_a_label_with_its_variance(votes: sc.Votes) -> None:
     alone = sc.smece_interval(q, p)
     as_outcomes = sc.smece_interval(q, p, n_votes=np.ones(q.size))
     assert as_outcomes.value == alone.value
-    assert as_outcomes.high >= alone.high  # a posterior is worth one outcome at most
+    assert as_outcomes.high >= alone.high  # a posterior has at most the information of one outcome
 
 
 @settings(max_examples=50, deadline=None)
 @given(few_votes())
-def test_likelihood_never_falls(votes: sc.Votes) -> None:
+def test_likelihood_never_decreases(votes: sc.Votes) -> None:
     likelihoods = [after(votes, k).log_likelihood for k in range(1, 12)]
     assert (np.diff(likelihoods) >= -1e-14).all()
 
@@ -152,7 +152,7 @@ def test_posterior_and_likelihood_are_those_of_the_returned_parameters(
     assert found.prior.sum() == pytest.approx(1)
 
 
-def test_converged_posteriors_stay_where_they_are() -> None:
+def test_converged_posteriors_do_not_change() -> None:
     """The likelihood per vote rises by under 1e-8 from iteration 159 on, and a posterior by 0.98."""
     votes = slow_votes()
     early, found = after(votes, 159), sc.dawid_skene(votes)
@@ -208,15 +208,15 @@ def test_strata_estimate_their_own_rates(rng: np.random.Generator) -> None:
     assert (np.abs(found.rates[:, 1] - own) < 3 * errors).all()
     counts = np.bincount(stratum)
     outcome = np.sqrt(own * (1 - own) / counts)
-    assert (errors > outcome).all()  # votes say less than the truth would
+    assert (errors > outcome).all()  # votes have less information than the truth
     assert (errors < 2 * outcome).all()
     pooled = sc.dawid_skene(votes).posterior[:, 1]
     off = [abs(pooled[stratum == s].mean() - own[s]) for s in (0, 3)]
-    assert min(off) > 3 * errors.max()  # drawn toward the overall rate
+    assert min(off) > 3 * errors.max()  # biased toward the overall rate
     np.testing.assert_allclose(found.prior, found.rates[stratum].mean(axis=0))
 
 
-def test_one_stratum_is_none(votes: sc.Votes) -> None:
+def test_one_stratum_equals_no_strata(votes: sc.Votes) -> None:
     plain, one = after(votes, 20), sc.dawid_skene(votes, strata=["x"] * 80)
     assert (plain.strata, one.strata) == (("all",), ("x",))
     np.testing.assert_allclose(plain.rates, plain.prior[None], rtol=1e-14)
@@ -267,8 +267,8 @@ def test_workers_of_one_skill_give_the_majority(rng: np.random.Generator) -> Non
     )
 
 
-def test_workers_are_taken_at_their_word_about_a_class_they_never_met() -> None:
-    """Worker b's only item is certainly of class 0, so the votes tell nothing of b and class 1."""
+def test_rates_of_a_class_without_items_are_1() -> None:
+    """Worker b's only item is certainly of class 0, so votes do not determine the rates of b for class 1."""
     votes = votes_of({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": [0, 0, 1]})
     found = sc.dawid_skene(votes)
     assert found.workers == ("a", "b")
@@ -276,8 +276,8 @@ def test_workers_are_taken_at_their_word_about_a_class_they_never_met() -> None:
     assert found.posterior[0].tolist() == [1, 0]
 
 
-def test_what_nobody_contradicts_stays() -> None:
-    """Workers who share no item with others, and always say the same, are all there is to go by."""
+def test_uncontradicted_votes_keep_their_class() -> None:
+    """Votes of workers who share no item with others, and always vote the same."""
     columns = {
         "task": [1, 1, 1, 2, 2, 2, 3, 3, 4],
         "worker": ["a", "b", "c", "a", "b", "c", "d", "e", "f"],
@@ -297,7 +297,7 @@ def test_binary_votes_keep_their_workers(votes: sc.Votes) -> None:
     assert found.posterior.shape == (80, 2)
 
 
-def test_not_converging_is_said(votes: sc.Votes) -> None:
+def test_missing_convergence_warns(votes: sc.Votes) -> None:
     with pytest.warns(
         RuntimeWarning,
         match=r"in 2 iterations: the last one changed a posterior by 0\.\d+, more than 1e-08",
@@ -312,7 +312,7 @@ def test_refusals(votes: sc.Votes) -> None:
         sc.InputTypeError, match=r"votes must be Votes, from Votes.from_long: got list"
     ):
         sc.dawid_skene([[1, 2]])  # type: ignore[arg-type]
-    with pytest.raises(sc.InputError, match="votes must say whose each vote is"):
+    with pytest.raises(sc.InputError, match="votes must have workers"):
         sc.dawid_skene(sc.Votes([[1, 2]]))
     spans = {"tolerance": np.timedelta64(1, "s")}
     for wrong in ({"max_iterations": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}, spans):
@@ -355,7 +355,7 @@ def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Pa
     q = sc.dawid_skene(counted).posterior[:, 1]
     expected = sc.smece_interval(q, rows["p"], n_votes=np.ones(60))
     found = sc.smece_interval(tables["p"])
-    # Items are sorted as text where they come from files, so sums differ by rounding.
+    # Items from files are sorted as text, so sums differ by rounding.
     assert found.value == pytest.approx(expected.value, abs=1e-6)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-6)
     assert tables.label == "posterior of yes"
@@ -375,20 +375,20 @@ def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
     preds, votes = files
     named = {"item": "q", "vote": "says", "positive": "yes"}
     choices: list[tuple[dict[str, Any], str]] = [
-        ({"votes": votes, **named, "aggregate": "dawid-skene"}, "needs to know who voted"),
+        ({"votes": votes, **named, "aggregate": "dawid-skene"}, "Dawid-Skene needs workers"),
         ({"votes": votes, **named, "aggregate": "mean"}, 'must be "shares" or "dawid-skene"'),
         (
             {"votes": votes, **named, "worker": "who", "aggregate": "dawid-skene", "raters": True},
-            "raters go with shares of votes",
+            "raters need vote shares",
         ),
-        ({"y_true": "p", "aggregate": "dawid-skene"}, "aggregate goes with votes"),
+        ({"y_true": "p", "aggregate": "dawid-skene"}, "aggregate needs votes"),
     ]
     for options, said in choices:
         with pytest.raises(sc.InputError, match=said):
             sc.scan(preds, y_prob="p", **options)
     for arguments, said in (
         (("--votes-file", votes, *OPTIONS), "give --worker COL"),
-        (("--pred", "p", "--label", "p"), "--aggregate goes with raw votes"),
+        (("--pred", "p", "--label", "p"), "--aggregate needs raw votes"),
     ):
         result = softcal("score", preds, *arguments, "--aggregate", "dawid-skene")
         assert said in result.stderr

@@ -58,7 +58,7 @@ def test_tables_and_rows_give_the_same_intervals_and_costs(rng: np.random.Genera
         np.testing.assert_allclose(getattr(rows, name), getattr(table, name), atol=1e-12)
 
 
-def test_limits_are_those_of_a_mean_of_terms(rng: np.random.Generator) -> None:
+def test_net_benefit_limits_equal_limits_of_a_mean(rng: np.random.Generator) -> None:
     y, p, w = rng.random(300), rng.random(300), rng.random(300)
     t = 0.3
     term = np.where(p >= t, (y - t) / (1 - t), 0.0)
@@ -76,7 +76,7 @@ def test_limits_are_those_of_a_mean_of_terms(rng: np.random.Generator) -> None:
     assert each.high[0] == pytest.approx(weighted.high[0], rel=1e-12)
 
 
-def test_a_row_repeated_in_its_group_adds_nothing(rng: np.random.Generator) -> None:
+def test_repeating_a_row_within_its_group_keeps_the_interval(rng: np.random.Generator) -> None:
     y, p = rng.random(100), rng.random(100)
     twice = np.repeat(np.arange(100), 2)
     once = sc.net_benefit(y, p, THRESHOLDS)
@@ -85,7 +85,7 @@ def test_a_row_repeated_in_its_group_adds_nothing(rng: np.random.Generator) -> N
         np.testing.assert_allclose(getattr(again, name), getattr(once, name), atol=1e-12)
 
 
-def test_a_calibrated_model_costs_nothing_and_an_inverted_one_does(
+def test_cost_is_zero_for_calibrated_and_positive_for_miscalibrated_model(
     rng: np.random.Generator,
 ) -> None:
     p = rng.integers(0, 21, 400) / 20
@@ -95,7 +95,7 @@ def test_a_calibrated_model_costs_nothing_and_an_inverted_one_does(
     np.testing.assert_allclose(worse.cost, best.value - worse.value, atol=1e-14)
 
 
-def test_differences_are_paired(rng: np.random.Generator) -> None:
+def test_net_benefit_difference_interval_is_paired(rng: np.random.Generator) -> None:
     y = rng.random(400)
     p, q = np.clip(y + rng.normal(0, 0.1, (2, 400)), 0, 1)
     found = sc.net_benefit_difference(y, {"a": p, "b": q}, THRESHOLDS)
@@ -133,7 +133,7 @@ def test_the_grid_of_a_set_has_every_percent(rng: np.random.Generator) -> None:
     )
 
 
-def test_one_row_says_nothing_of_others() -> None:
+def test_net_benefit_of_one_row_has_infinite_interval() -> None:
     for found in (
         sc.net_benefit([0.5], [0.5], 0.1),
         sc.net_benefit([0.5, 0.5], [0.5, 0.5], 0.1, groups=["a", "a"]),
@@ -178,7 +178,7 @@ def test_sentences_say_what_lies_below() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "said"),
     [
-        (([1, 0], [0.5, 0.5]), {}, "give the thresholds"),
+        (([1, 0], [0.5, 0.5]), {}, "pass the thresholds"),
         (([1, 0], [0.5, 0.5], [0.5, 1.0]), {}, "1 of 2 are not, the first is 1.0"),
         (([1, 0], None, [0.5]), {}, r"net_benefit\(y_true, y_prob, thresholds\)"),
         (([1, 2], [0.5, 0.5], [0.5]), {}, r"y_true must be in \[0, 1\]"),
@@ -202,7 +202,7 @@ def test_a_difference_needs_two_models() -> None:
             sc.net_benefit_difference([1], wrong, 0.5)  # type: ignore[arg-type]
 
 
-# The summary of calibration
+# Calibration summary
 
 FITTED = json.loads((Path(__file__).parent / "reference" / "recalibration.json").read_text())
 
@@ -249,7 +249,7 @@ def test_a_fine_table_gives_the_summary_of_the_rows(rng: np.random.Generator) ->
     np.testing.assert_allclose(same.slope, sc.calibration_summary(y[:300], few).slope, atol=1e-9)
 
 
-def test_a_weight_of_0_is_the_absence_of_its_row(rng: np.random.Generator) -> None:
+def test_weight_of_0_equals_absent_row(rng: np.random.Generator) -> None:
     y, p = rng.random(80), rng.random(80)
     w = (np.arange(80) < 60).astype(float)
     group = np.arange(80) // 2
@@ -264,7 +264,7 @@ def test_a_weight_of_0_is_the_absence_of_its_row(rng: np.random.Generator) -> No
         assert some.observed_expected == pytest.approx(alone.observed_expected, abs=1e-12)
 
 
-def test_summaries_that_do_not_exist_are_refused() -> None:
+def test_calibration_summary_without_solution_is_refused() -> None:
     for y, p, said in (
         ([0, 0], [0.1, 0.2], "all labels are 0, or all are 1"),
         ([1, 1], [0.1, 0.2], "all labels are 0, or all are 1"),

@@ -1,4 +1,4 @@
-"""Files as people have them: separators, encodings, JSON, Excel, pipes, and values to convert."""
+"""Reading options: separators, encodings, JSON, Excel, pipes, and conversion of values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ READ: list[tuple[str, bytes, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "content", "options"), READ)
-def test_text_is_read_as_the_options_say(
+def test_reading_options_for_text_are_applied(
     tmp_path: Path, name: str, content: bytes, options: dict[str, str]
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -89,7 +89,7 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize("text", DOCUMENTS)
 @pytest.mark.parametrize("encoding", [None, "utf-16"])
-def test_json_of_every_shape_is_read(tmp_path: Path, text: str, encoding: str | None) -> None:
+def test_json_of_every_layout_is_read(tmp_path: Path, text: str, encoding: str | None) -> None:
     path = tmp_path / "a.json"
     path.write_text(text, encoding=encoding or "utf-8")
     assert scanned(path, encoding=encoding)["p"].smece == pytest.approx(SMECE, abs=1e-15)
@@ -168,7 +168,7 @@ def test_a_column_of_a_sheet_may_be_numbers_and_names(tmp_path: Path) -> None:
         scanned(path, by="w", sample_weight="w")
 
 
-def test_a_sheet_is_chosen_where_there_are_several(tmp_path: Path) -> None:
+def test_sheet_option_selects_a_sheet(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
     write_workbook(path, {"first": [("y", "p"), (1, 0)], "rows": [("y", "p"), (0.5, 0.5)]})
     with pytest.raises(
@@ -209,7 +209,7 @@ def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:
         scanned(path)
 
 
-# What contradicts itself
+# Contradicting options
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -230,7 +230,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED)
-def test_an_option_that_cannot_be_is_refused(
+def test_invalid_reading_options_are_refused(
     tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "a.csv").write_text(PLAIN, encoding="utf-8")
@@ -240,9 +240,7 @@ def test_an_option_that_cannot_be_is_refused(
 
 def test_a_sep_line_that_contradicts_the_option_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("sep=;\n" + semicolons(), encoding="utf-8")
-    with pytest.raises(
-        sc.InputError, match=r"first line says that ';' separates .* sep=\"\|\" out"
-    ):
+    with pytest.raises(sc.InputError, match=r"first line names ';' as separator.* sep=\"\|\" out"):
         scanned(tmp_path / "a.csv", sep="|")
 
 
@@ -257,7 +255,7 @@ def test_binary_content_is_not_read_as_text(tmp_path: Path) -> None:
         scanned(tmp_path / "a.csv", input_format="csv")
 
 
-def test_every_input_format_is_one_of_the_command_line() -> None:
+def test_input_formats_match_the_command_line() -> None:
     said = softcal_here("score", "x", "--label", "y", "--pred", "p", "--input-format", "no").stderr
     for name in INPUT_FORMATS:
         assert f"'{name}'" in said
@@ -281,7 +279,7 @@ def test_standard_input_is_read_in_a_process_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_pipe_is_read_whatever_it_gives(tmp_path: Path, kind: str) -> None:
+def test_pipes_of_every_format_are_read(tmp_path: Path, kind: str) -> None:
     source, pipe = tmp_path / "a", tmp_path / "pipe"
     if kind == "csv":
         source.write_text(PLAIN, encoding="utf-8")
@@ -342,10 +340,10 @@ def test_scales_are_converted_on_the_command_line(data: Path) -> None:
     assert logit["models"][0]["smece"] == pytest.approx(sc.smece([0.5, 1, 0], probs), rel=1e-14)
 
 
-def test_words_are_counted_and_the_note_names_those_that_are_0(data: Path) -> None:
+def test_words_are_counted_and_words_for_0_are_noted(data: Path) -> None:
     line = ("score", data, "--label", "word", "--pred", "p", "--positive")
     found = softcal_here(*line, "yes")
-    note = "word counts as 1 where it is 'yes', and as 0 where it is 'no' (1), 'No' (1)."
+    note = "word counts as 1 if it is 'yes', and as 0 if it is 'no' (1), 'No' (1)."
     assert found.stderr == f"softcal: note: {note}\n"
     said = softcal_here(*line, "Yes").stderr
     assert "Did you mean 'yes'?" in said
@@ -368,7 +366,7 @@ def test_dropped_rows_are_counted_in_text_json_and_saved_tables(data: Path, tmp_
     assert "1, left out on purpose" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-def test_a_plan_says_how_many_rows_of_the_pilot_were_dropped(tmp_path: Path) -> None:
+def test_plan_reports_dropped_rows_of_the_pilot(tmp_path: Path) -> None:
     pilot = tmp_path / "pilot.csv"
     rows = [f"{k % 5 / 4},{k % 7 / 6 if k else ''}" for k in range(100)]
     pilot.write_text("\n".join(["y,p", *rows]))
@@ -380,21 +378,21 @@ def test_a_plan_says_how_many_rows_of_the_pilot_were_dropped(tmp_path: Path) -> 
     assert "--sep has no effect without --pilot" in said
 
 
-def test_saved_tables_take_no_options_of_rows(data: Path, tmp_path: Path) -> None:
+def test_row_options_are_refused_for_saved_tables(data: Path, tmp_path: Path) -> None:
     saved = tmp_path / "t.softcal"
     softcal_here("scan", data, "--label", "y", "--pred", "p", "-o", saved)
     said = softcal_here("score", saved, "--pred-scale", "percent").stderr
     assert "--pred-scale is for rows: leave it out with saved tables." in said
 
 
-def test_models_are_shown_under_other_names(data: Path, tmp_path: Path) -> None:
+def test_name_option_renames_models(data: Path, tmp_path: Path) -> None:
     line = (data, "--label", "y", "--pred", "p", "--pred", "gap", "--drop-missing")
     names = ("--name", "Forest", "--name", "Other")
     assert [m["pred"] for m in card("score", *line, *names)["models"]] == ["Forest", "Other"]
     said = softcal_here("score", *line, "--name", "Forest").stderr
     assert "give --name once per model: there are 2, 'p', 'gap', and 1 of --name." in said
     said = softcal_here("score", *line, "--name", "A", "--name", "A").stderr
-    assert "each model must have a name of its own: 'A' is given twice" in said
+    assert "models must have different names: 'A' is given twice" in said
     saved, page = tmp_path / "t.softcal", tmp_path / "r.html"
     softcal_here("scan", *line, *names, "-o", saved)
     assert card("score", saved, "--pred", "Forest", "--name", "F")["models"][0]["pred"] == "F"
@@ -407,7 +405,7 @@ def test_models_are_shown_under_other_names(data: Path, tmp_path: Path) -> None:
     )
 
 
-def test_commands_of_a_report_read_the_rows_as_it_did(tmp_path: Path) -> None:
+def test_commands_in_a_report_repeat_the_row_options(tmp_path: Path) -> None:
     rows = [f"{k % 5 / 4};{99 - k % 7:.1f}" for k in range(400)]
     (tmp_path / "a.csv").write_text("\n".join(["y;p", *rows]))
     page = tmp_path / "r.html"
@@ -421,7 +419,7 @@ def test_commands_of_a_report_read_the_rows_as_it_did(tmp_path: Path) -> None:
 # Calibrators
 
 
-def test_a_calibrator_is_fitted_and_applied_to_files_of_other_people(tmp_path: Path) -> None:
+def test_calibrator_is_fitted_and_applied_with_reading_options(tmp_path: Path) -> None:
     y = [round(k % 11 / 10, 1) for k in range(60)]
     pct = [round(100 * (k * 7 % 60) / 59, 2) for k in range(60)]
     path, plain = tmp_path / "a.csv", tmp_path / "plain.csv"
@@ -441,7 +439,7 @@ def test_a_calibrator_is_fitted_and_applied_to_files_of_other_people(tmp_path: P
     out = tmp_path / "out.csv"
     made = card("apply", cal, path, "--pred", "p", *how, "--sep", ";", "-o", out)
     assert (made["n"], made["rows_dropped"]) == (60, 1)
-    # The name .csv stands for commas, so the file is written anew.
+    # A name that ends in .csv means commas, so the file is written again.
     softcal_here("apply", cal, plain, "--pred", "p", "-o", tmp_path / "expected.csv")
     expected = (tmp_path / "expected.csv").read_text().splitlines()
     lines = out.read_text(encoding="utf-8").splitlines()
@@ -451,7 +449,7 @@ def test_a_calibrator_is_fitted_and_applied_to_files_of_other_people(tmp_path: P
 PLATT = fit_map("platt", np.array([0.0, 1, 1, 0]), np.array([0.2, 0.8, 0.4, 0.5]))
 
 
-def test_text_keeps_its_bytes_when_a_calibrator_is_applied(tmp_path: Path) -> None:
+def test_applying_a_calibrator_keeps_the_bytes_of_text(tmp_path: Path) -> None:
     cal, path, out = tmp_path / "cal.json", tmp_path / "a.tsv", tmp_path / "out.tsv"
     cal.write_text(json.dumps(PLATT.to_dict()))
     text = "sep=\t\nname\tp\né\t0,25\né\tNA\n\né\t0,5\n"
@@ -466,7 +464,7 @@ def test_text_keeps_its_bytes_when_a_calibrator_is_applied(tmp_path: Path) -> No
     assert lines[2].split("\t")[2].count(",") == 1
 
 
-def test_a_calibrator_of_logits_takes_no_percentages(tmp_path: Path) -> None:
+def test_calibrator_of_logits_refuses_percentages(tmp_path: Path) -> None:
     rows = [f"{k % 11 / 10},{k % 13 - 6}" for k in range(60)]
     path, cal = tmp_path / "a.csv", tmp_path / "cal.json"
     path.write_text("\n".join(["y,z", *rows]))
@@ -477,13 +475,13 @@ def test_a_calibrator_of_logits_takes_no_percentages(tmp_path: Path) -> None:
     assert softcal_here(*line, "logit").returncode == 0
 
 
-def test_what_a_calibrator_refuses_names_the_options(tmp_path: Path) -> None:
+def test_calibrator_errors_name_the_options(tmp_path: Path) -> None:
     cal, path = tmp_path / "cal.json", tmp_path / "a.csv"
     cal.write_text(json.dumps(PLATT.to_dict()))
     path.write_text("p\n40\n")
     line = ("apply", cal, path, "--pred", "p", "-o", tmp_path / "out.csv")
     said = softcal_here(*line).stderr
-    assert "--pred-scale percent or logit; --drop-missing leaves rows out." in said
+    assert "--pred-scale percent or logit; --drop-missing drops rows." in said
     pq.write_table(pa.table({"p": [40.0, None]}), tmp_path / "a.parquet")
     line = ("apply", cal, tmp_path / "a.parquet", "--pred", "p", "-o", tmp_path / "out.parquet")
     assert card(*line, "--pred-scale", "percent", "--drop-missing")["rows_dropped"] == 1
@@ -491,13 +489,13 @@ def test_what_a_calibrator_refuses_names_the_options(tmp_path: Path) -> None:
     pq.write_table(lists, tmp_path / "lists.parquet")
 
 
-def test_keywords_become_options_in_quotes_where_a_shell_needs_them() -> None:
+def test_keywords_in_messages_become_quoted_options() -> None:
     assert as_options('positive="it\'s"') == "--positive 'it'\"'\"'s'"
     assert as_options('positive="a b", decimal=",".') == "--positive 'a b', --decimal ','."
     assert as_options("a_sep=1, drop_missing=Truely") == "a_sep=1, drop_missing=Truely"
 
 
-def test_likely_names_are_offered_for_tables_too(data: Path) -> None:
+def test_similar_names_are_suggested_for_saved_tables(data: Path) -> None:
     tables = sc.scan(data, y_true="y", y_prob="p", by="word")
     with pytest.raises(KeyError, match=r"no model 'P'. Did you mean 'p'\?"):
         tables["P"]

@@ -35,7 +35,7 @@ SCORED = [
     ("x.tsv", b"y,p\n0.5,0.5\n", "separated by commas, not tabs. Pass sep=\",\"."),
     ("x.csv", b"q,r\n0.5,0.5\n", "Its columns are: 'q', 'r'.\n"),
     ("x.csv", b'y,p\n"0,5","0,5"\n', "the text '0,5'. If the comma starts the decimals, pass decimal=\",\"."),
-    ("x.csv", b"y,p\nhalf,0.5\n", "say which one counts as 1: positive=\"half\".\n"),
+    ("x.csv", b"y,p\nhalf,0.5\n", "name the one that counts as 1: positive=\"half\".\n"),
     ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16"), UTF_16),
     ("x.csv", "y,p\n0.5,0.5\n".encode("utf-16-be"), UTF_16_BE),
     ("x.jsonl", '{"y": 0.5, "p": 0.5}\n'.encode("utf-16"), UTF_16),
@@ -134,10 +134,10 @@ def test_tsv_suffix_means_tabs(tmp_path: Path, name: str) -> None:
 
 REFUSED = {
     "a Feather file of version 1": (b"FEA1" + bytes(20), "Save it again as Parquet."),
-    "a workbook of LibreOffice": (
+    "a LibreOffice workbook": (
         _zipped("mimetype", "content.xml"), "Save the sheet as .xlsx, or as CSV in UTF-8.",
     ),
-    "an old workbook of Excel (.xls)": (
+    "an old Excel workbook (.xls)": (
         bytes.fromhex("D0CF11E0A1B11AE1") + bytes(500), "Save the sheet as .xlsx, or as CSV in UTF-8.",
     ),
     "a zip archive": (_zipped("data.csv"), "Unzip it first."),
@@ -196,7 +196,7 @@ def test_invalid_utf_8_in_parquet_is_not_reported_as_latin1(tmp_path: Path) -> N
 def test_zero_byte_is_not_reported_as_utf_16(tmp_path: Path, mark: bytes) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(mark + b"text" * 20)
-    with pytest.raises(sc.InputError, match="has a byte 0, which no text has"):
+    with pytest.raises(sc.InputError, match="but has a byte 0"):
         sc.scan(path, y_true="y", y_prob="p")
 
 

@@ -1,4 +1,4 @@
-"""Intervals and the test: laws, hand-checked pieces, degenerate input, coverage in small."""
+"""Intervals and the test: laws, hand-checked values, degenerate input, short coverage runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_folded_moments_equal_quadrature(x: float) -> None:
     assert stein <= abs(x) + 1e-9
 
 
-def test_inversions_invert() -> None:
+def test_inversions_of_folded_moments_round_trip() -> None:
     x = np.linspace(0, 20, 4001)
     mean = intervals.mean_abs(x)
     np.testing.assert_allclose(
@@ -76,7 +76,7 @@ def table(rng: np.random.Generator, n: int = 500, **options: Any) -> sc.Reliabil
 def any_table(
     draw: st.DrawFn, *, most_bins: int, grouped: st.SearchStrategy[bool]
 ) -> sc.Reliability:
-    """Tables of outcomes, votes and soft labels, sparse or not, weighted or not."""
+    """Draw tables of outcomes, votes, and soft labels, sparse or not, weighted or not."""
     n, bins = draw(st.sampled_from([1, 2, 5, 30, 300, 2000])), draw(st.integers(1, most_bins))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     p = rng.random(n) ** draw(st.sampled_from([1, 3, 8]))
@@ -113,7 +113,7 @@ def test_limits_of_sums_that_are_slices_equal_limits_of_copies(rng: np.random.Ge
     assert sc.smece_interval(sliced) == sc.smece_interval(rel)
 
 
-def test_limits_of_many_tables_are_each_for_itself(rng: np.random.Generator) -> None:
+def test_limits_of_stacked_tables_equal_separate_limits(rng: np.random.Generator) -> None:
     tables = [table(rng, n) for n in (20, 200, 2000)]
     stacked = Sums(*(np.stack(values) for values in zip(*(t.sums for t in tables), strict=True)))
     _, low, high = interval_limits(stacked, 0.95)
@@ -123,7 +123,7 @@ def test_limits_of_many_tables_are_each_for_itself(rng: np.random.Generator) -> 
 
 
 @given(data=rows(min_size=2))
-def test_the_interval_is_in_order(data: list[tuple[float, float]]) -> None:
+def test_interval_limits_are_ordered(data: list[tuple[float, float]]) -> None:
     y, p = zip(*data, strict=True)
     found = sc.smece_interval(sc.reliability(y, p))
     assert 0 <= found.low <= found.high <= 1
@@ -132,7 +132,7 @@ def test_the_interval_is_in_order(data: list[tuple[float, float]]) -> None:
 
 
 @given(level=st.floats(0.5, 0.999))
-def test_a_higher_level_is_wider(level: float) -> None:
+def test_higher_level_gives_wider_interval(level: float) -> None:
     rel = table(np.random.default_rng(0))
     narrow, wide = (
         sc.smece_interval(rel, level=level),
@@ -159,7 +159,7 @@ def test_merged_tables_give_the_same_interval(rng: np.random.Generator) -> None:
             assert getattr(again, name) == pytest.approx(getattr(whole, name), rel=1e-12)
 
 
-def test_scaling_the_weights_changes_nothing(rng: np.random.Generator) -> None:
+def test_scaling_weights_does_not_change_the_interval(rng: np.random.Generator) -> None:
     p, w = rng.random(400), rng.uniform(0.5, 2, 400)
     y = rng.random(400) < p
     one, thousand = (sc.reliability(y, p, sample_weight=w * c) for c in (1.0, 1000.0))
@@ -171,7 +171,7 @@ def test_scaling_the_weights_changes_nothing(rng: np.random.Generator) -> None:
     )
 
 
-def test_equal_weights_are_no_weights(rng: np.random.Generator) -> None:
+def test_equal_weights_equal_no_weights(rng: np.random.Generator) -> None:
     p = rng.random(400)
     y = rng.random(400) < p
     plain = sc.reliability(y, p)
@@ -183,7 +183,7 @@ def test_equal_weights_are_no_weights(rng: np.random.Generator) -> None:
 
 
 def test_labels_of_0_are_outcomes_unless_their_votes_are_given() -> None:
-    """With no event in 299 rows, single outcomes leave more possible than votes of 4 do."""
+    """With no event in 299 rows, the limit of outcomes is above that of labels of 4 votes."""
     p, y = np.full(300, 0.01), np.zeros(300)
     y[0], p[0] = 0.25, 0.25
     unknown = sc.smece_interval(sc.reliability(y, p))
@@ -192,7 +192,7 @@ def test_labels_of_0_are_outcomes_unless_their_votes_are_given() -> None:
     assert unknown.note.startswith("Predictions near 0 or 1 lead to about 3 expected events")
 
 
-def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
+def test_groups_of_one_row_equal_no_groups(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = rng.random(300) < p
     plain = sc.smece_interval(sc.reliability(y, p))
@@ -205,7 +205,7 @@ def test_every_group_of_one_row_is_no_group(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(high, high_g, rtol=1e-9)
 
 
-def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -> None:
+def test_copies_of_rows_within_a_group_keep_the_interval(rng: np.random.Generator) -> None:
     p = rng.random(300)
     y = rng.binomial(5, p) / 5
     once = sc.smece_interval(sc.reliability(y, p))
@@ -219,7 +219,7 @@ def test_rows_copied_within_a_group_add_no_knowledge(rng: np.random.Generator) -
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 95, math.nan])
-def test_a_level_that_is_no_share_is_refused(level: float) -> None:
+def test_invalid_level_is_refused(level: float) -> None:
     rel = sc.reliability([0.5, 1], [0.4, 0.6])
     with pytest.raises(sc.InputError, match="level must be between 0 and 1"):
         sc.smece_interval(rel, level=level)
@@ -233,10 +233,10 @@ def test_empty_tables_have_no_interval_and_no_test() -> None:
             function(sc.Reliability.empty())
 
 
-# Degenerate input has a defined answer
+# Degenerate input
 
 
-def test_labels_equal_to_predictions() -> None:
+def test_labels_equal_to_predictions_have_rule_of_three_interval() -> None:
     p = np.linspace(0, 1, 500)
     rel = sc.reliability(p, p)
     found = sc.smece_interval(rel)
@@ -270,7 +270,7 @@ def test_all_labels_equal() -> None:
     assert 0 < sc.calibration_test(rel).pvalue < 0.1
 
 
-def test_certainty_contradicted() -> None:
+def test_contradicted_certain_predictions_are_rejected() -> None:
     rel = sc.reliability([0, 1, 1], [0, 0, 1])
     found = sc.calibration_test(rel)
     assert found.pvalue == 0.0
@@ -278,11 +278,11 @@ def test_certainty_contradicted() -> None:
     assert sc.smece_interval(rel).high > 0
 
 
-def test_certainty_confirmed() -> None:
+def test_confirmed_certain_predictions_have_p_value_1() -> None:
     assert sc.calibration_test(sc.reliability([0, 1], [0, 1])).pvalue == 1.0
 
 
-def test_a_constant_gap_is_doubted_more_the_more_rows_show_it() -> None:
+def test_p_value_of_a_constant_gap_falls_with_rows() -> None:
     pvalues = [
         sc.calibration_test(sc.reliability(np.full(n, 0.3), np.full(n, 0.5))).pvalue
         for n in (1, 8, 100, 1000)
@@ -292,7 +292,7 @@ def test_a_constant_gap_is_doubted_more_the_more_rows_show_it() -> None:
     assert pvalues[-1] < 1e-100
 
 
-def test_the_rule_of_three_is_a_note_where_it_matters() -> None:
+def test_rule_of_three_is_noted_if_it_decides() -> None:
     p = np.linspace(0.1, 0.9, 200)
     exact = sc.smece_interval(sc.reliability(p - 0.05, p))
     assert exact.note == (
@@ -306,7 +306,7 @@ def test_the_rule_of_three_is_a_note_where_it_matters() -> None:
 
 
 @given(data=rows())
-def test_pvalues_are_pvalues(data: list[tuple[float, float]]) -> None:
+def test_pvalues_are_between_0_and_1(data: list[tuple[float, float]]) -> None:
     y, p = zip(*data, strict=True)
     found = sc.calibration_test(sc.reliability(y, p))
     for value in (found.pvalue, found.pvalue_bins, found.pvalue_trend):
@@ -316,7 +316,7 @@ def test_pvalues_are_pvalues(data: list[tuple[float, float]]) -> None:
     assert total == pytest.approx(1) or total == 0
 
 
-def test_which_bins_drive_it(rng: np.random.Generator) -> None:
+def test_share_shows_bins_that_drive_the_test(rng: np.random.Generator) -> None:
     p = rng.random(5000)
     rate = np.where((p > 0.6) & (p < 0.7), p - 0.2, p)
     found = sc.calibration_test(sc.reliability(rng.random(5000) < rate, p))
@@ -331,7 +331,7 @@ def test_the_test_equals_its_formulas_in_long_arrays(rel: sc.Reliability) -> Non
     assert expected is not None
     for name, value in expected.items():
         assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=1e-12), name
-    # The shares of a statistic of nothing but rounding are arbitrary.
+    # Shares of a statistic that consists of rounding errors are arbitrary.
     if found.statistic > 1e-12:
         assert found.share.sum() == pytest.approx(1, rel=1e-12)
 
@@ -339,8 +339,8 @@ def test_the_test_equals_its_formulas_in_long_arrays(rel: sc.Reliability) -> Non
 def by_arrays(rel: sc.Reliability) -> dict[str, float] | None:
     """Compute p-values and statistic by the formulas of docs/uncertainty.md, in long doubles.
 
-    Each threshold of events is tried between any two sums of neighboring bins. None where
-    predictions exactly 0 and 1, or pools nearly alike, make p-values a matter of rounding.
+    Each threshold of events between two sums of neighboring bins is used. Returns None if rounding
+    decides the p-values: with predictions of exactly 0 and 1, or nearly equal pools.
     """
     s = {name: np.asarray(values, np.longdouble) for name, values in vars(rel.sums).items()}
     scale = s["count"].sum() / s["weight_sq"].sum()
@@ -484,8 +484,8 @@ def outcome_share(rel: sc.Reliability, s: Any, scale: Any, worth: Any) -> Any:
     return np.maximum(share, np.minimum(seen * worth, 1) / (expected * worth))
 
 
-def test_the_test_with_every_group_of_one_row_is_nearly_the_test(rng: np.random.Generator) -> None:
-    """With groups the variance is the residuals' own, as for soft labels; for those it is the same."""
+def test_groups_of_one_row_nearly_equal_the_test_without_groups(rng: np.random.Generator) -> None:
+    """With groups, the variance is that of the residuals, as for soft labels."""
     p = rng.random(2000)
     y = rng.binomial(5, p) / 5
     plain = sc.calibration_test(sc.reliability(y, p))
@@ -494,7 +494,7 @@ def test_the_test_with_every_group_of_one_row_is_nearly_the_test(rng: np.random.
     assert grouped.pvalue == pytest.approx(plain.pvalue, rel=0.02)
 
 
-def test_rows_copied_within_a_group_are_no_more_evidence(rng: np.random.Generator) -> None:
+def test_copies_of_rows_within_a_group_keep_the_p_value(rng: np.random.Generator) -> None:
     p = rng.random(500)
     y = rng.binomial(5, p**1.1) / 5
     once = sc.calibration_test(sc.reliability(y, p))
@@ -512,7 +512,7 @@ def test_certainty_contradicted_in_a_group() -> None:
     assert perfect.pvalue == 1.0
 
 
-def test_one_group_says_nothing_of_the_others() -> None:
+def test_one_group_gives_the_widest_interval() -> None:
     found = sc.smece_interval(sc.reliability([0, 1, 0], [0.2, 0.4, 0.6], groups=["a"] * 3))
     assert (found.low, found.high) == (0.0, 1.0)
     assert found.note == "One group says nothing about the others."
@@ -537,13 +537,13 @@ def test_simultaneous_intervals_are_wider(rng: np.random.Generator) -> None:
     assert (high_all > high).all()
 
 
-# Coverage in small; benchmarks/interval_coverage.py is the whole
+# Short coverage runs; benchmarks/interval_coverage.py has the full simulation
 
 
 def simulated(
     rng: np.random.Generator, kind: str, n: int = 400, sets: int = 400
 ) -> tuple[FloatArray, list[sc.Reliability]]:
-    """Tables of an over-confident model, and its SMECE of unlimited data at 10 bins."""
+    """Return tables of an overconfident model, and its SMECE of unlimited data with 10 bins."""
     grid = (np.arange(200_000) + 0.5) / 200_000
     rate = 1 / (1 + np.exp(-0.6 * np.log(grid / (1 - grid))))
     theta = np.abs(np.add.reduceat(grid - rate, np.arange(0, 200_000, 20_000))).sum() / 200_000
@@ -561,25 +561,25 @@ def simulated(
 
 
 @pytest.mark.parametrize("kind", ["hard", "votes", "exact"])
-def test_intervals_cover(kind: str, rng: np.random.Generator) -> None:
+def test_smece_intervals_keep_coverage(kind: str, rng: np.random.Generator) -> None:
     theta, tables = simulated(rng, kind)
     found = [sc.smece_interval(t) for t in tables]
     coverage = np.mean([i.low <= theta <= i.high for i in found])
-    assert coverage >= 0.93  # of 400; the full simulation says .95 and more
+    assert coverage >= 0.93  # of 400; at least 0.95 in the full simulation
     assert np.mean([i.debiased for i in found]) < np.mean([i.value for i in found])
 
 
 @pytest.mark.parametrize("votes", [1, 5])
-def test_the_test_keeps_its_size(votes: int, rng: np.random.Generator) -> None:
+def test_calibration_test_keeps_its_size(votes: int, rng: np.random.Generator) -> None:
     rejected = 0
     for _ in range(600):
         p = rng.beta(0.5, 0.5, 400)
         rel = sc.reliability(rng.binomial(votes, p) / votes, p)
         rejected += sc.calibration_test(rel).pvalue < 0.05
-    assert 0.025 < rejected / 600 < 0.08  # 5 % within three standard errors of 600
+    assert 0.025 < rejected / 600 < 0.08  # 5% within three standard errors of 600
 
 
-def test_gap_intervals_cover(rng: np.random.Generator) -> None:
+def test_gap_intervals_keep_coverage(rng: np.random.Generator) -> None:
     inside, every = [], []
     for _ in range(400):
         p = rng.random(600)
@@ -593,15 +593,15 @@ def test_gap_intervals_cover(rng: np.random.Generator) -> None:
 
 
 def clustered(rng: np.random.Generator, size: int) -> sc.Reliability:
-    """Calibrated outcomes of 150 patients with `size` rows each, whose luck is shared."""
+    """Return calibrated outcomes of 150 patients with `size` correlated rows each."""
     luck = np.repeat(rng.normal(0, 1.0, 150), size)
     p = np.repeat(rng.random(150), size) * 0.5 + rng.random(150 * size) * 0.5
-    score = norm.ppf(p) * math.sqrt(2) + luck  # given p alone, its chance to be above noise is p
+    score = norm.ppf(p) * math.sqrt(2) + luck  # above the noise with probability p, given p
     y = score > rng.normal(0, 1.0, p.size)
     return sc.reliability(y, p, groups=np.repeat(np.arange(150), size))
 
 
-def test_intervals_and_test_hold_where_rows_share_their_luck(rng: np.random.Generator) -> None:
+def test_intervals_and_test_hold_for_correlated_rows_in_groups(rng: np.random.Generator) -> None:
     grouped, plain, rejected, fooled = [], [], [], []
     for _ in range(300):
         rel = clustered(rng, 6)
@@ -616,15 +616,15 @@ def test_intervals_and_test_hold_where_rows_share_their_luck(rng: np.random.Gene
     assert np.mean(fooled) > 0.15
 
 
-def test_gaps_all_alike_of_exact_labels_are_covered(rng: np.random.Generator) -> None:
-    """Nearly all rows have a gap of .05, a few less: without the row more it is .88."""
+def test_equal_gaps_of_exact_labels_are_covered(rng: np.random.Generator) -> None:
+    """Nearly all rows have a gap of 0.05. Without the additional row, coverage is 0.88."""
     sets, n = 600, 100
     hits = 0
     for _ in range(sets):
         p = rng.random(n)
         found = sc.smece_interval(sc.reliability(np.maximum(p - 0.05, 0), p, bins=5))
         hits += found.low <= 0.04875 <= found.high
-    assert hits / sets >= 0.95  # the full simulation says .97; a standard error of 600 is .007
+    assert hits / sets >= 0.95  # 0.97 in the full simulation; a standard error of 600 is 0.007
 
 
 # The consistency band
@@ -632,9 +632,7 @@ def test_gaps_all_alike_of_exact_labels_are_covered(rng: np.random.Generator) ->
 
 @pytest.mark.parametrize("kind", ["hard", "votes", "soft"])
 @pytest.mark.parametrize("n", [50, 1000])
-def test_calibrated_gaps_lie_in_the_band_as_often_as_it_says(
-    rng: np.random.Generator, kind: str, n: int
-) -> None:
+def test_consistency_band_keeps_its_level(rng: np.random.Generator, kind: str, n: int) -> None:
     inside, filled, all_inside = 0, 0, 0
     for _ in range(400):
         p = rng.random(n)
@@ -651,7 +649,7 @@ def test_calibrated_gaps_lie_in_the_band_as_often_as_it_says(
     assert all_inside / 400 >= 0.95 - 0.033
 
 
-def test_the_band_of_hard_labels_is_that_of_outcomes(rng: np.random.Generator) -> None:
+def test_band_of_hard_labels_uses_outcome_variance(rng: np.random.Generator) -> None:
     p = rng.random(500)
     w = rng.random(500)
     rel = sc.reliability(rng.random(500) < 0.5, p, bins=4, sample_weight=w)
@@ -664,7 +662,7 @@ def test_the_band_of_hard_labels_is_that_of_outcomes(rng: np.random.Generator) -
 
 
 def test_band_with_groups_takes_the_larger_of_two_variances(rng: np.random.Generator) -> None:
-    """Rows of their own without any event in the first bin, four rows per group in the second."""
+    """The first bin has groups of one row without events, the second has groups of four rows."""
     groups = np.append(np.arange(100, 200), np.repeat(np.arange(25), 4))
     p = np.append(rng.uniform(0, 0.5, 100), rng.uniform(0.5, 1, 100))
     y = np.append(np.zeros(100), rng.integers(0, 2, 25)[groups[100:]])
@@ -692,19 +690,19 @@ def test_groups_widen_the_band_and_an_empty_table_has_none(rng: np.random.Genera
 
 
 @pytest.mark.parametrize(("n", "p", "rate"), [(60, 0.999, 0.98), (1000, 0.9999, 0.999)])
-def test_sure_predictions_are_not_taken_at_their_word(
+def test_certain_predictions_with_few_events_are_covered(
     n: int, p: float, rate: float, rng: np.random.Generator
 ) -> None:
-    """So few labels contradict them that their spread says nothing."""
+    """So few labels contradict predictions that the observed variance is not informative."""
     held = 0
     for _ in range(300):
         y = (rng.random(n) < rate).astype(float)
         found = sc.smece_interval(sc.reliability(y, np.full(n, p)))
         held += found.low <= abs(p - rate) <= found.high
-    assert held >= 285  # of 300: 216 and 186 in expectation before
+    assert held >= 285  # of 300; 216 and 186 in expectation before the fix
 
 
-def test_the_limit_of_few_events_has_no_jump_at_certainty() -> None:
+def test_limit_of_few_events_is_continuous_at_certainty() -> None:
     at, near = (sc.smece_interval(sc.reliability([1.0] * 60, [p] * 60)) for p in (1.0, 1 - 1e-9))
     assert near.high == pytest.approx(at.high, rel=0.01)
 
@@ -739,7 +737,7 @@ def test_weights_of_one_size_change_no_limit_of_few_events(rng: np.random.Genera
     assert heavy.high == pytest.approx(plain.high)
 
 
-def test_notes_speak_of_groups() -> None:
+def test_notes_mention_groups() -> None:
     y, p = [0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4]
     found = sc.smece_interval(sc.reliability(y, p, groups=[1, 1, 2, 2]))
     assert found.note == "The interval rests on 2 groups; with fewer than 50 it may be too narrow."
@@ -752,7 +750,7 @@ def test_notes_speak_of_groups() -> None:
 
 
 @pytest.mark.parametrize("n", [5, 9, 30, 100])
-def test_the_lower_end_allows_for_labels_not_seen(n: int) -> None:
+def test_lower_limit_allows_for_unobserved_labels(n: int) -> None:
     """Clopper and Pearson: n labels of 1 leave a rate of (alpha / 2)^(1 / n) possible."""
     found = sc.smece_interval(sc.reliability(np.ones(n), np.full(n, 0.5), bins=1))
     assert found.low == pytest.approx(max(0.025 ** (1 / n) - 0.5, 0), abs=0.012)
@@ -780,10 +778,10 @@ def test_soft_labels_that_all_agree_count_one_more_row() -> None:
     assert found.low == pytest.approx(0.1 - norm.ppf(0.975) * 0.1 / n, abs=1e-6)
 
 
-# Rounding is no evidence
+# Rounding is not evidence
 
 
-def test_labels_equal_to_predictions_up_to_rounding_are_equal_to_them() -> None:
+def test_labels_equal_up_to_rounding_count_as_equal() -> None:
     p, y = np.full(100, 0.1 + 0.2), np.full(100, 0.3)
     assert p[0] != y[0]
     rounded, exact = sc.reliability(y, p), sc.reliability(p, p)
@@ -794,7 +792,7 @@ def test_labels_equal_to_predictions_up_to_rounding_are_equal_to_them() -> None:
 
 
 def test_soft_labels_contradict_certainty_too() -> None:
-    """Labels of mean 0 within [0, 1] are all 0; other bins cannot hide one that is not."""
+    """Labels of mean 0 within [0, 1] are all 0; other bins cannot hide a label that is not."""
     p, y = np.array([0.0] * 5 + [0.5] * 40), np.array([0.0] * 4 + [0.2] + [0.4, 0.6] * 20)
     found = sc.calibration_test(sc.reliability(y, p))
     assert found.pvalue == 0.0
@@ -817,7 +815,7 @@ def test_groups_have_no_band_where_predictions_are_certain() -> None:
         ([0] * 20 + [1] * 180 + [0] * 180 + [1] * 20, [1.0] * 200 + [0.0] * 200),
     ],
 )
-def test_errors_that_cancel_are_not_calibration(y: list[int], p: list[float]) -> None:
+def test_errors_that_cancel_in_a_pool_are_detected(y: list[int], p: list[float]) -> None:
     assert sc.calibration_test(sc.reliability(y, p)).pvalue < 1e-6
     groups = np.arange(len(y)) // 2
     assert sc.calibration_test(sc.reliability(y, p, groups=groups)).pvalue < 0.01
@@ -845,7 +843,7 @@ def mixed_labels(rng: np.random.Generator, p: FloatArray, share: float) -> Float
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("factor", [1.0, 2.0])
-def test_outcomes_beside_exact_labels_are_covered(
+def test_outcomes_mixed_with_exact_labels_are_covered(
     share: float, factor: float, rng: np.random.Generator
 ) -> None:
     held = 0
@@ -853,11 +851,11 @@ def test_outcomes_beside_exact_labels_are_covered(
         p = rng.beta(0.5, 30, 200) / 2
         found = sc.smece_interval(mixed_labels(rng, factor * p, share), p)
         held += found.low <= (factor - 1) / 2 * 0.5 / 30.5 <= found.high
-    assert held >= 280  # .945 less a standard error; 157 to 217 of 300 before
+    assert held >= 280  # 0.945 minus a standard error; 157 to 217 of 300 before the fix
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_outcomes_beside_exact_labels_are_not_evidence(
+def test_outcomes_mixed_with_exact_labels_keep_test_size(
     share: float, rng: np.random.Generator
 ) -> None:
     rejected = 0
@@ -867,17 +865,17 @@ def test_outcomes_beside_exact_labels_are_not_evidence(
     assert rejected <= 0.06 * 400 + 2 * 4.75
 
 
-def test_unanimous_votes_without_their_number_leave_the_test_its_power(
+def test_unanimous_votes_without_n_votes_keep_test_power(
     rng: np.random.Generator,
 ) -> None:
-    """Labels of 0 and 1 beside shares that contradict them are not single outcomes."""
+    """Labels of 0 and 1 are not outcomes if the other shares contradict them."""
     p = rng.beta(0.5, 30, 3000)
     y = rng.binomial(8, p) / 8
     unknown, known = sc.calibration_test(y, p), sc.calibration_test(y, p, n_votes=8)
     assert unknown.statistic == pytest.approx(known.statistic, rel=0.15)
 
 
-def test_tables_that_do_not_know_their_outcomes_are_as_soft_ones(rng: np.random.Generator) -> None:
+def test_tables_without_stored_outcomes_count_as_soft(rng: np.random.Generator) -> None:
     p = rng.random(200)
     rel = sc.reliability(np.where(p < 0.5, 0.0, p), p)
     unknown = np.full(10, np.nan)
@@ -889,9 +887,7 @@ def test_tables_that_do_not_know_their_outcomes_are_as_soft_ones(rng: np.random.
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(300) // 3])
-def test_labels_that_are_all_outcomes_are_the_same_with_and_without_votes_of_one(
-    groups: Any, rng: np.random.Generator
-) -> None:
+def test_outcomes_equal_labels_of_one_vote(groups: Any, rng: np.random.Generator) -> None:
     p = rng.beta(0.5, 5, 300)
     y = (rng.random(300) < p).astype(float)
     plain, voted = (sc.reliability(y, p, n_votes=m, groups=groups) for m in (None, 1))
@@ -899,7 +895,7 @@ def test_labels_that_are_all_outcomes_are_the_same_with_and_without_votes_of_one
         assert str(call(plain)) == str(call(voted))
 
 
-def test_few_events_of_soft_labels_are_a_note() -> None:
+def test_few_events_of_soft_labels_add_a_note() -> None:
     p = np.full(100, 0.01)
     y = np.where(np.arange(100) % 2, 0.001, 0.03)
     note = sc.smece_interval(y, p).note
@@ -907,8 +903,8 @@ def test_few_events_of_soft_labels_are_a_note() -> None:
     assert not sc.smece_interval(y, p, n_votes=1000).note
 
 
-def test_merged_tables_know_their_outcomes(rng: np.random.Generator) -> None:
-    """The table of outcomes and that of soft labels add up to the table of both."""
+def test_merged_tables_keep_their_outcomes(rng: np.random.Generator) -> None:
+    """The sum of the tables of outcomes and of soft labels is the table of both."""
     p = rng.beta(0.5, 30, 300)
     y = mixed_labels(rng, p, 0.5)
     single = (y == 0) | (y == 1)

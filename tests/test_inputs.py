@@ -321,7 +321,7 @@ VOTES = sc.Votes.from_long(
         (lambda: wrong.calibrators.repair_preview([0.5] * 9, [0.4] * 9, methods="platt"), "a list of names"),
         (lambda: wrong.calibrators.repair_preview([0.5] * 9, [0.4] * 9, rng=-1), "rng must be"),
         (lambda: wrong.calibrators.repair_preview([0.5] * 9, [0.4] * 9, rng="x"), "rng must be"),
-        (lambda: wrong.planning.plan(REL, half_width=0.1), "starts from assumptions: got Reliability"),
+        (lambda: wrong.planning.plan(REL, half_width=0.1), "must be Assumptions: got Reliability"),
         (lambda: wrong.planning.plan(GUESS, half_width=0.1, item_cost=10**400), "item_cost must be at least 0"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ordered classes: exact arithmetic, scipy, scoringrules and POT, and laws of the scores."""
+"""Ordered classes against exact arithmetic, scipy, scoringrules, and POT; laws of the scores."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _votes(rng: np.random.Generator, n: int = 300, **options: Any) -> tuple[sc.V
     return sc.Votes(counts, classes=[1, 2, 3, 4, 5], ordered=True, **options), p
 
 
-# The numbers
+# Values
 
 
 @given(classes())
@@ -109,7 +109,7 @@ def test_scores_do_not_change_when_the_order_is_reversed(data: tuple[Any, Any]) 
     for score in ORDERED[:2]:
         assert score(y[:, ::-1], p[:, ::-1]) == pytest.approx(score(y, p), abs=1e-14)
         assert score(p, y) == pytest.approx(score(y, p), abs=1e-14)
-    # Of bins, [a, b) would become (1 - b, 1 - a]: no prediction may be on an edge.
+    # Reversed, a bin [a, b) becomes (1 - b, 1 - a], so no prediction may be on an edge.
     q = (p + 0.001) / (1 + K * 0.001)
     turned = sc.cumulative_smece(y[:, ::-1], q[:, ::-1], bins=7)
     assert turned == pytest.approx(sc.cumulative_smece(y, q, bins=7), abs=1e-14)
@@ -123,7 +123,7 @@ def test_equal_labels_and_predictions_score_exactly_zero(data: tuple[Any, Any]) 
     assert sc.wasserstein(y[:, [3, 0, 1, 2]], y) <= K - 1
 
 
-def test_a_farther_class_costs_more_only_where_classes_are_ordered() -> None:
+def test_a_farther_class_scores_worse_only_in_ordered_metrics() -> None:
     y = [[1.0, 0.0, 0.0]]
     near, far = [[0.5, 0.5, 0.0]], [[0.5, 0.0, 0.5]]
     assert sc.manhattan(y, near) == sc.manhattan(y, far)
@@ -131,7 +131,7 @@ def test_a_farther_class_costs_more_only_where_classes_are_ordered() -> None:
         assert score(y, near) < score(y, far)
 
 
-def test_two_classes_are_the_scores_of_one_probability(rng: np.random.Generator) -> None:
+def test_two_classes_equal_the_scores_of_one_probability(rng: np.random.Generator) -> None:
     y, p = rng.random(50), rng.random(50)
     both = [np.column_stack([1 - q, q]) for q in (y, p)]
     assert sc.cumulative_smece(*both) == pytest.approx(sc.smece(y, p), abs=1e-15)
@@ -139,7 +139,7 @@ def test_two_classes_are_the_scores_of_one_probability(rng: np.random.Generator)
     assert sc.wasserstein(*both) == pytest.approx(np.abs(y - p).mean(), abs=1e-15)
 
 
-def test_the_ranked_score_is_the_sum_of_the_brier_scores_of_thresholds(
+def test_ranked_probability_score_equals_sum_of_threshold_brier_scores(
     rng: np.random.Generator,
 ) -> None:
     votes, p = _votes(rng)
@@ -185,9 +185,9 @@ def test_votes_above_a_threshold_keep_workers_and_items() -> None:
         votes.above(3)
 
 
-def test_order_must_be_said() -> None:
+def test_unordered_votes_are_refused_by_ordinal_metrics() -> None:
     votes = sc.Votes([[1, 2, 0]], classes=["low", "mid", "high"])
-    said = r"ordered=True and the classes from lowest to highest. They are 'low', 'mid', 'high'"
+    said = r"from lowest to highest\. The classes are 'low', 'mid', 'high'"
     for score in ORDERED:
         with pytest.raises(sc.InputError, match=said):
             score(votes, [[0.5, 0.25, 0.25]])
@@ -213,7 +213,7 @@ def test_order_must_be_said() -> None:
 
 @pytest.mark.parametrize("metric", ["wasserstein", "ranked_probability_score", "manhattan"])
 def test_floors_equal_the_sum_over_all_outcomes(metric: Any) -> None:
-    """Each outcome of m votes for three classes, with its multinomial probability."""
+    """Yield each outcome of m votes for three classes, with its multinomial probability."""
     score = getattr(sc, metric)
     p, total = np.array([[0.5, 0.2, 0.3], [0.1, 0.0, 0.9]]), 0.0
     totals = [3, 4]
@@ -230,7 +230,7 @@ def test_floors_equal_the_sum_over_all_outcomes(metric: Any) -> None:
 # Intervals
 
 
-def test_limits_are_means_over_the_thresholds(rng: np.random.Generator) -> None:
+def test_cumulative_smece_limits_are_means_over_thresholds(rng: np.random.Generator) -> None:
     votes, p = _votes(rng)
     choices: list[dict[str, Any]] = [{}, {"groups": rng.integers(0, 60, 300)}]
     for options in choices:
@@ -246,7 +246,7 @@ def test_limits_are_means_over_the_thresholds(rng: np.random.Generator) -> None:
     assert str(found).startswith(f"cumulative_smece {found.value:.4f}, 90% interval ")
 
 
-def test_intervals_carry_the_caution_of_the_thresholds() -> None:
+def test_cumulative_interval_has_the_note_of_its_thresholds() -> None:
     y, p = np.eye(3)[[0, 1, 2]], np.full((3, 3), 1 / 3)
     one = sc.cumulative_smece_interval(y[:1], p[:1])
     assert (one.low, one.high) == (0, 1)
@@ -257,7 +257,9 @@ def test_intervals_carry_the_caution_of_the_thresholds() -> None:
 
 
 @pytest.mark.parametrize("metric", ["wasserstein", "ranked_probability_score", "manhattan"])
-def test_score_intervals_are_those_of_a_mean(metric: Any, rng: np.random.Generator) -> None:
+def test_score_intervals_equal_the_interval_of_a_mean(
+    metric: Any, rng: np.random.Generator
+) -> None:
     votes, p = _votes(rng)
     score = getattr(sc, metric)
     each = np.array([score(s[None], q[None]) for s, q in zip(votes.shares, p, strict=True)])
@@ -268,18 +270,18 @@ def test_score_intervals_are_those_of_a_mean(metric: Any, rng: np.random.Generat
     assert found.floor == sc.vote_noise_floor(votes, p, metric=metric)
     assert "floor by vote noise" in " ".join(str(found).split())
     assert sc.score_interval(votes.shares, p, metric=metric).floor is None
-    # A row repeated in its own group adds nothing.
+    # Repeating a row within its group keeps the interval.
     twice = np.repeat(np.arange(300), 2)
     again = sc.score_interval(votes.shares[twice], p[twice], metric=metric, groups=twice)
     assert (again.low, again.high) == pytest.approx((found.low, found.high), rel=1e-12)
-    # A weight of 0 is the row's absence.
+    # A weight of 0 equals an absent row.
     w = (np.arange(300) < 200).astype(float)
     some = sc.score_interval(votes.shares, p, metric=metric, sample_weight=w)
     alone = sc.score_interval(votes.shares[:200], p[:200], metric=metric)
     assert (some.low, some.high) == pytest.approx((alone.low, alone.high), rel=1e-12)
 
 
-def test_score_intervals_say_what_is_not_known() -> None:
+def test_score_interval_of_one_row_or_exact_predictions() -> None:
     one = sc.score_interval([[1, 0, 0]], [[0, 0, 1]], metric="wasserstein")
     assert (one.low, one.high, one.note) == (
         0.0, 2.0, "One row or group says nothing about the others."
@@ -302,7 +304,7 @@ def test_tables_are_the_only_argument() -> None:
         sc.cumulative_smece([[1, 0, 0]])
 
 
-# Sets, files and the command line
+# Sets, files, and the command line
 
 
 @pytest.fixture
@@ -319,7 +321,7 @@ def file(tmp_path: Path, rng: np.random.Generator) -> Path:
 OPTIONS: dict[str, Any] = {"vote_counts": "votes_*", "y_prob": {"a": "a_*", "b": "b_*"}}
 
 
-def test_a_set_gives_the_numbers_of_the_rows(file: Path) -> None:
+def test_ordered_set_equals_results_from_rows(file: Path) -> None:
     frame = pd.read_csv(file)
     votes = sc.Votes(frame.filter(like="votes_").to_numpy(), classes=range(1, 6), ordered=True)
     p = frame.filter(like="a_").to_numpy()
@@ -367,15 +369,15 @@ def test_a_set_without_order_has_no_thresholds(file: Path) -> None:
     assert sc.scan(file, y_true="a_2", y_prob="a_1").classes == ()
 
 
-def test_order_is_refused_where_there_are_no_classes_or_names_collide(file: Path) -> None:
-    with pytest.raises(sc.InputError, match="ordered=True must go with predictions of many"):
+def test_ordered_is_refused_without_classes_or_with_colliding_names(file: Path) -> None:
+    with pytest.raises(sc.InputError, match="ordered=True needs predictions of many classes"):
         sc.scan(file, y_true="a_2", y_prob="a_1", ordered=True)
     with pytest.raises(sc.InputError, match="no ordered class may be called '> x'"):
         sc.scan(file, **OPTIONS, ordered=True, classes=["x", "> x", "a", "b", "c"])
-    with pytest.raises(sc.InputError, match="ordered=True goes with many classes"):
+    with pytest.raises(sc.InputError, match="ordered=True needs many classes"):
         sc.write_report(file.with_name("r.html"), [0.5], {"m": [0.5]}, ordered=True)
     tables = sc.scan(file, **OPTIONS, ordered=True)
-    with pytest.raises(sc.InputError, match="leave ordered out"):
+    with pytest.raises(sc.InputError, match="ordered must be omitted"):
         sc.write_report(file.with_name("r.html"), tables, ordered=True)
 
 
@@ -384,7 +386,7 @@ def test_a_damaged_file_of_ordered_classes_is_refused(file: Path) -> None:
     saved = json.loads(file.with_name("t.softcal").read_text())
     for change in ({"ordered": "yes"}, {"targets": [*saved["targets"][:-1], "other"]}):
         file.with_name("bad.softcal").write_text(json.dumps(saved | change))
-        with pytest.raises(sc.InputError, match=r"is not as it should be|part that is not known"):
+        with pytest.raises(sc.InputError, match=r"unknown part|missing or invalid"):
             sc.load(file.with_name("bad.softcal"))
 
 
@@ -398,7 +400,7 @@ def _card(*arguments: object) -> dict[str, Any]:
     return card
 
 
-def test_the_command_line_gives_the_numbers_of_python(file: Path) -> None:
+def test_ordered_command_line_equals_python(file: Path) -> None:
     frame = pd.read_csv(file)
     votes = sc.Votes(frame.filter(like="votes_").to_numpy(), classes=range(1, 6), ordered=True)
     p = frame.filter(like="a_").to_numpy()
@@ -442,7 +444,7 @@ def test_the_report_has_a_section_of_thresholds(file: Path) -> None:
     assert "Threshold by threshold" not in page.read_text(encoding="utf-8")
 
 
-def test_a_report_of_arrays_takes_order_from_votes_or_from_the_caller(
+def test_report_of_arrays_uses_order_of_votes_or_argument(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
     votes, p = _votes(rng, 60)
@@ -454,7 +456,7 @@ def test_a_report_of_arrays_takes_order_from_votes_or_from_the_caller(
 
 def test_order_on_the_command_line_needs_classes(file: Path) -> None:
     alone = softcal("score", file, "--label", "site", "--pred", "a_1", "--ordered")
-    assert "--ordered goes with many classes: give --pred-columns, too." in alone.stderr
+    assert "--ordered needs many classes: give --pred-columns, too." in alone.stderr
     saved = file.with_name("t.softcal")
     softcal("scan", file, *ARGUMENTS, "-o", saved)
     other = softcal("score", saved, "--ordered")
@@ -463,7 +465,7 @@ def test_order_on_the_command_line_needs_classes(file: Path) -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000))
-def test_intervals_are_finite_and_hold_the_value_for_any_rows(seed: int) -> None:
+def test_ordinal_intervals_are_finite_and_contain_the_value(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 40))
     y, p = rng.dirichlet(np.full(3, 0.5), n), rng.dirichlet(np.full(3, 0.5), n)

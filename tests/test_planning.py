@@ -46,7 +46,7 @@ class Items(NamedTuple):
 
 
 def drawn(rng: np.random.Generator, n: int, model: str, at: str = "even") -> Items:
-    """Items whose own probabilities scatter round what the model should have said."""
+    """Items whose own probabilities scatter around the calibrated prediction."""
     p = rng.random(n) if at == "even" else rng.beta(0.6, 0.6, n)
     mean = {"calibrated": p, "overconfident": 0.5 + 0.7 * (p - 0.5), "shifted": p - 0.08}[model]
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
@@ -54,7 +54,7 @@ def drawn(rng: np.random.Generator, n: int, model: str, at: str = "even") -> Ite
 
 
 def known(rng: np.random.Generator, model: str, at: str, votes: int, bins: int) -> Assumptions:
-    """Assumptions that are right, as from a pilot without end."""
+    """Return the true assumptions, as from an unlimited pilot."""
     p, true = drawn(rng, 400_000, model, at)
     cell = sc.Bins.uniform(bins).locate(p)
 
@@ -89,7 +89,7 @@ def known(rng: np.random.Generator, model: str, at: str, votes: int, bins: int) 
         ("shifted", "even", 0, 15, 3000),
     ],
 )
-def test_the_planned_width_is_the_width_you_get(
+def test_planned_width_equals_simulated_width(
     rng: np.random.Generator, model: str, at: str, votes: int, bins: int, n: int
 ) -> None:
     planned = 2 * known(rng, model, at, votes, bins).half_width(n, votes=votes)
@@ -98,7 +98,7 @@ def test_the_planned_width_is_the_width_you_get(
 
 
 @pytest.mark.parametrize(("model", "votes"), [("calibrated", 3), ("overconfident", 1)])
-def test_a_large_pilot_plans_like_the_truth(
+def test_large_pilot_gives_the_true_assumptions(
     rng: np.random.Generator, model: str, votes: int
 ) -> None:
     truth = known(rng, model, "even", votes, 10)
@@ -109,8 +109,8 @@ def test_a_large_pilot_plans_like_the_truth(
         )
 
 
-def test_a_pilot_tells_vote_noise_from_item_noise(rng: np.random.Generator) -> None:
-    """Whatever the number of votes behind it, some items with one vote only among them."""
+def test_pilot_separates_vote_noise_from_item_noise(rng: np.random.Generator) -> None:
+    """For any number of votes, including some items with one vote."""
     items = drawn(rng, 100_000, "overconfident")
     votes = rng.integers(1, 5, items.p.size)
     y = rng.binomial(votes, items.true) / votes
@@ -122,8 +122,8 @@ def test_a_pilot_tells_vote_noise_from_item_noise(rng: np.random.Generator) -> N
     assert found.smece == pytest.approx(truth.smece, rel=0.1)
 
 
-def test_a_pilot_planned_again_has_the_width_it_had() -> None:
-    """Also where readers agree more than independent votes would."""
+def test_planned_width_of_a_pilot_equals_its_own_width() -> None:
+    """Also if readers agree more than independent votes would."""
     d = lidc_malignancy()
     rel = sc.reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
     a = Assumptions.from_pilot(rel)
@@ -134,7 +134,7 @@ def test_a_pilot_planned_again_has_the_width_it_had() -> None:
     assert part.sum() == pytest.approx(rel.brier, rel=0.02)
 
 
-def test_gaps_that_could_be_noise_are_not_believed(rng: np.random.Generator) -> None:
+def test_gaps_of_a_pilot_are_corrected_for_noise(rng: np.random.Generator) -> None:
     pilots = [drawn(rng, 300, "calibrated").table(rng, 1) for _ in range(20)]
     believed = np.mean([Assumptions.from_pilot(rel).smece for rel in pilots])
     assert believed < 0.5 * np.mean([rel.smece for rel in pilots])
@@ -150,7 +150,7 @@ assumptions = st.builds(
 
 @settings(max_examples=30)
 @given(a=assumptions, n=st.integers(100, 10**6), votes=st.integers(1, 20))
-def test_more_items_or_votes_never_widen(a: Assumptions, n: int, votes: int) -> None:
+def test_more_items_or_votes_never_widen_the_interval(a: Assumptions, n: int, votes: int) -> None:
     here = a.half_width(n, votes=votes)
     assert a.half_width(2 * n, votes=votes) <= here
     assert a.half_width(n, votes=2 * votes) <= here * 1.001
@@ -175,8 +175,8 @@ def test_a_plan_never_costs_more_than_the_budget(
 
 @pytest.mark.parametrize("item_cost", [0.0, 1.0, 5.0, 30.0])
 @pytest.mark.parametrize("spread", [0.05, 0.15, 0.3])
-def test_the_best_votes_are_those_of_a_search_through_all(item_cost: float, spread: float) -> None:
-    """And near sqrt((C/A) (item_cost/vote_cost)), where the price is flat."""
+def test_best_number_of_votes_equals_exhaustive_search(item_cost: float, spread: float) -> None:
+    """It is near sqrt((C/A) (item_cost/vote_cost)), where the cost is flat."""
     a = Assumptions.stated(smece=0.05, label_spread=spread)
     budget = 3000 * (1 + item_cost)
     found = plan_budget(a, budget=budget, item_cost=item_cost)
@@ -191,24 +191,24 @@ def test_the_best_votes_are_those_of_a_search_through_all(item_cost: float, spre
     assert widths[formula] <= found.half_width * 1.03
 
 
-def test_the_cheapest_plan_is_that_of_a_search_through_all() -> None:
+def test_cheapest_plan_equals_exhaustive_search() -> None:
     found = plan(STATED, half_width=0.02, item_cost=5)
     costs = [plan(STATED, half_width=0.02, item_cost=5, votes=m).cost for m in range(1, 15)]
     assert found.cost == min(costs)
     assert found.votes == 1 + int(np.argmin(costs))
 
 
-def test_a_plan_is_just_enough() -> None:
+def test_plan_has_the_fewest_sufficient_items() -> None:
     found = plan(STATED, half_width=0.01, votes=3)
     assert found.half_width == STATED.half_width(found.items, votes=3) <= 0.01
     assert STATED.half_width(found.items - 1, votes=3) > 0.01
     assert found.cost == 3 * found.items
     assert plan(STATED, half_width=0.9).items == forecast.FEWEST_ITEMS
-    assert plan(STATED, half_width=0.01).votes == 1  # only votes cost: rather more items
+    assert plan(STATED, half_width=0.01).votes == 1  # if only votes cost, more items are better
 
 
-def test_labels_equal_to_predictions_need_what_the_rule_of_three_needs() -> None:
-    """Their interval is [0, -ln(alpha/2)/n]: only a kind of row never seen can widen it."""
+def test_plan_for_exact_labels_follows_the_rule_of_three() -> None:
+    """Their interval is [0, -ln(alpha/2)/n]: only an unobserved kind of row can widen it."""
     p = np.linspace(0, 1, 101)
     a = Assumptions.from_pilot(sc.reliability(p, p))
     found = plan(a, half_width=1e-4)
@@ -216,7 +216,7 @@ def test_labels_equal_to_predictions_need_what_the_rule_of_three_needs() -> None
     assert found.votes == 0
 
 
-def test_a_pilot_without_votes_is_planned_as_it_is(rng: np.random.Generator) -> None:
+def test_pilot_without_repeated_votes_fixes_the_number_of_votes(rng: np.random.Generator) -> None:
     items = drawn(rng, 500, "overconfident")
     exact = Assumptions.from_pilot(items.table(rng, 0))
     assert plan(exact, half_width=0.01).votes == 0
@@ -225,7 +225,7 @@ def test_a_pilot_without_votes_is_planned_as_it_is(rng: np.random.Generator) -> 
         assert plan(Assumptions.from_pilot(rel), half_width=0.05).votes == 1
 
 
-def test_a_pilot_of_outcomes_beside_exact_labels_plans_the_width_they_have(
+def test_pilot_of_outcomes_mixed_with_exact_labels_plans_their_width(
     rng: np.random.Generator,
 ) -> None:
     def table(n: int) -> sc.Reliability:
@@ -239,7 +239,7 @@ def test_a_pilot_of_outcomes_beside_exact_labels_plans_the_width_they_have(
     assert 2 * planned == pytest.approx(width, rel=0.15)
 
 
-def test_voters_who_all_agree_need_no_second_vote() -> None:
+def test_unanimous_voters_need_one_vote_per_item() -> None:
     y = np.tile([0, 1], 100)
     a = Assumptions.from_pilot(sc.reliability(y, np.full(200, 0.5), n_votes=3))
     assert a.fixed_votes is None
@@ -247,7 +247,7 @@ def test_voters_who_all_agree_need_no_second_vote() -> None:
     assert a.half_width(100, votes=2) == a.half_width(100, votes=1)
 
 
-def test_smece_can_be_supposed_otherwise() -> None:
+def test_with_smece_changes_the_assumed_smece() -> None:
     assert STATED.with_smece(0.1).smece == pytest.approx(0.1)
     direct = Assumptions.stated(smece=0.1, label_spread=0.15)
     np.testing.assert_allclose(STATED.with_smece(0.1).item_var, direct.item_var, rtol=1e-12)
@@ -257,7 +257,7 @@ def test_smece_can_be_supposed_otherwise() -> None:
 def models(
     rng: np.random.Generator, n: int, votes: int, private: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Labels, a model slightly and one more over-confident, each knowing something of its own."""
+    """Return labels and two models, the second more overconfident, with independent information."""
     z, own, other = rng.standard_normal((3, n))
     first, second = (1.1 * z + private * x for x in (own, other))
     true = ndtr(1.1 * z + private * (own + other))
@@ -266,10 +266,10 @@ def models(
 
 
 @pytest.mark.parametrize(("votes", "private"), [(1, 0.3), (3, 0.1), (5, 0.1), (0, 0.4)])
-def test_the_planned_power_is_the_power_of_compare(
+def test_planned_power_equals_power_of_compare(
     rng: np.random.Generator, votes: int, private: float
 ) -> None:
-    """In small; benchmarks/planning.py is the whole."""
+    """Short run; benchmarks/planning.py has the full simulation."""
     y, first, second = models(rng, 60_000, votes, private)
     a = Assumptions.from_pilot(sc.reliability(y, first, n_votes=votes or None))
     difference = sc.smece(y, second) - sc.smece(y, first)
@@ -284,11 +284,11 @@ def test_the_planned_power_is_the_power_of_compare(
             joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing)
         )
         seen += bool(family.limits(0.05)[0] > 0)
-    # The benchmark finds .75 to .88; 250 studies have a standard error of .025.
+    # The benchmark measures 0.75 to 0.88; 250 studies have a standard error of 0.025.
     assert 0.72 <= seen / 250 <= 0.91
 
 
-def test_many_bins_cannot_be_compared_and_so_not_planned() -> None:
+def test_difference_plan_with_too_many_bins_is_refused() -> None:
     a = Assumptions.stated(smece=0.05, label_spread=0.1, bins=2001)
     with pytest.raises(sc.InputError, match="a comparison takes at most 2000 bins: got 2001"):
         plan_difference(a, difference=0.05, correlation=0.5)
@@ -305,14 +305,14 @@ def test_harder_differences_need_more_items() -> None:
     assert items(correlation=0.9) < here
 
 
-def test_a_difference_between_models_without_noise_is_seen_at_once() -> None:
+def test_difference_without_noise_needs_the_fewest_items() -> None:
     p = np.linspace(0, 1, 101)
     a = Assumptions.from_pilot(sc.reliability(p, p))
     found = plan_difference(a, difference=0.01, correlation=0.5)
     assert (found.items, found.power) == (forecast.FEWEST_ITEMS, 1.0)
 
 
-def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
+def test_pilot_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
     d = lidc_malignancy()
     y, p = d["soft_malignant"], d["prob_rf_all"]
     assert pilot_correlation(y, {"a": p, "b": p}) == pytest.approx(1)
@@ -332,12 +332,12 @@ def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: plan(STATED, half_width=0.1, vote_cost=math.inf), "vote_cost must be at least 0: "
          "got inf."),
         (lambda: plan(STATED, half_width=0.1, vote_cost=0), "votes that cost nothing have no best "
-         "number: say how many, or let them cost more than 0."),
+         "number: set it, or a cost per vote above 0."),
         (lambda: plan_budget(STATED, budget=math.inf), "budget must be above 0: got inf."),
         (lambda: plan_budget(STATED, budget=49), "budget = 49 buys 49 items, votes per item 1: a plan "
          "needs at least 50 items, which cost 50."),
-        (lambda: plan_budget(STATED, budget=9, votes=2, vote_cost=0), "a budget needs a price: let "
-         "an item or a vote cost more than 0."),
+        (lambda: plan_budget(STATED, budget=9, votes=2, vote_cost=0), "a budget needs costs: the "
+         "cost of an item or of a vote must be above 0."),
         (lambda: plan_difference(STATED, difference=0, correlation=0), "difference must be above 0 and "
          "below 1: got 0."),
         (lambda: plan_difference(STATED, difference=0.1, correlation=1), "correlation must be above -1 "
@@ -356,10 +356,10 @@ def test_the_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: Assumptions.stated(smece=0, label_spread=0, bins=10_001), "a plan takes at most "
          "10,000 bins: there are 10,001. Use fewer."),
         (lambda: pilot_correlation([0.5], {"a": [0.5], "b": [0.5]}), "a pilot needs at least 50 items: this one "
-         "has 1. State what you expect."),
+         "has 1. State the assumptions."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_planned_is_refused(call: Any, message: str) -> None:
+def test_invalid_plans_are_refused(call: Any, message: str) -> None:
     with pytest.raises(sc.InputError) as caught:
         call()
     assert str(caught.value) == message
@@ -375,24 +375,24 @@ def test_what_cannot_be_planned_is_refused(call: Any, message: str) -> None:
         (lambda: STATED.half_width(1e3, votes=1), "items must be a whole number: got 1000.0."),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
-def test_things_of_the_wrong_kind_are_refused(call: Any, message: str) -> None:
+def test_plan_arguments_of_wrong_type_are_refused(call: Any, message: str) -> None:
     with pytest.raises(sc.InputTypeError) as caught:
         call()
     assert str(caught.value) == message
 
 
-def test_pilots_that_say_too_little_are_refused() -> None:
+def test_pilots_with_too_little_information_are_refused() -> None:
     p = np.linspace(0, 1, 60)
     soft, hard = sc.reliability(p**2, p), sc.reliability(p.round(), p)
     with pytest.raises(sc.InputError, match="at least 50 items: this one has 2"):
         Assumptions.from_pilot(sc.reliability([0, 1], [0.5, 0.5]))
     with pytest.raises(sc.InputError, match="must have no weights"):
         Assumptions.from_pilot(sc.reliability(p, p, sample_weight=p + 1))
-    with pytest.raises(sc.InputError, match="votes of every item, or of none: in 10 of 10 bins"):
+    with pytest.raises(sc.InputError, match="for every item, or for none: in 10 of 10 bins"):
         Assumptions.from_pilot(soft + sc.reliability([0.5], [0.5], n_votes=2))
-    with pytest.raises(sc.InputError, match=r"left out, or 0: the pilot's .* to plan for 3\."):
+    with pytest.raises(sc.InputError, match=r"omitted, or 0: the labels .* to plan for 3\."):
         plan(Assumptions.from_pilot(soft), half_width=0.1, votes=3)
-    with pytest.raises(sc.InputError, match=r"left out, or 1: one vote per item"):
+    with pytest.raises(sc.InputError, match="omitted, or 1: a pilot with one vote per item"):
         plan(Assumptions.from_pilot(hard), half_width=0.1, votes=3)
 
 
@@ -402,7 +402,7 @@ def test_pilots_that_say_too_little_are_refused() -> None:
 STATED_OPTIONS = ("--smece", "0.05", "--label-spread", "0.15")
 
 
-def test_the_command_says_the_plan_in_words() -> None:
+def test_plan_command_prints_the_plan() -> None:
     shown = softcal("plan", *STATED_OPTIONS, "--half-width", 0.02, "--votes", 3)
     assert shown.stderr == ""
     assert shown.stdout == (
@@ -430,9 +430,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return code, out, err
 
 
-def test_the_command_gives_what_the_library_gives(
-    pilot: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_command_equals_the_library(pilot: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--pilot", pilot, "--budget", 5000, "--item-cost", 5, "--format", "json")
     code, out, _ = run(capsys, *options)
     assert code == 0
@@ -444,7 +442,7 @@ def test_the_command_gives_what_the_library_gives(
     }  # fmt: skip
 
 
-def test_a_difference_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_command_prints_a_difference_plan(capsys: pytest.CaptureFixture[str]) -> None:
     options = (*STATED_OPTIONS, "--bins", 10, "--difference", 0.05, "--correlation", 0.5)
     found = plan_difference(STATED, difference=0.05, correlation=0.5)
     assert run(capsys, *options)[1] == (
@@ -454,7 +452,9 @@ def test_a_difference_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_command_prints_a_plan_without_votes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "soft.json"
     p = np.linspace(0, 1, 101)
     path.write_text(json.dumps(sc.reliability(p**2, p).to_dict()))
@@ -475,7 +475,7 @@ def test_a_pilot_without_votes_in_words(tmp_path: Path, capsys: pytest.CaptureFi
         ((*STATED_OPTIONS, "--half-width", "2"), "--half-width must be above 0 and below 1: got 2.0."),
     ],
 )  # fmt: skip
-def test_refusals_are_one_line_and_exit_2(
+def test_errors_of_plan_are_one_line_and_exit_2(
     arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, err = run(capsys, *arguments)
@@ -485,7 +485,7 @@ def test_refusals_are_one_line_and_exit_2(
     assert message in err
 
 
-def test_the_command_is_refused_as_a_person_sees_it() -> None:
+def test_plan_command_prints_a_readable_error() -> None:
     result = softcal("plan", "--budget", 100)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
@@ -493,10 +493,10 @@ def test_the_command_is_refused_as_a_person_sees_it() -> None:
 
 def test_a_pilot_with_groups_is_refused() -> None:
     rel = sc.reliability([0.5] * 60, [0.4] * 60, groups=np.arange(60) // 2)
-    with pytest.raises(sc.InputError, match="rows as independent"):
+    with pytest.raises(sc.InputError, match="a plan assumes independent rows"):
         sc.planning.Assumptions.from_pilot(rel)
 
 
-def test_settings_may_have_any_float_type_of_numpy() -> None:
+def test_plan_arguments_may_have_any_numpy_float_type() -> None:
     with warnings.catch_warnings(action="error"):
         assert plan(STATED, half_width=np.float16(0.125)).items > 0  # type: ignore[arg-type]

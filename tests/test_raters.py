@@ -1,4 +1,4 @@
-"""Raters who recur: sums that add by name, covariances, and what follows from them."""
+"""Recurring raters: sums that add by name, covariances, intervals, and plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Study = tuple["Votes", Any, Any]
 def study(
     seed: int = 0, items: int = 300, raters: int = 40, votes: int = 3, leaning: float = 1.0
 ) -> Study:
-    """Return votes of raters who lean, and the predictions of two models."""
+    """Return votes of biased raters, and the predictions of two models."""
     rng = np.random.default_rng(seed)
     p = rng.random(items) * 0.98 + 0.01
     q = np.clip(p + rng.normal(0, 0.1, items), 0.01, 0.99)
@@ -85,7 +85,7 @@ def test_two_way_covariance_equals_statsmodels() -> None:
     np.testing.assert_allclose(own, expected, rtol=1e-10, atol=1e-14)
 
 
-def test_covariance_is_that_of_a_loop_over_pairs_of_votes() -> None:
+def test_covariance_equals_a_loop_over_pairs_of_votes() -> None:
     votes, p, _ = study(items=40, raters=6)
     rel = sc.reliability(votes, p, bins=3, raters=True)
     assert rel.raters is not None
@@ -100,7 +100,7 @@ def test_covariance_is_that_of_a_loop_over_pairs_of_votes() -> None:
     np.testing.assert_allclose(rel.raters.covariance(gap), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_covariance_between_models_is_that_of_a_loop_over_pairs_of_votes() -> None:
+def test_covariance_between_models_equals_a_loop_over_pairs_of_votes() -> None:
     votes, p, q = study(items=40, raters=6)
     joint = sc.joint_table(votes, {"a": p, "b": q}, bins=3, raters=True)
     assert joint.raters is not None
@@ -166,10 +166,10 @@ def test_repeated_votes_of_a_rater_on_an_item_count_as_one_rater() -> None:
     np.testing.assert_allclose(one.ties.residual, two.ties.residual, rtol=1e-12)
 
 
-# Sums that add
+# Addition
 
 
-def test_parts_added_by_rater_are_the_whole(tmp_path: Path) -> None:
+def test_merged_tables_with_raters_equal_the_table_of_all_rows(tmp_path: Path) -> None:
     votes, p, q = study()
     models = {"a": p, "b": q}
     whole = scanned(votes, models, np.arange(300))
@@ -192,7 +192,7 @@ def added(parts: list[sc.TableSet]) -> sc.TableSet:
 
 
 def same(one: sc.TableSet, other: sc.TableSet) -> None:
-    """Require the same tables, pairs and intervals, to rounding."""
+    """Assert equal tables, pairs, and intervals, up to rounding."""
     for model in one:
         a, b = one[model], other[model]
         assert a.ties is not None
@@ -215,7 +215,7 @@ def test_saved_and_loaded_sets_are_the_same(
     assert sc.load(path) == whole
 
 
-def test_models_in_another_order_compare_the_other_way() -> None:
+def test_swapping_models_with_raters_flips_the_comparison() -> None:
     votes, p, q = study()
     whole = scanned(votes, {"a": p, "b": q}, np.arange(300))
     swapped = whole.select(["b", "a"])
@@ -238,7 +238,7 @@ def test_joint_tables_add_by_rater() -> None:
     assert (one.brier.low, one.log_loss.low) == pytest.approx((other.brier.low, other.log_loss.low))
 
 
-def test_tables_add_coarsen_save_and_travel() -> None:
+def test_tables_with_raters_add_coarsen_and_round_trip() -> None:
     votes, p, _ = study()
     fine = sc.reliability(votes, p, bins=100, raters=True)
     whole = sc.reliability(votes, p, raters=True)
@@ -269,10 +269,10 @@ def test_summed_adds_equal_keys(entries: list[tuple[int, float]]) -> None:
         assert sums[0].tolist() == pytest.approx([expected[k] for k in sorted(expected)])
 
 
-# What follows
+# Intervals and notes
 
 
-def test_raters_who_lean_widen_every_interval() -> None:
+def test_biased_raters_widen_every_interval() -> None:
     votes, p, q = study(items=2000, raters=30)
     alone, both = sc.smece_interval(votes, p), sc.smece_interval(votes, p, raters=True)
     assert both.value == alone.value
@@ -290,7 +290,7 @@ def test_raters_who_lean_widen_every_interval() -> None:
     assert ranking.pairs[0].comparison.high == pytest.approx(wide.high)
 
 
-def test_interval_covers_where_that_of_items_does_not() -> None:
+def test_interval_with_raters_keeps_coverage_where_item_interval_does_not() -> None:
     # SMECE over all items, p evenly between 0.01 and 0.99, and all raters, by integration.
     every = np.linspace(0.01, 0.99, 98_001)
     nodes, weights = np.polynomial.hermite_e.hermegauss(41)
@@ -309,14 +309,14 @@ def test_interval_covers_where_that_of_items_does_not() -> None:
     assert alone <= 34
 
 
-def test_fewer_than_30_raters_bring_a_caution() -> None:
+def test_fewer_than_30_raters_add_a_note() -> None:
     votes, p, q = study(raters=12)
     assert "rests on 12 raters" in sc.smece_interval(votes, p, raters=True).note
     assert "rests on 12 raters" in sc.compare(votes, {"a": p, "b": q}, raters=True).note
     assert "raters" not in sc.smece_interval(*study()[:2], raters=True).note
 
 
-def test_few_busy_raters_bring_a_caution() -> None:
+def test_low_effective_number_of_raters_adds_a_note() -> None:
     rng = np.random.default_rng(0)
     who = np.array([[0, 1, 2 + i % 40] for i in range(400)]).ravel()
     long = {"item": np.repeat(np.arange(400), 3), "who": who, "vote": rng.integers(0, 2, 1200)}
@@ -325,7 +325,7 @@ def test_few_busy_raters_bring_a_caution() -> None:
     assert "A few of the 42 raters gave most votes" in note
 
 
-def test_recurring_raters_are_mentioned_where_nobody_asked() -> None:
+def test_recurring_raters_add_a_note_without_raters_option() -> None:
     votes, p, q = study()
     hint = "40 raters gave 900 votes"
     assert hint in sc.smece_interval(votes, p).note
@@ -333,7 +333,7 @@ def test_recurring_raters_are_mentioned_where_nobody_asked() -> None:
     assert hint not in sc.smece_interval(sc.Votes(votes.counts), p).note
 
 
-def test_one_rater_says_nothing_about_others() -> None:
+def test_one_rater_gives_the_widest_interval() -> None:
     long = {"item": [0, 1, 2], "who": [1, 1, 1], "vote": [0, 1, 1]}
     votes = sc.Votes.from_long(long, item="item", label="vote", worker="who")
     found = sc.smece_interval(votes, [0.1, 0.5, 0.9], raters=True)
@@ -343,7 +343,7 @@ def test_one_rater_says_nothing_about_others() -> None:
     assert (joint.low, joint.high) == (-1, 1)
 
 
-def test_items_of_weight_0_are_as_good_as_absent() -> None:
+def test_items_of_weight_0_equal_absent_items() -> None:
     votes, p, _ = study()
     weight = np.arange(300) % 2
     half = np.flatnonzero(weight)
@@ -352,14 +352,14 @@ def test_items_of_weight_0_are_as_good_as_absent() -> None:
     assert (one.low, one.high) == pytest.approx((other.low, other.high))
 
 
-def test_constant_weights_change_nothing() -> None:
+def test_constant_weights_do_not_change_rater_intervals() -> None:
     votes, p, _ = study()
     one = sc.smece_interval(votes, p, sample_weight=np.full(300, 4.0), raters=True)
     other = sc.smece_interval(votes, p, raters=True)
     assert (one.low, one.high) == pytest.approx((other.low, other.high))
 
 
-def test_raters_who_all_agree_with_the_model_leave_the_items() -> None:
+def test_raters_without_residuals_give_the_rule_of_three_interval() -> None:
     long = {"item": np.repeat(np.arange(50), 2), "who": np.tile([0, 1], 50)}
     votes = sc.Votes.from_long(
         long | {"vote": np.repeat(np.arange(50) % 2, 2)}, item="item", label="vote", worker="who"
@@ -369,7 +369,7 @@ def test_raters_who_all_agree_with_the_model_leave_the_items() -> None:
     assert found.high == pytest.approx(-np.log(0.025) / 50)
 
 
-def test_limits_of_many_tables_are_those_of_each() -> None:
+def test_limits_of_stacked_tables_equal_limits_of_each_table() -> None:
     votes, p, _ = study()
     rel = sc.reliability(votes, p, raters=True)
     _, low, high = interval_limits(rel.sums, 0.95, rel.ties)
@@ -377,17 +377,17 @@ def test_limits_of_many_tables_are_those_of_each() -> None:
     assert (found.low, found.high) == (float(low), float(high))
 
 
-# What is refused
+# Input validation
 
 
 def test_labels_without_workers_are_refused() -> None:
-    with pytest.raises(sc.InputError, match="labels that know who voted: got ndarray"):
+    with pytest.raises(sc.InputError, match="needs votes with workers: got ndarray"):
         sc.reliability(np.array([0.5]), [0.5], raters=True)
     with pytest.raises(sc.InputError, match="got votes without workers"):
         sc.reliability(sc.Votes([[1, 2]]), [0.5], raters=True)
 
 
-def test_groups_and_classes_beside_raters_are_refused() -> None:
+def test_raters_with_groups_or_classes_are_refused() -> None:
     votes, p, q = study(items=20)
     with pytest.raises(sc.InputError, match="cannot go with groups"):
         sc.reliability(votes, p, groups=np.arange(20), raters=True)
@@ -407,7 +407,7 @@ def test_cumulative_test_of_a_table_with_raters_is_refused() -> None:
 def test_workers_with_the_same_text_are_refused() -> None:
     long = {"item": [0, 0], "who": np.array([1, "1"], dtype=object), "vote": [0, 1]}
     votes = sc.Votes.from_long(long, item="item", label="vote", worker="who")
-    with pytest.raises(sc.InputError, match="different names, also as text"):
+    with pytest.raises(sc.InputError, match="names that differ as text"):
         sc.reliability(votes, [0.5], raters=True)
 
 
@@ -434,7 +434,7 @@ def test_damaged_raters_are_refused(part: str, value: Any) -> None:
         sc.Reliability.from_dict(saved)
 
 
-def test_sets_with_and_without_raters_do_not_add() -> None:
+def test_sets_with_and_without_raters_cannot_be_added() -> None:
     votes, p, q = study()
     whole = scanned(votes, {"a": p, "b": q}, np.arange(300))
     with pytest.raises(sc.InputError, match="different raters"):
@@ -444,7 +444,7 @@ def test_sets_with_and_without_raters_do_not_add() -> None:
 # Plans
 
 
-def test_plan_knows_that_few_raters_limit_what_items_can_show() -> None:
+def test_few_raters_bound_the_planned_width_from_below() -> None:
     stated = Assumptions.stated(smece=0.0, label_spread=0.15, rater_spread=0.1)
     widths = [stated.half_width(5000, votes=3, raters=raters) for raters in (20, 100, 1000)]
     assert widths == sorted(widths, reverse=True)
@@ -455,7 +455,7 @@ def test_plan_knows_that_few_raters_limit_what_items_can_show() -> None:
         plan(stated, half_width=0.01, votes=3, raters=20)
 
 
-def test_plan_of_a_pilot_with_raters_is_near_the_interval_found() -> None:
+def test_planned_width_with_raters_matches_the_interval() -> None:
     votes, p, _ = study(items=2000, raters=60)
     rel = sc.reliability(votes, p, raters=True)
     found = sc.smece_interval(rel)
@@ -467,7 +467,7 @@ def test_plan_of_a_pilot_with_raters_is_near_the_interval_found() -> None:
 def test_raters_that_cannot_be_planned_are_refused() -> None:
     votes, p, _ = study()
     pilot = Assumptions.from_pilot(sc.reliability(votes, p))
-    with pytest.raises(sc.InputError, match="known how they differ"):
+    with pytest.raises(sc.InputError, match="if their spread is known"):
         pilot.half_width(100, votes=3, raters=10)
     stated = Assumptions.stated(smece=0.05, label_spread=0.1, rater_spread=0.1)
     for raters in (2, 2.5):
@@ -475,7 +475,7 @@ def test_raters_that_cannot_be_planned_are_refused() -> None:
             stated.half_width(100, votes=3, raters=raters)  # type: ignore[arg-type]
 
 
-# Whose votes
+# Kinds of raters
 
 KINDS = {who: ("x", "y", "z")[who % 3] for who in range(40)}
 
@@ -491,7 +491,7 @@ def test_weights_by_kind_give_the_shares_of_the_population() -> None:
         assert own == pytest.approx(share)
     same_mix = {
         name: float((kind == name).mean()) for name in population
-    }  # as the votes are, so nothing changes
+    }  # the shares of the votes, so weights are 1
     equal = votes.weighted(by=KINDS, population=same_mix)
     np.testing.assert_allclose(equal.shares, votes.shares)
     assert equal.effective_totals.tolist() == votes.totals.tolist()
@@ -501,7 +501,7 @@ def test_weights_by_kind_give_the_shares_of_the_population() -> None:
     assert weighted.binary(0).shares[:, 1].tolist() == weighted.shares[:, 0].tolist()
 
 
-def test_shares_by_hand_are_those_of_weighted_votes() -> None:
+def test_weighted_votes_equal_shares_computed_by_hand() -> None:
     long = {"item": ["a"] * 3 + ["b"], "who": [1, 2, 3, 3], "vote": [0, 1, 1, 0]}
     votes = sc.Votes.from_long(long, item="item", label="vote", worker="who")
     weighted = votes.weighted(by=["m", "f", "f"], population={"m": 0.5, "f": 0.5})
@@ -514,7 +514,7 @@ def test_shares_by_hand_are_those_of_weighted_votes() -> None:
     assert parts["m"].workers == (1,)
 
 
-def test_tables_of_kinds_are_those_of_their_votes_alone() -> None:
+def test_table_of_a_kind_equals_the_table_of_its_votes() -> None:
     votes, p, _ = study()
     tables = sc.reliability_by_rater(votes, p, by=KINDS)
     assert list(tables) == ["x", "y", "z"]
@@ -528,7 +528,7 @@ def test_tables_of_kinds_are_those_of_their_votes_alone() -> None:
         assert table == sc.reliability(alone, p[at], raters=True)
 
 
-def test_kinds_that_differ_are_told_apart_and_others_are_not() -> None:
+def test_rater_difference_detects_kinds_that_differ_only() -> None:
     rng = np.random.default_rng(0)
     rejected = {0.0: 0, 1.5: 0}
     for shift in rejected:
@@ -548,7 +548,7 @@ def test_kinds_that_differ_are_told_apart_and_others_are_not() -> None:
     assert rejected[1.5] >= 38
 
 
-def test_rater_difference_is_that_of_the_biases_and_swaps() -> None:
+def test_rater_difference_equals_difference_of_biases_and_flips_when_swapped() -> None:
     votes, p, _ = study()
     tables = sc.reliability_by_rater(votes, p, by=KINDS)
     found = sc.rater_difference(votes, p, by=KINDS, kinds=("x", "y"))
@@ -575,12 +575,12 @@ def test_kinds_with_the_same_votes_do_not_differ() -> None:
         (["a", "b", "c"] * 14, None, "there are 40 workers, by has 42"),
         ({who: kind for who, kind in KINDS.items() if who}, None, "1 of 40 have none"),
         (KINDS, None, "there are 3"),
-        (KINDS, ("x", "w"), "no rater is of the kind 'w'"),
+        (KINDS, ("x", "w"), "no rater has the kind 'w'"),
         (KINDS, ("x", "x"), "compared with itself"),
-        (["a"] + ["b"] * 39, None, "two raters or more"),
+        (["a"] + ["b"] * 39, None, "two or more raters"),
     ],
 )
-def test_other_kinds_are_refused(by: Any, kinds: Any, message: str) -> None:
+def test_invalid_kinds_are_refused(by: Any, kinds: Any, message: str) -> None:
     votes, p, _ = study()
     with pytest.raises(sc.InputError, match=message):
         sc.rater_difference(votes, p, by=by, kinds=kinds)
@@ -590,20 +590,20 @@ def test_other_kinds_are_refused(by: Any, kinds: Any, message: str) -> None:
     ("population", "message"),
     [
         ({"x": 0.5, "y": 0.5}, "1 have none, the first is 'z'"),
-        ({"x": 0.25, "y": 0.25, "z": 0.25, "w": 0.25}, "no worker is of, 'w'"),
+        ({"x": 0.25, "y": 0.25, "z": 0.25, "w": 0.25}, "a kind without workers, 'w'"),
         ({"x": 0.5, "y": 0.5, "z": 0.5}, "sum to 1"),
         ({"x": 1.0, "y": 0.0, "z": 0.0}, "above 0"),
     ],
 )
-def test_other_populations_are_refused(population: Any, message: str) -> None:
+def test_invalid_populations_are_refused(population: Any, message: str) -> None:
     with pytest.raises(sc.InputError, match=message):
         study()[0].weighted(by=KINDS, population=population)
 
 
 def test_votes_without_workers_have_no_kinds() -> None:
-    with pytest.raises(sc.InputError, match="who voted"):
+    with pytest.raises(sc.InputError, match="votes with workers"):
         sc.Votes([[1, 2]]).by_kind(["a"])
-    with pytest.raises(sc.InputError, match="who voted"):
+    with pytest.raises(sc.InputError, match="votes have no workers"):
         sc.Votes([[1, 2]]).ballot_weight  # noqa: B018
     assert sc.Votes([[1, 2]]).workers == ()
 
@@ -611,7 +611,7 @@ def test_votes_without_workers_have_no_kinds() -> None:
 # The report and the command line
 
 
-def test_report_of_raters_says_so_and_keeps_them(tmp_path: Path) -> None:
+def test_report_with_raters_states_and_saves_them(tmp_path: Path) -> None:
     from softcal.report.page import _without_segments
 
     votes, p, q = study()

@@ -1,4 +1,4 @@
-"""Raw votes as labels: in another file, in the same file, and as counts beside one prediction."""
+"""Raw votes as labels: in another file, in the same file, and as counts per class."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def expected() -> sc.TableSet:
     return sc.scan(PREDS, votes=VOTES, raters=True, **TWO, **NAMES)
 
 
-def test_votes_give_the_table_of_votes(expected: sc.TableSet) -> None:
+def test_scan_with_votes_equals_table_of_votes(expected: sc.TableSet) -> None:
     for model in ("p", "p2"):
         rel = sc.reliability(SHARES, PREDS[model], sample_weight=PREDS["w"], raters=True)
         assert_same_table(expected[model], rel)
@@ -130,7 +130,7 @@ def card(*line: object) -> dict[str, Any]:
     return loaded
 
 
-def test_the_command_line_scores_votes_of_both_kinds_of_files(folder: Path) -> None:
+def test_command_line_scores_votes_in_one_or_two_files(folder: Path) -> None:
     separate = ("score", folder / "preds.csv", "--pred", "p", "--votes-file", folder / "votes.csv")
     mine = card(*separate, *OPTIONS)
     assert mine["models"][0]["smece"] == pytest.approx(sc.smece(SHARES, PREDS["p"]), abs=1e-12)
@@ -141,7 +141,7 @@ def test_the_command_line_scores_votes_of_both_kinds_of_files(folder: Path) -> N
     assert counts["models"][0]["high"] == pytest.approx(mine["models"][0]["high"], abs=1e-12)
 
 
-def test_raters_that_recur_are_told_of_once(folder: Path) -> None:
+def test_recurring_raters_are_noted_once(folder: Path) -> None:
     line = ("score", folder / "preds.csv", "--pred", "p", "--votes-file", folder / "votes.csv")
     said = softcal_here(*line, *OPTIONS).stderr
     assert said == (
@@ -334,14 +334,14 @@ def test_impossible_kinds_are_refused(
     assert said.returncode != 0
 
 
-# What fits nowhere
+# Unmatched and invalid votes
 
 
 def scanned(preds: Any = PREDS, votes: Any = VOTES, **changed: Any) -> sc.TableSet:
     return sc.scan(preds, votes=votes, **{"y_prob": "p", **NAMES, **changed})
 
 
-def test_items_that_fit_nowhere_are_counted_and_refused_or_dropped(folder: Path) -> None:
+def test_unmatched_items_are_counted_and_refused_or_dropped(folder: Path) -> None:
     fewer, some = PREDS.iloc[5:], VOTES[VOTES["q.id"] != "q7"]
     with pytest.raises(sc.InputError) as caught:
         scanned(fewer, some)
@@ -374,17 +374,17 @@ def _numbers(frame: pd.DataFrame, kind: type) -> pd.DataFrame:
 
 BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(positive="Yes"),
-     "answer must have the value 'Yes', and has it nowhere. Did you mean 'yes'"),
-    (lambda: scanned(positive=None), "say which value of answer counts as 1. Its values are: 'may"),
+     "answer must have the value 'Yes' in some row: it has it in none. Did you mean 'yes'"),
+    (lambda: scanned(positive=None), "name the value of answer that counts as 1. Its values are: 'may"),
     (lambda: scanned(votes=pd.concat([VOTES, VOTES.iloc[:1]])),
      "each who must have one vote on an item: 1 have more, the first is 'w.* on q.id 'q"),
     (lambda: scanned(votes=VOTES.assign(who=VOTES["who"].where(VOTES["who"] != "w3"))),
      "who must have no missing values: .* votes have none, .* pass drop_missing=True"),
     (lambda: scanned(votes=VOTES.iloc[:0]), "the votes have no rows"),
     (lambda: scanned(_numbers(PREDS, float), _numbers(VOTES, int)),
-     "Items are written as '0.0' beside predictions and as '.*' beside votes: write them alike"),
+     "Items look like '0.0' in the predictions and like '.*' in the votes: make them equal"),
     (lambda: scanned(PREDS.assign(**{"q.id": "x"}), drop_unmatched=True),
-     "120 of 120 rows of predictions have no votes.* Name the column of items that both have"),
+     "120 of 120 rows of predictions have no votes.* Name the column of items that both sources share"),
     (lambda: scanned(pd.concat([PREDS, PREDS.iloc[:2]])),
      "each q.id must have one prediction: 2 have more, the first is 'q[01]'"),
     (lambda: scanned(LONG.assign(p=LONG["p"].where(LONG.index != 3, 0.5)), None),
@@ -394,23 +394,23 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(raters=True, worker=None), "raters=True needs worker="),
     (lambda: scanned(raters=True, groups="kind"), "raters=True cannot go with groups"),
     (lambda: scanned(y_true="p2"), "pass one of y_true, .* got 2 of them"),
-    (lambda: scanned(n_votes=3), "leave n_votes out: votes say how many there are"),
-    (lambda: scanned(y_prob={"m": "p*"}), "raw votes go with one prediction per row"),
+    (lambda: scanned(n_votes=3), "leave n_votes out: the votes determine their number"),
+    (lambda: scanned(y_prob={"m": "p*"}), "raw votes need one prediction per row"),
     (lambda: scanned(item=None), "votes need items: pass item="),
     (lambda: scanned(vote=None), "pass vote=, the column of the votes"),
-    (lambda: scanned(votes=COUNTED), "leave vote and worker out: Votes know"),
+    (lambda: scanned(votes=COUNTED), "leave vote and worker out: Votes already"),
     (lambda: scanned(votes=COUNTED, vote=None, worker=None, positive="ja"),
-     "votes must have the class 'ja', and have it nowhere. The classes are: 'maybe', 'no', 'yes'"),
+     "votes must have the class 'ja', which none has. The classes are: 'maybe', 'no', 'yes'"),
     (lambda: scanned(votes=COUNTED, vote=None, worker=None, positive=None),
-     "say which class of the votes counts as 1"),
+     "name the class of the votes that counts as 1"),
     (lambda: scanned(votes=sc.Votes([[1, 2]]), vote=None, worker=None, positive=None),
      "votes must name their items"),
     (lambda: scanned(votes=sc.Votes([[1, 2], [1, 0]], items=[1, "1"]), vote=None, worker=None,
-                     positive=None), "also as text"),
+                     positive=None), "names that differ as text"),
     (lambda: scanned(votes=sc.Votes([[1, 2]], items=["q0"]), vote=None, worker=None,
-                     positive=None, raters=True), "raters=True needs labels that know who voted"),
-    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", item="q.id"), "item goes with votes"),
-    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", raters=True), "raters goes with votes"),
+                     positive=None, raters=True), "raters=True needs votes with workers"),
+    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", item="q.id"), "item needs votes"),
+    (lambda: sc.scan(PREDS, y_true="p2", y_prob="p", raters=True), "raters needs votes"),
 ]  # fmt: skip
 
 
@@ -420,7 +420,7 @@ def test_bad_votes_are_refused(call: Callable[[], Any], message: str) -> None:
         call()
 
 
-def test_missing_values_beside_votes_are_dropped_on_purpose(folder: Path) -> None:
+def test_missing_values_of_votes_are_dropped_with_drop_missing(folder: Path) -> None:
     votes = VOTES.assign(who=VOTES["who"].where(VOTES.index != 4))
     found = scanned(votes=votes, drop_missing=True, drop_unmatched=True)
     assert_same_table(found["p"], scanned(votes=VOTES.drop(4), drop_unmatched=True)["p"])
@@ -437,21 +437,21 @@ def test_missing_values_beside_votes_are_dropped_on_purpose(folder: Path) -> Non
     assert scanned(long, None, drop_missing=True).n == N
 
 
-def test_repeated_votes_count_where_that_is_asked_for() -> None:
+def test_repeated_votes_count_with_allow_repeated() -> None:
     twice = pd.concat([VOTES, VOTES.iloc[:3]])
     found = scanned(votes=twice, allow_repeated=True)
     assert found["p"].sums.votes.sum() == len(VOTES) + 3
 
 
-def test_votes_that_all_agree_are_votes() -> None:
+def test_unanimous_votes_are_accepted() -> None:
     found = scanned(votes=VOTES.assign(answer="yes"))
     assert found["p"].sums.label.sum() == N
 
 
-# Counts beside one prediction
+# Vote counts with one prediction per row
 
 
-def test_counts_beside_one_prediction_are_shares_of_one_column(folder: Path) -> None:
+def test_vote_counts_with_one_prediction_become_shares(folder: Path) -> None:
     rows = pd.read_csv(folder / "counts.csv")
     for positive, k in ((None, 1), ("yes", 1), ("no", 0)):
         found = sc.scan(rows, vote_counts=["no", "yes"], y_prob="p", positive=positive)
@@ -462,7 +462,7 @@ def test_counts_beside_one_prediction_are_shares_of_one_column(folder: Path) -> 
     assert found.label == "share of no among no, yes"
     said = softcal_here("score", folder / "counts.csv", "--vote-columns", "no,yes", "--pred", "p")
     assert said.stderr == (
-        "softcal: note: the label is the share of yes among no, yes; --positive chooses another "
+        "softcal: note: the label is the share of yes among no, yes; --positive selects another "
         "column.\n"
     )
 
@@ -470,7 +470,7 @@ def test_counts_beside_one_prediction_are_shares_of_one_column(folder: Path) -> 
 BAD_COUNTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"positive": "ja"}, {}, "positive must be one of the columns of counts: got 'ja'. These are"),
     ({"vote_counts": ["no", "p"]}, {}, "label and prediction must be different columns: both are"),
-    ({"n_votes": 3}, {}, "leave n_votes out: votes say how many there are"),
+    ({"n_votes": 3}, {}, "leave n_votes out: the votes determine their number"),
     ({}, {"no": [0.5, 1.0]}, "no must be whole numbers of 0 or more: 1 of 2"),
     ({}, {"no": [0, 1], "yes": [0, 1]}, "must have one vote or more: 1 of 2 have none"),
     ({}, {"no": [None, 1]}, "no must have no missing values: 1 of 2"),
@@ -491,8 +491,8 @@ CONTRADICTIONS = [
     (("--votes-file", "votes.csv", "--item", "q.id"), "give --vote COL, the column of the votes."),
     (("--vote", "answer", "--item", "q.id", "--raters"), "give --worker COL"),
     (("--vote", "answer", "--item", "q.id", "--label", "p2"), "--label cannot go with --vote"),
-    (("--label", "p2", "--raters"), "--raters goes with raw votes: give --vote COL"),
-    (("--label", "p2", "--item", "q.id"), "--item goes with raw votes: give --vote COL"),
+    (("--label", "p2", "--raters"), "--raters needs raw votes: give --vote COL"),
+    (("--label", "p2", "--item", "q.id"), "--item needs raw votes: give --vote COL"),
     (("--label", "p2", "--by-rater", "kind"), "--by-rater goes with raw votes: give --vote COL"),
     (
         ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
@@ -503,7 +503,7 @@ CONTRADICTIONS = [
 
 
 @pytest.mark.parametrize(("options", "message"), CONTRADICTIONS)
-def test_options_that_do_not_go_together_are_refused(
+def test_contradicting_vote_options_are_refused(
     folder: Path, options: tuple[str, ...], message: str
 ) -> None:
     assert message in softcal_here("score", folder / "counts.csv", "--pred", "p", *options).stderr

@@ -138,7 +138,7 @@ def test_the_page_explains_a_value_above_its_interval_where_it_happens(
     low, high = map(float, str(opened.interval(0)).split(" to "))
     assert low < high < float(str(opened.smece(0)))
     assert above.is_visible()
-    assert "noise pushes SMECE up" in str(above.text_content())
+    assert "SMECE is above its interval" in str(above.text_content())
     opened.choose_bins(10)
     assert not above.is_visible()
 

@@ -554,7 +554,7 @@ def test_large_row_group_is_read_in_batches(
     ("text", "hint"),
     [
         ("63.7 %", "Write 0.637."),
-        ("1.234.567", "Write it without marks between thousands."),
+        ("1.234.567", "Write it without thousands separators."),
         ("Yes", 'If .* counts as 1: positive="Yes".'),
         ("No", 'If .* counts as 1: positive="Yes".'),
         ("half", 'If .* counts as 1: positive="half".'),
@@ -574,6 +574,6 @@ def test_group_names_are_text_if_file_types_differ(tmp_path: Path) -> None:
 
 def test_output_does_not_overwrite_the_data(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,p\n1,1\n")
-    with pytest.raises(sc.InputError, match="is the data itself: give another name"):
+    with pytest.raises(sc.InputError, match="is the data itself: choose another name"):
         files.refuse_same_file(tmp_path / "." / "a.csv", [tmp_path / "a.csv"])
     files.refuse_same_file(tmp_path / "b.csv", [tmp_path / "a.csv"])

@@ -69,7 +69,7 @@ def test_classes_can_be_put_in_order_and_unvoted_ones_added() -> None:
     votes = from_long(LONG, classes=["yes", "maybe", "no"])
     assert votes.counts.tolist() == [[1, 0, 2], [2, 0, 0], [0, 0, 1]]
     with pytest.raises(
-        sc.InputError, match=r"says must be one of classes: 1 names are not, the first is 'no'"
+        sc.InputError, match=r"says must be one of classes: 1 are not, the first is 'no'"
     ):
         from_long(LONG, classes=["yes", "maybe"])
 
@@ -106,7 +106,7 @@ def test_long_votes_that_are_refused(frame: Any, message: str) -> None:
 
 
 def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(sc.InputTypeError, match="frame must be a pandas, Polars or Arrow table"):
+    with pytest.raises(sc.InputTypeError, match="frame must be a pandas, Polars, or Arrow table"):
         from_long([1, 2])
     with pytest.raises(sc.InputTypeError, match=r"got LazyFrame\. Collect or load it first"):
         from_long(pl.LazyFrame(LONG).select("text"))

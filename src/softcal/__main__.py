@@ -1,4 +1,4 @@
-"""Start the command line, or say what it needs. `python -m softcal` is the same as `softcal`."""
+"""Start the command line, or print what it needs. `python -m softcal` is the same as `softcal`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STOPPING = [
 
 
 def main() -> None:
-    """Run the command line; exit code 0 when it worked, 2 when it was refused, 128 + a signal."""
+    """Run the command line. The exit code is 0, 2 after an error, or 128 + the signal."""
     gc.set_threshold(100_000)  # imports make many objects and hardly any garbage
     signals = [number for number in _STOPPING if signal.getsignal(number) != signal.SIG_IGN]
     for number in signals:
@@ -39,16 +39,16 @@ def main() -> None:
         code = 2
     except KeyboardInterrupt:
         code = 130
-    for number in signals:  # the work is done, and Python is about to forget our handler
+    for number in signals:  # the work is done, and Python is about to remove the handler
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 
 def _open_streams() -> None:
-    """Make what is printed harmless, wherever it goes.
+    """Make printing safe for any stream.
 
-    A stream the caller closed, as `>&-` does, is replaced before its number goes to a file of ours.
-    A name the terminal's encoding lacks is shown escaped, not refused.
+    A stream that the caller closed, as `>&-` does, is replaced before an opened file gets its
+    number. Characters that the terminal's encoding lacks are escaped.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -57,13 +57,13 @@ def _open_streams() -> None:
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:
-    """Stop at once, leaving no half-written file.
+    """Stop at once, without unfinished files.
 
-    An exception would not do: where one may not be raised, as in the callbacks of an import, Python
-    prints it and goes on; and it waits for threads that are at work.
+    An exception would not stop Python everywhere: in the callbacks of an import, Python prints it
+    and continues. It would also wait for running threads.
     """
     remove_unfinished()
-    with suppress(OSError):  # nobody may be listening any more
+    with suppress(OSError):  # the reader may have closed the stream
         terminal = os.dup(2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the thread that draws the bar still runs
         if os.isatty(terminal):

@@ -17,7 +17,7 @@ def printable(name: str) -> str:
 
 
 def keyword(name: str, value: str | bool) -> str:  # noqa: FBT001
-    """Write a keyword of a call, as messages name it; the command line shows it as its option.
+    """Return a keyword argument as messages show it; the command line replaces it by its option.
 
     >>> keyword("sep", ";"), keyword("drop_missing", True)
     ('sep=";"', 'drop_missing=True')
@@ -26,12 +26,12 @@ def keyword(name: str, value: str | bool) -> str:  # noqa: FBT001
 
 
 def did_you_mean(name: str, known: Sequence[object]) -> str:
-    """Ask for the known name that is most like another, in any case of letters; nothing if none is.
+    """Return a question with the known name most similar to another; empty if none is similar.
 
     >>> did_you_mean("prise", ["label", "price"])
     " Did you mean 'price'?"
     """
-    from difflib import get_close_matches  # here, since few ever need it
+    from difflib import get_close_matches  # here, because it is rarely needed
 
     same = {str(each).casefold(): str(each) for each in reversed(known)}
     close = get_close_matches(str(name).casefold(), same, 1, cutoff=0.7)

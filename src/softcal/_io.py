@@ -53,7 +53,7 @@ def readable(path: Path) -> Iterator[Callable[[], None]]:
 
 
 def refuse_elsewhere(path: Path) -> None:
-    """Refuse what is no file of this machine, before anybody looks for it here."""
+    """Refuse addresses of other machines, such as s3://, before the file is opened."""
     name = path.as_posix()
     if re.match(r"[A-Za-z][\w+.-]+:/", name) and not path.exists():
         message = (
@@ -75,9 +75,9 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def _reason(error: Exception, path: Path) -> str:
-    if isinstance(error, UnicodeEncodeError):  # of the name, when it is handed to Arrow
+    if isinstance(error, UnicodeEncodeError):  # raised for the name, when it is passed to Arrow
         return "its name is not UTF-8. Rename it first."
-    # Arrow has no error of its own for it. Text in its own formats is UTF-8, or damaged.
+    # Arrow has no error class for it. Text in Arrow's own formats is UTF-8, or damaged.
     if "UTF8" in str(error) and not _is_of_arrow(path):
         return not_utf_8("latin-1")
     if isinstance(error, UnicodeDecodeError):  # Arrow's last words are of the file's encoding
@@ -92,7 +92,7 @@ def _is_of_arrow(path: Path) -> bool:
 
 
 def not_utf_8(guess: str) -> str:
-    """Say that text is in another encoding, and how to read it."""
+    """Return the reason for text in another encoding, with the remedy."""
     return (
         f"it must be text in UTF-8, and looks like {guess}. Pass {keyword('encoding', guess)}, or "
         "save it again as UTF-8."
@@ -104,12 +104,12 @@ _SPOOLED = "softcal-read-"
 
 
 def spooled(path: Path) -> Path:
-    """Copy what a pipe gives to a temporary file, since files are read more than once.
+    """Return a temporary copy of a pipe, because files are read more than once.
 
-    The path itself, unless it is `-` for standard input, or a pipe as `<(...)` makes them. The copy
-    is removed when Python ends.
+    Other paths are returned unchanged. A pipe is `-` for standard input, or as `<(...)` creates it.
+    The copy is removed when Python ends.
     """
-    import shutil  # here, since few ever need them
+    import shutil  # here, because it is rarely needed
     import tempfile
 
     standard = path.as_posix() in ("-", "/dev/stdin")
@@ -126,7 +126,7 @@ def spooled(path: Path) -> Path:
 
 
 def _forget(file: Path) -> None:
-    """Remove a file, and the folder that was made for it alone."""
+    """Remove a file, and the folder that was created for it."""
     _remove(file)
     if file.parent.name.startswith(_SPOOLED):
         with suppress(OSError):
@@ -134,7 +134,7 @@ def _forget(file: Path) -> None:
 
 
 def place_of(path: Path) -> str:
-    """Name a file as the caller knows it; what came through a pipe by the pipe's own name."""
+    """Return the name of a file for messages; for the copy of a pipe, the name of the pipe."""
     return path.name if path.parent.name.startswith(_SPOOLED) else str(path)
 
 

@@ -1,4 +1,4 @@
-"""Dawid and Skene's model: what the label is when workers differ in skill."""
+"""Dawid and Skene's model of votes of workers who differ in skill."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DawidSkene(_display.Printed):
-    """Hold the estimates of `dawid_skene`.
+    """The estimates of `dawid_skene`.
 
     `posterior` and `log_likelihood` are exactly those of `rates` and `confusion`.
 
@@ -34,7 +34,8 @@ class DawidSkene(_display.Printed):
         Probability of each class for each item, given all votes. Items in the order of the votes.
     confusion : ndarray of shape (workers, classes, classes)
         `confusion[w, t, l]` is the probability that worker w votes l when class t is true. Every
-        row sums to 1. A worker who met no item that may be of class t votes t with probability 1.
+        row sums to 1. For a worker without items that may be of class t, the probability of voting
+        t is 1.
     prior : ndarray of shape (classes,)
         Probability of each class before any vote: the mean of `rates` over all items.
     rates : ndarray of shape (strata, classes)
@@ -67,8 +68,8 @@ class DawidSkene(_display.Printed):
     def variance(self) -> FloatArray:
         r"""The variance \(q(1 - q)\) of each class's indicator, given the votes and the estimates.
 
-        It is what the votes leave open about the true class. It does not contain the uncertainty
-        of `confusion` and `rates`, which are estimated from the same votes.
+        It is the remaining uncertainty about the true class. It does not include the uncertainty of
+        `confusion` and `rates`, which are estimated from the same votes.
         """
         return self.posterior * (1 - self.posterior)
 
@@ -78,9 +79,10 @@ class DawidSkene(_display.Printed):
 
         \[ \frac{\pi (1 - \pi)}{\sqrt{\sum_i (q_i - \pi)^2}} \]
 
-        over the items of a stratum, from the observed information. Workers who always see the true
-        class give \(\sqrt{\pi (1 - \pi) / n}\); less certain posteriors give more. Infinite where
-        all posteriors of a stratum are equal, because its votes then say nothing about the rate.
+        over the items of a stratum, from the observed information. If workers always vote for the
+        true class, the result is \(\sqrt{\pi (1 - \pi) / n}\); less certain posteriors increase it.
+        It is infinite if all posteriors of a stratum are equal, because its votes then have no
+        information about the rate.
         """
         off = (self.posterior - self.rates[self.stratum]) ** 2
         size = len(self.strata)
@@ -131,17 +133,16 @@ def dawid_skene(
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
     By default nothing is smoothed, so the likelihood never falls. If all items of worker w have
-    posterior 0 for class t, the votes tell nothing about \(\theta^w_t\). The worker is then taken
-    at their word, \(\theta^w_{tt} = 1\), so votes that nobody contradicts are not explained away.
-    Votes of a worker who votes the same whatever others vote tell nothing: items with only such
-    votes get the prior.
+    posterior 0 for class t, the votes do not determine \(\theta^w_t\). It is then set to
+    \(\theta^w_{tt} = 1\), so that uncontradicted votes keep their class. Votes of a worker who
+    always votes for the same class have no information: items with only such votes get the prior.
 
-    The model assumes that there **is** one true class, and that workers err independently.
-    Where people disagree for good reasons, the posterior hides that: it is nearly always close
-    to 0 or 1. Do not measure calibration to human opinion against it.
+    The model assumes that there **is** one true class, and that workers err independently. If
+    people disagree for good reasons, the posterior hides the disagreement: it is nearly always
+    close to 0 or 1. Do not use it to measure calibration to human opinion.
 
-    To measure calibration to the true class, pass the bins of the predictions as `strata`. One
-    prior for all items draws posteriors toward the overall rate, so that even a calibrated model
+    To measure calibration to the true class, pass the bins of the predictions as `strata`. A single
+    prior for all items biases posteriors toward the overall rate, so that even a calibrated model
     looks over-confident. With strata, the mean posterior of a bin estimates its own rate.
 
     Parameters
@@ -149,17 +150,17 @@ def dawid_skene(
     votes : Votes
         From `Votes.from_long`, with the worker of each vote.
     strata : array-like of shape (items,), optional
-        A name or number for each item, in the order of `votes.items`: items of different strata
-        have different \(\pi\), and the same workers. By default there is one stratum.
+        A name or number for each item, in the order of `votes.items`. Each stratum has its own
+        \(\pi\); workers are shared. By default there is one stratum.
     tolerance : float
-        Converged when an iteration changes no posterior by more. Steps shrink slowly, so a
-        posterior can be up to about 500 times `tolerance` away from its limit.
+        The estimates have converged if an iteration changes no posterior by more. Steps shrink
+        slowly, so a posterior can be up to about 500 times `tolerance` away from its limit.
     max_iterations : int
-        Largest number of iterations; reaching it without convergence warns.
+        Maximum number of iterations. Without convergence, a warning is issued.
     smoothing : float
         Lowest expected count of each class a worker has voted for, whatever the true class, and
-        lowest prior. crowd-kit uses 1e-10, and results then agree with its own. A worker who met no
-        item of class t is then not taken at their word but has equal rates for their votes.
+        lowest prior. crowd-kit uses 1e-10, and results then agree with crowd-kit. A worker without
+        items of class t then has equal rates for their votes.
 
     Returns
     -------
@@ -240,15 +241,14 @@ def _ballots(votes: Votes) -> Ballots:
         raise InputTypeError(message)
     if votes.ballots is None:
         message = (
-            "votes must say whose each vote is: make them with Votes.from_long(frame, item=, "
-            "worker=, label=)."
+            "votes must have workers: use Votes.from_long(frame, item=..., label=..., worker=...)."
         )
         raise InputError(message)
     return votes.ballots
 
 
 def _strata(strata: npt.ArrayLike | None, n_items: int) -> tuple[list[Any], IndexArray]:
-    """Return the names of the strata, and the number of each item's."""
+    """Return the names of the strata, and the stratum number of each item."""
     if strata is None:
         return ["all"], np.zeros(n_items, dtype=np.intp)
     names, numbers = arrays.numbered(strata, "strata")
@@ -262,7 +262,7 @@ def _strata(strata: npt.ArrayLike | None, n_items: int) -> tuple[list[Any], Inde
 
 
 def _rates(posterior: FloatArray, stratum: IndexArray, size: int, smoothing: float) -> FloatArray:
-    """Compute the share of each class in each stratum that is most likely given the posterior."""
+    """Compute the most likely share of each class in each stratum, given the posterior."""
     total = np.stack([np.bincount(stratum, each, size) for each in posterior.T], axis=1)
     rates: FloatArray = total / np.bincount(stratum, minlength=size)[:, None]
     if smoothing:
@@ -272,11 +272,11 @@ def _rates(posterior: FloatArray, stratum: IndexArray, size: int, smoothing: flo
 
 
 def _confusion(ballots: Ballots, posterior: FloatArray, smoothing: float) -> FloatArray:
-    """Compute each worker's rates that are most likely given the posterior.
+    """Compute the most likely rates of each worker, given the posterior.
 
-    Any rates are as likely for a class that none of the worker's items may be of. The worker is
-    taken at their word: with rates above 0 for other votes, EM would go on to explain away votes
-    that nobody contradicts.
+    If no item of a worker can be of a class, all rates for that class are equally likely. The vote
+    for that class then has rate 1. With rates above 0 for other votes, EM would change the class of
+    uncontradicted votes.
     """
     n_workers, n_classes = len(ballots.workers), posterior.shape[1]
     said = ballots.worker * n_classes + ballots.label
@@ -293,7 +293,7 @@ def _confusion(ballots: Ballots, posterior: FloatArray, smoothing: float) -> Flo
         confusion = np.where(used > 0, np.maximum(confusion, smoothing), 0.0)
     total = confusion.sum(axis=2, keepdims=True)
     rates: FloatArray = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
-    np.divide(confusion, total, out=rates, where=total > 0)  # else at their word
+    np.divide(confusion, total, out=rates, where=total > 0)  # else 1 for the same class
     return rates
 
 
@@ -302,8 +302,8 @@ def _posterior(
 ) -> tuple[FloatArray, float]:
     """Compute each item's posterior, given its prior, and the log-likelihood per vote.
 
-    Every item has a class of positive likelihood: the rates of its likeliest class before were
-    estimated from its own votes, among others.
+    Every item has a class of positive likelihood, because the rates of its most likely class were
+    estimated from its own votes too.
     """
     n_items, n_classes = prior.shape
     with np.errstate(divide="ignore"):

@@ -1,6 +1,6 @@
 """Decisions at a threshold, and the summary of calibration that clinical papers report.
 
-Net benefit is linear in the label, so it is right for vote shares as it is for outcomes of 0 and 1.
+Net benefit is linear in the label, so it is as valid for vote shares as for outcomes of 0 and 1.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class NetBenefit(_display.Printed):
     threshold : ndarray
         The thresholds.
     value : ndarray
-        The net benefit of acting where the prediction is at or above the threshold.
+        The net benefit of acting on predictions at or above the threshold.
     low, high : ndarray
-        Its confidence interval, at each threshold for itself.
+        The confidence interval of the net benefit, at each threshold separately.
     treat_all : ndarray
-        The net benefit of always acting. That of never acting is 0.
+        The net benefit of always acting; that of never acting is 0.
     cost : ndarray
-        The cost of miscalibration: how much more net benefit the best increasing map of the same
-        predictions has on the same rows. Never below 0.
+        The cost of miscalibration: the net benefit of the best increasing map of the predictions on
+        the same rows, minus `value`. Never below 0.
     rows_below : ndarray of int
         The number of rows whose prediction is below the threshold, on which nobody acts.
     prob_below, label_below : ndarray
@@ -138,35 +138,35 @@ def net_benefit(
     groups: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> NetBenefit:
-    r"""Compute the net benefit of acting where the prediction is at or above a threshold.
+    r"""Compute the net benefit of acting on predictions at or above a threshold.
 
     \[ \frac1n \sum_{p_i \ge t} \Bigl( y_i - (1 - y_i) \frac{t}{1 - t} \Bigr) \]
 
-    The threshold t says how many needless actions are worth one missed case: at t = 0.1, nine. The
-    interval is that of a mean of one term per row, from the sums beyond each threshold.
+    The threshold t sets how many unnecessary actions cost as much as one missed case: nine if t is
+    0.1. The interval is that of a mean of one term per row, from the sums above each threshold.
 
     Parameters
     ----------
     y_true : array-like or Reliability
-        Labels as in `reliability`. Or a table, which is then followed by the thresholds:
-        `net_benefit(rel, thresholds)`. Every threshold must be an edge of its bins; the grid of a
+        Labels as in `reliability`. Or a table, followed by the thresholds:
+        `net_benefit(rel, thresholds)`. Every threshold must be an edge of its bins. The grid of a
         `TableSet` has all multiples of 1/600: `tables.coarsen(tables.grid)["model"]`.
     y_prob : array-like
-        Predictions.
+        Predicted probabilities.
     thresholds : array-like
-        From 0 to below 1.
+        Thresholds, at least 0 and below 1.
     sample_weight, groups
-        As in `reliability`. A table with groups is refused, because it does not keep what groups
-        have in common beyond a threshold: pass the rows. The interval of a table with unequal
-        weights takes weights and labels of a bin as unrelated.
+        As in `reliability`. A table with groups is refused, because it lacks the sums per group and
+        threshold: pass the rows. The interval of a table with unequal weights assumes that weights
+        and labels are unrelated within a bin.
     level : float
-        Between 0 and 1.
+        The level of the intervals, between 0 and 1.
 
     Returns
     -------
     NetBenefit
-        With `cost`, the net benefit lost to miscalibration. The best map is fitted to the same
-        rows, so with few rows the cost is too high.
+        The net benefit, and its loss to miscalibration as `cost`. The best map is fitted to the
+        same rows, so with few rows the cost is too high.
 
     Examples
     --------
@@ -224,14 +224,14 @@ def net_benefit_difference(
 ) -> NetBenefitDifference:
     r"""Compute the difference in net benefit of two models on the same rows.
 
-    The interval is paired: rows on which both models act, or neither does, add nothing to it.
+    The interval is paired: rows on which both models act, or neither does, do not widen it.
 
     Parameters
     ----------
     y_true, thresholds, sample_weight, groups, level
         As in `net_benefit`.
     y_prob : mapping from str to array-like
-        The predictions of two models, A first; the difference is A minus B.
+        The predictions of two models, A and B; the difference is A minus B.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def _percent(share: float) -> str:
 
 
 def _worth(y: FloatArray, t: float) -> FloatArray:
-    """Return what acting on each row is worth."""
+    """Return the net benefit of acting on each row."""
     out: FloatArray = (y - t) / (1 - t)
     return out
 
@@ -356,7 +356,7 @@ class _Beyond:
 
     @property
     def odds(self) -> FloatArray:
-        """What a needless action costs, in cases found."""
+        """The cost of an unnecessary action, in cases found."""
         return self.threshold / (1 - self.threshold)
 
     @property
@@ -367,7 +367,7 @@ class _Beyond:
         return found
 
     def error(self) -> FloatArray:
-        """Return the standard error of the net benefit, rows as independent."""
+        """Return the standard error of the net benefit for independent rows."""
         if self.n < 2:
             return np.full(self.threshold.size, math.inf)
         o, value = self.odds, self.value
@@ -386,7 +386,7 @@ class _Beyond:
         return rows.astype(np.int64), prob, label
 
     def counted(self, groups: int) -> _Beyond:
-        """Return the same sums, of so many groups."""
+        """Return the same sums with the given number of groups."""
         return _Beyond(**{**vars(self), "n": groups})
 
 
@@ -432,7 +432,7 @@ def _group_numbers(
 def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
     """Return thresholds as an array; raise unless all are from 0 to below 1."""
     if thresholds is None:
-        message = "give the thresholds at which somebody acts, such as thresholds=[0.05, 0.1]."
+        message = "pass the thresholds of decisions, such as thresholds=[0.05, 0.1]."
         raise InputTypeError(message)
     single = np.ndim(thresholds) == 0 and not hasattr(thresholds, "__len__")
     found = arrays.column([thresholds] if single else thresholds, "thresholds").astype(np.float64)
@@ -449,8 +449,8 @@ def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
 def _refuse_groups(function: str, rel: Reliability) -> None:
     if rel.clusters is not None:
         message = (
-            f"{function} of a table with groups has no interval: the table does not keep what the "
-            "labels of a group have in common. Pass the rows and groups=."
+            f"{function} of a table with groups has no interval: the table does not store the "
+            "labels of each group. Pass the rows and groups=."
         )
         raise InputError(message)
 
@@ -489,11 +489,12 @@ class CalibrationSummary(_display.Printed):
     Attributes
     ----------
     observed_expected : Estimate
-        Sum of labels over sum of predictions: above 1, predictions are too low on average.
+        Sum of labels divided by sum of predictions. Above 1, predictions are too low on average.
     calibration_in_the_large : Estimate
         Intercept of the logistic recalibration whose slope is 1.
     intercept, slope : Estimate
-        Those of the logistic recalibration. A slope below 1 means predictions are too extreme.
+        Parameters of the logistic recalibration. A slope below 1 means that predictions are too
+        extreme.
     auroc : Estimate
         The probability that a row that is a case has a higher prediction than one that is not.
     ici, e50, e90, emax : float
@@ -585,11 +586,10 @@ def calibration_summary(
 ) -> CalibrationSummary:
     r"""Compute the calibration numbers of clinical papers, right for soft labels.
 
-    The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted by
-    cross-entropy to the labels as they are. Its covariance is the sandwich
-    \(A^{-1} B A^{-1}\) with \(A = \sum w \mu (1 - \mu) z z^T\) and
-    \(z = (1, \operatorname{logit} p)\). B comes from the squared residuals of the labels, so the
-    intervals are right for vote shares. The AUROC is
+    The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted to soft
+    labels by cross-entropy. Its covariance is the sandwich \(A^{-1} B A^{-1}\) with
+    \(A = \sum w \mu (1 - \mu) z z^T\) and \(z = (1, \operatorname{logit} p)\). B comes from the
+    squared residuals of the labels, so the intervals are valid for vote shares. The AUROC is
 
     \[ \frac{\sum_{i,j} w_i w_j\, y_i (1 - y_j)\, ([p_i > p_j] + \tfrac12 [p_i = p_j])}
        {\sum_i w_i y_i \sum_j w_j (1 - y_j)} , \]
@@ -600,11 +600,11 @@ def calibration_summary(
     Parameters
     ----------
     y_true, y_prob, sample_weight, groups
-        As in `reliability`; or a Reliability alone, whose bins should be fine because each is put
-        at its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with groups is
-        refused: pass the rows.
+        As in `reliability`; or a Reliability alone. Its bins should be fine, because each is
+        represented by its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with
+        groups is refused: pass the rows.
     level : float
-        Between 0 and 1.
+        The level of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -724,7 +724,7 @@ def _auroc(cells: _Cells, reach: float) -> Estimate:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Rows, or bins of rows that are put at their mean prediction."""
+    """Rows, or bins represented by their mean prediction."""
 
     prob: FloatArray
     weight: FloatArray
@@ -803,7 +803,7 @@ def _refuse_no_logit(cells: _Cells) -> None:
         message = (
             "the logistic recalibration needs predictions between 0 and 1, which have a logit: "
             f"{cells.rows[bad].sum():,} of {cells.rows.sum():,} are exactly 0 or 1. Leave those "
-            "rows out, or move them inside on purpose."
+            "rows out, or clip the predictions."
         )
         raise _NoFitError(message)
 

@@ -148,7 +148,7 @@ def _what_they_may_be(name: str, spread: Spread, scale: str = "") -> str:
 
 
 def _conversions(name: str, spread: Spread, scale: str) -> tuple[str, str]:
-    """Say how percentages and logits become probabilities."""
+    """Return the hint how to convert percentages and logits to probabilities."""
     if scale:
         return f"pass {keyword(scale, 'percent')}", f"pass {keyword(scale, 'logit')}"
     return f"use {name} / 100", f"use {spread.from_logits.format(name)}"

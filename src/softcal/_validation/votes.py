@@ -1,4 +1,4 @@
-"""`Votes`: counts of votes as a label that knows its number of votes."""
+"""`Votes`: vote counts as labels, with the number of votes of each item."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Ballots(NamedTuple):
-    """The votes one by one, by numbers, and the names these stand for.
+    """Single votes as integers, and the names of items, workers, and classes.
 
-    Numbers take 4 bytes, so ten million votes take 120 MB. The names of workers are empty where
-    nobody says whose the votes are.
+    Integers take 4 bytes, so ten million votes take 120 MB. `workers` is empty if the workers are
+    unknown.
     """
 
     item: npt.NDArray[np.int32]
@@ -33,38 +33,38 @@ class Ballots(NamedTuple):
 
 
 class RowVotes(NamedTuple):
-    """Votes of two classes as the table adds them up: one entry per rater and row."""
+    """Votes for two classes as tables add them up: one entry per rater and row."""
 
     row: npt.NDArray[np.integer]
     rater: npt.NDArray[np.integer]
-    vote: npt.NDArray[np.float64]  # 1 for the second class; between where a rater voted repeatedly
+    vote: npt.NDArray[np.float64]  # 1 for the second class; a mean if a rater voted repeatedly
     part: npt.NDArray[np.float64]  # of the row's label; the parts of a row sum to 1
     names: tuple[str, ...]
 
     def blocks(self, size: int = 1 << 20) -> Iterator[RowVotes]:
-        """Walk through the votes, a bounded number at a time."""
+        """Yield the votes in blocks of bounded size."""
         for start in range(0, self.row.size, size):
             at = slice(start, start + size)
             yield RowVotes(self.row[at], self.rater[at], self.vote[at], self.part[at], self.names)
 
 
 def row_votes(votes: Any) -> RowVotes:
-    """Return the single votes behind labels of two classes, refusing labels that do not know them.
+    """Return the single votes behind labels of two classes; raise if labels do not store them.
 
-    Votes of one rater on one row are joined: in the uncertainty they count as one.
+    Votes of one rater on one row are joined, and count as one vote in variances.
     """
     if not isinstance(votes, Votes) or votes.ballots is None:
         given = "votes without workers" if isinstance(votes, Votes) else type(votes).__name__
         message = (
-            "raters=True needs labels that know who voted: got "
-            f"{given}. Make them with Votes.from_long(frame, item=..., label=..., worker=...)."
+            "raters=True needs votes with workers: got "
+            f"{given}. Use Votes.from_long(frame, item=..., label=..., worker=...)."
         )
         raise InputError(message)
     ballots, weight = votes.ballots, votes.ballot_weight
     part = weight / np.bincount(ballots.item, weight, votes.n_items)[ballots.item]
     names = tuple(map(str, ballots.workers))
     if len(set(names)) < len(names):
-        message = "workers must have different names, also as text: 1 and '1' are not."
+        message = "workers must have names that differ as text: 1 and '1' do not."
         raise InputError(message)
     row: npt.NDArray[np.integer] = ballots.item
     rater: npt.NDArray[np.integer] = ballots.worker
@@ -86,7 +86,7 @@ def read_ballots(
     classes: Sequence[Any] | None,
     allow_repeated: bool,
 ) -> Ballots:
-    """Read the columns of a table of votes; see `Votes.from_long`."""
+    """Return the columns of a table of votes; see `Votes.from_long`."""
     names = [item, label] if worker is None else [item, label, worker]
     columns = {name: arrays.numbered(_taken(frame, name), name) for name in names}
     _refuse_other_lengths({name: numbers.size for name, (_, numbers) in columns.items()})
@@ -95,7 +95,7 @@ def read_ballots(
     if len(own) < 2:
         message = (
             f"{label} must have two or more classes: every vote is for {own[0]!r:.60}. "
-            "Give all of them with classes=."
+            "Pass all of them with classes=."
         )
         raise InputError(message)
     workers: list[Any] = []
@@ -111,11 +111,11 @@ def read_ballots(
 
 
 def _taken(frame: Any, name: str) -> Any:
-    # What can be collected holds no columns yet, and asking for their names may cost much.
+    # Lazy frames have no columns in memory, and looking up their names may be slow.
     names = None if hasattr(frame, "collect") else arrays.column_names(frame)
     if names is None:
         message = (
-            "frame must be a pandas, Polars or Arrow table or a dict of columns: got "
+            "frame must be a pandas, Polars, or Arrow table, or a dict of columns: got "
             f"{type(frame).__name__}. Collect or load it first."
         )
         raise InputTypeError(message)
@@ -139,7 +139,7 @@ def _refuse_other_lengths(sizes: dict[str, int]) -> None:
 def _in_order(
     found: list[Any], numbers: npt.NDArray[np.intp], classes: Sequence[Any] | None, name: str
 ) -> tuple[tuple[Any, ...], npt.NDArray[np.intp]]:
-    """Give the classes in the caller's order, and the rows' numbers in it."""
+    """Return the classes in the caller's order, and the class number of each row."""
     if classes is None:
         return tuple(found), numbers
     wanted = arrays.different_names(classes, len(classes), "classes")
@@ -147,7 +147,7 @@ def _in_order(
     unknown = [key for key in found if key not in place]
     if unknown:
         message = (
-            f"{name} must be one of classes: {len(unknown)} names are not, the first is "
+            f"{name} must be one of classes: {len(unknown)} are not, the first is "
             f"{unknown[0]!r:.60}. The classes are {arrays.listed(wanted)}."
         )
         raise InputError(message)
@@ -179,19 +179,18 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Votes:
-    r"""Votes of several people on each item, to be used wherever `y_true` is asked for.
+    r"""Votes of several people on each item, for use as `y_true`.
 
-    The label of item i and class c is the share \(k_{ic} / m_i\) of its votes; the number of
-    votes \(m_i\) may differ from item to item, and goes into every interval. Metrics of one
-    probability take votes of two classes and use the share of the **second**; `binary` chooses
-    another.
+    The label of item i and class c is the share \(k_{ic} / m_i\) of its votes. The number of votes
+    \(m_i\) may differ between items, and every interval uses it. Metrics of one probability need
+    votes for two classes, and use the share of the **second**; `binary` selects another class.
 
     Parameters
     ----------
     counts : array-like of shape (items, classes)
-        How many votes each class got: whole numbers, at least one vote per item.
+        The number of votes for each class: whole numbers, at least one vote per item.
     classes : sequence, optional
-        Names of the classes: by default those of the table's columns, or 0, 1, ...
+        Names of the classes. Default: the names of the table's columns, or 0, 1, ...
     items : sequence, optional
         Names of the items, for `for_items`.
     ordered : bool
@@ -201,7 +200,7 @@ class Votes:
     Raises
     ------
     InputError, InputTypeError
-        If a count is negative or no whole number, or an item has no vote.
+        If a count is negative or is not a whole number, or if an item has no vote.
 
     Examples
     --------
@@ -221,8 +220,8 @@ class Votes:
     items: tuple[Any, ...] | None
     ballots: Ballots | None
     ordered: bool
-    weights: FloatArray | None  # of each worker, where not all count alike
-    index: Any  # of the pandas frame the counts came in, so that rows are never mixed up
+    weights: FloatArray | None  # of each worker; None if all are equal
+    index: Any  # of the pandas frame of the counts, to detect misaligned rows
 
     def __init__(
         self,
@@ -260,19 +259,19 @@ class Votes:
         allow_repeated: bool = False,
         ordered: bool = False,
     ) -> Votes:
-        """Count votes listed one per row: which item, whose vote, for which class.
+        """Count votes from a table with one vote per row.
 
-        Items are put in the order of their names, and classes too unless `classes` gives theirs.
-        With the worker's column the votes themselves are kept, and `dawid_skene` can use them.
+        Items are sorted by name, and so are classes, unless `classes` gives their order. With
+        `worker`, the single votes are kept, for `dawid_skene` and `raters=True`.
 
         Parameters
         ----------
         frame : pandas, Polars or Arrow table, or dict of columns
-            One vote per row.
+            The votes, one per row.
         item, label, worker : str
-            Names of the columns.
+            Names of the columns of the items, of the classes voted for, and of the workers.
         classes : sequence, optional
-            All classes in the order you want them, whether or not somebody voted for each.
+            All classes in order, including those without votes.
         allow_repeated : bool
             Whether a worker may have several votes on an item. Each then counts as an independent
             vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
@@ -313,7 +312,7 @@ class Votes:
             _keep(votes, ballots=found)
         return votes
 
-    # What is in it
+    # Attributes
 
     @property
     def n_items(self) -> int:
@@ -333,7 +332,7 @@ class Votes:
 
     @property
     def shares(self) -> FloatArray:
-        """The share of each item's votes each class got; rows sum to 1. Weights count."""
+        """The weighted share of each item's votes for each class; rows sum to 1."""
         if self.ballots is None or self.weights is None:
             shares: FloatArray = self.counts / self.totals[:, None]
             return shares
@@ -344,7 +343,7 @@ class Votes:
 
     @property
     def effective_totals(self) -> IntArray:
-        r"""How many votes of equal weight each label is worth, rounded down.
+        r"""The effective number of votes of each item, rounded down.
 
         \((\sum \omega)^2 / \sum \omega^2\) over the item's votes: `totals` without weights.
         """
@@ -359,7 +358,7 @@ class Votes:
     def ballot_weight(self) -> FloatArray:
         """The weight of each single vote."""
         if self.ballots is None:
-            message = "these votes do not know who voted: use Votes.from_long(..., worker=...)."
+            message = "these votes have no workers: use Votes.from_long(..., worker=...)."
             raise InputError(message)
         if self.weights is None:
             return np.ones(self.ballots.item.size)
@@ -376,13 +375,13 @@ class Votes:
     def __array__(
         self, dtype: npt.DTypeLike | None = None, *, copy: bool | None = None
     ) -> npt.NDArray[Any]:
-        """Let NumPy, and whatever takes an array of labels, see the shares."""
+        """Return the shares, for NumPy and functions that take an array of labels."""
         return np.array(self.shares, dtype=dtype)
 
     # Labels made of votes
 
     def binary(self, positive: Any) -> Votes:
-        """Give the votes for one class against those for all others together.
+        """Return the votes for one class against those for all others together.
 
         Examples
         --------
@@ -426,9 +425,9 @@ class Votes:
         return votes
 
     def for_items(self, items: npt.ArrayLike) -> Votes:
-        """Give the votes on these items, by their names, in this order.
+        """Return the votes on the named items, in the given order.
 
-        The way to put votes beside a table of predictions, whose order is another.
+        Use it to align votes with a table of predictions.
 
         Examples
         --------
@@ -437,7 +436,7 @@ class Votes:
         [[0, 2], [3, 1]]
         """
         if self.items is None:
-            message = "these votes have no names of items: give them as Votes(counts, items=...)."
+            message = "these votes have no names of items: pass them as Votes(counts, items=...)."
             raise InputError(message)
         place = {name: k for k, name in enumerate(self.items)}
         names, numbers = arrays.numbered(items, "items")
@@ -455,28 +454,28 @@ class Votes:
         _keep(votes, items=own, ballots=ballots, weights=self.weights)
         return votes
 
-    # Whose votes
+    # Workers
 
     @property
     def workers(self) -> tuple[Any, ...]:
-        """The names of those who voted, in order; empty where nobody says whose the votes are."""
+        """The sorted names of the workers; empty if the workers are unknown."""
         return () if self.ballots is None else self.ballots.workers
 
     def weighted(self, *, by: Any, population: Mapping[Any, float]) -> Votes:
-        r"""Return the same votes, weighted so that kinds of workers have the population's shares.
+        r"""Return the votes, weighted so that kinds of workers have the shares of a population.
 
         A vote of kind k has the weight \(P_k / f_k\), with P the share of the kind in the
-        population and f its share of the votes. The label of an item is the weighted share, which
-        is worth \((\sum \omega)^2 / \sum \omega^2\) votes. Where a kind is rare among the
-        workers, its few votes count much, and `raters=True` says how uncertain that makes the
-        result.
+        population and f its share of the votes. The label of an item is the weighted share, with an
+        effective number of \((\sum \omega)^2 / \sum \omega^2\) votes. If a kind is rare among the
+        workers, its few votes have large weights. Intervals with `raters=True` include the
+        resulting uncertainty.
 
         Parameters
         ----------
         by : mapping from worker to kind, or sequence
-            The kind of each worker; a sequence is in the order of `workers`.
+            The kind of each worker. A sequence is in the order of `workers`.
         population : mapping from kind to float
-            The share of each kind, above 0, with sum 1.
+            The share of each kind in the population, above 0, with sum 1.
 
         Examples
         --------
@@ -498,7 +497,7 @@ class Votes:
         return votes
 
     def by_kind(self, by: Any) -> dict[Any, Votes]:
-        """Return the votes of each kind of worker, on the items that have some of that kind.
+        """Return the votes of each kind of worker, on the items with votes of that kind.
 
         Parameters
         ----------
@@ -508,7 +507,7 @@ class Votes:
         Returns
         -------
         dict from kind to Votes
-            `items` names the items that are left.
+            The votes of each kind; `items` are the names of their items.
 
         Examples
         --------
@@ -523,7 +522,7 @@ class Votes:
         return {kind: votes for kind, (votes, _) in self.rows_by_kind(by).items()}
 
     def rows_by_kind(self, by: Any) -> dict[Any, tuple[Votes, npt.NDArray[np.intp]]]:
-        """Return what `by_kind` does, and beside it the rows, among these, of the items left."""
+        """Return the votes of each kind as in `by_kind`, and the rows of their items."""
         names, kind = self._kinds(by)
         assert self.ballots is not None  # noqa: S101 - `_kinds` has looked
         of_vote = kind[self.ballots.worker]
@@ -534,8 +533,8 @@ class Votes:
         workers = self.workers
         if self.ballots is None:
             message = (
-                "kinds of workers need votes that know who voted: make them with "
-                "Votes.from_long(frame, item=..., label=..., worker=...)."
+                "kinds of workers need votes with workers: use Votes.from_long(frame, item=..., "
+                "label=..., worker=...)."
             )
             raise InputError(message)
         if hasattr(by, "keys"):
@@ -543,8 +542,8 @@ class Votes:
             if without:
                 message = (
                     f"by must have the kind of every worker: {len(without)} of {len(workers)} have "
-                    f"none, the first is {without[0]!r:.60}. Give these a kind of their own, such "
-                    'as "unknown".'
+                    f"none, the first is {without[0]!r:.60}. Pass another kind for these, such as "
+                    '"unknown".'
                 )
                 raise InputError(message)
             by = [by[name] for name in workers]
@@ -580,9 +579,9 @@ class Votes:
         return votes, rows.astype(np.intp)
 
     def majority(self) -> npt.NDArray[np.intp]:
-        """Give the column of the class with most votes; of tied classes, the first.
+        """Return the column of the class with most votes; the first of tied classes.
 
-        This throws away what the votes know; `tied` says where the rule decided.
+        This discards the uncertainty of the votes. `tied` marks the items with ties.
 
         Examples
         --------
@@ -594,18 +593,18 @@ class Votes:
 
     @property
     def tied(self) -> npt.NDArray[np.bool_]:
-        """Where two or more classes share the most votes."""
+        """Whether two or more classes of an item share the most votes."""
         most = self.counts.max(axis=1, keepdims=True)
         tied: npt.NDArray[np.bool_] = (self.counts == most).sum(axis=1) > 1
         return tied
 
     def smoothed(self, pseudo_votes: float) -> FloatArray:
-        r"""Give shares drawn towards even ones: as if each class had some votes more.
+        r"""Return shares shrunk toward equal shares, as if each class had more votes.
 
         \[ \frac{k_{ic} + a}{m_i + C a} \]
 
-        the mean of the posterior under a Dirichlet prior of a for each of the C classes. No share
-        is then 0, but the shares are biased, and errors measured against them as well.
+        the posterior mean under a Dirichlet prior with parameter a for each of the C classes. No
+        share is 0 then, but the shares are biased, and so are metrics that use them.
 
         Examples
         --------
@@ -622,11 +621,11 @@ class Votes:
 
 
 def refuse_unordered(votes: Votes) -> None:
-    """Refuse votes whose classes nobody says are in order."""
+    """Raise if the classes of votes are not ordered."""
     if not votes.ordered:
         message = (
-            "votes must have ordered classes: make them with ordered=True and the classes from "
-            f"lowest to highest. They are {arrays.listed(votes.classes)}."
+            "votes must have ordered classes: pass ordered=True to Votes, and the classes from "
+            f"lowest to highest. The classes are {arrays.listed(votes.classes)}."
         )
         raise InputError(message)
 
@@ -652,8 +651,8 @@ def _refuse_other_population(kinds: list[Any], population: Mapping[Any, float]) 
     absent = [kind for kind in population if kind not in kinds]
     if absent:
         message = (
-            f"population has a kind that no worker is of, {absent[0]!r:.60}: nobody's votes can "
-            "stand for it. Join kinds, or leave it out and rescale the others."
+            f"population has a kind without workers, {absent[0]!r:.60}: no votes represent it. "
+            "Join kinds, or leave it out and rescale the others."
         )
         raise InputError(message)
     shares = [population[kind] for kind in kinds]
@@ -664,7 +663,7 @@ def _refuse_other_population(kinds: list[Any], population: Mapping[Any, float]) 
 
 
 def _on_items(ballots: Ballots, rows: npt.NDArray[np.intp], items: tuple[Any, ...]) -> Ballots:
-    """Return the single votes on some items, in their order; an item may come twice."""
+    """Return the single votes on some items, in their order; items may repeat."""
     order = ballots.item.argsort(kind="stable")
     starts = ballots.item[order].searchsorted(np.arange(len(ballots.items) + 1))
     sizes = np.diff(starts)[rows]
@@ -677,7 +676,7 @@ def _on_items(ballots: Ballots, rows: npt.NDArray[np.intp], items: tuple[Any, ..
 
 
 def _keep(votes: Votes, **fields: Any) -> None:
-    """Set what frozen votes hold, while they are being made."""
+    """Set the attributes of frozen votes during construction."""
     for name, value in fields.items():
         object.__setattr__(votes, name, value)
 

@@ -52,14 +52,14 @@ T = TypeVar("T")
 
 
 class Written(NamedTuple):
-    """How many rows were written, and how many were left out because a prediction is missing."""
+    """The number of rows written, and of rows dropped because a prediction is missing."""
 
     rows: int
     dropped: int = 0
 
 
 class _Job(NamedTuple):
-    """What is done with each batch."""
+    """The conversion of each batch."""
 
     calibrator: CalibrationMap
     columns: Sequence[str]
@@ -91,7 +91,7 @@ def write_calibrated(
     target : Path
         The file to write.
     reading : Reading
-        How text is read.
+        The options for reading text.
     values : Values
         The scale of the predictions. New columns hold probabilities.
 
@@ -116,13 +116,13 @@ def write_calibrated(
         message = "the calibrator was fitted on logits: give logits, not percentages."
         raise InputError(message)
     if calibrator.takes_logits:
-        values = values._replace(pred_scale="probability")  # which leaves them as they are
+        values = values._replace(pred_scale="probability")  # leaves logits unchanged
     with readable(source):
         form = format_of(source, reading)
     if form.kind not in ("text", "parquet") or form.compression is not None:
         message = (
             f"cannot apply a calibrator to {place_of(source)}: save it as CSV, TSV or Parquet "
-            "first, and not compressed."
+            "first, without compression."
         )
         raise InputError(message)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
@@ -158,11 +158,11 @@ def _calibrated(job: _Job, parts: Sequence[Any], first_row: int) -> FloatArray:
 
 
 def _hint(job: _Job) -> str:
-    """Say which options there are, where none was given."""
+    """Return a hint at options for scales and missing values, if none is given."""
     if job.calibrator.takes_logits or job.values != Values():
         return ""
     scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing", True)  # noqa: FBT003
-    return f" Percentages and logits are taken with {scale} or logit; {drop} leaves rows out."
+    return f" For percentages or logits, pass {scale} or logit; {drop} drops rows."
 
 
 def _refuse_columns(
@@ -212,7 +212,7 @@ _NO_VALUE = {"", "na", "nan", "null", "none", "n/a", "#n/a", "<na>"}
 
 
 def _lacks(cells: list[str], wanted: list[int]) -> bool:
-    """Whether a prediction of a row is missing, as text files write that."""
+    """Return whether a prediction of a row of text is missing."""
     return any(cells[k].strip().lower() in _NO_VALUE for k in wanted)
 
 
@@ -310,7 +310,7 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
 
 
 def _without_missing(batch: Any, columns: Sequence[str]) -> Any:
-    """Leave out the rows of an Arrow batch in which one of the columns has no value."""
+    """Drop the rows of an Arrow batch with a missing value in one of the columns."""
     import pyarrow as pa
 
     missing = np.zeros(batch.num_rows, dtype=bool)
@@ -322,7 +322,7 @@ def _without_missing(batch: Any, columns: Sequence[str]) -> Any:
 
 
 def _refuse_lists(columns: Sequence[str], target: Path) -> None:
-    """Refuse several columns if one holds lists, and text files for lists."""
+    """Raise if columns of lists are combined with others, or written to a text file."""
     if len(columns) > 1:
         message = f"name one column of lists, or single columns: got {', '.join(columns)}."
         raise InputError(message)

@@ -172,7 +172,7 @@ def segments_of(
 
 
 def _about_raters(models: list[dict[str, Any]]) -> str:
-    """Return what the raters have to do with the intervals; empty where they were not asked for."""
+    """Return a sentence on the raters' share of the intervals; empty without `--raters`."""
     shares = [
         f"{one['rater_share']:.0%} ({printable(one['pred'])})"
         for one in models

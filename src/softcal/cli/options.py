@@ -153,7 +153,7 @@ class Format(StrEnum):
 
 
 def _as_files(ctx: typer.Context, value: Any) -> Any:
-    """Replace `-` and pipes by copies of what they give, before anything is read."""
+    """Replace `-` and pipes by copies of their content, before anything is read."""
     if ctx.resilient_parsing or value is None:
         return value
     if isinstance(value, list):
@@ -188,7 +188,7 @@ DataFile = Annotated[
 Pilot = Annotated[
     str | None,
     typer.Option(
-        help="A first sample: rows, or what `softcal scan` saved.",
+        help="A pilot: rows, or tables saved by `softcal scan`.",
         metavar="DATA",
         callback=_as_files,
     ),
@@ -232,7 +232,7 @@ ClassNames = Annotated[
     typer.Option("--classes", help="Multiclass: their names in order, as a,b,c.", metavar="NAMES"),
 ]
 Ordered = Annotated[
-    bool, typer.Option("--ordered", help="Many classes: they are in order, lowest first.")
+    bool, typer.Option("--ordered", help="Multiclass: classes are in order, lowest first.")
 ]
 LabelLow = Annotated[
     str | None,
@@ -242,7 +242,7 @@ LabelHigh = Annotated[str | None, column_option("Labels known as intervals: colu
 
 
 class Scale(StrEnum):
-    """What numbers are that stand for probabilities."""
+    """The scale of labels or predictions."""
 
     PROBABILITY = "probability"
     PERCENT = "percent"
@@ -250,7 +250,7 @@ class Scale(StrEnum):
 
 
 class InputFormat(StrEnum):
-    """What a file holds."""
+    """The format of a file."""
 
     CSV = "csv"
     TSV = "tsv"
@@ -268,34 +268,30 @@ def _reading(text: str, metavar: str) -> Any:
     return typer.Option(help=text, metavar=metavar, rich_help_panel=_PANEL)
 
 
-Sep = Annotated[str | None, _reading("What separates cells of text, such as ';' or tab.", "CHAR")]
-Decimal = Annotated[str, _reading("The decimal mark of text: . or a comma.", "CHAR")]
+Sep = Annotated[str | None, _reading("Separator of cells of text, such as ';' or tab.", "CHAR")]
+Decimal = Annotated[str, _reading("Decimal mark of text: . or a comma.", "CHAR")]
 Encoding = Annotated[
     str | None, _reading("Encoding of text that is not UTF-8, such as latin-1.", "NAME")
 ]
 Given = Annotated[
     InputFormat | None,
-    _reading(
-        f"What the files hold, if their content does not say it: {', '.join(InputFormat)}.", "KIND"
-    ),
+    _reading(f"Format of the files, if not clear from content: {', '.join(InputFormat)}.", "KIND"),
 ]
 Sheet = Annotated[str | None, _reading("Sheet of a workbook that has several.", "NAME")]
-_SCALES = "probability, percent or logit"
-PredScale = Annotated[Scale, _reading(f"What predictions are: {_SCALES}.", "SCALE")]
-LabelScale = Annotated[Scale, _reading(f"What labels are: {_SCALES}.", "SCALE")]
-Positive = Annotated[
-    str | None, _reading("Labels in words: the one that counts as 1, others as 0.", "WORD")
-]
+_SCALES = "probability, percent, or logit"
+PredScale = Annotated[Scale, _reading(f"Scale of predictions: {_SCALES}.", "SCALE")]
+LabelScale = Annotated[Scale, _reading(f"Scale of labels: {_SCALES}.", "SCALE")]
+Positive = Annotated[str | None, _reading("Labels in words: the word that counts as 1.", "WORD")]
 DropMissing = Annotated[
     bool,
     typer.Option(
         "--drop-missing",
-        help="Leave out rows with a missing value, and say how many.",
+        help="Drop rows with a missing value, and report how many.",
         rich_help_panel=_PANEL,
     ),
 ]
 Names = Annotated[
-    list[str] | None, _reading("Name to show for a model; once per model, in order.", "NAME")
+    list[str] | None, _reading("Name to show for a model; repeat for each model, in order.", "NAME")
 ]
 
 
@@ -309,22 +305,22 @@ def _raw(text: str, metavar: str, *names: str) -> Any:
 VotesFile = Annotated[
     str | None,
     typer.Option(
-        help="File of votes, one per row; without it, the rows of DATA are votes.",
+        help="File of votes, one per row. Default: the rows of DATA are votes.",
         metavar="FILE",
         rich_help_panel=_VOTES,
         callback=_as_files,
     ),
 ]
-Item = Annotated[str | None, _raw("Column of items, of votes and of predictions.", "COL")]
-Worker = Annotated[str | None, _raw("Column of who voted.", "COL")]
-Vote = Annotated[str | None, _raw("Column of votes; --positive says which counts as 1.", "COL")]
+Item = Annotated[str | None, _raw("Column of items, in votes and predictions.", "COL")]
+Worker = Annotated[str | None, _raw("Column of the worker who voted.", "COL")]
+Vote = Annotated[str | None, _raw("Column of votes; --positive names the vote for 1.", "COL")]
 DropUnmatched = Annotated[
-    bool, _raw("Leave out items without votes or prediction.", "", "--drop-unmatched")
+    bool, _raw("Drop items without votes or prediction.", "", "--drop-unmatched")
 ]
 AllowRepeated = Annotated[
-    bool, _raw("Count several votes of a worker on an item.", "", "--allow-repeated")
+    bool, _raw("Allow several votes of a worker on an item.", "", "--allow-repeated")
 ]
-Raters = Annotated[bool, _raw("Let intervals hold for new raters too.", "", "--raters")]
+Raters = Annotated[bool, _raw("Intervals hold for new raters too.", "", "--raters")]
 ByRater = Annotated[
     str | None,
     _raw("Column of kinds of raters: also score the votes of each; as with --raters.", "COL"),
@@ -332,19 +328,19 @@ ByRater = Annotated[
 
 
 class Aggregate(StrEnum):
-    """What the label of an item is made of its votes."""
+    """The method that computes the label of an item from its votes."""
 
     SHARES = "shares"
     DAWID_SKENE = "dawid-skene"
 
 
 Aggregation = Annotated[
-    Aggregate, _raw("What labels are: shares, or dawid-skene posteriors.", "METHOD")
+    Aggregate, _raw("Labels from votes: shares, or dawid-skene posteriors.", "METHOD")
 ]
 
 
 class RowOptions(NamedTuple):
-    """How rows are read and what their values are; every command that reads rows has these."""
+    """The options of every command that reads rows: how to read them, and what values mean."""
 
     sep: Sep = None
     decimal: Decimal = "."
@@ -367,15 +363,15 @@ class RowOptions(NamedTuple):
 
     @property
     def raw_votes(self) -> bool:
-        """Whether labels are made of raw votes."""
+        """Whether labels are computed from raw votes."""
         return self.votes_file is not None or self.vote is not None
 
     @property
     def vote_columns(self) -> RawVotes:
-        """Where raw votes are, refusing options that are missing or have no use."""
+        """The columns of raw votes; raise if an option is missing or has no use."""
         from softcal.sources.votes import VoteColumns
 
-        item = given(self.item, "give --item COL, the column that says what each vote is on.")
+        item = given(self.item, "give --item COL, the column of the item of each vote.")
         vote = given(self.vote, "give --vote COL, the column of the votes.")
         if self.raters:
             given(self.worker, "give --worker COL, the column of who voted, with --raters.")
@@ -388,14 +384,14 @@ class RowOptions(NamedTuple):
 
     @property
     def reading(self) -> Reading:
-        """How files are read."""
+        """The options for reading files."""
         from softcal.sources.files import Reading
 
         return Reading(*self[:5]).checked()
 
     @property
     def values(self) -> Values:
-        """What the values stand for."""
+        """The conversion of values."""
         from softcal.sources.columns import Values
 
         scales: tuple[Any, Any] = (self.pred_scale.value, self.label_scale.value)
@@ -404,7 +400,7 @@ class RowOptions(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options about rows that were given, by their names on the command line."""
+        """The given options about rows, by their names on the command line."""
         return {
             "--" + field.replace("_", "-"): value
             for field, value in zip(self._fields, self, strict=True)
@@ -413,7 +409,7 @@ class RowOptions(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The same as words of a shell's line."""
+        """The given options about rows, as words of a shell command."""
         return [
             word
             for option, value in self.given.items()
@@ -422,7 +418,7 @@ class RowOptions(NamedTuple):
 
 
 def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `RowOptions`, which it takes as one argument, `how`."""
+    """Add the options of `RowOptions` to a command, which receives them as one argument, `how`."""
     hints = get_type_hints(RowOptions, include_extras=True)
     options = [
         inspect.Parameter(
@@ -448,7 +444,7 @@ _KEYWORD = re.compile(r"\b(" + "|".join(RowOptions._fields) + r')=("(?:[^"\\]|\\
 
 
 def as_options(message: str) -> str:
-    r"""Spell the keywords that a message names as the options of the command line.
+    r"""Replace the keywords in a message by options of the command line.
 
     >>> as_options('Pass sep=";", or drop_missing=True.')
     "Pass --sep ';', or --drop-missing."
@@ -459,7 +455,7 @@ def as_options(message: str) -> str:
         if found[2] == "True":
             return name
         value = json.loads(found[2])
-        # In quotes even where a shell does not need them, as for a comma before a full stop.
+        # Quoted even if a shell does not need quotes, as for a comma before a period.
         plain = re.fullmatch(r"[\w-]+", value)
         word = value if plain else shlex.quote(value) if "'" in value else f"'{value}'"
         return f"{name} {word}"
@@ -509,7 +505,7 @@ def rows_text(card: dict[str, Any]) -> str:
 
 
 def dropped_text(dropped: int) -> str:
-    """Write how many rows were left out on purpose."""
+    """Write the number of dropped rows."""
     return f"{dropped:,} dropped"
 
 

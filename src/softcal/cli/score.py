@@ -80,7 +80,7 @@ def score(
         refuse_overwriting(save, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
-        classes, label_low, label_high, how, ordered, by_rater,
+        classes, label_low, label_high, how, ordered, by_rater=by_rater,
     )  # fmt: skip
     labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
     if pred and not (labeled or saved_files(data)):

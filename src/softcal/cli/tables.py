@@ -53,7 +53,7 @@ class Columns(NamedTuple):
 
     @property
     def counts_beside(self) -> bool:
-        """Whether counts of votes are beside one prediction per row."""
+        """Whether labels are vote counts, with one prediction per row."""
         others = (self.label_columns, self.pred_columns, self.classes)
         return bool(self.vote_columns and self.preds) and not any(others)
 
@@ -82,7 +82,7 @@ class Columns(NamedTuple):
             self._refuse_beside_votes()
         elif self.counts_beside:
             others = {"--label": self.label, "--votes": self.votes, "--label-low": self.label_low}
-            _refuse_useless(others, "--vote-columns, which give the labels")
+            _refuse_useless(others, "--vote-columns, which determine the labels")
         else:
             without = {
                 "--item": self.how.item, "--worker": self.how.worker,
@@ -93,7 +93,7 @@ class Columns(NamedTuple):
             }  # fmt: skip
             for option, value in without.items():
                 if value is not None:
-                    message = f"{option} goes with raw votes: give --vote COL, or leave it out."
+                    message = f"{option} needs raw votes: give --vote COL, or leave it out."
                     raise InputError(message)
         if self.many:
             self._refuse_beside_classes()
@@ -111,7 +111,7 @@ class Columns(NamedTuple):
             "--classes": self.classes, "--label-low": self.label_low,
             "--label-high": self.label_high,
         }  # fmt: skip
-        _refuse_useless(useless, "--vote, which gives the labels of one prediction per row")
+        _refuse_useless(useless, "--vote, which determines the labels")
         if self.by_rater is not None:
             others = {"--weight": self.weight, "--group": self.group}
             aggregate = self.how.aggregate == "dawid-skene"
@@ -127,7 +127,7 @@ class Columns(NamedTuple):
         if sum(each is not None for each in self._class_labels) > 1:
             raise InputError(_ONE_LABEL)
         if self.vote_columns and self.votes:
-            message = "leave --votes out: --vote-columns say how many votes there are."
+            message = "leave --votes out: --vote-columns determine the number of votes."
             raise InputError(message)
         for spec in self.pred_columns or ():
             if list(self.pred_columns or ()).count(spec) > 1:
@@ -139,7 +139,7 @@ class Columns(NamedTuple):
         return self.label, self.label_columns, self.vote_columns
 
     def source(self, paths: list[Path]) -> tuple[Roles, Callable[[], Iterable[Piece]]]:
-        """Return the part of each column, and what gives the rows, in pieces."""
+        """Return the role of each column, and a function that yields the rows in pieces."""
         from softcal.sources.files import all_pieces, batches_of
         from softcal.sources.votes import long_form, long_wanted
 
@@ -157,7 +157,7 @@ class Columns(NamedTuple):
         from softcal.sources.columns import Roles
 
         if self.ordered and not self.many:
-            message = "--ordered goes with many classes: give --pred-columns, too."
+            message = "--ordered needs many classes: give --pred-columns, too."
             raise InputError(message)
         others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
@@ -201,7 +201,7 @@ class Columns(NamedTuple):
         return {"by": (*self.by, *counts), "ranges": ranges_of(batches, counts)}
 
     def _roles_of_votes(self, others: Mapping[str, Any]) -> Roles:
-        """Count the votes of a file; where rows are votes, these are counted with them."""
+        """Return the role of each column, with the votes of a file counted."""
         from softcal.sources.columns import Roles, Wanted
         from softcal.sources.files import batches_of, files_of
         from softcal.sources.votes import votes_of
@@ -211,14 +211,14 @@ class Columns(NamedTuple):
         roles = Roles("share of votes", tuple(preds), **others)
         if how.votes_file is None:
             return roles
-        # Votes may be in a file of another format than predictions.
+        # The file of votes may have another format than the predictions.
         reading = how.reading._replace(input_format=None, sheet=None)
         batches = batches_of(files_of(how.votes_file), Wanted((), columns.named), reading)
         found = votes_of(list(batches), columns, drop_missing=how.drop_missing)
         return roles._replace(y_true=found.label, votes=found)
 
     def _roles_of_counts(self, paths: Sequence[Path], others: Mapping[str, Any]) -> Roles:
-        """Make labels of counts of votes beside one prediction per row."""
+        """Return the role of each column, for vote counts with one prediction per row."""
         from softcal.sources.class_columns import counts_beside, names_of_columns
         from softcal.sources.columns import Roles
 
@@ -347,7 +347,7 @@ def load_tables(
 
 
 def load_rows(data: Path, columns: Columns, *, logits: bool) -> tuple[Roles, AllRows]:
-    """Return all rows of a file at once, validated, and the part of each column."""
+    """Return all rows of a file at once, validated, and the role of each column."""
     from softcal.sources.collect import read_rows, validated
 
     if columns.how.raters:
@@ -365,7 +365,7 @@ def load_rows(data: Path, columns: Columns, *, logits: bool) -> tuple[Roles, All
 
 
 def _named_look(look: Look, names: Sequence[str]) -> Look:
-    """Show the rows of models under other names."""
+    """Return the rows with the names of `--name` for the models."""
 
     def named(number: int, rows: Mapping[str, Any], groups: Any) -> None:
         look(number, dict(zip(names, rows.values(), strict=True)), groups)
@@ -374,7 +374,7 @@ def _named_look(look: Look, names: Sequence[str]) -> Look:
 
 
 def refuse_other_names(names: Sequence[str], models: Sequence[str]) -> None:
-    """Refuse names that are not one for each model."""
+    """Raise if there is not one name per model."""
     if len(names) != len(models):
         message = (
             f"give --name once per model: there are {len(models)}, {', '.join(map(repr, models))}, "
@@ -384,7 +384,7 @@ def refuse_other_names(names: Sequence[str], models: Sequence[str]) -> None:
 
 
 def with_names(tables: TableSet, names: Sequence[str] | None) -> TableSet:
-    """Return tables whose models have the names of `--name`, where it is given."""
+    """Return tables with the names of `--name` for the models, if it is given."""
     if names is None:
         return tables
     refuse_other_names(names, tables.models)
@@ -396,9 +396,9 @@ def _note(text: str) -> None:
 
 
 def note_votes(found: Joined | None, roles: Roles, *, raters: bool = True) -> None:
-    """Say what raw votes left out, that raters recur, and which counts are the label."""
+    """Print notes on dropped votes, on recurring raters, and on the counts that are the label."""
     if roles.counts:
-        _note(f"the label is the {roles.y_true}; --positive chooses another column.")
+        _note(f"the label is the {roles.y_true}; --positive selects another column.")
     votes = roles.votes
     if votes is None or found is None:
         return
@@ -409,7 +409,7 @@ def note_votes(found: Joined | None, roles: Roles, *, raters: bool = True) -> No
 
 
 def note_words(words: Words, roles: Roles) -> None:
-    """Say which words counted as 0, where there are several: one of them may be misspelled."""
+    """Print the words that counted as 0 if there are several, because one may be misspelled."""
     from softcal.sources.columns import plain_word
 
     positive = roles.values.positive
@@ -420,9 +420,7 @@ def note_words(words: Words, roles: Roles) -> None:
     }
     if len(zeros) > 1:
         listed = ", ".join(f"{word!r} ({count:,})" for word, count in zeros.items())
-        _note(
-            f"{roles.y_true} counts as 1 where it is {positive!r}, and as 0 where it is {listed}."
-        )
+        _note(f"{roles.y_true} counts as 1 if it is {positive!r}, and as 0 if it is {listed}.")
 
 
 def saved_files(data: Sequence[str]) -> list[Path]:
@@ -435,7 +433,7 @@ def saved_files(data: Sequence[str]) -> list[Path]:
         rows = next(path for path in paths if path not in saved)
         message = (
             f"give rows or saved tables, not both: {saved[0]} holds saved tables, {rows} does "
-            "not. Make tables of the rows with `softcal scan`, then name all tables."
+            "not. Save tables of the rows with `softcal scan`, then name all tables."
         )
         raise InputError(message)
     return saved

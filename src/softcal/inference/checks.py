@@ -1,4 +1,4 @@
-"""Pass, fail or undecided: a limit for the calibration error, judged by its interval."""
+"""Check a limit of the calibration error by its interval: pass, fail, or undecided."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Outcome = Literal["pass", "fail", "undecided"]
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "undecided", "pass")
-_MOST_ROWS = 1e12  # beyond, more rows are no advice
+_MOST_ROWS = 1e12  # above this, advice on more rows is not useful
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,9 +35,9 @@ class Check(_display.Printed):
         "pass" if every upper limit is at most its maximum, "fail" if a lower limit is above it,
         else "undecided".
     reasons : tuple of str
-        A sentence for each thing that was judged, the worst first.
+        One sentence per judgment, worst first.
     more_rows : int or None
-        About how many more rows would decide, if undecided; None if that cannot be said.
+        The approximate number of additional rows that would decide, if undecided; None if unknown.
     """
 
     outcome: Outcome
@@ -73,7 +73,7 @@ def check(
     groups: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> Check:
-    r"""Judge whether the calibration error is below a limit, knowing its uncertainty.
+    r"""Check whether the calibration error is below a limit, given its uncertainty.
 
     With the interval \([l, h]\) of SMECE and the limit m: "pass" if \(h \le m\), "fail" if
     \(l > m\), else "undecided". A model whose error is exactly the limit passes, and fails, with
@@ -139,7 +139,7 @@ def _judge_smece(rel: Reliability, limit: float, level: float) -> _Judged:
 
 
 def _judge_gaps(rel: Reliability, limit: float, min_rows: int, level: float) -> list[_Judged]:
-    """Judge each bin with enough rows; where all pass, say so in one sentence."""
+    """Check each bin with enough rows; bins that pass share one sentence."""
     low, high = gap_intervals(rel, level=level, simultaneous=True)
     enough = rel.count >= min_rows
     out = []
@@ -168,7 +168,7 @@ def _judge_gaps(rel: Reliability, limit: float, min_rows: int, level: float) -> 
 
 
 def _judged(name: str, low: float, value: float, high: float, limit: float, n: int) -> _Judged:
-    """Compare an interval with a limit, and say about how many more rows would decide."""
+    """Compare an interval with a limit, and estimate how many more rows would decide."""
     if high <= limit:
         return _Judged("pass", f"{name} is at most {limit:g}.", 0.0)
     if low > limit:
@@ -184,7 +184,7 @@ def _judged(name: str, low: float, value: float, high: float, limit: float, n: i
 
 
 def _rounded(rows: float) -> int:
-    """Round up to two digits, since it is a forecast."""
+    """Round up to two digits, because the number is a forecast."""
     step: int = 10 ** max(len(str(ceil(rows))) - 2, 0)
     return ceil(rows / step) * step
 
@@ -210,7 +210,7 @@ def assert_calibrated(
     y_true, y_prob, max_smece, max_gap, min_rows, bins, sample_weight, n_votes, groups, level
         As in `check`.
     undecided : {"fail", "pass"}, default "fail"
-        What an undecided check counts as.
+        The outcome of an undecided check.
 
     Raises
     ------

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from softcal.table.kernel import Sums
 
 # Constants of the two intervals, set by simulation: benchmarks/paired.py.
-_DIRECT_SHARPNESS = 0.7  # of soft signs, where they give a folded number its variance
-_CHOOSING = 0.95  # the level at which the narrower interval is chosen, whatever is asked for
-_ALIKE = 0.05  # widths this close, as a share of the separate one's: the two intervals are mixed
+_DIRECT_SHARPNESS = 0.7  # c of the soft signs in the variance of the direct interval
+_CHOOSING = 0.95  # the narrower interval at this level is used at every level
+_ALIKE = 0.05  # relative difference of widths below which the two intervals are mixed
 
 
 class _Model:
-    """One model's bins: gap and its error as shares of all weight, and t, their ratio."""
+    """The bins of one model: gap and standard error as shares of all weight, and their ratio t."""
 
     def __init__(self, sums: Sums, clusters: Clusters | None) -> None:
         self.gaps = Gaps.of(sums, clusters)
@@ -78,24 +78,25 @@ class _Model:
 class DifferenceIntervals:
     r"""Intervals of all levels for one joint table, or for many along leading axes.
 
-    Two kinds are computed, and the one that is narrower at level 0.95 is used at every level;
-    where their widths differ by less than 5%, a mixture of both, so that limits have no jump.
+    Two kinds are computed, and the one that is narrower at level 0.95 is used at every level. If
+    their widths differ by less than 5%, a mixture of both is used, so that limits are continuous.
 
-    The separate one bounds what noise adds to each model by itself: from A an estimate that never
-    overestimates on average, less from B one that never underestimates, and the other way
-    round; their reaches are combined with the correlation of the two (MOVER).
+    The separate interval bounds the bias from noise of each model by itself. Its upper and lower
+    limits combine an estimate for one model that never overestimates on average with one for the
+    other model that never underestimates. Their reaches are combined with the correlation of the
+    two (MOVER).
 
-    The direct one is \(\hat\delta \pm (R + t\,\mathrm{se})\). With \(x = \mu/s\) a bin's true gap
-    in standard errors, noise adds \(s\,\gamma(|x|)\) to \(|\mu|\), \(\gamma' = -2\Phi(-x)\); and
-    as \(2\Phi(-x)\) is convex, what it adds to A more than to B in one bin is, for equal s, at
-    most
+    The direct interval is \(\hat\delta \pm (R + t\,\mathrm{se})\). Let \(x = \mu/s\) be a bin's
+    true gap in standard errors. Noise adds \(s\,\gamma(|x|)\) to \(|\mu|\), with
+    \(\gamma' = -2\Phi(-x)\). Because \(2\Phi(-x)\) is convex, the difference in this bias between A
+    and B in one bin is, for equal s, at most
 
     \[ \bigl(\Phi(-|x^A|) + \Phi(-|x^B|)\bigr)\, |\mu^A - \mu^B| . \]
 
-    R is the sum of that over bins, with \(e^{-3t^2/2}\) for \(\Phi(-|x|)\), since its mean
-    \(\frac12 e^{-3x^2/8}\) is never below, and \(|D^A - D^B|\) for \(|\mu^A - \mu^B|\), whose
-    mean is never below either; plus a like term where the standard errors differ. It is small
-    for models that are alike and in bins far from 0.
+    R is the sum of this bound over bins, plus a similar term if the standard errors differ. It uses
+    \(e^{-3t^2/2}\) for \(\Phi(-|x|)\), because its mean \(\frac12 e^{-3x^2/8}\) is never below.
+    Likewise it uses \(|D^A - D^B|\) for \(|\mu^A - \mu^B|\). R is small for similar models and for
+    bins far from 0.
     """
 
     def __init__(
@@ -130,14 +131,15 @@ class DifferenceIntervals:
         return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
     def direct(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Return the limits that count on the models being alike; wide when they are not."""
+        """Return the limits of the direct interval, which is wide if the models differ much."""
         half = self.folding - stdtrit(self.degrees, alpha / 2) * self.error
         return self.difference - half, self.difference + half
 
     def _direct_error(self) -> FloatArray:
-        """Return the standard error of the difference, signs softened where they are unsure.
+        """Return the standard error of the difference, with soft signs where signs are uncertain.
 
-        Differences that are all equal leave the rows that were not seen: one more, of difference 0.
+        If all differences are equal, only unobserved rows are uncertain: one more row, whose
+        difference is 0, is counted.
         """
         a, b = self.a, self.b
         sign_a, sign_b = soft_sign(a.t, _DIRECT_SHARPNESS), soft_sign(b.t, _DIRECT_SHARPNESS)
@@ -149,7 +151,7 @@ class DifferenceIntervals:
         return out
 
     def _folding(self) -> FloatArray:
-        """Bound what noise adds to one SMECE and not to the other (R)."""
+        """Return R, a bound of the difference in bias from noise between the models."""
         a, b = self.a, self.b
         share = np.exp(-1.5 * a.t**2) + np.exp(-1.5 * b.t**2)
         unlike = (share * np.abs(a.gap - b.gap)).sum(axis=-1)
@@ -157,10 +159,10 @@ class DifferenceIntervals:
         return out
 
     def _correlation(self) -> FloatArray:
-        """Correlate the models, each with the one more row that its lower limit counts.
+        """Return the correlation of the models, each with the additional row of its lower limit.
 
-        Residuals that are all equal have no variance without that row, nor a covariance: the
-        correlation would be a ratio of two roundings.
+        Without that row, equal residuals have variance and covariance 0, and the correlation
+        would be a ratio of rounding errors.
         """
         a, b = self.a, self.b
         mean_a, mean_b = a.signed_mean, b.signed_mean
@@ -170,7 +172,7 @@ class DifferenceIntervals:
         return out
 
     def separate(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Return the limits that count on nothing."""
+        """Return the limits of the separate interval, valid for any two models."""
         a, b = self.a, self.b
         z = a.gaps.reach(alpha / 2)
         (most_a, above_a), (most_b, above_b) = a.gaps.generous(z), b.gaps.generous(z)
@@ -189,15 +191,15 @@ class DifferenceIntervals:
         return product / self.a.total**2
 
 
-_SMALLEST_P = 1e-30  # below, the normal approximation says nothing
+_SMALLEST_P = 1e-30  # below this, the normal approximation is meaningless
 
 
 @dataclass(frozen=True, repr=False)
 class MeanDifference(_display.Printed):
     """The mean loss of A minus that of B on the same rows, with its confidence interval.
 
-    Where a loss is infinite the interval is the whole line and the p-value 1; the difference is
-    then inf, -inf, or 0 when both losses are infinite.
+    If a loss is infinite, the interval is the whole line and the p-value is 1. The difference is
+    then inf, -inf, or 0 if both losses are infinite.
     """
 
     difference: float
@@ -211,13 +213,13 @@ class MeanDifference(_display.Printed):
     def _shown(self) -> _display.Shown:
         difference, low, high, pvalue = _cells(self)
         if difference == "-":
-            return "- (nothing is known of the difference, because a loss is infinite)", [], []
+            return "- (unknown, because a loss is infinite)", [], []
         return f"{difference} ({low} to {high}, p = {pvalue})", [], []
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(_display.Printed):
-    """Two models on the same rows: a difference below 0 is in favor of A.
+    """A comparison of two models on the same rows. A difference below 0 favors A.
 
     Attributes
     ----------
@@ -226,19 +228,19 @@ class Comparison(_display.Printed):
     smece_a, smece_b : float
         SMECE of each model, as the paper defines it.
     difference : float
-        The first minus the second.
+        `smece_a` minus `smece_b`.
     debiased : float
-        The same difference, corrected for most of the bias from noise.
+        The difference, corrected for most of the bias from noise.
     low, high : float
         The confidence interval of the difference of unlimited data.
     level : float
-        How often such an interval contains it.
+        The coverage of the interval.
     pvalue : float
-        The smallest alpha whose interval, of level 1 - alpha, leaves out 0.
+        The smallest alpha for which the interval of level 1 - alpha excludes 0.
     brier, log_loss : MeanDifference
-        Differences of these means; unlike SMECE they also reward telling rows apart.
+        Differences of the mean losses, which also reward discrimination, unlike SMECE.
     note : str
-        A caution where there is one, else empty.
+        A caution, or empty.
     """
 
     a: str
@@ -301,7 +303,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Ranking(_display.Printed):
-    """Models in order of their SMECE, and which of them the data cannot tell apart.
+    """Models in order of their SMECE, and the pairs whose SMECE does not differ significantly.
 
     Attributes
     ----------
@@ -310,7 +312,7 @@ class Ranking(_display.Printed):
     pairs : tuple of Pair
         Every pair, the model with the lower SMECE first, with Holm's correction of its p-value.
     level : float
-        With this probability, no pair is told apart by mistake.
+        The probability that no pair of equally calibrated models is told apart.
     """
 
     smece: dict[str, float]
@@ -324,7 +326,7 @@ class Ranking(_display.Printed):
 
     @property
     def indistinguishable(self) -> tuple[tuple[str, str], ...]:
-        """The pairs whose order may be due to chance. Without such a pair the order is settled."""
+        """The pairs whose order may be due to chance."""
         return tuple((p.a, p.b) for p in self.pairs if p.pvalue >= 1 - self.level)
 
     def __repr__(self) -> str:
@@ -347,7 +349,7 @@ class Ranking(_display.Printed):
 
 
 def _some(names: list[str]) -> str:
-    """List names; of many the first ones, and how many more there are."""
+    """Return the names as text; if there are many, the first ones and the number of others."""
     if len(names) <= _NAMES:
         return ", ".join(names) or "-"
     return f"{', '.join(names[: _NAMES - 1])} and {len(names) - _NAMES + 1} more"
@@ -387,9 +389,9 @@ def compare(
     r"""Compare the calibration of two models on the same rows.
 
     The difference is \(\sum_b |D^A_b| - \sum_b |D^B_b|\), with
-    \(D_b = \sum_{i \in b} w_i (p_i - y_i) / \sum_i w_i\). Noise increases both sums; where the
-    models are alike it does so equally, and the interval is narrow. Rows are taken as
-    independent, unless `groups` says which belong together, or `raters` that raters recur.
+    \(D_b = \sum_{i \in b} w_i (p_i - y_i) / \sum_i w_i\). Noise increases both sums. For similar
+    models it does so equally, and the interval is narrow. Rows are assumed to be independent,
+    unless `groups` or `raters` is given.
 
     Call it as `compare(y_true, {"old": p, "new": q})`, as `compare(tables, "old", "new")` with a
     `TableSet`, or as `compare(joint)` with a `JointTable`.
@@ -397,17 +399,17 @@ def compare(
     Parameters
     ----------
     y_true : array-like, TableSet or JointTable
-        Labels as in `reliability`, or what was made of the rows before.
+        Labels as in `reliability`, or the tables of the rows.
     y_prob : mapping from str to array-like of shape (n,) or (n, classes), or str
-        The predictions of two models, or the name of the first model in the set. For classes,
-        each model is judged by the class it predicts, as in `top_label_smece`; the Brier score and
+        The predictions of two models, or the name of the first model in the set. For many classes,
+        each model is scored by the class it predicts, as in `top_label_smece`; the Brier score and
         the log loss are then those of the predicted class against all others.
     other : str
         The name of the second model in the set.
     bins, sample_weight, n_votes, groups, raters
-        As in `joint_table`, with rows only. For shares of votes pass `n_votes`.
+        As in `joint_table`; for rows only. For vote shares, pass `n_votes`.
     level : float
-        Between 0 and 1.
+        The level, between 0 and 1.
 
     Examples
     --------
@@ -452,7 +454,7 @@ def compare(
 
 def _compared(joint: JointTable, level: float) -> Comparison:
     smece_a, smece_b = joint.a.smece, joint.b.smece
-    low, high, pvalue = -1.0, 1.0, 1.0  # one row, group or rater says nothing about the others
+    low, high, pvalue = -1.0, 1.0, 1.0  # one row, group, or rater says nothing about the others
     ties = joint.a.ties
     if (joint.n if ties is None else ties.count) >= 2:
         family = _intervals(joint)
@@ -484,12 +486,12 @@ def _intervals(joint: JointTable) -> DifferenceIntervals:
         return DifferenceIntervals(a.sums, b.sums, joint.cross, differing, ties)
     items = DifferenceIntervals(a.sums, b.sums, joint.cross, differing)
     cross = joint.cross + joint.raters.covariance(a, b) * ties[0].raters.correction
-    # Of models that are alike the raters' part nearly cancels, and its estimate may fall below 0.
+    # For similar models, the raters' part nearly cancels, and its estimate may be below 0.
     return DifferenceIntervals(a.sums, b.sums, cross, differing, ties, items.error)
 
 
 def _squares_of_raters(joint: JointTable, gaps: Gaps) -> tuple[float, float]:
-    """Return what raters add to the squares of the differences of both losses."""
+    """Return the raters' part of the squares of the differences of both losses."""
     raters = joint.a.raters
     if joint.raters is None or raters is None or gaps.raters is None:
         return 0.0, 0.0
@@ -511,22 +513,21 @@ def compare_many(
     raters: bool = False,
     level: float = 0.95,
 ) -> Ranking:
-    r"""Rank models by SMECE, and find the pairs that the same rows cannot tell apart.
+    r"""Rank models by SMECE, and test every pair on the same rows.
 
-    All pairs are compared. Holm's correction multiplies the k-th smallest of m p-values by
-    \(m + 1 - k\) and lets none fall below the one before it. So with probability `level` no two
-    models that are equally calibrated are told apart.
+    Holm's correction multiplies the k-th smallest of m p-values by \(m + 1 - k\), and keeps them
+    nondecreasing. So, with probability `level`, no two equally calibrated models are told apart.
 
     Parameters
     ----------
     y_true : array-like or TableSet
-        Labels as in `reliability`, or a set of tables, all of whose models are compared.
+        Labels as in `reliability`, or a set of tables. All its models are compared.
     y_prob : mapping from str to array-like of shape (n,) or (n, classes)
         The predictions of two models or more, as in `compare`.
     bins, sample_weight, n_votes, groups, raters
-        As in `compare`, with rows only.
+        As in `compare`; for rows only.
     level : float
-        Between 0 and 1.
+        The level, between 0 and 1.
 
     Examples
     --------
@@ -577,7 +578,7 @@ def _ranked(
 
 
 def holm(pvalues: list[float]) -> list[float]:
-    """Correct p-values for their number, step by step (Holm)."""
+    """Return p-values with Holm's correction."""
     out = [1.0] * len(pvalues)
     before = 0.0
     for rank, k in enumerate(sorted(range(len(pvalues)), key=pvalues.__getitem__)):
@@ -591,11 +592,11 @@ def _mean_difference(
 ) -> MeanDifference:
     """Return Student's interval of a weighted mean, with the effective number of rows or groups.
 
-    Raters add something to the squares. No loss differs by more than `most`.
+    `of_raters` is added to the squares; `most` is the largest possible difference of a loss.
     """
     weight, rows = float(gaps.total), float(gaps.rows)
     mean = paired.total / weight
-    if rows < 1 + 1e-9:  # of one row anything may be true
+    if rows < 1 + 1e-9:  # one row gives no information
         return MeanDifference(mean, -most, most, 1.0)
     whole = paired.square + paired.total**2 / rows
     spread = float(kept(np.asarray(whole - 2 * mean * paired.mixed), np.asarray(whole)))
@@ -619,7 +620,7 @@ def _log_loss_difference(
 
 
 def _smallest_excluding(family: DifferenceIntervals) -> float:
-    """Find the smallest alpha whose interval leaves out 0, by bisection of its logarithm."""
+    """Find the smallest alpha whose interval excludes 0, by bisection of its logarithm."""
 
     def excludes(alpha: float) -> bool:
         low, high = family.limits(alpha)

@@ -1,7 +1,7 @@
-"""Confidence intervals from the sums of the table alone, without resampling.
+"""Confidence intervals from the sums of a table, without resampling.
 
-Everything works on the sums of one table or of many at once: the last axis is the bin. The
-assumptions, formulas and evidence are in docs/uncertainty.md.
+Arrays hold the sums of one table or of many, and the last axis is the bin. docs/uncertainty.md has
+the assumptions, the formulas, and the evidence.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ def variance_abs(x: FloatArray) -> FloatArray:
 
 
 def inverse_mean_abs(mean: FloatArray) -> FloatArray:
-    """Return the x >= 0 with this mean of |x + Z|; 0 where the mean is below that of |Z|."""
+    """Return the x >= 0 with this mean of |x + Z|; 0 if the mean is below that of |Z|."""
     return np.where(mean > _GRID_MEAN[-1], mean, np.interp(mean, _GRID_MEAN, _GRID))
 
 
 def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
-    r"""Return the largest x at which a mean of |x + Z| this small is still plausible.
+    r"""Return the largest x for which the observed mean of |x + Z| is still plausible.
 
-    The x where \(E|x + Z| - w \sqrt{Var|x + Z|}\) reaches what was seen, for \(w\) standard errors;
-    what was seen must not be below the mean of |Z|.
+    At this x, \(E|x + Z| - w \sqrt{Var|x + Z|}\) equals the observed mean, for \(w\) standard
+    errors. The observed mean must be at least the mean of |Z|.
     """
 
     def reach(k: npt.NDArray[np.intp]) -> FloatArray:
         out: FloatArray = _GRID_MEAN[k] - width * _GRID_SPREAD[k]
         return out
 
-    # From where it reaches what was seen, the reach only rises, so bisection finds the place.
+    # The function is increasing from the solution on, so bisection finds it.
     below = np.zeros(np.broadcast(seen, width).shape, dtype=np.intp)
     above = np.full_like(below, _GRID.size - 1)
     while (above - below > 1).any():
@@ -78,7 +78,7 @@ def soft_sign(t: FloatArray, c: float) -> FloatArray:
 
 
 def cautious_abs(t: FloatArray, c: float) -> FloatArray:
-    r"""Estimate \(|x|\) from \(t = x + Z\), never too high on average.
+    r"""Estimate \(|x|\) from \(t = x + Z\), never overestimating on average.
 
     \(t(2\Phi(t/c) - 1) - (2/c)\varphi(t/c)\), whose mean is
     \(x(2\Phi(x/\sqrt{1 + c^2}) - 1)\) by Stein's identity: at most \(|x|\), exact at 0.
@@ -92,21 +92,21 @@ def _density(x: FloatArray) -> FloatArray:
     return out
 
 
-# Both inversions interpolate on this grid; a step of 0.005 makes them right to 3e-6.
+# Both inversions interpolate on this grid; with a step of 0.005 their error is at most 3e-6.
 _STEP = 0.005
 _GRID = np.arange(0, 16, _STEP)
 _GRID_MEAN = mean_abs(_GRID)
 _GRID_SPREAD = np.sqrt(variance_abs(_GRID))
 
 
-# Constants of the method, set by simulation; docs/uncertainty.md says how.
+# Constants of the method, set by simulation as docs/uncertainty.md describes.
 SHARPNESS = 0.8
-"""Of the cautious absolute value, and of the soft signs that go with it."""
-_FAR = (2.5, 3.5)  # standard errors over which a bin's gap ceases to be folded at 0
-_ENOUGH_ROWS = (4, 5)  # over which a bin's own variance comes to be believed
-_ABOVE_0 = (1.0, 1.25)  # estimates per reach over which shifts by raters come to be followed
-_SHIFTS = np.linspace(-1, 1, 41)  # of bins that raters move together, as shares of the most
-_ROUNDING = 1e-11  # of a variance: what may be left where all of it cancels
+"""The c of the cautious absolute value and of its soft signs."""
+_FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folded at 0
+_ENOUGH_ROWS = (4, 5)  # rows; above this range, a bin's own variance is used
+_ABOVE_0 = (1.0, 1.25)  # estimate / reach; above this range, shifts by raters are used
+_SHIFTS = np.linspace(-1, 1, 41)  # joint shifts of the bins by raters, as shares of the largest
+_ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
 
 # The same as arguments of the extension.
 _METHOD = np.array([SHARPNESS, *_FAR, *_ENOUGH_ROWS, _ROUNDING, _STEP])
@@ -115,7 +115,7 @@ _GRID_LINES = np.concatenate((_GRID_MEAN, _GRID_SPREAD))
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """The bins' sums of residuals and how they vary; no squares where rows are independent."""
+    """The bins' sums of residuals and their variances; `square` is None for independent rows."""
 
     residual: FloatArray
     variance: FloatArray  # of each residual
@@ -125,12 +125,12 @@ class Gaps:
     weight_square: FloatArray | None
     total: FloatArray  # of all weight
     rows: FloatArray  # the effective number of rows (Kish's), or of groups
-    counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 where nothing is known
+    counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 if unknown
     raters: SharedByRaters | None = None
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
-        """Select what intervals need; no variance is below that known of the labels."""
+        """Return the sums that intervals need; variances are at least the known noise of labels."""
         total = sums.weight.sum(axis=-1)
         if clusters is None:
             return Gaps(
@@ -140,7 +140,7 @@ class Gaps:
             )  # fmt: skip
         own = clusters.residual.diagonal()
         if sums.label_var.any():
-            # What the squares of the rows lack, as much more as groups have rows alike.
+            # The known noise that the squares of the rows lack, scaled up for correlated rows.
             alike = clusters.weight.diagonal() / np.maximum(sums.weight_sq, 1e-300)
             variance = own + (residual_variance(sums) - sums.residual_var) * alike
         else:
@@ -152,14 +152,14 @@ class Gaps:
         )  # fmt: skip
 
     def reach(self, tail: float) -> float:
-        """Return how many standard errors leave out so much of one tail.
+        """Return the number of standard errors beyond which a tail has this probability.
 
-        Raters are a small sample, so with them the distribution is Student's.
+        Raters are a small sample, so with raters the distribution is Student's.
         """
         return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
-        """Join neighboring bins, given where each new one starts."""
+        """Join neighboring bins, given the first bin of each new one."""
 
         def along(values: FloatArray) -> FloatArray:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
@@ -203,31 +203,33 @@ class Gaps:
     def cautious(
         self, z: float, inflation: FloatArray | float = 1.0
     ) -> tuple[FloatArray, FloatArray]:
-        r"""Estimate SMECE never too high on average, and give how far below the truth may be.
+        r"""Return a cautious estimate of SMECE, and its distance to the lower limit.
 
-        Residuals that all agree leave only the rows that were not seen. The variance is that with
-        one more row, whose gap is 0. Soft labels say no more: how far a row not seen may be off is
-        unknown. The variance of 0/1 labels follows from their mean, so theirs is taken
-        at the limit, \(\theta - r\), as in Wilson's interval of a proportion; labels of m votes
-        have 1/m of that:
+        The estimate is never too high on average.
+
+        If all residuals are equal, only unobserved rows are uncertain. The variance is therefore
+        that with one more row, whose gap is 0. For soft labels nothing more is known, because the
+        error of an unobserved row is unknown. The variance of 0/1 labels follows from their mean.
+        It is evaluated at the limit, \(\theta - r\), as in Wilson's interval of a proportion.
+        Labels of m votes have 1/m of that variance:
 
         \[ r^2 = z^2 \Bigl( s^2 + \frac{\theta^2 - (\theta - r)^2}{nm} \Bigr) . \]
         """
         estimate, reach = self.cautious_bins(z, inflation)
         if self.raters is None or self.square is None:
             return estimate, reach
-        # SMECE of 0 has both the shift and the rest against it, so both must be plausible together.
+        # For SMECE = 0, the shift and the remaining gaps must be plausible together.
         moved, left, _ = self._shifted(self.raters.radius(z), self.square, self.raters)
         low = np.subtract(*moved.cautious_bins(left, inflation)).min(axis=-1)
         shorter = reach - np.clip(estimate - low, 0.0, reach)
-        # Whether it is above 0 at all the first reach decides: raters' sums have heavy tails.
+        # The first reach decides whether the limit is above 0: raters' sums have heavy tails.
         above_0 = np.divide(estimate, reach, out=np.zeros_like(estimate), where=reach > 0)
         return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
 
     def cautious_bins(
         self, z: FloatArray | float, inflation: FloatArray | float
     ) -> tuple[FloatArray, FloatArray]:
-        """Do what `cautious` says, whatever ties the bins together."""
+        """Compute `cautious` without shifts by raters."""
         t, error = self.in_errors(inflation)
         estimate = (error * cautious_abs(t, SHARPNESS)).sum(axis=-1)
         spread = self.spread(soft_sign(t, SHARPNESS))
@@ -238,10 +240,10 @@ class Gaps:
         return estimate, np.maximum(at_limit / (1 + c), z * np.sqrt(rest))
 
     def generous(self, z: float) -> tuple[FloatArray, FloatArray]:
-        """Estimate SMECE not too low, and give how far above that the truth may be.
+        """Return a generous estimate of SMECE, and its distance to the upper limit.
 
-        Bins near 0 are unfolded as if all were alike, which is the least favorable case. A bin
-        between near and far is in part the one, in part the other, so that the limit has no jump.
+        Bins near 0 are unfolded as if all were equal, which is the least favorable case. Bins
+        between near and far are a mixture of both, so that the limit is continuous.
         """
         estimate, reach = self.generous_bins(z)
         if self.raters is None or self.square is None:
@@ -254,15 +256,15 @@ class Gaps:
     def _shifted(
         self, z: float, square: FloatArray, raters: SharedByRaters
     ) -> tuple[Gaps, FloatArray, FloatArray]:
-        r"""Take off, in many ways, the shift of all bins that the sample of raters may have made.
+        r"""Subtract each of many possible joint shifts of all bins by the sample of raters.
 
-        One direction of shifts, u, carries most of what raters add to the covariances C. Given the
-        size \(\xi\) of that shift, bins have the means \(\mu + u\xi\) and covariances
-        \(C - uu^T\), and what is plausible of \(\sum|\mu_b|\) follows as usual. A limit is the
-        extreme over all shifts, with the standard errors that the shift leaves to the rest,
-        \(\sqrt{z^2 - \xi^2}\). All bins move together: their signs are not free.
+        One direction of shifts, u, carries most of the raters' part of the covariances C. Given the
+        size \(\xi\) of that shift, bins have the means \(\mu + u\xi\) and covariances \(C - uu^T\),
+        and limits of \(\sum|\mu_b|\) follow as usual. A limit is the extreme over all shifts, with
+        the remaining number of standard errors, \(\sqrt{z^2 - \xi^2}\). All bins move together, so
+        their signs are not free.
 
-        Returns the gaps without each shift, what is left of z, and the covariances without signs.
+        Returns the gaps without each shift, the remaining z, and the covariances without signs.
         """
         u = raters.direction(self.variance)
         rest = square - np.outer(u, u)
@@ -270,7 +272,7 @@ class Gaps:
         # The square of a covariance is too high by its own variance.
         sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
         np.fill_diagonal(sure, rest.diagonal())
-        # Those at which a bin is without a gap are among them, since the lowest sum is at one.
+        # Shifts at which a bin has no gap are included, because the lowest sum is at one of them.
         own = np.divide(self.residual, z * u, out=np.zeros_like(self.residual), where=u != 0)
         evenly = np.broadcast_to(_SHIFTS, (*own.shape[:-1], _SHIFTS.size))
         shift = np.concatenate((evenly, np.clip(own, -1.0, 1.0)), axis=-1)
@@ -284,7 +286,7 @@ class Gaps:
     def generous_bins(
         self, z: FloatArray | float, sure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Do what `generous` says, whatever ties the bins together."""
+        """Compute `generous` without shifts by raters."""
         t, error = self.in_errors()
         near = (1 - _smooth_step(np.abs(t), *_FAR)) * _smooth_step(self.size, *_ENOUGH_ROWS)
         absolute = np.abs(self.residual) / self.total[..., None]
@@ -296,7 +298,7 @@ class Gaps:
 
         scale = np.where(near_error > 0, near_error, 1.0)
         seen = near_gap / scale
-        floor = np.maximum(seen, MEAN_AT_0)  # chance alone must not make the limit 0
+        floor = np.maximum(seen, MEAN_AT_0)  # so that the limit is not 0 by chance
         most = highest_plausible(floor, z * np.sqrt(near_square) / scale)
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
@@ -304,7 +306,7 @@ class Gaps:
         return middle * near_error + far_gap, reach
 
     def _at_worst(self, share: FloatArray, sure: FloatArray | None) -> FloatArray:
-        """Return the variance of the sum of a share of each bin, where the signs are unknown."""
+        """Return the variance of the sum of a share of each bin, if the signs are unknown."""
         if self.square is None:
             out: FloatArray = (share * self.variance).sum(axis=-1) / self.total**2
             return out
@@ -314,7 +316,7 @@ class Gaps:
 
 
 def kept(rest: FloatArray, whole: FloatArray) -> FloatArray:
-    """Keep what is left of a variance from 0, where a root would turn rounding into a number."""
+    """Bound a variance below, so that its root does not amplify rounding."""
     return np.maximum(rest, 0.0) + _ROUNDING * whole
 
 
@@ -325,18 +327,18 @@ def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
 
 
 def _counted(sums: Sums) -> FloatArray:
-    """Return the share of the variance of 0/1 labels that labels of so many votes have."""
+    """Return the variance of labels of this many votes as a share of that of 0/1 labels."""
     hard = ~sums.label_var.any(axis=-1)
     rows, votes = sums.count.sum(axis=-1), sums.votes.sum(axis=-1)
     return np.where(hard, 1.0, np.where(votes > 0, rows / np.maximum(votes, rows), 0.0))
 
 
 def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:
-    """Return, for each bin, the events that its outcomes should show and those they do show.
+    """Return the expected and the observed events of the outcomes of each bin.
 
-    An outcome is a label of exactly 0 or 1 whose number of votes is not given. These are the sums
-    of w^2 p(1 - p) and of w^2 (p - y)^2 over the outcomes: over all rows where every label is 0 or
-    1, and 0 where the table does not know them (schema 1).
+    An outcome is a label of exactly 0 or 1 without a number of votes. The results are the sums of
+    w^2 p(1 - p) and of w^2 (p - y)^2 over the outcomes. If every label is 0 or 1, these are all
+    rows. They are 0 if the table does not store them (schema 1).
     """
     hard = ~sums.label_var.any(axis=-1, keepdims=True)
     return (
@@ -352,9 +354,9 @@ def noise_floor(sums: Sums) -> FloatArray:
 
 
 def residual_variance(sums: Sums) -> FloatArray:
-    """Return the variance of each bin's residual: its own squares, or more where noise is known.
+    """Return the variance of each bin's residual: its own squares, or the known noise if larger.
 
-    Outcomes and other labels are each at least as noisy as they are known to be.
+    Outcomes and other labels each have at least their known noise.
     """
     expected, seen = outcomes(sums)
     hard = ~sums.label_var.any(axis=-1, keepdims=True)
@@ -363,19 +365,19 @@ def residual_variance(sums: Sums) -> FloatArray:
 
 
 ABOVE_ITS_INTERVAL = (
-    "Where bins hold few rows, noise pushes SMECE up, here above its own interval, which is for "
-    "the SMECE of unlimited data: use fewer bins."
+    "SMECE is above its interval, because noise increases it if bins have few rows. The interval "
+    "is for the SMECE of unlimited data. Use fewer bins."
 )
 
 
 def is_above(value: float, high: float) -> bool:
-    """Whether SMECE lies above its interval by more than rounding, and needs the words for it."""
+    """Return whether SMECE lies above its interval by more than rounding."""
     return value > high + 1e-9
 
 
-_ENOUGH_GROUPS = 50  # from which on intervals with groups were simulated
-_ENOUGH_RATERS = 30  # from which on intervals with raters keep their level
-_ENOUGH_EVENTS = 10  # from which on intervals of skewed soft labels were found to hold
+_ENOUGH_GROUPS = 50  # intervals with fewer groups were not simulated
+_ENOUGH_RATERS = 30  # intervals with fewer raters may lose coverage
+_ENOUGH_EVENTS = 10  # with fewer, intervals of skewed soft labels may lose coverage
 
 
 @dataclass(frozen=True, repr=False)
@@ -385,18 +387,19 @@ class Interval(_display.Printed):
     Attributes
     ----------
     value : float
-        SMECE as the paper defines it. Noise increases it: it is above 0 even for a perfect model.
+        SMECE as the paper defines it. Noise increases SMECE, so it is above 0 even for a perfect
+        model.
     debiased : float
-        SMECE corrected for most of that bias, and 0 where the bias is larger than SMECE.
+        SMECE corrected for most of that bias; 0 if the bias is larger than SMECE.
     low, high : float
         The confidence interval.
     level : float
-        How often such an interval contains the SMECE of unlimited data.
+        The coverage of the interval: how often it contains the SMECE of unlimited data.
     note : str
-        A caution where there is one, else empty.
+        A caution, or empty.
     rater_share : float or None
-        Which share of the width comes from the raters: 1 - w/W, where W is the width and w that
-        of the interval for new items with the same raters. None where raters were not asked for.
+        The share of the width that comes from the raters: 1 - w/W, with W the width, and w the
+        width of the interval for new items with the same raters. None without `raters`.
     """
 
     value: float
@@ -419,7 +422,7 @@ class Interval(_display.Printed):
 
     @property
     def about_raters(self) -> str:
-        """What the raters have to do with the width, in words; empty where nobody asked."""
+        """A sentence on the raters' share of the width; empty without `raters`."""
         if self.rater_share is None:
             return ""
         return (
@@ -431,7 +434,7 @@ class Interval(_display.Printed):
 class GapIntervals(
     _display.Printed, NamedTuple("GapIntervals", [("low", FloatArray), ("high", FloatArray)])
 ):
-    """Per bin, the limits of its gap; NaN where the bin is empty."""
+    """The limits of the gap of each bin; NaN if the bin is empty."""
 
     __slots__ = ()
 
@@ -462,25 +465,25 @@ def smece_interval(
 ) -> Interval:
     """Compute SMECE with its confidence interval, without resampling.
 
-    Labels of 0 and 1 are recognized. For shares of votes pass `n_votes`; without it, intervals of
-    bins with few events are too narrow. Rows are taken as independent, unless `groups` or `raters`
+    Labels of 0 and 1 are recognized. For vote shares, pass `n_votes`; without it, intervals of bins
+    with few events are too narrow. Rows are assumed to be independent, unless `groups` or `raters`
     is given.
 
     Parameters
     ----------
     y_true : array-like or Reliability
-        Labels as in `reliability`, or a table, which is then the only argument besides `level`.
+        Labels as in `reliability`; or a table, with no other argument than `level`.
     y_prob, sample_weight, n_votes, groups, raters
         As in `reliability`.
     bins : int, Bins or edges, default 10
-        Bins that were fixed beforehand.
+        Bins chosen before seeing the labels, as in `reliability`.
     level : float
-        Between 0 and 1.
+        The level of the interval, between 0 and 1.
 
     Returns
     -------
     Interval
-        From 0 to 1, with a note, where there is one row or one group only.
+        If there is only one row or group, the interval is from 0 to 1, with a note.
 
     Examples
     --------
@@ -494,7 +497,7 @@ def smece_interval(
         n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
     refuse_bad_level(level)
-    value = rel.smece  # refuses an empty table
+    value = rel.smece  # raises if the table is empty
     kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
     if rel.raters is not None and rel.raters.count < 2:
         kind, independent = "rater", 1
@@ -538,7 +541,7 @@ def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, 
 
 
 def few_raters(rel: Reliability) -> str:
-    """Return the caution for a table that rests on few raters; empty where they are enough."""
+    """Return the caution for a table with few raters; empty if there are enough."""
     raters = rel.raters
     if raters is None:
         return ""
@@ -549,14 +552,14 @@ def few_raters(rel: Reliability) -> str:
         )
     if raters.effective < _ENOUGH_RATERS / 2:
         return (
-            f"A few of the {raters.count} raters gave most votes: the interval rests on as much as "
-            f"{raters.effective:.0f} equally busy ones, and may be too narrow."
+            f"A few of the {raters.count} raters gave most votes. Their effective number is "
+            f"{raters.effective:.0f}, so the interval may be too narrow."
         )
     return ""
 
 
 def recurring(votes: Votes) -> str:
-    """Return the hint for votes whose raters recur and were not asked for; else empty."""
+    """Return the hint for votes whose raters recur without `raters`; else empty."""
     if votes.ballots is None or votes.ballots.item.size <= len(votes.ballots.workers):
         return ""
     return (
@@ -608,16 +611,16 @@ def gap_intervals(
 ) -> GapIntervals:
     r"""Compute a confidence interval for the gap of each bin.
 
-    \(\mathrm{gap}_b \pm t \sqrt{V_b}/W_b\), with V from the bin's own residuals, t of Student's
-    distribution, and not below the noise the votes, or 0/1 labels, are known to have.
+    \(\mathrm{gap}_b \pm t \sqrt{V_b}/W_b\), with t a quantile of Student's distribution. V comes
+    from the bin's own residuals, and is at least the known noise of votes or 0/1 labels.
 
     Parameters
     ----------
     y_true, y_prob, bins, sample_weight, n_votes, groups, raters, level
         As in `smece_interval`.
     simultaneous : bool
-        Whether all intervals together should hold at this level (Bonferroni's correction), as
-        when the worst-looking bin is picked from a diagram, rather than each for itself.
+        Whether the level holds for all intervals together (Bonferroni's correction), rather than
+        for each separately. Use it to select the worst bin of a diagram.
 
     Examples
     --------
@@ -642,7 +645,7 @@ def gap_intervals(
         centered = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
         spread = np.maximum(centered, noise_floor(s)) * size / (size - 1)
         half = -stdtrit(degrees, tail) * np.sqrt(spread) / s.weight
-    # Of one row anything may be true; two count in full, and weights may put a bin between.
+    # One row gives no information, and two rows count in full. Weights may put a bin in between.
     second = np.clip(size - 1, 0.0, 1.0)
     half = second * np.where(second > 0, np.minimum(half, 2.0), 2.0) + (1 - second) * 2.0
     gap = rel.gap
@@ -663,15 +666,15 @@ def interval_limits(
 
 
 def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
-    """Give both limits, for tables along any leading axes."""
+    """Return both limits, for tables along any leading axes."""
     low, high = _lower_limit(gaps, alpha), _upper_limit(gaps, alpha)
-    # Labels that equal their predictions have no spread to go by; yet a kind of row that was
-    # missed in all of these may make up this share of the rest (the rule of three).
+    # Labels that equal their predictions have no variance. Still, rows of an unobserved kind may
+    # make up this share of the data (rule of three).
     return low, np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
 
 
 class _Events(NamedTuple):
-    """What the events of a whole table are: its outcomes, and its votes where they are given."""
+    """The events of a whole table: its outcomes, and its votes if their numbers are given."""
 
     hard: bool
     weight: float
@@ -682,43 +685,44 @@ class _Events(NamedTuple):
     expected: float  # `prob_var` of the outcomes
     seen: float  # `residual_var` of the outcomes
     repeated: float  # the share of rows with two votes or more
-    below: float  # residuals toward fewer events than predicted, less those toward more
+    below: float  # residuals toward fewer events than predicted, minus those toward more
 
     @property
     def known(self) -> bool:
-        """Whether any labels are known to be events."""
+        """Whether any label is a known event."""
         return self.hard or self.expected > 0 or self.vote_floor > 0
 
     @property
     def number(self) -> float:
-        """How many events are expected; where none are known, how many outcomes would show."""
+        """The expected number of events; without known events, that of outcomes."""
         known = self.expected + self.vote_floor if self.known else self.prob_var
         return known / self.unit**2
 
     @property
     def unit(self) -> float:
-        """The size of an event: the weight of a row, less where rows have several votes.
+        """The size of an event: the weight of a row, or less if rows have several votes.
 
-        That is the third cumulant of the sum of events over the second.
+        It is the third cumulant of the sum of events divided by the second.
         """
         row = self.weight_sq / self.weight
         if self.hard or self.vote_floor <= 0:
             return row
         rest = max(self.prob_var - self.expected, self.vote_floor)
-        # The means of 1/m and 1/m^2; all rows but those of one vote are taken to have equally many.
+        # The means of 1/m and 1/m^2, assuming equal m for all rows with several votes.
         mean = self.vote_floor / rest
         single = min(1 - self.repeated, mean)
         square = single + (mean - single) ** 2 / max(1 - single, 1e-300)
         return row * (self.expected + rest * square) / (self.expected + self.vote_floor)
 
     def most(self, alpha: float) -> float:
-        r"""Return the SMECE that few events leave possible; 0 where no labels are known events.
+        r"""Return the highest SMECE that few events leave plausible; 0 without known events.
 
-        Of predictions near 0 and 1 few labels contradict, by chance none, and no spread is seen.
-        With \(k = \sum (p - y)^2\) surprises where \(E = \sum p(1 - p)\) are expected, up to
-        \(u\) may be true, Poisson's upper limit by Wilson and Hilferty: an error of
-        \((u - E)/n\). Among other labels it is the gap seen, toward more surprises, and \(u - k\)
-        surprises more. m votes are m events of size 1/m.
+        Few labels contradict predictions near 0 and 1. By chance there may be none, and the
+        observed variance is then 0. With \(k = \sum (p - y)^2\) observed and
+        \(E = \sum p(1 - p)\) expected surprises, the true number may be up to \(u\), the upper
+        limit of a Poisson mean by Wilson and Hilferty. That is an error of \((u - E)/n\). Among
+        other labels, it is the observed gap toward more surprises, plus \(u - k\) more surprises.
+        m votes are m events of size 1/m.
         """
         if not self.known:
             return 0.0
@@ -751,7 +755,7 @@ def poisson_limit(k: float, alpha: float) -> float:
 
 
 def debiased(rel: Reliability) -> float:
-    """Return SMECE less most of what noise adds to it."""
+    """Return SMECE corrected for most of the bias from noise."""
     return float(_less_noise(Gaps.of(rel.sums, rel.ties)))
 
 
@@ -775,7 +779,7 @@ def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def _coarsenings(n_bins: int, alpha: float) -> list[tuple[tuple[int, ...], float]]:
-    """Return where the bins of each coarsening start, and the tail that it may leave out."""
+    """Return the first bins of each coarsening, and the tail probability that it may use."""
     coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
     tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
     tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
@@ -792,7 +796,7 @@ def _ways(n_bins: int, alpha: float) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def normal_reach(tail: float) -> float:
-    """Return how many standard errors leave out so much of one tail."""
+    """Return the number of standard errors beyond which a tail has this probability."""
     return -float(ndtri(tail))
 
 

@@ -1,4 +1,4 @@
-"""Confidence intervals of scores of ordered classes, and of other scores of single items."""
+"""Confidence intervals of scores of ordered classes, and of means of item scores."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class ScoreInterval(_display.Printed):
     Attributes
     ----------
     metric : str
-        Which score.
+        The name of the score.
     value : float
         The score of these rows.
     low, high : float
         The confidence interval.
     level : float
-        How often such an interval contains the score of unlimited data.
+        The coverage of the interval: how often it contains the score of unlimited data.
     floor : float or None
-        Of scores of single items with votes: the score of a model that predicts the true rates.
+        For item scores with votes: the score of a model that predicts the true rates.
     note : str
-        A caution where there is one, else empty.
+        A caution, or empty.
     """
 
     metric: str
@@ -94,15 +94,15 @@ def cumulative_smece_interval(
 ) -> ScoreInterval:
     r"""Compute `cumulative_smece` with its confidence interval, without resampling.
 
-    The upper limit is the mean of the upper limits of `smece_interval` over the thresholds: the
-    same rows are behind every threshold, but the standard error of a mean is at most the mean of
-    the standard errors. The lower limit is the mean of lower limits that hold for all thresholds at
-    once (Bonferroni), because each is cut off at 0. The interval is on the wide side.
+    The upper limit is the mean of the upper limits of `smece_interval` over the thresholds. This is
+    valid although thresholds share rows, because the standard error of a mean is at most the mean
+    of the standard errors. The lower limit is the mean of lower limits that hold for all thresholds
+    at once (Bonferroni), because each is truncated at 0. The interval is conservative.
 
     Parameters
     ----------
     y_true, y_prob, bins, sample_weight
-        As in `cumulative_smece`: rows, or the tables of all thresholds.
+        Rows, or the tables of all thresholds, as in `cumulative_smece`.
     n_votes, groups, level
         As in `smece_interval`.
 
@@ -141,9 +141,9 @@ def score_interval(
     \[ \bar s \pm t \sqrt{\frac{n}{n - 1} \sum_g \Bigl(\sum_{i \in g} w_i (s_i - \bar s)\Bigr)^2}
        \Big/ \sum_i w_i \]
 
-    with n groups, or rows where there are no groups, and t of Student's distribution with n - 1
-    degrees of freedom. The score contains the noise of the votes, and so does the interval: with
-    `Votes`, `floor` is what a model that predicts the true rates would score.
+    with n groups, or n rows without groups, and t a quantile of Student's distribution with n - 1
+    degrees of freedom. The score includes vote noise, and so does the interval. With `Votes`,
+    `floor` is the score of a model that predicts the true rates.
 
     Parameters
     ----------
@@ -151,16 +151,17 @@ def score_interval(
         As in `classwise_reliability`; "wasserstein" and "ranked_probability_score" need ordered
         classes, lowest first.
     metric : {"wasserstein", "ranked_probability_score", "manhattan", "dist_ce", "brier"}
-        Which score.
+        The score.
     groups : array-like of shape (n,), optional
-        As in `reliability`: rows of one group are not independent.
+        The group of each row, as in `reliability`; rows of one group are not independent.
     level : float
-        Between 0 and 1.
+        The level of the interval, between 0 and 1.
 
     Returns
     -------
     ScoreInterval
-        From 0 to the largest possible score, with a note, where there is one row or group only.
+        If there is only one row or group, the interval is from 0 to the largest possible score,
+        with a note.
 
     Examples
     --------
@@ -202,7 +203,7 @@ def _limits(
     largest: float,
     level: float,
 ) -> tuple[float, float, str]:
-    """Return both limits of a mean, and a caution."""
+    """Return both limits of a mean, and a caution or an empty text."""
     here = weight > 0
     own = np.bincount(group, weight * deviation)[np.unique(group[here])]
     n = own.size
@@ -211,6 +212,6 @@ def _limits(
     tail = (1 - level) / 2
     error = math.sqrt(n / (n - 1) * float(own @ own)) / float(weight.sum())
     half = -float(stdtrit(n - 1, tail)) * error
-    # A kind of row that was missed in all of these may make up this share (the rule of three).
+    # Rows of an unobserved kind may make up this share of the data (rule of three).
     unseen = largest * min(-math.log(tail) / n, 1.0)
     return max(value - half, 0.0), min(max(value + half, unseen), largest), ""

@@ -1,4 +1,4 @@
-"""Kinds of raters: a table of each, and whether two kinds judge the model differently."""
+"""Kinds of raters: one table per kind, and a test of whether two kinds differ."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def reliability_by_rater(
 ) -> dict[Any, Reliability]:
     """Build one table per kind of rater, each from that kind's votes alone.
 
-    Every table knows its raters, so its intervals and tests hold for new items and new raters of
-    the kind. Items without a vote of a kind are not in its table.
+    Every table keeps the sums of its raters, so its intervals and tests hold for new items and new
+    raters of that kind. The table of a kind omits items without a vote of that kind.
 
     Parameters
     ----------
     y_true : Votes
-        From `Votes.from_long`, with the worker of each vote; of two classes.
+        Votes for two classes, from `Votes.from_long` with `worker`.
     y_prob : array-like of shape (n,)
         Predicted probabilities of the second class, one per item.
     by : mapping from worker to kind, or sequence
-        The kind of each worker; a sequence is in the order of `votes.workers`.
+        The kind of each worker. A sequence is in the order of `votes.workers`.
     bins : int, Bins or edges, default 10
         As in `reliability`.
 
     Returns
     -------
     dict from kind to Reliability
-        In the order of the kinds' names.
+        One table per kind, sorted by the name of the kind.
 
     Examples
     --------
@@ -71,8 +71,8 @@ def reliability_by_rater(
 def _by_kind(
     y_true: Any, y_prob: npt.ArrayLike, by: Any
 ) -> dict[Any, tuple[Votes, Rows, npt.NDArray[np.intp]]]:
-    """Return the votes of each kind, their rows, and where these are among all."""
-    row_votes(y_true)  # refuses labels that do not know who voted
+    """Return the votes of each kind, their rows, and the positions of these among all rows."""
+    row_votes(y_true)  # raises if labels do not store who voted
     whole = inputs.rows(y_true, y_prob)
     inputs.probabilities(whole.y_prob, "y_prob")
     found = {}
@@ -83,25 +83,26 @@ def _by_kind(
 
 @dataclass(frozen=True, repr=False)
 class RaterDifference(_display.Printed):
-    """How two kinds of raters differ in what they say of a model.
+    """The difference between the calibration of a model by the votes of two kinds of raters.
 
     Attributes
     ----------
     a, b : object
         The two kinds.
     difference : float
-        The bias by the votes of a minus that by the votes of b. Above 0: a votes less often for the
-        second class than b where the model predicts the same.
+        The bias by the votes of a, minus the bias by the votes of b. If it is above 0, a votes less
+        often for the second class than b at equal predictions.
     low, high : float
-        The confidence interval of that difference, for new items and new raters.
+        The confidence interval of the difference, for new items and new raters.
     level : float
         The level of the interval.
     pvalue : float
-        How often kinds that do not differ would show differences at least this extreme.
+        The p-value of the hypothesis that the kinds do not differ.
     pvalue_level, pvalue_bins : float
-        The two questions it combines: do the kinds differ overall, and do they differ in any bin?
+        The two p-values that `pvalue` combines: of no difference overall, and of no difference in
+        any bin.
     gap_difference : ndarray
-        The gap by a minus that by b, per bin; NaN where a kind has no vote.
+        The gap by a minus the gap by b, per bin; NaN if a kind has no vote in the bin.
     """
 
     a: Any
@@ -137,33 +138,33 @@ def rater_difference(
     bins: BinsLike = 10,
     level: float = 0.95,
 ) -> RaterDifference:
-    r"""Test whether two kinds of raters differ in what they say of a model, without resampling.
+    r"""Test whether the gaps of a model differ between two kinds of raters, without resampling.
 
-    With \(g^A_b\) and \(g^B_b\) the gaps of a bin by the votes of each kind, the differences
-    \(D_b = g^A_b - g^B_b\) are sums over votes, and their covariances are those over new items and
-    new raters (two-way clusters): an item that both kinds rated does not count as a difference.
-    Two questions are combined: the mean of D over the votes (Student's test), and
-    \(\sum_b D_b^2 / V_b\) with Rao and Scott's correction.
+    Let \(g^A_b\) and \(g^B_b\) be the gaps of a bin by the votes of each kind. The differences
+    \(D_b = g^A_b - g^B_b\) are sums over votes. Their covariances are those over new items and new
+    raters (two-way clusters), so the noise of items that both kinds rated cancels. Two tests are
+    combined: one of the mean of D over the votes (Student's), and one of \(\sum_b D_b^2 / V_b\)
+    with Rao and Scott's correction.
 
     Parameters
     ----------
     y_true, y_prob, by, bins
         As in `reliability_by_rater`.
     kinds : (kind, kind), optional
-        Which two; needed where there are more.
+        The two kinds to compare; required if there are more than two.
     level : float
-        Of the interval.
+        The level of the interval, between 0 and 1.
 
     Returns
     -------
     RaterDifference
-        A small p-value says that the kinds differ. Where kinds rated different items, they may
-        differ because the items do: compare on items that both rated.
+        A small p-value is evidence that the kinds differ. If the kinds rated different items, the
+        items may be the reason: compare on items that both rated.
 
     Raises
     ------
     InputError
-        If there are other than two kinds and `kinds` does not choose, or a kind has fewer than two
+        If there are not exactly two kinds and `kinds` is not given, or if a kind has fewer than two
         raters.
 
     Examples
@@ -188,7 +189,7 @@ def rater_difference(
         assert table.raters is not None  # noqa: S101 - it was built with raters
         if table.raters.count < 2:
             message = (
-                f"a kind needs two raters or more to be compared: {kind!r:.60} has "
+                f"each compared kind must have two or more raters: {kind!r:.60} has "
                 f"{table.raters.count}."
             )
             raise InputError(message)
@@ -202,7 +203,7 @@ def rater_difference(
     degrees = max(sum(effective) - 2, 1.0)
     difference = tables[0].gap - tables[1].gap
     seen = ~np.isnan(difference)
-    # The means of the raters are subtracted, so what is left varies less.
+    # The raters' means were subtracted, so the variance is too low by this factor.
     factor = max(number / max(number - 1, 1.0) for number in effective)
     square = _two_way(rater, item, place, in_bin, len(binned), factor)[np.ix_(seen, seen)]
     of_bins = _of_bins(difference[seen], square, degrees)
@@ -222,14 +223,14 @@ def _two(present: list[Any], kinds: tuple[Any, Any] | None) -> tuple[Any, Any]:
         return present[0], present[1]
     if kinds is None:
         message = (
-            f"there must be two kinds of raters to compare, and there are {len(present)}: choose "
+            f"there must be two kinds of raters to compare: there are {len(present)}. Select two "
             f"with kinds=({', '.join(map(repr, present[:2]))}, ...)."
         )
         raise InputError(message)
     a, b = kinds
     for kind in (a, b):
         if kind not in present:
-            message = f"no rater is of the kind {kind!r:.60}. The kinds are: {present!r:.200}."
+            message = f"no rater has the kind {kind!r:.60}. The kinds are: {present!r:.200}."
             raise InputError(message)
     if a == b:
         message = f"a kind cannot be compared with itself: both are {a!r:.60}."
@@ -238,13 +239,13 @@ def _two(present: list[Any], kinds: tuple[Any, Any] | None) -> tuple[Any, Any]:
 
 
 class _Signed(NamedTuple):
-    """What each vote of a kind adds to the differences, less its expectation."""
+    """The centered terms of each vote of a kind, for the differences."""
 
     rater: npt.NDArray[np.int64]
     item: npt.NDArray[np.int64]
     place: npt.NDArray[np.int64]
-    in_bin: FloatArray  #  of the bin's difference
-    overall: FloatArray  # of that of the biases
+    in_bin: FloatArray  #  for the difference of the bin
+    overall: FloatArray  # for the difference of the biases
 
 
 def _signed(sign: float, table: Reliability, terms: VoteTerms, at: npt.NDArray[np.intp]) -> _Signed:
@@ -265,10 +266,10 @@ def _two_way(
     size: int,
     factor: float,
 ) -> FloatArray:
-    """Return the covariances of sums over votes: items, and a factor times raters less votes.
+    """Return the covariances of sums over votes: items, plus a factor times (raters minus votes).
 
-    An item is in one bin. The variances are not below those with items alone, nor the matrix
-    indefinite.
+    Each item is in one bin. Variances are at least those over items alone, and the matrix is
+    positive semidefinite.
     """
     from scipy.sparse import csr_array
 
@@ -286,7 +287,7 @@ def _two_way(
 
 
 def _of_bins(difference: FloatArray, square: FloatArray, degrees: float) -> float:
-    """Match a distribution F to the sum of squared differences over bins (Rao and Scott)."""
+    """Return the p-value of the sum of squared differences, by a matched F (Rao and Scott)."""
     variance = square.diagonal()
     known = variance > 0
     if not known.any():

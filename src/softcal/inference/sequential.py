@@ -1,4 +1,4 @@
-"""Watch calibration over time: evidence and bands that stay valid however often one looks.
+"""Monitor calibration over time, with evidence and bands that are valid at all times together.
 
 Let r = y - p, in [-1, 1]. The claim to test is that the mean of r, given p and the past, is at most
 e in size. For every rate l in (0, 1) and every g in [-1, 1] that is known before the row,
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 # millions. Each of the few patterns over all bins has many rates, each of the many bins has few.
 _RATES: FloatArray = 0.7 * 1.5 ** -np.arange(16.0)
 _BIN_RATES: FloatArray = 0.5 * 3.0 ** -np.arange(6.0)
-_MOST_STARTS = 64  # start days kept; those long ago lie farther apart
-_STARTS_SHARE = 0.5  # of the evidence, for errors that began later than the first day
-_WHOLE_SHARE, _LATE_SHARE = 0.5, 0.25  # of the evidence, where segments are watched too
+_MOST_STARTS = 64  # start days kept; older ones are farther apart
+_STARTS_SHARE = 0.5  # of the evidence, for errors that begin after the first day
+_WHOLE_SHARE, _LATE_SHARE = 0.5, 0.25  # of the evidence, if segments are watched too
 
 Date = str | int
 """A date or time as text, in an order that sorts; or the number of the update."""
@@ -49,7 +49,7 @@ _LARGEST = 709.0  # the logarithm of the largest float64
 
 
 class StreamName(NamedTuple):
-    """A model and, where it is a segment of its rows, the column and its value."""
+    """A model and, for a segment, its column and value."""
 
     model: str
     column: str | None = None
@@ -151,7 +151,7 @@ class _Start(NamedTuple):
 
 
 class _Stream:
-    """One table that grows: its running sums, and the sums at days an error may have begun."""
+    """A growing table: its running sums, and the sums at possible start days of an error."""
 
     def __init__(self, bins: Bins, tolerance: float) -> None:
         self.bins = bins
@@ -196,7 +196,7 @@ class _Stream:
         return out
 
     def _forget_a_start(self) -> None:
-        """Leave out the start that is nearest to its neighbors, as seen from today."""
+        """Drop the start day that is nearest to its neighbors, relative to its age."""
         days = np.array([start.day for start in self.starts])
         crowding = (days[2:] - days[:-2]) / (days[-1] + 1 - days[1:-1])
         k = 1 + int(crowding.argmin())
@@ -236,7 +236,7 @@ class StreamState(_display.Printed):
     smece_new : float
         SMECE of the rows of this update alone; NaN without rows.
     edges : ndarray
-        Of the bins.
+        The edges of the bins.
     """
 
     model: str
@@ -284,7 +284,7 @@ class StreamState(_display.Printed):
 
     @property
     def gap(self) -> FloatArray:
-        """Mean prediction minus mean label in each bin; NaN where a bin has no rows."""
+        """Mean prediction minus mean label in each bin; NaN if a bin has no rows."""
         return -_per(self._sums.bins[0], self._sums.bins[1])
 
     @property
@@ -320,7 +320,7 @@ class StreamState(_display.Printed):
 
     @property
     def direction(self) -> str | None:
-        """How predictions are off since then.
+        """The direction of the error since then.
 
         "too high" or "too low" overall, "too extreme", "not extreme enough", or "off in some bins".
         """
@@ -356,7 +356,7 @@ class StreamState(_display.Printed):
 
     @property
     def name(self) -> str:
-        """The model and the segment, to be shown."""
+        """The name of the model and the segment, for display."""
         if self.column is None:
             return self.model
         return f"{self.model}, {self.column} = {MISSING if self.value is None else self.value}"
@@ -371,7 +371,7 @@ class StreamState(_display.Printed):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WatchState(_display.Printed):
-    """What `Watch` knows after an update.
+    """The state of a `Watch` after an update.
 
     Attributes
     ----------
@@ -413,7 +413,7 @@ class WatchState(_display.Printed):
 
     @property
     def direction(self) -> str | None:
-        """How the predictions of `worst` are off since then; None without an alarm."""
+        """The direction of the error of `worst` since then; None without an alarm."""
         return self.worst.direction if self.alarm else None
 
     @property
@@ -468,8 +468,8 @@ class Watch:
     Parameters
     ----------
     tolerance : float, default 0.02
-        The gap between prediction and mean label that is acceptable. With 0, a model that is not
-        perfect raises an alarm in the end.
+        The acceptable gap between prediction and mean label. With 0, a model that is not perfect
+        raises an alarm in the end.
     level : float, default 0.95
         One minus the probability of ever raising a false alarm.
     by : str or sequence of str, optional
@@ -524,7 +524,7 @@ class Watch:
     def update(
         self, table: Reliability | TableSet, *, date: str | dt.date | None = None
     ) -> WatchState:
-        """Add the rows of a day, an hour or a batch, and return what is known now.
+        """Add the rows of a day, an hour, or a batch, and return the new state.
 
         Parameters
         ----------
@@ -583,7 +583,7 @@ class Watch:
         return found
 
     def _refuse(self, name: StreamName, rel: Reliability) -> None:
-        """Refuse a table of other bins or models, or one the method is not valid for."""
+        """Raise if a table has other bins or models, or if the method is not valid for it."""
         known = next(iter(self._streams.values()), None)
         if known is not None and rel.bins != known.bins:
             message = (
@@ -622,7 +622,7 @@ class Watch:
         return date
 
     def _add_streams(self, new: dict[StreamName, Reliability]) -> None:
-        """Give each new stream its share of the evidence; all shares together are at most 1."""
+        """Assign each new stream its share of the evidence; the sum of shares is at most 1."""
         segments = sum(name.column is not None for name in new)
         for name, rel in new.items():
             self._streams[name] = _Stream(rel.bins, self._tolerance)
@@ -647,7 +647,7 @@ class Watch:
             for name, stream in self._streams.items()
         }  # fmt: skip
         shared = [log(self._shares[name]) + each.log_evidence for name, each in streams.items()]
-        # What no stream has claimed yet stays at an evidence of 1.
+        # The unassigned share has an evidence of 1.
         rest = 1 - sum(self._shares.values())
         log_evidence = float(_log_sum_exp(np.array([*shared, log(max(rest, 1e-300))])))
         self._highest = max(self._highest, log_evidence)
@@ -662,11 +662,11 @@ class Watch:
 
 
 def _exp(x: float) -> float:
-    """Return exp(x), infinite where it is out of range."""
+    """Return exp(x); infinite if it is out of range."""
     return exp(x) if x <= _LARGEST else inf
 
 
 def _per(sums: FloatArray, weight: FloatArray) -> FloatArray:
-    """Divide sums by weights; NaN where there is none."""
+    """Divide sums by weights; NaN if the weight is 0."""
     out: FloatArray = np.divide(sums, weight, out=np.full(weight.size, nan), where=weight > 0)
     return out

@@ -1,4 +1,4 @@
-"""A test of calibration, and a consistency band, from the sums of the table alone."""
+"""A calibration test and a consistency band, from the sums of a table."""
 
 from __future__ import annotations
 
@@ -25,34 +25,35 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
-SHRINKAGE = 5.0  # events' worth of pooled variance; docs/uncertainty.md
-_SHARED = 1.055  # how much too often Cauchy's rule rejects when both questions see the same gaps
-_EVENTS = (1.0, 1.01)  # that a pool of bins must expect: the p-value is the mean over this range
-_NO_VARIANCE = 1e-100  # below this p is 0 or 1 for all that squares can tell
-_ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
-_CHOSEN = (2.0, 4.0)  # standard errors over which labels of 0 and 1 cease to be outcomes
-_TINY = 1e-300  # in place of 0 where a ratio is of two zeros
-_FLAT = 1e-12  # variance of the pools' predictions up to which they have no tilt
+SHRINKAGE = 5.0  # weight of the pooled variance, in events; docs/uncertainty.md
+_SHARED = 1.055  # how much too often Cauchy's rule rejects, because both p-values use the same gaps
+_EVENTS = (1.0, 1.01)  # lowest expected events of a pool; the p-value is the mean over this range
+_NO_VARIANCE = 1e-100  # variance below which p counts as exactly 0 or 1
+_ROUNDING = 1e-9  # residuals below this count as 0
+_CHOSEN = (2.0, 4.0)  # standard errors; above this range, labels of 0 and 1 are not outcomes
+_TINY = 1e-300  # instead of 0 in ratios of two zeros
+_FLAT = 1e-12  # variance of the pools' predictions below which no tilt is tested
 
 
 @dataclass(frozen=True, repr=False)
 class TestResult(_display.Printed):
-    """A test of whether chance explains the gaps of a calibrated model.
+    """The result of a test of whether chance explains the gaps of a calibrated model.
 
     Attributes
     ----------
     pvalue : float
-        How often a calibrated model would show gaps at least this extreme.
+        The p-value: how often a calibrated model shows gaps at least this extreme.
     pvalue_bins, pvalue_trend : float
-        The two questions it combines: is any bin off (a chi-square over bins), and are the
-        predictions too high or low overall, or too extreme (two directions only)?
+        The two p-values that `pvalue` combines. The first tests for a gap in any bin (a chi-square
+        over bins). The second tests two directions: predictions too high or low overall, and too
+        extreme or not extreme enough.
     statistic : float
-        The chi-square over bins; infinite where labels contradict predictions of exactly 0 or 1.
+        The chi-square over bins; infinite if labels contradict predictions of exactly 0 or 1.
     share : ndarray
-        Each bin's contribution to the statistic, adding up to 1 (0 everywhere if it is 0).
+        Each bin's contribution to the statistic, with sum 1; all 0 if the statistic is 0.
     """
 
-    __test__ = False  # not for pytest to collect
+    __test__ = False  # so that pytest does not collect it
 
     pvalue: float
     pvalue_bins: float
@@ -91,8 +92,8 @@ def calibration_test(
     Returns
     -------
     TestResult
-        A small p-value speaks against calibration. A large one does not prove it: there may be
-        too little data, or gaps that cancel inside a bin.
+        A small p-value is evidence against calibration. A large p-value does not prove calibration:
+        there may be too few rows, or gaps may cancel within a bin.
 
     Examples
     --------
@@ -121,29 +122,30 @@ def consistency_band(
 ) -> GapIntervals:
     r"""Compute the range of each bin's gap that chance explains if the model is calibrated.
 
-    Not `gap_intervals`, which lie around the observed gap: these lie around 0 and show where the
-    gap of a calibrated model would fall, \(\pm z \sqrt{V_b}/W_b\) with the variance the test uses:
-    for 0/1 labels \(\sum w^2 p(1 - p)\), for soft ones from the residuals of bin and table.
+    Unlike `gap_intervals`, which are centered at the observed gap, the band is centered at 0. It is
+    \(\pm z \sqrt{V_b}/W_b\) with the variance of the test. For 0/1 labels, that is
+    \(\sum w^2 p(1 - p)\); for soft labels, it comes from the residuals of the bin and of the table.
 
-    With groups V is not the test's: it is that variance of independent rows, or the sum over groups
-    of \((\sum w d)^2\) in the bin, whichever is larger. The second includes the gap itself, so gaps
-    of a miscalibrated model widen the band. With raters it is likewise the variance over new items
-    and new raters, and z is a quantile of Student's distribution.
+    With groups, V is the larger of that variance and the sum over groups of \((\sum w d)^2\) in the
+    bin. The sum includes the gap itself, so gaps of a miscalibrated model widen the band. With
+    raters, V is likewise the variance over new items and new raters, and z is a quantile of
+    Student's distribution.
 
     Parameters
     ----------
     y_true, y_prob, bins, sample_weight, n_votes, groups, raters
         As in `smece_interval`.
     level : float
-        How often a calibrated model's gap lies within the band.
+        The probability that the gap of a calibrated model lies within the band.
     simultaneous : bool
-        Whether all bins together should do so (Bonferroni's correction), or each for itself.
+        Whether the level holds for all bins together (Bonferroni's correction), rather than for
+        each separately.
 
     Returns
     -------
     GapIntervals
-        Limits of the gap, NaN where the bin is empty; limits of the mean label are
-        `rel.mean_prob - high` and `rel.mean_prob - low`.
+        Limits of the gap; NaN if the bin is empty. Limits of the mean label are `rel.mean_prob -
+        high` and `rel.mean_prob - low`.
 
     Examples
     --------
@@ -162,7 +164,7 @@ def consistency_band(
     s = rel.sums
     variance = calibrated_variance(s, s)
     ties = rel.ties
-    if ties is not None:  # where every p is 0 or 1, a calibrated model has no gap at all
+    if ties is not None:  # if every p is 0 or 1, a calibrated model has no gap
         own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
         variance = np.maximum(variance, own)
     filled = int((s.count > 0).sum())
@@ -184,8 +186,8 @@ def calibrated_variance(whole: Sums, parts: Sums) -> FloatArray:
     return np.array(_calibrated_variance(_scaled(parts, rows, hard=hard), noisy)) / scale
 
 
-# What follows is in plain floats, for each pool: of the few bins of most tables that takes a
-# fifth of the time of arrays.
+# The code below uses plain floats per pool, because most tables have few bins: it is five times as
+# fast as arrays.
 
 
 class _Pools(NamedTuple):
@@ -197,12 +199,12 @@ class _Pools(NamedTuple):
     prob: list[float]  # sum w p
     calibrated: list[float]  # sum w^2 p(1 - p)
     own: list[float]  # sum w^2 d^2
-    certain: list[float]  # `own` of the bins in which every p is 0 or 1
-    off: list[float]  # the bins' residuals without their signs
+    certain: list[float]  # `own` of bins in which every p is 0 or 1
+    off: list[float]  # sum of the bins' absolute residuals
     expected: list[float]  # `calibrated` of the rows whose labels are outcomes
     surprises: list[float]  # `own` of the same rows
-    floor: list[float]  # the variance that votes of a known number have
-    events: list[float]  # how many events the noise is worth, at most `calibrated`
+    floor: list[float]  # known variance of votes
+    events: list[float]  # equivalent number of events of the noise, at most `calibrated`
 
 
 def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
@@ -234,10 +236,10 @@ def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
 
 
 def _bins(s: Sums, n: int, worth: float, *, grouped: bool) -> tuple[_Pools, _Noisiness]:
-    """Return the sums of the bins, and how noisy their labels are."""
+    """Return the sums of the bins, and the noise of their labels."""
     hard = not any(s.label_var.tolist())
     bins = _scaled(s, n, hard=hard)
-    if hard and grouped:  # the groups' sums say how outcomes vary
+    if hard and grouped:  # the variance of outcomes comes from the groups' sums
         nothing = [0.0] * len(bins.weight)
         bins = bins._replace(expected=nothing, surprises=nothing)
     noisy = _noisiness(bins, worth, hard=hard)
@@ -251,7 +253,7 @@ def _bins(s: Sums, n: int, worth: float, *, grouped: bool) -> tuple[_Pools, _Noi
 
 
 def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
-    """Test with every way to pool the bins, and take the mean over the ways."""
+    """Compute the test for every way to pool the bins, and average over these."""
     worth = 1.0
     if clusters is not None:
         scale = n / float(s.weight_sq.sum())
@@ -276,8 +278,8 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
             p_trend = _chance_of_trend(pools, noise)
             p_both = combined(p_bins, p_trend)
         else:
-            # In one pool errors of both signs would cancel, so the trend is that of the bins. The
-            # pool has nothing to add to it: a p of 1 would only outweigh it.
+            # In one pool, errors of both signs would cancel, so the trend uses the bins. The
+            # p-value of the pool is not combined with it: a p-value of 1 would outweigh the trend.
             each = list(range(len(bins.weight)))
             p_both = p_trend = _chance_of_trend(bins, _noise(bins, each, clusters, noisy, worth))
         if clusters is not None and clusters.count < 2:  # one group says nothing about the others
@@ -286,7 +288,7 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
         of_bins += part * p_bins
         of_trend += part * p_trend
         statistic += part * chi_square
-        # A bin's share is its pool's, by the size of its residual.
+        # The share of a pool is divided between its bins by the size of their residuals.
         parts = terms if possible > 0 else pools.certain
         whole = (sum(parts) or 1.0) / part
         shares = [t / whole / (m or 1.0) for t, m in zip(parts, pools.off, strict=True)]
@@ -303,14 +305,14 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
 
 
 class _Noisiness(NamedTuple):
-    """The variance of the labels of the whole table as a share of p(1 - p), that of outcomes."""
+    """The variance of the labels of the whole table, as a share of p(1 - p)."""
 
     hard: bool
-    outcomes: float = 1.0  # of labels that are exactly 0 or 1, without a number of votes
+    outcomes: float = 1.0  # for labels of exactly 0 or 1 without a number of votes
     others: float = 1.0
 
     def excess(self, pools: _Pools) -> list[float]:
-        """Return the excess kurtosis of sums of labels, of many rows that vary little each."""
+        """Return the excess kurtosis of sums of labels over many rows of small variance."""
         if self.hard:
             return [h / max(h * h, _NO_VARIANCE) for h in pools.calibrated]
         others, cube, found = self.others, self.others**3, []
@@ -324,7 +326,7 @@ class _Noisiness(NamedTuple):
 
 
 def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
-    """Return how the labels of the whole table vary, where a row is worth so many rows."""
+    """Return the variance of the labels of the whole table, if each row counts as `worth` rows."""
     if hard:
         return _Noisiness(hard=True)
     expected, seen, floor = sum(bins.expected), sum(bins.surprises), sum(bins.floor)
@@ -333,18 +335,18 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
     outcomes = 1.0
     if expected > _NO_VARIANCE:
         outcomes -= _chosen(bins, expected, seen, own, worth) * max(1 - seen / expected, 0.0)
-        # One event where next to none was expected is not evidence.
+        # One event, if almost none was expected, is not evidence.
         outcomes = max(outcomes, min(seen * worth, 1.0) / (expected * worth))
-    if floor > 0:  # few events say less than the number of votes
+    if floor > 0:  # the number of votes is more informative than few events
         own = (rest * worth * own + SHRINKAGE * floor) / (rest * worth + SHRINKAGE)
     return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0))  # noqa: FBT003
 
 
 def _chosen(bins: _Pools, expected: float, seen: float, own: float, worth: float) -> float:
-    """Return how sure it is that labels of 0 and 1 are shares of unanimous votes, from 0 to 1.
+    """Return the certainty, from 0 to 1, that labels of 0 and 1 are shares of unanimous votes.
 
-    Those agree with their predictions more than outcomes do, and the labels that are left less
-    than labels of a calibrated model do. For outcomes, expected - seen is the sum of
+    Unanimous votes agree with their predictions more than outcomes do. The remaining labels then
+    agree less than labels of a calibrated model do. For outcomes, expected - seen is the sum of
     (1 - 2p)(p - y).
     """
     whole = 0.0
@@ -358,18 +360,18 @@ def _chosen(bins: _Pools, expected: float, seen: float, own: float, worth: float
 
 
 class _Noise(NamedTuple):
-    """How the residuals of pools vary where the model is calibrated."""
+    """The noise of the residuals of pools of a calibrated model."""
 
     variance: list[float]
     size: list[float]  # rows, or groups, of each
-    between: FloatArray | None  # their covariances, 0 in the diagonal; None where there are none
-    degrees: float | None = None  # of freedom, where the variances rest on few raters
+    between: FloatArray | None  # their covariances, with diagonal 0; None if there are none
+    degrees: float | None = None  # of freedom, if the variances come from few raters
 
 
 def _noise(
     pools: _Pools, starts: list[int], clusters: Clusters | None, noisy: _Noisiness, worth: float
 ) -> _Noise:
-    """Return the noise of pools of independent rows, or of groups, given where each pool starts."""
+    """Return the noise of pools of independent rows or groups, given the first bin of each pool."""
     weight_sq, between = pools.weight_sq, None
     if clusters is None:
         variance = _calibrated_variance(pools, noisy)
@@ -379,7 +381,7 @@ def _noise(
         products = joined_square(clusters.weight, np.array(starts)).diagonal()
         weight_sq = products.tolist()
         between = square - np.diag(square.diagonal())
-        # The part of outcomes among other labels is known, for groups whose rows are all alike.
+        # The variance of outcomes among other labels is known if all rows of a group are equal.
         alike = products / np.maximum(rows_sq, _TINY)
         known, seen = np.array(pools.expected) * alike, np.array(pools.surprises) * alike
         rest = np.array(pools.calibrated) - pools.expected
@@ -398,7 +400,7 @@ def _noise(
 
 
 def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
-    """Return the variance of the residuals of a calibrated model: shrunk where events are few."""
+    """Return the variance of the residuals of a calibrated model, shrunk if events are few."""
     if noisy.hard:
         return pools.calibrated
     found = []
@@ -416,10 +418,10 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
 
 
 def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[list[int], float]]:
-    """Join neighboring bins until each pool expects an event, in every way the range allows.
+    """Join neighboring bins until each pool expects an event, for every threshold in `_EVENTS`.
 
-    A single threshold would let a rounding of the sums decide which bins are joined. Yields where
-    the pools start, and the share of the range with that way.
+    With a single threshold, rounding of the sums could decide which bins are joined. Yields the
+    first bin of each pool, and the share of the range with these pools.
     """
     at, end = _EVENTS
     if min(events) > end:  # no bin needs another, as in most tables
@@ -436,8 +438,8 @@ def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[li
 def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list[int], float]:
     """Join bins, left to right, until each pool expects more than `least` events.
 
-    The last pool ends with the last bin that has rows. Returns the least that any closed pool
-    expects too: up to there the pools stay what they are.
+    The last pool ends with the last bin that has rows. Also returns the lowest number of events
+    that a closed pool expects: for thresholds up to it, the pools stay the same.
     """
     starts, expected, until = [0], 0.0, math.inf
     for b in range(last):
@@ -449,13 +451,13 @@ def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list
     expected += events[last]
     if expected > least:
         until = min(until, expected)
-    elif len(starts) > 1:  # what is left joins its neighbor
+    elif len(starts) > 1:  # the remainder joins its neighbor
         starts.pop()
     return starts, until
 
 
 def _chance_of_bins(statistic: float, pools: _Pools, noise: _Noise, noisy: _Noisiness) -> float:
-    """Match a chi-square to the mean and variance of the statistic over pools."""
+    """Compute the p-value of the statistic, by a chi-square of equal mean and variance."""
     spread = 0.0
     if noise.between is None:
         for excess, h, size in zip(noisy.excess(pools), pools.calibrated, noise.size, strict=True):
@@ -483,9 +485,9 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
     b = sum(map(mul, noise.variance, means))
     if noise.between is not None:
         shared = noise.between.sum(axis=1)
-        a = max(a + float(shared.sum()), 1e-12 * a)  # covariances may cancel it
+        a = max(a + float(shared.sum()), 1e-12 * a)  # covariances may cancel the variances
         b += float(shared @ means)
-    # Around the mean by variance the tilt does not depend on the level.
+    # Around the variance-weighted mean, the tilt is uncorrelated with the level.
     center = b / a
     around = [p - center for p in means]
     tilt: float = sum(map(mul, pools.residual, around))
@@ -496,7 +498,7 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
         of_level = math.erfc(math.sqrt(level * level / a / 2))
     else:
         of_level = 2 * float(stdtr(noise.degrees, -abs(level) / math.sqrt(a)))
-    # One pool, or all alike: only the level can be tested.
+    # With one pool, or equal pools, only the level can be tested.
     tilted = min(max(spread / (_FLAT * a) - 1, 0.0), 1.0)
     if not tilted:
         return of_level
@@ -509,6 +511,6 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
 
 def combined(first: float, second: float) -> float:
     """Combine two p-values of the same gaps by Cauchy's distribution."""
-    # At 1 one cotangent would outweigh the other, however small that p-value is.
+    # At 1, one cotangent would outweigh the other, however small that p-value is.
     a, b = (math.tan(math.pi * min(max(p, _TINY), 1 - 1e-6)) for p in (first, second))
     return min(_SHARED * math.atan2(1.0, (1 / a + 1 / b) / 2) / math.pi, 1.0)

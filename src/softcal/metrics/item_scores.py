@@ -92,7 +92,7 @@ def _terms(
 
 
 def _noise(y: FloatArray, votes: FloatArray) -> FloatArray:
-    """Return what votes add to the squared distance of each row; NaN where there is one vote."""
+    """Return the vote noise in the squared distance of each row; NaN if there is one vote."""
     single = votes < 2
     spread = (y * (1 - y)).sum(axis=0)
     return np.where(single, np.nan, spread / np.where(single, 1, votes - 1))

@@ -1,6 +1,6 @@
-"""Ordered classes, such as ratings from 1 to 5: errors that count how far off a class is.
+"""Metrics of ordered classes, such as ratings from 1 to 5, which depend on the distance in classes.
 
-Labels and predictions have a column per class, lowest class first. Everything here depends on the
+Labels and predictions have one column per class, lowest class first. All metrics depend on the
 probability that the class lies above each threshold, except the Manhattan distance, which ignores
 the order.
 """
@@ -52,12 +52,13 @@ def cumulative_reliability(
     y_prob : array-like of shape (items, classes)
         Predictions that sum to 1 for each item, in the same order.
     bins, sample_weight, n_votes, groups
-        As in `reliability`; the same for every threshold.
+        As in `reliability`; every threshold uses the same values.
 
     Returns
     -------
     dict
-        By threshold: "> 1" is the table of the classes above 1. The highest class has none.
+        One table per threshold: "> 1" is the table of the classes above 1. No class is above the
+        highest.
 
     Examples
     --------
@@ -87,15 +88,15 @@ def cumulative_smece(
     \[ \frac{1}{K - 1} \sum_{k=1}^{K-1} \mathrm{SMECE}\Bigl(\sum_{c > k} y_{\cdot c},
        \sum_{c > k} p_{\cdot c}\Bigr) \]
 
-    Vote noise averages out within bins, so no floor is needed. With two classes it is `smece`. It
-    does not change when the order of the classes is reversed, except for predictions exactly on
-    the edge of a bin.
+    Vote noise averages out within bins, so no floor is needed. With two classes, the result is
+    `smece`. Reversing the order of the classes does not change the result, except for predictions
+    exactly on the edge of a bin.
 
     Parameters
     ----------
     y_true : Votes, array-like of shape (items, classes), or mapping
-        As in `cumulative_reliability`, or the tables it returns, or `TableSet.cumulative(model)`,
-        which are then the only argument.
+        Labels as in `cumulative_reliability`. Or the tables that it or `TableSet.cumulative(model)`
+        returns, which are then the only argument.
     y_prob, bins, sample_weight
         As in `cumulative_reliability`.
 
@@ -143,8 +144,8 @@ def wasserstein(
 
     \[ \frac1n \sum_i \sum_{k=1}^{K-1} |F_{ik} - G_{ik}| \]
 
-    with F and G the cumulative distributions of prediction and label: how many classes the mass
-    must move, on average. The measure of ordinal tasks of LeWiDi 2025.
+    with F and G the cumulative distributions of prediction and label. It is the mean number of
+    classes by which the mass must move. LeWiDi 2025 uses it for ordinal tasks.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def manhattan(
 
     \[ \frac1n \sum_i \sum_c |p_{ic} - y_{ic}| \]
 
-    It ignores the order of the classes: compare it with `wasserstein`.
+    It ignores the order of the classes, unlike `wasserstein`.
 
     Parameters
     ----------
@@ -254,13 +255,13 @@ def _mean(
 
 
 def cumulative_rows(data: ClassRows) -> list[Rows]:
-    """Return the rows of each threshold, lowest first. The values must have been checked."""
+    """Return the rows of each threshold, lowest first. The values must be validated already."""
     y, p = above(by_class(data.y_true)), above(by_class(data.y_prob))
     one = data.column(0)
     return [one._replace(y_true=y[k], y_prob=p[k]) for k in range(len(p))]
 
 
-# What one row gives; p and y have shape (classes, rows).
+# Scores of single rows; p and y have shape (classes, rows).
 
 
 def above(q: FloatArray) -> FloatArray:

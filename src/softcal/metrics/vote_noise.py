@@ -144,23 +144,23 @@ def vote_noise_floor(
        v = \lfloor m p \rfloor + 1 . \]
 
     The number of votes above a threshold is binomial as well, so `wasserstein` and
-    `ranked_probability_score` are exact. With two classes `ent_ce` and `rank_cs` are exact too, by
-    adding up all outcomes; with more they are simulated.
+    `ranked_probability_score` are exact. With two classes, `ent_ce` and `rank_cs` are exact too, as
+    sums over all outcomes. With more classes, they are simulated.
 
     Parameters
     ----------
     votes : Votes
-        Of which only the number of votes per item is used.
+        The votes. Only the number of votes per item is used.
     y_prob : array-like of shape (items, classes)
-        The predictions. For two classes, those of the second alone will do.
+        The predictions. For two classes, the probability of the second is enough.
     metric : {"dist_ce", "ent_ce", "rank_cs", "manhattan", "wasserstein", ...}
-        Which of them; of `rank_cs`, where higher is better, this is a ceiling. With two classes
-        `dist_ce` is the mean absolute difference. "wasserstein" and "ranked_probability_score" need
-        ordered votes.
+        The metric. For `rank_cs`, where higher is better, the result is a ceiling. With two
+        classes, `dist_ce` is the mean absolute difference. "wasserstein" and
+        "ranked_probability_score" need ordered votes.
     rng : numpy.random.Generator or int, optional
-        Required where votes are simulated; the same seed gives the same result.
+        Required if votes are simulated. The same seed gives the same result.
     draws : int
-        How many times each item's votes are drawn, where they are.
+        The number of simulated draws of each item's votes.
 
     Examples
     --------
@@ -243,7 +243,7 @@ _EXACT = {
 
 
 def _two_class_floor(data: ClassRows, totals: npt.NDArray[Any], metric: Metric) -> float:
-    """Sum over all outcomes of each item's votes, for items with the same number at once."""
+    """Return the floor for two classes, as a sum over all outcomes of each item's votes."""
     from scipy.stats import binom
 
     score, second, total = _SCORES[metric], data.y_prob[:, 1].astype(np.float64), 0.0

@@ -1,4 +1,4 @@
-"""How many items and votes a study needs."""
+"""Plan the numbers of items and votes of a study."""
 
 from softcal._optional import attach_stub
 

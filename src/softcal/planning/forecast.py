@@ -39,25 +39,25 @@ if TYPE_CHECKING:
     from softcal.table.reliability import Reliability
 
 FEWEST_ITEMS = 50
-"""The fewest items of a pilot or plan; with fewer, widths need not fall with n."""
+"""The lowest number of items of a pilot or plan; below it, widths may not decrease with n."""
 
 
 def _shrinkage(s: Sums) -> float:
-    """Return the factor that removes from the gaps what noise adds to their squares."""
+    """Return the factor that corrects the squared gaps for the bias from noise."""
     squares = _ratio(s.residual**2, residual_variance(s))
     seen, by_noise = float(squares.sum()), int((s.count > 0).sum())
     return math.sqrt(1 - by_noise / seen) if seen > by_noise else 0.0
 
 
 def _split_by_votes(s: Sums) -> tuple[FloatArray, FloatArray, int | None]:
-    """Tell the items' part of the squared residuals from the votes'; sums over rows, per bin."""
+    """Split the sums of squared residuals per bin into the parts of items and of votes."""
     squares, zeros = s.residual_var, np.zeros_like(s.residual_var)
     if not s.votes.any():
         return squares, zeros, 0 if s.label_var.any() else 1
     if not s.repeated.any():
         return squares, zeros, 1
-    # y(1-y) m/(m-1) is unbiased for y*(1-y*); a row of one vote says nothing of it, and bins
-    # that have only such rows borrow the others' mean.
+    # y(1-y) m/(m-1) is unbiased for y*(1-y*). Rows of one vote give no estimate, so bins with only
+    # such rows use the mean of the others.
     seen = s.label_var + s.vote_noise
     mean = seen.sum() / s.repeated.sum()
     per_row = np.divide(seen, s.repeated, out=np.full_like(seen, mean), where=s.repeated > 0)
@@ -68,29 +68,29 @@ def _split_by_votes(s: Sums) -> tuple[FloatArray, FloatArray, int | None]:
 def _refuse_bad_pilot(rel: Reliability) -> None:
     if rel.clusters is not None:
         message = (
-            "a plan takes rows as independent, and this pilot was built with groups: it would ask "
-            "for too few. Build the pilot of one row per group, and plan the number of groups."
+            "a plan assumes independent rows, and this pilot has groups: it would have too few "
+            "items. Build the pilot from one row per group, and plan the number of groups."
         )
         raise InputError(message)
     s = rel.sums
     if rel.n < FEWEST_ITEMS:
         refuse_small_pilot(rel.n)
     if (s.weight != s.count).any():
-        message = "a pilot must have no weights: make it without them."
+        message = "a pilot must have no weights: build it without them."
         raise InputError(message)
     silent = int((s.votes < s.count).sum())
     if s.votes.any() and silent:
         message = (
-            f"a pilot must say the votes of every item, or of none: in {silent} of {s.count.size} "
-            "bins some are missing. Make all parts of it with numbers of votes."
+            f"a pilot must have numbers of votes for every item, or for none: in {silent} of "
+            f"{s.count.size} bins some are missing. Give the number of votes of every row."
         )
         raise InputError(message)
 
 
 def refuse_small_pilot(n: int) -> NoReturn:
-    """Refuse a pilot with too few items."""
+    """Raise if a pilot has too few items."""
     message = (
-        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State what you expect."
+        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State the assumptions."
     )
     raise InputError(message)
 
@@ -104,31 +104,31 @@ _DRAWS = 128
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assumptions:
-    r"""What a plan has to suppose about model and labels; made from a pilot, or stated.
+    r"""The assumptions of a plan about model and labels, from a pilot or stated.
 
     Attributes
     ----------
     share : ndarray
         The share of items in each bin.
     gap : ndarray
-        \(E[(p - y^*) 1_b]\): what each bin brings to SMECE, with its sign.
+        \(E[(p - y^*) 1_b]\): the signed contribution of each bin to SMECE.
     item_var : ndarray
-        \(E[(p - y^*)^2 1_b]\): the noise that only more items average away.
+        \(E[(p - y^*)^2 1_b]\): the noise that only more items reduce.
     vote_var : ndarray
-        \(E[y^*(1 - y^*) 1_b]\): the noise of one vote, which more votes average away too.
+        \(E[y^*(1 - y^*) 1_b]\): the noise of one vote, which more votes reduce too.
     prob_var : ndarray
-        \(E[p(1 - p) 1_b]\).
+        \(E[p(1 - p) 1_b]\): the variance of an outcome of a calibrated model.
     prob : ndarray
-        \(E[p 1_b]\).
+        \(E[p 1_b]\): the mean prediction, times the share of the bin.
     outcome_prob_var, outcome_residual_var : ndarray
-        The means of \(p(1 - p)\) and of \((p - y)^2\) over labels of exactly 0 or 1 in a pilot
-        whose other labels are soft: \(E[p(1 - p) 1_b 1_{y = 0, 1}]\), and likewise.
+        The means of \(p(1 - p)\) and of \((p - y)^2\) over labels of exactly 0 or 1, in a pilot
+        whose other labels are soft: \(E[p(1 - p) 1_b 1_{y = 0, 1}]\), and likewise for the second.
     fixed_votes : int or None
-        The only number of votes per item these assumptions can speak of: 1 after a pilot of
-        outcomes, 0 after one whose labels are not votes. None where any number can be planned.
+        The only number of votes per item that can be planned: 1 after a pilot of outcomes, 0 after
+        a pilot whose labels are not votes. None if any number can be planned.
     rater_cov : ndarray of shape (bins, bins) or None
-        Covariances of the raters' own mean residuals, each bin weighted by its share. None where
-        nothing is known of the raters.
+        Covariances of the raters' own mean residuals, each bin weighted by its share. None if the
+        raters are unknown.
     """
 
     share: FloatArray
@@ -157,17 +157,17 @@ class Assumptions:
 
     @staticmethod
     def from_pilot(rel: Reliability) -> Assumptions:
-        r"""Learn from a first table what a larger one will be like.
+        r"""Estimate the assumptions from a pilot table.
 
-        Build it with `n_votes=`, and with two votes or more on some items, to plan the number
-        of votes. Noise makes the gaps of a small pilot look larger than they are, so all are
-        multiplied by \(\sqrt{1 - B / \sum_b t_b^2}\), or 0 if that is less, with t the gaps in
-        standard errors and B the number of bins with rows.
+        To plan the number of votes, build the pilot with `n_votes`, and with two or more votes on
+        some items. Noise increases the gaps of a small pilot. So all gaps are multiplied by
+        \(\sqrt{1 - B / \sum_b t_b^2}\), or by 0 if that is negative, with t the gaps in standard
+        errors and B the number of bins with rows.
 
         Parameters
         ----------
         rel : Reliability
-            A table without weights, of at least 50 items drawn as the later ones will be. Build it
+            A table without weights, of at least 50 items from the population of the study. Build it
             with `raters=True` to plan the number of raters.
 
         Examples
@@ -185,13 +185,13 @@ class Assumptions:
         share = s.count / rel.n
         gap = s.residual / rel.n * _shrinkage(s)
         item, vote, fixed_votes = _split_by_votes(s)
-        # However the noise falls, a mean square is not below the squared mean. What the items' part
-        # gains by that the votes' loses, so that both still add up to what was seen.
+        # A mean square is at least the squared mean, also in the presence of noise. The votes' part
+        # decreases by as much as the items' part increases, so that their sum is as observed.
         least = _ratio(gap**2, share) * rel.n
         at_least = np.minimum(np.maximum(item, least), s.residual_var)
         kept = np.divide(s.residual_var - at_least, s.residual_var - item,
                          out=np.ones_like(gap), where=s.residual_var > item)  # fmt: skip
-        # Where every label is 0 or 1, or a share of votes, the number of votes says how they vary.
+        # If every label is 0 or 1, or a vote share, the number of votes determines the variance.
         expected, seen = outcomes(s) if fixed_votes == 0 else (np.zeros_like(gap),) * 2
         return Assumptions(
             share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n,
@@ -203,24 +203,24 @@ class Assumptions:
     def stated(
         *, smece: float, label_spread: float, rater_spread: float = 0.0, bins: BinsLike = 10
     ) -> Assumptions:
-        r"""Suppose predictions spread evenly over [0, 1] and too extreme by the same amount.
+        r"""Assume predictions that are uniform on [0, 1] and too extreme by the same amount.
 
-        The mean label of a bin is its middle, moved toward 0.5 by `smece`. Real predictions
-        mostly crowd near 0 and 1, where votes agree more: then such a plan asks for too much.
+        The mean label of a bin is its midpoint, moved toward 0.5 by `smece`. Real predictions are
+        mostly near 0 and 1, where votes agree more. The plan then has more items than needed.
 
         Parameters
         ----------
         smece : float
-            The SMECE expected, between 0 and 0.5.
+            The expected SMECE, between 0 and 0.5.
         label_spread : float
-            The standard deviation of the items' own probabilities \(y^*\) inside a bin, between
-            0 and 0.5: 0 if items with equal predictions are equally likely to get a vote, 0.5 if
-            all voters always agree. For one vote per item it makes no difference.
+            The standard deviation of the items' own probabilities \(y^*\) inside a bin, between 0
+            and 0.5. It is 0 if items with equal predictions have equal probabilities, and 0.5 if
+            all voters always agree. It does not matter for one vote per item.
         rater_spread : float
             The standard deviation between raters of their mean vote on the same items, between 0
-            and 0.5. It counts where the number of raters is given.
+            and 0.5. It is used if the number of raters is given.
         bins : int, Bins or edges, default 10
-            The bins of the table to come.
+            The bins of the future table.
 
         Examples
         --------
@@ -252,13 +252,13 @@ class Assumptions:
 
     @property
     def smece(self) -> float:
-        """The SMECE supposed."""
+        """The assumed SMECE."""
         return float(np.abs(self.gap).sum())
 
     def with_smece(self, smece: float) -> Assumptions:
-        """Suppose another SMECE: all gaps larger or smaller by the same factor.
+        """Return the assumptions with another SMECE: all gaps are multiplied by the same factor.
 
-        Where there is no gap to enlarge, every bin gets the same one.
+        If all gaps are 0, every bin gets the same gap.
 
         Examples
         --------
@@ -277,16 +277,16 @@ class Assumptions:
     def half_width(
         self, items: int, *, votes: int, raters: int | None = None, level: float = 0.95
     ) -> float:
-        r"""Return half the mean width of the interval that `smece_interval` will find.
+        r"""Return the expected half-width of the interval of `smece_interval`.
 
         Parameters
         ----------
         items : int
-            At least 50.
+            The number of items, at least 50.
         votes : int
-            Votes per item; 0 where the labels are not votes.
+            Votes per item; 0 if the labels are not votes.
         raters : int, optional
-            How many raters share the votes equally, for an interval over new raters too.
+            The number of raters who share the votes equally, for an interval over new raters too.
 
         Examples
         --------
@@ -304,7 +304,7 @@ class Assumptions:
 
 
 def _rater_cov(rel: Reliability) -> FloatArray | None:
-    """Return the covariances of raters' mean residuals, from what they add to those of bins."""
+    """Return the covariances of raters' mean residuals, from their part of those of bins."""
     if rel.raters is None or rel.ties is None or rel.ties.raters is None:
         return None
     _, weight, _, _, weight_sq = rel.raters.values
@@ -318,32 +318,32 @@ def allowed_raters(a: Assumptions, raters: int | None, votes: int) -> int | None
         return None
     if not is_whole(raters) or raters < max(2, votes):
         message = (
-            f"raters must be a whole number of at least {max(2, votes)}, and each item needs "
-            f"different ones: got {raters!r:.60}."
+            f"raters must be a whole number of at least {max(2, votes)}, because the raters of an "
+            f"item differ: got {raters!r:.60}."
         )
         raise InputError(message)
     if a.rater_cov is None or not votes:
         message = (
-            "raters can be planned only where it is known how they differ: build the pilot from "
-            "Votes with raters=True, or state rater_spread."
+            "raters can be planned only if their spread is known: build the pilot from Votes with "
+            "raters=True, or state rater_spread."
         )
         raise InputError(message)
     return int(raters)
 
 
-# Tables of the future
+# Simulated tables
 
 
 @lru_cache(maxsize=16)
 def fixed_draws(n_bins: int) -> FloatArray:
-    """Return normal numbers of shape (draws, bins), the same always; each bin's are stratified."""
+    """Return fixed normal numbers of shape (draws, bins), stratified within each bin."""
     rng = np.random.default_rng(0)
     strata = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)
     return rng.permuted(np.tile(strata, (n_bins, 1)), axis=1).T
 
 
 def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) -> Sums:
-    """Return the sums of tables of n items: their residuals as given, all else at its mean."""
+    """Return the sums of tables of n items: the given residuals, and the means of other sums."""
     square = residual_var(a, votes)
 
     def each(per_item: FloatArray) -> FloatArray:
@@ -360,7 +360,7 @@ def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) ->
         residual_sq=each(square),
         residual_var=each(square),
         prob_var=each(a.prob_var),
-        label_var=zeros + soft,  # only whether there are soft labels matters
+        label_var=zeros + soft,  # only its sign matters: whether there are soft labels
         votes=zeros,
         repeated=each(a.share) if votes > 1 else zeros,
         vote_floor=each(a.prob_var / votes) if votes else zeros,
@@ -374,7 +374,7 @@ def future_sums(a: Assumptions, items: int, votes: int, residual: FloatArray) ->
 
 
 def residual_var(a: Assumptions, votes: int) -> FloatArray:
-    """Return the mean square of an item's residual in each bin; 0 votes where labels are none."""
+    """Return the mean square of an item's residual in each bin; 0 votes if labels are not votes."""
     return a.item_var + a.vote_var / votes if votes else a.item_var
 
 
@@ -388,7 +388,7 @@ def correlated(draws: FloatArray, u: FloatArray) -> FloatArray:
 def mean_half_width(
     a: Assumptions, items: int, votes: int, level: float, raters: int | None = None
 ) -> float:
-    """Average, over tables drawn from the assumptions, half the width of their intervals."""
+    """Return the mean half-width of intervals over tables drawn from the assumptions."""
     scale = np.sqrt(residual_var(a, votes))
     u = _ratio(a.gap, scale)
     joint = correlated(fixed_draws(a.gap.size), u)
@@ -396,7 +396,7 @@ def mean_half_width(
     if raters is None or a.rater_cov is None:
         _, low, high = interval_limits(future_sums(a, items, votes, residual), level)
         return float((high - low).mean()) / 2
-    # Pairs of votes of one rater on two items, if all raters have as many.
+    # Pairs of votes of one rater on two items, if all raters have equally many votes.
     pairs = max(items**2 / raters - items / votes, 0.0)
     extra = a.rater_cov * pairs
     values, vectors = np.linalg.eigh(extra)
@@ -417,7 +417,7 @@ def mean_half_width(
     return float((high - low).mean()) / 2
 
 
-# What is refused
+# Input validation
 
 
 def allowed_votes(a: Assumptions, votes: int) -> int:
@@ -429,12 +429,12 @@ def allowed_votes(a: Assumptions, votes: int) -> int:
             raise InputError(message)
     elif votes != a.fixed_votes:
         why = (
-            "1: one vote per item, as in the pilot, does not show what a second would bring. "
-            "Make a pilot with two votes or more on some items"
+            "1: a pilot with one vote per item does not show the effect of more votes. Build a "
+            "pilot with two or more votes on some items"
             if a.fixed_votes
-            else "0: the pilot's labels are not known to be votes. Make one with numbers of votes"
+            else "0: the labels of the pilot have no numbers of votes. Build one that has them"
         )
-        message = f"votes must be left out, or {why}, to plan for {votes}."
+        message = f"votes must be omitted, or {why}, to plan for {votes}."
         raise InputError(message)
     return int(votes)
 
@@ -455,7 +455,7 @@ def _refuse_no_integer(name: str, value: object) -> None:
 def refuse_outside(
     name: str, value: float, low: float, high: float, *, closed: bool = False
 ) -> None:
-    """Refuse a value that is not a number in a range; closed ranges include their limits."""
+    """Raise if a value is not a number in a range; closed ranges include their limits."""
     if isinstance(value, bool) or not is_number(value):
         message = f"{name} must be a number: got {value!r:.60}."
         raise InputTypeError(message)
@@ -468,8 +468,8 @@ def refuse_outside(
         raise InputError(message)
 
 
-# How far the predictions of two models of correlation 0 are apart, for the share of items in
-# another bin: fitted to simulated pairs of correlations .36 to .87 (benchmarks/planning.py).
+# The distance between predictions of two models of correlation 0, for the share of items in another
+# bin. Fitted to simulated pairs of correlations 0.36 to 0.87 (benchmarks/planning.py).
 _APART = 0.084
 _ROUNDING = 1e-15  # of a mean of numbers below 1
 
@@ -477,23 +477,23 @@ _ROUNDING = 1e-15  # of a mean of numbers below 1
 def pilot_correlation(
     y_true: npt.ArrayLike, y_prob: Mapping[str, npt.ArrayLike], *, bins: BinsLike = 10
 ) -> float:
-    r"""Estimate, from two models on the items of a pilot, what `plan_difference` asks for.
+    r"""Estimate the correlation that `plan_difference` needs, from two models on a pilot.
 
-    The correlation of \(a_b d\) between the models, with d = p - y and \(a_b\) near the sign of
-    the bin's gap, or near 0 where that is unsure. A small pilot is unsure of more bins, finds less
-    and so leads to a plan on the safe side.
+    It is the correlation of \(a_b d\) between the models, with d = p - y. The factor \(a_b\) is
+    near the sign of the bin's gap, or near 0 if the sign is uncertain. In a small pilot, more signs
+    are uncertain, so the estimate is lower and the plan is conservative.
 
     Parameters
     ----------
     y_true, bins
-        As in `reliability`, of at least 50 items.
+        As in `reliability`, with at least 50 items.
     y_prob : mapping from str to array-like of shape (n,)
         The predictions of two models.
 
     Returns
     -------
     float
-        0 where one model has nothing to correlate.
+        The correlation; 0 if the residuals of one model do not vary.
 
     Examples
     --------
@@ -513,14 +513,14 @@ def correlation_of(joint: JointTable) -> float:
     """Return the correlation of `pilot_correlation` from a joint table without weights."""
     (sign_a, mean_a, var_a), (sign_b, mean_b, var_b) = (_signed(x) for x in (joint.a, joint.b))
     together = float(sign_a @ joint.cross @ sign_b) / joint.n - mean_a * mean_b
-    # What is left of equal numbers after rounding is not a spread.
+    # Rounding errors of equal numbers are not a variance.
     if min(var_a, var_b) <= _ROUNDING:
         return 0.0
     return min(max(together / math.sqrt(var_a * var_b), -1.0), 1.0)
 
 
 def _signed(rel: Reliability) -> tuple[FloatArray, float, float]:
-    """Return the signs of the bins' gaps, and mean and variance of the residuals times these."""
+    """Return the signs of the bins' gaps, and mean and variance of the signed residuals."""
     s = rel.sums
     floor = s.prob_var if rel.has_hard_labels else s.vote_floor
     sign: FloatArray = soft_sign(
@@ -540,13 +540,13 @@ def power_of_difference(
 ) -> float:
     r"""Return the share of joint tables whose interval of the difference lies above 0.
 
-    Some items are assumed to be in the bin next to that of the other model, and residuals to be
-    correlated alike in all bins, by as much as gives the signed residuals this correlation. The
-    lower limit is near enough to normal.
+    Some items are assumed to be in a neighboring bin of the other model. Residuals are assumed to
+    be equally correlated in all bins, so that signed residuals have the given correlation. The
+    lower limit is approximately normal.
     """
     scale_w, scale_b = (np.sqrt(residual_var(x, votes)) for x in (worse, better))
     shared = _shared(worse, better, correlation, scale_w, scale_b)
-    # What the better model's bins have of the worse one's draws, and what is their own.
+    # The draws of the better model: the part shared with the worse model, and their own part.
     rest = np.linalg.cholesky(np.eye(len(shared)) - shared.T @ shared)
     u_w = _ratio(worse.gap, scale_w)
     u_b = np.linalg.solve(rest, _ratio(better.gap, scale_b) - shared.T @ u_w)
@@ -569,12 +569,12 @@ def power_of_difference(
 def _shared(
     a: Assumptions, b: Assumptions, correlation: float, scale_a: FloatArray, scale_b: FloatArray
 ) -> FloatArray:
-    """Return the uncentered correlation of the residuals in a bin of A (line) and one of B."""
+    """Return the uncentered correlation of the residuals in a bin of A (row) and a bin of B."""
     spread_a, spread_b = (
         max(float(scale @ scale) - x.smece**2, 0.0) for x, scale in ((a, scale_a), (b, scale_b))
     )
     wanted = correlation * math.sqrt(spread_a * spread_b) + a.smece * b.smece
-    # Predictions differ by the difference in SMECE at the least, all in one direction.
+    # Predictions differ at least by the difference in SMECE, all in one direction.
     apart = math.hypot(_APART * math.sqrt(1 - correlation), (a.smece - b.smece) / 2)
     overlap = _overlap(a.gap.size, min(apart * a.gap.size, 1.0))
     most = float((np.sign(a.gap) * scale_a) @ overlap @ (np.sign(a.gap) * scale_b))
@@ -583,12 +583,12 @@ def _shared(
 
 
 def _overlap(n_bins: int, moved: float) -> FloatArray:
-    """Return which share of the items of a bin (line) is in which bin of the other model."""
+    """Return the share of the items of a bin (row) in each bin of the other model."""
     beside = np.full(n_bins - 1, moved / 2)
     out = np.diag(beside, 1) + np.diag(beside, -1)
     return out + np.diag(1 - out.sum(axis=1))
 
 
 def _ratio(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Divide, 0 where there is nothing to divide by."""
+    """Divide; the result is 0 if the divisor is 0."""
     return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

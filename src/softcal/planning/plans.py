@@ -1,4 +1,4 @@
-"""How many items, with how many votes each? The cheapest plan, by asking the forecast."""
+"""Find the cheapest numbers of items and votes, by a search over forecasts."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Plan(_display.Printed):
     Attributes
     ----------
     items : int
-        How many items.
+        The number of items.
     votes : int
-        How many votes on each; 0 where the labels are not votes.
+        The number of votes per item; 0 if the labels are not votes.
     cost : float
-        Of all items and votes, in the unit of the costs given.
+        The cost of all items and votes, in the unit of the given costs.
     half_width : float
-        Half the mean width of the interval for SMECE that they will give.
+        The expected half-width of the interval of SMECE.
     level : float
         The level of that interval.
     """
@@ -70,9 +70,9 @@ class DifferencePlan(_display.Printed):
     items, votes, cost
         As in `Plan`.
     power : float
-        How often the interval of the difference will exclude 0.
+        The probability that the interval of the difference excludes 0.
     difference : float
-        The difference in SMECE that is to be seen.
+        The difference in SMECE to detect.
     level : float
         The level of that interval.
     """
@@ -110,30 +110,31 @@ def plan(
     item_cost: float = 0.0,
     vote_cost: float = 1.0,
 ) -> Plan:
-    r"""Find the cheapest items and votes that measure SMECE to ± half_width.
+    r"""Find the cheapest numbers of items and votes for an interval of SMECE of ± half_width.
 
     Parameters
     ----------
     assumptions : Assumptions
-        From a pilot, or stated.
+        The assumptions, from a pilot or stated.
     half_width : float
-        Half the mean width of the interval.
+        The expected half-width of the interval.
     level : float
-        Of the interval.
+        The level of the interval, between 0 and 1.
     votes : int, optional
-        Votes per item, if that is settled. If not, the cheapest number is looked for; it is near
-        \(\sqrt{(C/A)(c_{item}/c_{vote})}\), C the variance of a vote and A that of an item, so
-        it is 1 where items cost nothing.
+        Votes per item, if fixed. By default the cheapest number is found. It is near
+        \(\sqrt{(C/A)(c_{item}/c_{vote})}\), with C the variance of a vote and A that of an item, so
+        it is 1 if items cost nothing.
     raters : int, optional
-        How many raters share the votes equally, for an interval over new items and new raters. Few
-        raters limit what any number of items can show. Without it the plan is for the same raters.
+        The number of raters who share the votes equally, for an interval over new items and new
+        raters. With few raters, the width has a lower bound for any number of items. By default the
+        plan is for the same raters.
     item_cost, vote_cost : float
-        What an item costs, and each vote on it, in any unit.
+        The costs of an item and of a vote, in any unit.
 
     Returns
     -------
     Plan
-        At least 50 items.
+        The plan, with at least 50 items.
 
     Examples
     --------
@@ -171,21 +172,21 @@ def plan_budget(
     item_cost: float = 0.0,
     vote_cost: float = 1.0,
 ) -> Plan:
-    """Split a budget between items and votes so that the interval for SMECE is narrowest.
+    """Split a budget between items and votes so that the interval of SMECE is narrowest.
 
     Parameters
     ----------
     assumptions : Assumptions
-        From a pilot, or stated.
+        The assumptions, from a pilot or stated.
     budget : float
-        In the unit of the costs. The plan never costs more.
+        The budget, in the unit of the costs. The plan never costs more.
     level, votes, item_cost, vote_cost
         As in `plan`.
 
     Returns
     -------
     Plan
-        At least 50 items, and as many as the budget buys with that number of votes.
+        The plan, with at least 50 items, and as many as the budget allows for that number of votes.
 
     Examples
     --------
@@ -225,30 +226,30 @@ def plan_difference(
     item_cost: float = 0.0,
     vote_cost: float = 1.0,
 ) -> DifferencePlan:
-    """Find the cheapest items and votes that show a difference in SMECE between two models.
+    """Find the cheapest numbers of items and votes to detect a difference in SMECE.
 
-    One model is as assumed; the other, on the same items, has a SMECE larger by the
-    difference, its gaps in the same places. At most 2,000 bins, as in `compare`.
+    One model is as assumed. The other, on the same items, has a SMECE larger by the difference,
+    with gaps in the same bins. There can be at most 2,000 bins, as in `compare`.
 
     Parameters
     ----------
     assumptions : Assumptions
-        Of the better model, from a pilot or stated.
+        The assumptions about the better model, from a pilot or stated.
     difference : float
-        The difference in SMECE that is to be seen, above 0.
+        The difference in SMECE to detect, above 0.
     correlation : float
-        Between the residuals p - y of the two models, each counted in the direction of its
-        bin's gap; `pilot_correlation` estimates it. It is assumed to be the same for any number
-        of votes.
+        The correlation between the residuals p - y of the two models, each times the sign of its
+        bin's gap. `pilot_correlation` estimates it. It is assumed to be the same for any number of
+        votes.
     power : float
-        How often the interval of the difference must exclude 0.
+        The required probability that the interval of the difference excludes 0.
     level, votes, item_cost, vote_cost
         As in `plan`.
 
     Returns
     -------
     DifferencePlan
-        At least 50 items, and the power they have.
+        The plan, with at least 50 items, and its power.
 
     Examples
     --------
@@ -286,7 +287,7 @@ def plan_difference(
 def _refuse_others(assumptions: object) -> None:
     if not isinstance(assumptions, Assumptions):
         message = (
-            f"a plan starts from assumptions: got {type(assumptions).__name__}. Make them with "
+            f"assumptions must be Assumptions: got {type(assumptions).__name__}. Make them with "
             "Assumptions.from_pilot or Assumptions.stated."
         )
         raise InputTypeError(message)
@@ -307,10 +308,10 @@ class _Costs:
         return items * (self.item + votes * self.vote)
 
     def items(self, budget: float, votes: int) -> int:
-        """Return how many items a budget buys; never one too many by rounding."""
+        """Return the number of items a budget allows, never one too many by rounding."""
         each = self.item + votes * self.vote
         if each <= 0:
-            message = "a budget needs a price: let an item or a vote cost more than 0."
+            message = "a budget needs costs: the cost of an item or of a vote must be above 0."
             raise InputError(message)
         n = int(min(budget / each, MOST_ITEMS))
         return n - 1 if self.total(n, votes) > budget else n
@@ -325,7 +326,7 @@ def _cheapest(
     asked: str,
     remedy: str,
 ) -> tuple[int, int]:
-    """Find the items and votes that are enough and cost least."""
+    """Find the cheapest numbers of items and votes that are enough."""
 
     @cache
     def items(m: int) -> int:
@@ -343,16 +344,13 @@ def _cheapest(
 def _cheapest_votes(
     a: Assumptions, costs: _Costs, votes: int | None, price: Callable[[int], float]
 ) -> int:
-    """Search from the formula's number of votes to where the true price is lowest."""
+    """Search for the cheapest number of votes, starting from that of the formula."""
     if votes is not None:
         return allowed_votes(a, votes)
     if a.fixed_votes is not None:
         return a.fixed_votes
     if costs.vote == 0:
-        message = (
-            "votes that cost nothing have no best number: say how many, or let them cost more than "
-            "0."
-        )
+        message = "votes that cost nothing have no best number: set it, or a cost per vote above 0."
         raise InputError(message)
     price = cache(price)
     best = _formula_votes(a, costs)
@@ -370,12 +368,12 @@ def _formula_votes(a: Assumptions, costs: _Costs) -> int:
     vote = float(a.vote_var.sum())
     if item <= 0:
         return MOST_VOTES if costs.item > 0 and vote > 0 else 1
-    best = math.sqrt(vote / item * costs.item / costs.vote)  # infinite where items hardly differ
+    best = math.sqrt(vote / item * costs.item / costs.vote)  # infinite if items hardly differ
     return round(min(max(1.0, best), MOST_VOTES))
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
-    """Find the fewest items that are enough; one above the most allowed if none are."""
+    """Find the lowest number of items that is enough; one above the maximum if none is."""
     too_few, plenty = FEWEST_ITEMS - 1, FEWEST_ITEMS
     while plenty <= MOST_ITEMS and not enough(plenty):
         too_few, plenty = plenty, plenty * 4

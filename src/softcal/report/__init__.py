@@ -163,7 +163,7 @@ def tables_of_arrays(
         coded = Coded(number, range(int(number.max()) + 1))
     targets: tuple[str, ...] = (LABEL,)
     if ordered and not of_classes:
-        message = "ordered=True goes with many classes: pass labels of shape (n, classes)."
+        message = "ordered=True needs many classes: pass labels of shape (n, classes)."
         raise InputError(message)
     ordered = ordered or bool(of_classes and isinstance(y_true, Votes) and y_true.ordered)
     if of_classes:

@@ -96,7 +96,7 @@ def commands_of(
 
     `class_label` is the option for the labels of many classes. A set does not store whether these
     were shares or names, so without the option there may be no commands. `labeled` are the
-    options of labels that are made of votes, of which a set alone does not know the columns.
+    options for labels from votes, because a set does not store the columns of votes.
     """
     label, pred = "--label", "--pred"
     if tables.targets[0] == TOP:

@@ -1,4 +1,4 @@
-"""The page of `softcal watch`: what happened, the figure, each day, each segment. No script."""
+"""Write the page of `softcal watch`, without scripts."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def write_watch_page(
     level: float,
     title: str = "Calibration over time",
 ) -> None:
-    """Write what `Watch` saw as one HTML file that needs no network.
+    """Write the history of a `Watch` as one HTML file that needs no network.
 
     Parameters
     ----------
     path : path
         The file to write; an existing file is replaced.
     states : sequence of WatchState
-        What each update returned, in order.
+        The results of all updates, in order.
     tolerance, level : float
-        Those of the `Watch`.
+        The tolerance and the level of the `Watch`.
     title : str
-        Of the page.
+        The title of the page.
     """
     import jinja2
     from markupsafe import Markup
 
     if path.suffix.lower() not in (".html", ".htm"):
-        message = f"the page is an HTML file: give a name that ends in .html, not {path.name}."
+        message = f"the name of the page must end in .html: got {path.name}."
         raise InputError(message)
     own = files("softcal.report")
     environment = jinja2.Environment(
@@ -62,7 +62,7 @@ def write_watch_page(
             key=lambda each: -each.log_evidence,
         ),
         wholes=[_whole(state, last.worst.model) for state in states[::-1]],
-        # Ours, and drawn with every letter as a path: no text from the data is in it.
+        # Safe: all text is drawn as paths, so that no text from the data is in it.
         figure=Markup(_svg(states, tolerance, level)),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
     )  # fmt: skip
@@ -71,12 +71,12 @@ def write_watch_page(
 
 
 def _whole(state: WatchState, model: str) -> Any:
-    """Find the stream of all rows of a model."""
+    """Return the stream of all rows of a model."""
     return next(each for each in state.streams if each.model == model and each.column is None)
 
 
 def _svg(states: Sequence[WatchState], tolerance: float, level: float) -> str:
-    """Draw the figure as an SVG element; comments, which hold names of the data, are left out."""
+    """Return the figure as an SVG element, without comments, which contain names of the data."""
     drawn = io.StringIO()
     figure = draw_watch(states, tolerance=tolerance, level=level)
     figure.savefig(drawn, format="svg", metadata={"Date": None}, transparent=False)

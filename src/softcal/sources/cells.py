@@ -1,4 +1,4 @@
-"""Files that give Python values: JSON documents and Excel workbooks, made Arrow tables."""
+"""Convert the Python values of JSON documents and Excel workbooks to Arrow tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from softcal.sources.columns import Wanted
 
 
-_LARGEST = 10**300  # of whole numbers, which Python does not limit
+_LARGEST = 10**300  # of integers, which are unbounded in Python
 
 
 class NotANumberError(Exception):
-    """A cell of text where a number should be, and its row within the piece."""
+    """Raised for a cell of text in a column of numbers, with its row within the piece."""
 
     def __init__(self, name: str, row: int, text: str) -> None:
         super().__init__(name, row, text)
@@ -31,7 +31,7 @@ class NotANumberError(Exception):
 
 
 def table_of(columns: dict[str, list[Any]], wanted: Wanted) -> Any:
-    """Make an Arrow table of columns of Python values: numbers, names as text, and lists."""
+    """Return an Arrow table of columns of Python values: numbers, names as text, and lists."""
     import pyarrow as pa
 
     found: dict[str, Any] = {}
@@ -43,12 +43,12 @@ def table_of(columns: dict[str, list[Any]], wanted: Wanted) -> Any:
         else:
             found[name] = _numbers(cells, name)
     for name in {*wanted.numbers} & {*wanted.named}:
-        _numbers(columns[name], name)  # refuses text where the column is read as numbers too
+        _numbers(columns[name], name)  # raises for text if the column is also read as numbers
     return pa.table(found)
 
 
 def _numbers(cells: list[Any], name: str) -> Any:
-    """Read numbers and truth values; None and empty text are missing, other text is refused."""
+    """Return numbers and Booleans as floats; None and empty text are missing, other text raises."""
     import pyarrow as pa
 
     numbers: list[float | None] = []
@@ -102,12 +102,12 @@ def _second(pair: tuple[str, int]) -> int:
 
 
 def sheet_rows(path: Path, sheet: str | None) -> Iterator[Sequence[Any]]:
-    """Yield the names of a sheet's columns, and then its rows, each as long; empty rows are not.
+    """Yield the names of a sheet's columns, and then its rows of equal length, without empty rows.
 
     Raises
     ------
     InputError
-        If the workbook cannot be read, or has several sheets of which none was chosen.
+        If the workbook cannot be read, or if it has several sheets and `sheet` is not given.
     """
     rows = (row for row in _cells(path, sheet) if any(cell is not None for cell in row))
     header = list(next(rows, ()))
@@ -126,14 +126,14 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
     with naming_the_extra():
         import openpyxl  # type: ignore[import-untyped]
     try:
-        # Streamed: only a few rows are in memory. Of formulas, the values that were saved.
+        # Streamed, so that only a few rows are in memory. Formulas have their saved values.
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except Exception as error:  # openpyxl raises whatever it meets in a damaged file
+    except Exception as error:  # openpyxl raises any exception for a damaged file
         message = f"cannot read {place_of(path)}: not an Excel workbook ({error!s:.100})."
         raise InputError(message) from error
     try:
         found = _chosen(book, path, sheet)
-        found.reset_dimensions()  # which some programs write wrong
+        found.reset_dimensions()  # some programs write wrong dimensions
         yield from found.iter_rows(values_only=True)
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
         message = f"cannot read {place_of(path)}: the sheet is damaged ({error!s:.100})."

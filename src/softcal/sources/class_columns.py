@@ -204,7 +204,7 @@ def class_roles(
 
 
 def refuse_names_of_thresholds(names: Sequence[object]) -> None:
-    """Refuse ordered classes one of which is called what a threshold between them is."""
+    """Refuse ordered classes if one has the name of a threshold between them."""
     taken = sorted(set(map(str, names)) & set(thresholds(names)))
     if taken:
         message = (
@@ -215,10 +215,10 @@ def refuse_names_of_thresholds(names: Sequence[object]) -> None:
 
 
 def counts_beside(roles: Roles, spec: Spec, present: Sequence[str], positive: str | None) -> Roles:
-    """Return roles whose labels are shares of counts of votes, beside one prediction per row.
+    """Return roles whose labels are vote shares from counts, with one prediction per row.
 
-    The share is that of the last column, or of the one that `positive` names, by its own name or by
-    what the star of a pattern stands for.
+    The share is that of the last column, or of the column that `positive` names: by its own name,
+    or by the text that the star of a pattern matches.
     """
     columns, classes = class_columns(spec, present)
     names = classes or columns

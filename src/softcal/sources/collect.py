@@ -67,7 +67,7 @@ class Found(NamedTuple):
     """The sums of one piece; None if a value in this or another piece breaks a rule."""
 
     piece: Piece
-    rows: int  # also those that were dropped
+    rows: int  # including dropped rows
     dropped: int
     words: Words
     joined: Joined
@@ -87,7 +87,7 @@ class _Batch(NamedTuple):
 class Part(NamedTuple):
     """The sums of a source, or of a partition that another process reads."""
 
-    rows: int  # without those that were dropped
+    rows: int  # without dropped rows
     tables: TableSet | None  # None if there are no rows or a value breaks a rule
     broken: Counted | None = None
     dropped: int = 0
@@ -138,8 +138,8 @@ def collect(
     If a value breaks a rule, the remaining rows are still read, to count such values. `look` is
     called from the threads with the number of each piece, the rows of its models, and their groups;
     for many classes, with the rows of the predicted class. `report_groups` is called after the last
-    piece with the share of the groups added up so far. `tell` is told what was found beside the
-    tables: words of labels, and items without votes.
+    piece with the share of the groups added up so far. `tell` is called with what was found besides
+    the tables: words of labels, and items without votes.
     """
     part = part_of(
         pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report,
@@ -241,7 +241,7 @@ def read_rows(source: Paths, roles: Roles, reading: Reading = AS_IT_IS) -> AllRo
 
 
 def validated(found: list[Batch], again: Callable[[], Iterable[Piece]], roles: Roles) -> AllRows:
-    """Return all rows of some batches as `read_rows` does; pieces again, where a rule is broken."""
+    """Return all rows of some batches as `read_rows` does; read them again if a rule is broken."""
     if not found:
         refuse_no_rows()
     columns, dropped, words, items = roles.ready(joined(found))
@@ -265,7 +265,7 @@ def validated(found: list[Batch], again: Callable[[], Iterable[Piece]], roles: R
 
 
 def refuse_no_rows(dropped: int = 0) -> NoReturn:
-    """Refuse a source that leaves nothing to measure."""
+    """Raise because no row remains."""
     message = "the source has no rows, so there is nothing to measure."
     if dropped:
         message = (
@@ -276,7 +276,7 @@ def refuse_no_rows(dropped: int = 0) -> NoReturn:
 
 
 def refuse_unseen(roles: Roles, words: Words) -> None:
-    """Refuse a positive label that no row has, which may be misspelled."""
+    """Raise if no row has the positive label, which may be misspelled."""
     positive = roles.values.positive
     if positive is None or any(positive in (word, plain_word(word)) for word in words.counts):
         return
@@ -485,7 +485,7 @@ def checks_of(roles: Roles) -> list[Check]:
 
 
 def _of_source(rule: Rule) -> Rule:
-    """Return the rule of missing values with a remedy that a source has, and others as they are."""
+    """Return the rule of missing values with a remedy for sources; other rules unchanged."""
     return DROPPED if rule is MISSING else rule
 
 
@@ -569,7 +569,7 @@ class Census:
         spreads[name] = spreads.get(name, spread).with_(spread)
         for rule in check.rules:
             marks = rule.broken(values)
-            if dropped is not None:  # those rows count nowhere
+            if dropped is not None:  # dropped rows are not counted
                 marks &= ~np.repeat(dropped, check.per_row)
             count, first = broken.get((name, rule.must), _Broken())
             if not count and marks.any():

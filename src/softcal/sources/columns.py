@@ -49,7 +49,7 @@ class Named(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Under which a batch keeps what labels are made of: the labels, or another part."""
+    """The key of a part of the labels in a batch."""
 
     column: str
     part: str = "label"  # or "votes", how many; or "item", the row among the votes
@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
     numbers: tuple[str, ...]
     named: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
-    classes: int = 1  # without many classes
+    classes: int = 1  # 1 without many classes
 
     @property
     def names(self) -> list[str]:
@@ -196,8 +196,8 @@ def refuse_type(name: str, found: Any, place: str, what: str = "real numbers") -
 
 
 def words_hint(word: str) -> str:
-    """Say how labels in words are read."""
-    return f" If these are labels in words, say which one counts as 1: {keyword('positive', word)}."
+    """Return the hint how to read labels in words."""
+    return f" If labels are words, name the one that counts as 1: {keyword('positive', word)}."
 
 
 def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "") -> None:
@@ -339,7 +339,7 @@ class ClassRoles(NamedTuple):
 
 
 class Values(NamedTuple):
-    """What the caller says that values stand for: converted on purpose, never guessed."""
+    """How to convert values to probabilities, as the caller states; never guessed."""
 
     pred_scale: Scale = "probability"
     label_scale: Scale = "probability"
@@ -347,7 +347,7 @@ class Values(NamedTuple):
     drop_missing: bool = False
 
     def refuse_unknown(self) -> None:
-        """Refuse a scale that there is not."""
+        """Raise if a scale is unknown, or if options contradict each other."""
         for name, scale in (("pred_scale", self.pred_scale), ("label_scale", self.label_scale)):
             if scale not in SCALES:
                 message = f"{name} must be one of {', '.join(SCALES)}: got {scale!r:.60}."
@@ -358,7 +358,7 @@ class Values(NamedTuple):
 
 
 def scaled(values: Column, scale: Scale) -> Column:
-    """Return numbers of a scale as probabilities; of several columns, logits of classes."""
+    """Return numbers of a scale as probabilities; several columns are logits of classes."""
     if scale == "probability":
         return values
     if scale == "percent":
@@ -374,12 +374,12 @@ _MOST_WORDS = 20
 
 
 class Words(NamedTuple):
-    """How many rows have each word of a column of labels: the positive one, and common others."""
+    """The number of rows of each word of a column of labels: the positive and common others."""
 
     counts: dict[str, int] = {}  # noqa: RUF012 - never changed
 
     def with_(self, other: Words) -> Words:
-        """Add what another part of the rows has."""
+        """Add the counts of another part of the rows."""
         total = {
             word: self.counts.get(word, 0) + other.counts.get(word, 0)
             for word in {**self.counts, **other.counts}
@@ -389,12 +389,12 @@ class Words(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A batch as it is added up: rows with missing values dropped, and words made labels."""
+    """A batch ready to be added up: rows with missing values dropped, and words converted."""
 
     batch: Batch
     dropped: int = 0
     words: Words = Words()
-    joined: Any = None  # a `Joined`, where votes are looked up
+    joined: Any = None  # a `Joined`, if votes are looked up
 
 
 class Roles(NamedTuple):
@@ -412,11 +412,11 @@ class Roles(NamedTuple):
     group: str | None = None
     classes: ClassRoles | None = None
     bounds: tuple[str, str] | None = None
-    logits: bool = False  # whether predictions are logits and stay so
+    logits: bool = False  # whether predictions stay logits
     values: Values = Values()
-    votes: ItemVotes | None = None  # raw votes, which give the labels
-    counts: tuple[str, ...] = ()  # columns of counts of votes, beside one prediction
-    positive_count: str = ""  # the one of them that counts as 1
+    votes: ItemVotes | None = None  # raw votes, which determine the labels
+    counts: tuple[str, ...] = ()  # columns of vote counts, with one prediction per row
+    positive_count: str = ""  # the column of counts that counts as 1
     ranges: tuple[Ranges, ...] = ()  # of the columns of `by` that are cut
 
     def segment(self, batch: Batch, name: str) -> Any:
@@ -427,19 +427,19 @@ class Roles(NamedTuple):
 
     @property
     def made(self) -> bool:
-        """Whether labels are made of something else, and not of a column of numbers."""
+        """Whether labels are computed, rather than read from a column of numbers."""
         return self.values.positive is not None or self.votes is not None or bool(self.counts)
 
     @property
     def rater(self) -> str | None:
-        """The column of raters, where intervals are to hold for new ones."""
+        """The column of raters, if intervals are to hold for new raters."""
         if self.votes is None or not self.votes.columns.raters:
             return None
         return self.votes.columns.worker or "raters"
 
     @property
     def drops_unmatched(self) -> bool:
-        """Whether rows without votes are left out on purpose."""
+        """Whether rows without votes are dropped."""
         return self.votes is not None and self.votes.columns.drop_unmatched
 
     @property
@@ -481,7 +481,7 @@ class Roles(NamedTuple):
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
             labels = (self.y_true,) if self.bounds is None else self.bounds
-            if self.made:  # of counts, whoever looks at all of them together has the rules
+            if self.made:  # the rules for counts are applied to all counts together
                 found += [(Named(name), (MISSING,)) for name in self._label_names]
             else:
                 rules = scaled_rules(LABEL, self.values.label_scale, "label_scale")
@@ -495,9 +495,9 @@ class Roles(NamedTuple):
         return found if self.group is None else [*found, (Named(self.group), (MISSING,))]
 
     def ready(self, batch: Batch) -> Ready:
-        """Return a batch without rows of missing values, where these are dropped, and its labels.
+        """Return a batch with its labels, without rows of missing values if these are dropped.
 
-        Columns of `by` may have missing values, whose rows are a segment.
+        Columns of `by` may have missing values. Their rows are a segment.
         """
         dropped = 0
         if self.values.drop_missing:
@@ -523,7 +523,7 @@ class Roles(NamedTuple):
         return Ready({**batch, Outcomes(self.y_true): labels}, dropped, Words(words))
 
     def _counted(self, batch: Batch) -> Batch:
-        """Return labels and numbers of votes from counts; NaN where one breaks a rule."""
+        """Return labels and numbers of votes from counts; NaN if a count breaks a rule."""
         columns = np.stack([as_float64(batch[name]) for name in self.counts])
         votes = columns.sum(axis=0)
         bad = is_bad_count(columns).any(axis=0) | (votes < 1)
@@ -532,11 +532,11 @@ class Roles(NamedTuple):
         return {Outcomes(self.y_true): share, Outcomes(self.y_true, "votes"): votes}
 
     def _with_votes(self, batch: Batch, votes: ItemVotes) -> Ready:
-        """Look up the votes on each row's item; rows without votes are left out, and counted."""
+        """Return the votes on each row's item; rows without votes are omitted and counted."""
         from softcal.sources.votes import Joined
 
         items = batch[Named(votes.columns.item)]
-        known = ~missing_values(items)  # which have a rule of their own
+        known = ~missing_values(items)  # missing items have a rule of their own
         at = votes.at(items)
         alone = (at < 0) & known
         first = str(text_of(items[int(alone.argmax())].as_py())) if alone.any() else ""
@@ -555,13 +555,13 @@ class Roles(NamedTuple):
 
     @property
     def _label_names(self) -> tuple[str, ...]:
-        """The columns of names that labels are made of."""
+        """The columns of names from which labels are computed."""
         if self.votes is not None:
             return (self.votes.columns.item,)
         return (self.y_true,) if self.values.positive is not None else ()
 
     def missing(self, batch: Batch) -> Column:
-        """Mark the rows in which something is missing that is needed to add them up."""
+        """Return which rows have a missing value in a required column."""
         wanted, marks = self.wanted, np.zeros(rows_of(batch), dtype=bool)
         for name in wanted.numbers:
             marks |= np.isnan(as_float64(batch[name]))
@@ -622,17 +622,17 @@ class Roles(NamedTuple):
         else:
             self._refuse_class_columns(self.classes)
         if (self.votes is not None or self.counts) and self.n_votes is not None:
-            message = "leave n_votes out: votes say how many there are."
+            message = "leave n_votes out: the votes determine their number."
             raise InputError(message)
         if self.votes is not None and self.votes.columns.raters and self.group is not None:
             message = (
-                "raters=True cannot go with groups: items of a group would have to vary together "
-                "beside the raters. Leave one of the two out."
+                "raters=True cannot go with groups: intervals allow for one of them. Leave one of "
+                "the two out."
             )
             raise InputError(message)
         if self.values.positive is not None and (self.classes or self.bounds):
             message = (
-                "leave positive out: it is for one column of labels in words beside one prediction "
+                "leave positive out: it is for one column of labels in words, with one prediction "
                 "per row."
             )
             raise InputError(message)

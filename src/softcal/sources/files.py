@@ -1,8 +1,8 @@
-"""Columns of files of any size: one reader per format, a bounded number of rows at a time."""
+"""Read columns of files of any size: one reader per format, a bounded number of rows at a time."""
 
-# pyarrow.dataset does not replace these readers: even with the least readahead it holds a Parquet
-# row group whole (20 million rows in one group took 720 MB, and 240 MB here), and it takes the
-# format from the caller, not from the content.
+# pyarrow.dataset does not replace these readers. Even with the lowest readahead, it holds a whole
+# Parquet row group in memory: 20 million rows in one group took 720 MB, and take 240 MB here. It
+# also needs the format from the caller, and does not detect it from the content.
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Reading(NamedTuple):
-    """What the caller says about files, where their content does not: see `scan`."""
+    """The options for reading files whose content does not determine them; see `scan`."""
 
     sep: str | None = None
     decimal: str = "."
@@ -56,7 +56,7 @@ class Reading(NamedTuple):
     sheet: str | None = None
 
     def checked(self) -> Reading:
-        r"""Return the same with a tab for the word, refusing what no file could have.
+        r"""Return validated options, with "tab" replaced by a tab character.
 
         >>> Reading(sep="tab").checked().sep
         '\t'
@@ -92,14 +92,14 @@ AS_IT_IS = Reading()
 
 
 class Format(NamedTuple):
-    """How a file is read: its kind, what it is compressed with, and how its text is written."""
+    """The format of a file: its kind, its compression, and the syntax of its text."""
 
     kind: str  # "parquet", "arrow", "jsonl", "json" (one document), "xlsx" or "text"
     compression: str | None = None
     mark: str = ","
     decimal: str = "."
     encoding: str | None = None
-    sep_line: bool = False  # whether the first line is Excel's, which says what separates cells
+    sep_line: bool = False  # whether the first line is Excel's "sep=" line
     sheet: str | None = None
 
 
@@ -112,10 +112,10 @@ INPUT_FORMATS = {
     "arrow": Format("arrow"),
     "xlsx": Format("xlsx"),
 }
-"""How to read a file that the caller says the format of."""
+"""The format for each `input_format`."""
 
-# How content starts, as regular expressions. A byte that no text has follows where the first ones
-# alone could be the name of a column.
+# The start of the content, as regular expressions. If the first bytes could be the name of a
+# column, a byte that is not text follows.
 _KINDS = {
     "parquet": PARQUET.pattern,
     "arrow": rb"ARROW1\0|\xff{4}",
@@ -128,8 +128,8 @@ _BINARY_KINDS = ("parquet", "arrow", "xlsx", *_COMPRESSIONS)
 _SAVE = "Save the sheet as .xlsx, or as CSV in UTF-8."
 _REFUSED = (
     (rb"FEA1\0", "a Feather file of version 1", "Save it again as Parquet."),
-    (rb"PK\x03\x04.{26}mimetype", "a workbook of LibreOffice", _SAVE),
-    (rb"\xd0\xcf\x11\xe0", "an old workbook of Excel (.xls)", _SAVE),
+    (rb"PK\x03\x04.{26}mimetype", "a LibreOffice workbook", _SAVE),
+    (rb"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", _SAVE),
     (rb"PK\x03\x04", "a zip archive", "Unzip it first."),
     (rb"\xfd7zXZ\0", "xz", "Decompress it first."),
 )
@@ -137,14 +137,15 @@ _SEP_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([^"\r\n])"?\r?\n')
 
 
 def format_of(path: Path, reading: Reading = AS_IT_IS) -> Format:
-    """Recognize a file by its content, unless the caller says what it holds.
+    """Detect the format of a file from its content, unless `input_format` is given.
 
-    A name in .tsv means tabs. A name in .json decides where one object may be a line or a document.
+    A name that ends in .tsv means tabs. A name that ends in .json decides if a single object may be
+    a line or a document.
 
     Raises
     ------
     InputError
-        If it holds something that is not read, with the remedy.
+        If the format is not supported, with a remedy.
     """
     with path.open("rb") as file:
         start = file.read(_LOOKED_AT)
@@ -176,7 +177,7 @@ def format_of(path: Path, reading: Reading = AS_IT_IS) -> Format:
 
 
 def _kind_of(start: bytes, path: Path) -> str | None:
-    """Recognize what a file starts with, refusing what is not read; None of plain text."""
+    """Return the format from the start of a file, None for text; raise if it is not supported."""
     kind = _first_match(_KINDS, start) or _first_match(_COMPRESSIONS, start)
     for pattern, what, remedy in _REFUSED:
         if kind is None and re.match(pattern, start, re.DOTALL):
@@ -186,7 +187,7 @@ def _kind_of(start: bytes, path: Path) -> str | None:
 
 
 def _as_given(found: Format, path: Path, reading: Reading) -> Format:
-    """Return the format that the caller says, or that was found; refuse where one is binary."""
+    """Return the given or the detected format; raise if they differ and one is binary."""
     if reading.input_format is None:
         return found._replace(mark="\t" if _has_end(path, ".tsv") else ",")
     form = INPUT_FORMATS[reading.input_format]
@@ -204,24 +205,24 @@ def _has_end(path: Path, suffix: str) -> bool:
 
 
 def _of_text(start: bytes, encoding: str | None) -> bytes:
-    """Return the start of a file as UTF-8, whatever it is in; what cannot be decoded is left."""
+    """Return the start of a file as UTF-8, or unchanged if it cannot be decoded."""
     if encoding is None:
         return start
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     try:
         return decoder.decode(start).encode(errors="replace")
-    except UnicodeError:  # which the reader will meet again, and tell of
+    except UnicodeError:  # the reader will raise the same error with its position
         return start
 
 
 def _with_marks(form: Format, path: Path, text: bytes, reading: Reading) -> Format:
-    """Say what separates cells and decimals: the caller, or Excel's first line, or the name."""
+    """Return the form with its separators, from the options, Excel's first line, or the name."""
     line = _SEP_LINE.match(text)
     if line is not None:
         mark = line[1].decode()
         if reading.sep not in (None, mark):
             message = (
-                f"cannot read {place_of(path)}: its first line says that {mark!r} separates cells. "
+                f"cannot read {place_of(path)}: its first line names {mark!r} as separator. "
                 f"Leave {keyword('sep', str(reading.sep))} out."
             )
             raise InputError(message)
@@ -231,16 +232,16 @@ def _with_marks(form: Format, path: Path, text: bytes, reading: Reading) -> Form
     if form.mark == reading.decimal:
         message = (
             f"cannot read {place_of(path)}: {form.mark!r} cannot separate both cells and decimals. "
-            f"Pass what separates cells too, such as {keyword('sep', ';')}."
+            f"Pass the separator of cells too, such as {keyword('sep', ';')}."
         )
         raise InputError(message)
     return form._replace(decimal=reading.decimal)
 
 
 def _is_of_lines(path: Path, form: Format) -> bool:
-    """Whether a file that starts with an object has one per line, and is not one document.
+    """Return whether a file that starts with an object has one object per line.
 
-    One object alone is a document where each of its values is a list: the columns.
+    A single object is a document if each of its values is a list: the columns.
     """
     with _byte_stream(path, form) as (_, stream):
         lines = io.BufferedReader(stream)
@@ -273,23 +274,23 @@ def _refuse_set(path: Path) -> None:
 
 
 def _refuse_other_text(start: bytes, path: Path) -> None:
-    """Refuse text of two bytes per character, as spreadsheets save it, and what is not text."""
+    """Raise if text has two bytes per character, as spreadsheets save it, or is binary."""
     even, odd = start[::2].count(0), start[1::2].count(0)
-    # Of letters in UTF-16 every second byte is 0, and no other.
+    # Letters in UTF-16 have a 0 as every second byte, and nowhere else.
     if start.startswith(_UTF_16) or (min(even, odd) == 0 and 4 * max(even, odd) > len(start)):
         order = "" if start.startswith(_UTF_16) else "-be" if even else "-le"
         message = f"cannot read {place_of(path)}: {not_utf_8(f'utf-16{order}')}"
         raise InputError(message)
     if b"\0" in start:
         message = (
-            f"cannot read {place_of(path)}: it must be text in UTF-8, and has a byte 0, which no "
-            "text has. Save the data as CSV in UTF-8."
+            f"cannot read {place_of(path)}: it must be text in UTF-8, but has a byte 0. "
+            "Save the data as CSV in UTF-8."
         )
         raise InputError(message)
 
 
 MARKS = {".csv": ",", ".tsv": "\t"}
-"""What separates the cells of a text file, by the end of its name."""
+"""The separator of the cells of a text file, by the end of its name."""
 
 _NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _ANSWERS = (
@@ -298,7 +299,7 @@ _ANSWERS = (
 
 
 def separator_hint(names: Sequence[str], mark: str) -> str:
-    """Say, where names of columns look separated by another mark, by which; else nothing."""
+    """Return a hint if names of columns look separated by another character; else empty."""
     line = mark.join(names)
     often = max((other for other in _NAMED if other != mark), key=line.count)
     if line.count(often) <= line.count(mark):
@@ -309,7 +310,7 @@ def separator_hint(names: Sequence[str], mark: str) -> str:
 
 
 def number_hint(text: str) -> str:
-    """Say how 0,5 or 63.7% or yes can be read as a number; nothing for an empty text.
+    """Return a hint how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
 
     >>> number_hint("63.7 %")
     ' Write 0.637.'
@@ -317,7 +318,7 @@ def number_hint(text: str) -> str:
     if re.fullmatch(r"[+-]?\d*,\d+", text):
         return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."
     if re.fullmatch(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", text):
-        return " Write it without marks between thousands."
+        return " Write it without thousands separators."
     if percent := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
         whole, part = percent.groups()
         return f" Write {Decimal(f'{whole}.{part}').scaleb(-2).normalize():f}."
@@ -333,9 +334,9 @@ _LONGEST_CELL = 1 << 24
 
 
 def whole_lines(read_into: Callable[[memoryview], int], size: int) -> Iterator[bytearray]:
-    """Yield blocks that end where a line ends; `read_into` fills a part of a block, 0 at the end.
+    """Yield blocks of whole lines; `read_into` fills a part of a block, and returns 0 at the end.
 
-    Each block is read in its place: copies would take as long as half of the parsing.
+    Each block is read in place, because copies would take half as long as parsing.
     """
     rest = bytearray()
     while True:
@@ -356,7 +357,7 @@ def whole_lines(read_into: Callable[[memoryview], int], size: int) -> Iterator[b
 
 
 def _last_line_end(block: bytearray) -> int:
-    """Say where the last whole line ends, outside quotes; 0 if none does."""
+    """Return the end of the last whole line, outside quotes; 0 if there is none."""
     end = block.rfind(_END) + 1
     if _QUOTE not in block:
         return end
@@ -365,34 +366,34 @@ def _last_line_end(block: bytearray) -> int:
     while before and quotes % 2:  # in a quoted cell
         before, after = block.rfind(_END, 0, before - 1) + 1, before
         quotes -= block.count(_QUOTE, before, after)
-    # A quote that nothing closes in so long a text opens no cell: it is a mark like any other.
+    # A quote that is not closed in so long a text is an ordinary character.
     return end if not before and len(block) > _LONGEST_CELL else before
 
 
 def line_ends(block: bytes | bytearray) -> Iterator[int]:
-    """Walk through the places after every line end, of any kind and inside quotes too."""
+    """Yield the positions after every line end of any kind, including those inside quotes."""
     return (found.end() for found in re.finditer(rb"\r\n?|\n", block))
 
 
 _BLOCK_BYTES = 1 << 22
 _START_BYTES = 1 << 17
 _GROUP_VALUES = 1 << 23
-_WIDE = 64  # columns, from which on a row group is read some columns at a time
+_WIDE = 64  # columns; row groups with more are read some columns at a time
 _WIDE_VALUES = 1 << 24
 _STREAM_BYTES = 1 << 18  # of one column
 _STREAMS_BYTES = 1 << 24  # of all columns
 
 
 class _Part(NamedTuple):
-    """A part of a file: how many of its bytes, and how to decode it as Arrow tables."""
+    """A part of a file: its number of bytes, and a function that decodes it as Arrow tables."""
 
     size: int
     decode: Callable[[], Iterator[Any]]
-    checked: bool = False  # by Arrow, as it reads CSV
+    checked: bool = False  # whether Arrow already validated it, as for CSV
 
 
 def pieces(path: Path, wanted: Wanted, reading: Reading = AS_IT_IS) -> Iterator[Piece]:
-    """Cut a file into pieces, after a look at its columns."""
+    """Yield the pieces of a file, after validating its columns."""
     with readable(path) as unchanged:
         parts = partial(_parts, path, format_of(path, reading), wanted)
         for number, part in enumerate(parts()):
@@ -413,10 +414,10 @@ def _batches(
             for table in part.decode():
                 unchanged()
                 if not part.checked:
-                    table.validate(full=True)  # else a damaged file leads Arrow out of bounds
+                    table.validate(full=True)  # else Arrow may read out of bounds in a damaged file
                 yield columns_of(table, wanted)
         except NotANumberError as found:
-            # Only now does the row's number in the file matter: count the rows before the piece.
+            # The row number is needed only for the message: count the rows before the piece.
             before = islice(parts(), number)
             row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
             message = (
@@ -435,12 +436,12 @@ def _parts(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
 
 
 def column_names(path: Path, reading: Reading = AS_IT_IS) -> list[str]:
-    """Read the names of a file's columns, and as little else of it as possible."""
+    """Return the names of a file's columns, reading as little as possible."""
     return list(schema_of(path, reading).names)
 
 
 def schema_of(path: Path, reading: Reading = AS_IT_IS) -> Any:
-    """Read the Arrow schema of a file; in a text file with a line of names, all is text."""
+    """Return the Arrow schema of a file; columns of CSV and Excel files are text."""
     import pyarrow as pa
 
     with readable(path):
@@ -466,7 +467,7 @@ def schema_of(path: Path, reading: Reading = AS_IT_IS) -> Any:
 
 
 def _holds_lists(cells: Sequence[Any]) -> bool:
-    """Whether the first cell that is not missing is a list."""
+    """Return whether the first value that is not missing is a list."""
     return isinstance(next((cell for cell in cells if cell is not None), None), list)
 
 
@@ -489,7 +490,7 @@ def _parquet(path: Path, _form: Format, wanted: Wanted) -> Iterator[_Part]:
             yield _Part(round(rows * size), partial(_wide_row_group, path, meta, group, wanted))
         elif values <= _GROUP_VALUES:
             yield _Part(round(rows * size), partial(decode, BATCH_VALUES))
-        else:  # too large to hold: read it here, bit by bit; several of them wait to be added up
+        else:  # too large for memory: read it here, in batches; several may wait to be added up
             for batch in decode(BATCH_VALUES if wanted.classes > 1 else BATCH_VALUES // 8):
                 yield _Part(round(batch.num_rows * size), partial(_once, batch))
 
@@ -497,7 +498,7 @@ def _parquet(path: Path, _form: Format, wanted: Wanted) -> Iterator[_Part]:
 def _row_group(path: Path, meta: Any, group: int, wanted: Wanted, values: int) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    # Buffered: else a column of the row group is first read whole, however large it is.
+    # Buffered, because otherwise a whole column of the row group is read first.
     buffer = min(_STREAM_BYTES, _STREAMS_BYTES // len(wanted.names) + 1)
     with pq.ParquetFile(path, metadata=meta, buffer_size=buffer, pre_buffer=False) as file:
         rows = max(values // wanted.values_per_row, 1)
@@ -507,10 +508,10 @@ def _row_group(path: Path, meta: Any, group: int, wanted: Wanted, values: int) -
 
 
 def _wide_row_group(path: Path, meta: Any, group: int, wanted: Wanted) -> Iterator[Any]:
-    """Read a row group of many columns whole, but the pages of few columns at a time.
+    """Read a whole row group of many columns, a few columns at a time.
 
-    Batch by batch, a page of every column would be held: of 1,000 columns of 20,000 rows 373 MB,
-    and so 183 MB.
+    Reading it in batches would hold a page of every column: 373 MB for 1,000 columns of 20,000
+    rows, instead of 183 MB.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -528,7 +529,7 @@ def _arrow(path: Path, _form: Format, wanted: Wanted) -> Iterator[_Part]:
     with _arrow_reader(path) as reader:
         refuse_unknown(wanted, reader.schema.names, path.name)
         refuse_other_types(wanted, reader.schema, path.name)
-        in_file = hasattr(reader, "get_batch")  # else a stream, which does not know its length
+        in_file = hasattr(reader, "get_batch")  # else a stream, whose length is unknown
         batches = map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader
         share = path.stat().st_size / max(reader.num_record_batches, 1) if in_file else 0
         for batch in batches:
@@ -554,7 +555,7 @@ def _once(batch: Any) -> Iterator[Any]:
 
 @contextmanager
 def _byte_stream(path: Path, form: Format) -> Iterator[tuple[Any, Any]]:
-    """Open a text file; yield the file, and the stream of its text as UTF-8."""
+    """Open a text file, and yield the file and the stream of its text as UTF-8."""
     import pyarrow as pa
 
     with pa.OSFile(str(path)) as file:
@@ -567,7 +568,7 @@ def _byte_stream(path: Path, form: Format) -> Iterator[tuple[Any, Any]]:
 
 
 def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytearray, int]]:
-    """Walk through a text file by blocks of whole lines; with each, the bytes read for it."""
+    """Yield blocks of whole lines of a text file, each with the number of bytes read."""
     with _byte_stream(path, form) as (file, stream):
         done = 0
         for number, block in enumerate(whole_lines(stream.readinto, _BLOCK_BYTES)):
@@ -578,7 +579,7 @@ def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytearray, int]]:
 
 
 def _before_data(first: bytearray, form: Format) -> int:
-    """Say how many bytes come before the data: a byte order mark, and Excel's line."""
+    """Return the number of bytes before the data: a byte order mark, and Excel's line."""
     line = _SEP_LINE.match(first) if form.sep_line else None
     return line.end() if line else 3 * first.startswith(codecs.BOM_UTF8)
 
@@ -602,33 +603,33 @@ def _csv_options(form: Format) -> Any:
 
 
 def _csv_head(parse: Any, first: bytearray) -> tuple[bytearray, list[str]]:
-    """Find where the line of names ends, as the parser sees it: with no row of data in it."""
+    """Return the text up to the end of the header line, and the names of the columns."""
     import pyarrow as pa
     from pyarrow import csv
 
     for end in line_ends(first):
         try:
             found = csv.read_csv(pa.BufferReader(first[:end]), _at_once(first), parse)
-        except pa.ArrowInvalid:  # blank lines, or the middle of a quoted name
+        except pa.ArrowInvalid:  # a blank line, or an unfinished quoted name
             continue
         return first[:end], found.schema.names
     return first, csv.read_csv(pa.BufferReader(first), _at_once(first), parse).schema.names
 
 
 def _at_once(block: bytearray, **options: Any) -> Any:
-    """Let Arrow read text whole, here: cut in smaller blocks, a long line would be refused."""
+    """Return Arrow options for a single block, because long lines do not fit smaller ones."""
     from pyarrow import csv
 
     return csv.ReadOptions(use_threads=False, block_size=len(block) + 1, **options)
 
 
 def _csv_types(parse: Any, form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]:
-    """Say how to read each column: truth values where the file starts with them, else float64.
+    """Return the Arrow type of each column: Boolean if it starts with such values, else float64.
 
-    A few thousand rows are enough to see that.
+    The type is detected from the first few thousand rows.
 
-    The names of slices stay text, since in a text file 07 may be a name; a column that is read as
-    numbers too is made so from the text.
+    Columns of names stay text, because 07 may be a name in a text file. A column that is also read
+    as numbers is converted from the text.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -679,19 +680,19 @@ def _csv_block(
 
 
 def _with_gaps(table: Any, name: str) -> Any:
-    """Take an empty cell for no value, which is how text files write one."""
+    """Replace empty cells, which are missing values in text files, by null."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
     names = table.column(name)
     has_text = pc.binary_length(names).cast(pa.bool_())
-    # Arrays only: for a scalar, Arrow imports pandas.
+    # Only arrays, because Arrow imports pandas for a scalar.
     filled = pc.if_else(has_text, names, pa.nulls(len(names), pa.string()))
     return table.set_column(table.column_names.index(name), name, filled)
 
 
 def _refuse_text(table: Any, wanted: Wanted, decimal: str) -> None:
-    """Find the first cell that is not a number, in the order of the columns."""
+    """Raise if a cell is not a number; columns are searched in order."""
     for name in wanted.numbers:
         for row, cell in enumerate(table.column(name).to_pylist()):
             if cell and number_of(cell, decimal) is None:
@@ -699,7 +700,7 @@ def _refuse_text(table: Any, wanted: Wanted, decimal: str) -> None:
 
 
 def number_of(text: str, decimal: str) -> float | None:
-    """Read the text of a number, which has no other decimal mark; None if it is not one."""
+    """Return the number that a text holds, with this decimal mark; None if it is not a number."""
     if decimal == "," and "." in text:
         return None
     try:
@@ -729,7 +730,7 @@ def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
 
 
 def _json_type(found: Any) -> Any:
-    """Widen whole numbers, which need not stay whole further down the file."""
+    """Return a type with integers as floats, because later rows may have fractions."""
     import pyarrow as pa
 
     if pa.types.is_list(found):
@@ -746,16 +747,16 @@ def _read_json(block: bytearray, parse: Any = None) -> Any:
     import pyarrow as pa
     from pyarrow import json
 
-    if not re.match(rb"\s*\{", block):  # Arrow crashes where the first line is null
+    if not re.match(rb"\s*\{", block):  # Arrow crashes if the first line is null
         message = f"every line must be an object, {{...}}: one starts with {block.lstrip()[:20]!r}."
         raise pa.ArrowInvalid(message)
-    # One block, however long its lines are: Arrow would refuse a line longer than a block.
+    # One block, because Arrow refuses a line longer than a block.
     options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
     return json.read_json(pa.BufferReader(block), options, parse)
 
 
 def _json_document(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
-    """Read one JSON document, which is held in memory whole."""
+    """Read one JSON document as a whole into memory."""
     columns = _read_document(path, form)
     refuse_unknown(wanted, list(columns), path.name)
     chosen = {name: columns[name] for name in wanted.names}
@@ -779,17 +780,17 @@ def _cells_block(columns: dict[str, list[Any]], wanted: Wanted) -> Iterator[Any]
 
 
 def _workbook(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
-    """Read a sheet of a workbook, some thousand rows at a time."""
+    """Read a sheet of a workbook, a few thousand rows at a time."""
     rows = sheet_rows(path, form.sheet)
     names = list(next(rows))
     refuse_unknown(wanted, names, path.name)
     at = {name: names.index(name) for name in wanted.names}
     size = path.stat().st_size
     while some := list(islice(rows, _SHEET_ROWS)):
-        # Values are made Arrow's by whoever adds up the part: text is then refused with its row.
+        # Values are converted to Arrow later, so that errors about text can name the row.
         columns = {name: [row[k] for row in some] for name, k in at.items()}
         yield _Part(size, partial(_cells_block, columns, wanted), checked=True)
-        size = 0  # nobody knows how many bytes some rows are
+        size = 0  # the number of bytes of some rows is unknown
 
 
 _SHEET_ROWS = 1 << 14
@@ -803,7 +804,7 @@ Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """A file, a folder, a glob pattern, or several of these."""
 
 Progress: TypeAlias = Callable[[int, int, int], None]
-"""Told at the start and after each piece: rows and bytes so far, bytes of all files."""
+"""Called at the start and after each piece with rows and bytes so far, and bytes of all files."""
 
 
 def batches(
@@ -814,28 +815,29 @@ def batches(
     reading: Reading = AS_IT_IS,
     progress: Progress | None = None,
 ) -> Iterator[Batch]:
-    """Walk through columns of files as arrays, few rows at a time, decoded on all cores.
+    """Yield columns of files as arrays, in batches of rows, decoded on all cores.
 
-    Memory stays bounded whatever the size of the files.
+    Memory is bounded for files of any size.
 
     Parameters
     ----------
     source : path, glob pattern, folder, or several
-        Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx) or Arrow files; text may be compressed
-        (.gz, .bz2, .zst). Of a folder, every such file in it and below, in the order of the names.
+        Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx), or Arrow files; text may be compressed
+        (.gz, .bz2, .zst). A folder stands for every such file in it and in its subfolders, sorted
+        by name.
     columns : iterable of str
         The columns to read. They must hold numbers; missing values become NaN.
     named : sequence of str, optional
-        More columns, of any kind, given as Arrow arrays under `Named`.
+        More columns, of any type. They are Arrow arrays with keys `Named(name)`.
     reading : Reading, optional
-        How to read the files where their content does not say it.
+        Options for files whose content does not determine the format.
     progress : callable, optional
         Called as `progress(rows, bytes, total_bytes)`, at the start and after each piece of a file.
 
     Yields
     ------
     dict of str to ndarray
-        Columns of one length.
+        A batch of columns of equal length.
 
     Raises
     ------
@@ -858,23 +860,23 @@ def batches_of(
     reading: Reading = AS_IT_IS,
     progress: Progress | None = None,
 ) -> Iterator[Batch]:
-    """Walk through the wanted columns of files, as `batches` does."""
+    """Yield the wanted columns of files, as `batches` does."""
 
     def decode(piece: Piece) -> tuple[Piece, list[Batch]]:
         return piece, list(piece.batches())
 
     paths = files_of(source)
     report = reporter(paths, progress)
-    # Decoded pieces are much larger than what is made of them, so fewer may wait.
+    # Decoded pieces are much larger than their sums, so fewer are decoded ahead.
     for piece, found in in_order(decode, all_pieces(paths, wanted, reading), ahead=1):
         yield from found
         report(piece, sum(map(rows_of, found)))
 
 
 def files_of(source: Paths) -> list[Path]:
-    """List the files that a path, a pattern, a folder or several of these stand for."""
+    """Return the files that a path, a pattern, a folder, or several of these stand for."""
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
-    found: dict[Path, Path] = {}  # by what they really are
+    found: dict[Path, Path] = {}  # by resolved path
     for one in several:
         try:
             for path in _files_of_one(Path(one)):
@@ -887,7 +889,7 @@ def files_of(source: Paths) -> list[Path]:
 
 
 def _refuse_twice(path: Path, found: dict[Path, Path]) -> None:
-    """Refuse a file named twice: its rows would count twice, and look surer than they are."""
+    """Raise if a file is named twice, because its rows would count twice."""
     if path.resolve() in found:
         message = f"{path} is named twice, so its rows would count twice. Name each file once."
         raise InputError(message)
@@ -910,7 +912,7 @@ def _files_of_one(path: Path) -> list[Path]:
 
 
 def _is_data(path: Path, folder: Path) -> bool:
-    """Whether a file of a folder counts, by its name: not what Spark puts beside the data."""
+    """Return whether a file of a folder is data, by its name; Spark adds other files."""
     named = path.relative_to(folder).parts
     *_, before, last = ("", "", *map(str.lower, path.suffixes))
     known = before in _TEXT if last in _COMPRESSED else last in _TEXT + _BINARY
@@ -927,13 +929,13 @@ def _refuse_none(path: Path) -> list[Path]:
 def all_pieces(
     paths: Iterable[Path], wanted: Wanted, reading: Reading = AS_IT_IS
 ) -> Iterator[Piece]:
-    """Cut all files into pieces, one file after another."""
+    """Yield the pieces of all files, one file after another."""
     for path in paths:
         yield from pieces(path, wanted, reading)
 
 
 def reporter(paths: list[Path], progress: Progress | None) -> Callable[[Piece, int], None]:
-    """Make the function that adds up what is done and tells the caller."""
+    """Return the function that adds up the progress and reports it to the caller."""
     total = sum(path.stat().st_size for path in paths if path.is_file())
     rows = done = 0
     if progress is not None:
@@ -952,21 +954,21 @@ def reporter(paths: list[Path], progress: Progress | None) -> Callable[[Piece, i
 def read_columns(
     source: Paths, names: Iterable[str], may_be_text: str | None = None
 ) -> dict[str, Any]:
-    """Read the named columns of files whole, for work that needs all rows at once.
+    """Return the named columns of files, for computations that need all rows at once.
 
-    All must hold numbers, but for the one that may be text (names of groups).
+    All must hold numbers, except for the one that may be text (names of groups).
     `softcal.sources.files` reads the same files in bounded memory.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or has no such column; the message lists those it has.
+        If a file cannot be read or lacks a column; the message lists its columns.
     """
     wanted = [name for name in dict.fromkeys(names) if name != may_be_text]
     text = () if may_be_text is None else (may_be_text,)
     found = list(batches(source, wanted, named=text))
     if not found:
-        message = "the source has no rows: there is nothing to measure."
+        message = "the source has no rows, so there is nothing to measure."
         raise InputError(message)
     columns = joined(found)
     for name in text:
@@ -975,7 +977,7 @@ def read_columns(
 
 
 def joined(batches: list[Batch]) -> Batch:
-    """Put batches of the same columns below each other."""
+    """Concatenate batches of the same columns."""
     import numpy as np
     import pyarrow as pa
 
@@ -985,22 +987,22 @@ def joined(batches: list[Batch]) -> Batch:
         if isinstance(parts[0], np.ndarray):
             columns[name] = np.concatenate(parts)
             continue
-        if len({part.type for part in parts}) > 1:  # 4 from a CSV file is the 4 of a Parquet file
+        if len({part.type for part in parts}) > 1:  # 4 in a CSV file equals 4 in a Parquet file
             parts = [part.cast(_common(parts)) for part in parts]
         columns[name] = pa.chunked_array(parts)
     return columns
 
 
 def _common(parts: list[Any]) -> Any:
-    """Return a type for names of several types, or for lists of numbers."""
+    """Return the common type of names of several types, or of lists of numbers."""
     import pyarrow as pa
 
     return pa.list_(pa.float64()) if pa.types.is_nested(parts[0].type) else pa.string()
 
 
 def refuse_same_file(output: Path, data: Iterable[Path]) -> None:
-    """Refuse to write over the data that is being read."""
+    """Raise if the output would overwrite the data being read."""
     for path in data:
         if path.exists() and output.exists() and path.samefile(output):
-            message = f"{output} is the data itself: give another name for what is written."
+            message = f"{output} is the data itself: choose another name for the output."
             raise InputError(message)

@@ -119,10 +119,10 @@ def scan(
     date : str or date, optional
         The date of the rows, stored in the set.
     pred_scale, label_scale : {"probability", "percent", "logit"}
-        What the numbers are. Percentages are divided by 100. A logit z becomes 1 / (1 + exp(-z)),
-        logits of many classes their softmax.
+        The scale of the numbers. Percentages are divided by 100. A logit z becomes 1 / (1 +
+        exp(-z)), and logits of many classes become their softmax.
     positive : value, optional
-        Of labels in words: the value that counts as 1. Every other value counts as 0.
+        For labels in words: the value that counts as 1. Every other value counts as 0.
     drop_missing : bool, default False
         Whether to leave out rows in which a label, prediction, weight, number of votes, or group
         is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
@@ -131,24 +131,24 @@ def scan(
         are held in memory. Without it, `vote` is a column of the source itself, whose rows are
         then votes, and predictions must be the same in all rows of an item.
     item, vote, worker : str, optional
-        The columns of items (of votes and of predictions), of votes, and of who voted.
-        `positive` says which vote counts as 1.
+        The columns of items (of votes and of predictions), of votes, and of who voted. `positive`
+        is the vote that counts as 1.
     drop_unmatched : bool, default False
         Whether to leave out items without votes, and votes on items without a prediction.
         Otherwise they are refused.
     allow_repeated : bool, default False
         Whether a worker may have several votes on an item, as in `Votes.from_long`.
     raters : bool, default False
-        Whether intervals and tests are to hold for new raters too; needs `worker`.
+        Whether intervals and tests hold for new raters too; needs `worker`.
     aggregate : {"shares", "dawid-skene"}, default "shares"
-        What the label of an item is: the share of its votes, or the posterior of `dawid_skene`,
-        which needs `worker` and assumes one true class per item.
+        The label of an item: the share of its votes, or the posterior of `dawid_skene`, which needs
+        `worker` and assumes one true class per item.
     sep, decimal, encoding : str, optional
-        Of text files: what separates cells ("tab" for tabs), the decimal mark ("." or ","), and
-        the encoding, where it is not UTF-8.
+        For text files: the separator of cells ("tab" for tabs), the decimal mark ("." or ","), and
+        the encoding if it is not UTF-8.
     input_format : str, optional
-        The format of the files, where content and name do not say it: "csv", "tsv", "json",
-        "jsonl", "parquet", "arrow" or "xlsx". A JSON document is held in memory whole.
+        The format of the files, if content and name do not determine it: "csv", "tsv", "json",
+        "jsonl", "parquet", "arrow", or "xlsx". A JSON document is held in memory as a whole.
     sheet : str, optional
         The sheet of an Excel workbook that has several.
 
@@ -256,7 +256,7 @@ def _read_twice(source: Any) -> Any:
 
 def _item(item: str | None) -> str:
     if item is None:
-        message = "votes need items: pass item=, the column that says what each vote is on."
+        message = "votes need items: pass item=, the column of the item of each vote."
         raise InputError(message)
     return item
 
@@ -264,20 +264,20 @@ def _item(item: str | None) -> str:
 def _refuse_without_votes(**given: Any) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
-            message = f"{name} goes with votes: pass votes= or vote=, or leave {name} out."
+            message = f"{name} needs votes: pass votes= or vote=, or leave {name} out."
             raise InputError(message)
 
 
 def refuse_beside_votes(votes: Any, columns: VoteColumns, many: bool) -> None:  # noqa: FBT001
-    """Refuse what cannot go with raw votes."""
+    """Raise if arguments contradict raw votes."""
     if many:
         message = (
-            "raw votes go with one prediction per row: pass y_prob as a name or several. For many "
-            "classes, count them with Votes.from_long and use the functions of classes."
+            "raw votes need one prediction per row: pass y_prob as a name or several. For many "
+            "classes, count them with Votes.from_long and use the functions for classes."
         )
         raise InputError(message)
     if isinstance(votes, Votes) and (columns.vote or columns.worker):
-        message = "leave vote and worker out: Votes know who voted for what."
+        message = "leave vote and worker out: Votes already have them."
         raise InputError(message)
     if not isinstance(votes, Votes) and columns.vote is None:
         message = "pass vote=, the column of the votes."
@@ -290,17 +290,17 @@ def refuse_beside_votes(votes: Any, columns: VoteColumns, many: bool) -> None:  
 def _item_votes(
     votes: Any, columns: VoteColumns, reading: Reading, *, drop_missing: bool
 ) -> ItemVotes:
-    """Count the votes of `Votes`, files or a frame."""
+    """Count the votes of `Votes`, files, or a frame."""
     if isinstance(votes, Votes):
         return counted(votes, columns)
-    # Votes may be in a file of another format than predictions.
+    # The file of votes may have another format than the predictions.
     plain = reading._replace(input_format=None, sheet=None)
     batches = list(_batches_here(votes, Wanted((), columns.named), plain))
     return votes_of(batches, columns, drop_missing=drop_missing)
 
 
 def _batches_here(source: Any, wanted: Wanted, reading: Reading) -> Iterator[Batch]:
-    """Yield the columns of any source in this process, whoever holds them."""
+    """Yield the columns of any source in this process."""
     if _are_paths(source):
         yield from batches_of(source, wanted, reading)
         return
@@ -329,7 +329,7 @@ class _Asked(NamedTuple):
     bounds: bool
     classes: Sequence[str] | None
     ordered: bool
-    positive: str | None = None  # of counts beside one prediction
+    positive: str | None = None  # of counts with one prediction per row
 
     @property
     def many(self) -> bool:
@@ -405,7 +405,7 @@ class _Asked(NamedTuple):
 
 
 def _label(y_true: Any, vote_counts: Any, label_bounds: Any, *, by_votes: bool) -> Any:
-    """Return the one of the three arguments that is given; raw votes are a fourth."""
+    """Return the one argument for labels that is given; raise if there is not exactly one."""
     given = [each for each in (y_true, vote_counts, label_bounds) if each is not None]
     given += ["votes"] * by_votes
     if len(given) != 1:

@@ -1,9 +1,9 @@
-"""One pass over the rows as an SQL query, and the set of tables that its result holds.
+"""Write the SQL query that adds up tables, and read its result.
 
-This is for databases and pipelines in which softcal does not run: they run the query, and
-`tables_from_query` reads the result. It has one row per model, segment and filled bin, with the
-sums that `softcal.table.kernel.Sums` lists. Rows that break a rule are counted in bin -1, and a
-result that has such rows is refused.
+Use this for databases and pipelines in which softcal does not run. They run the query, and
+`tables_from_query` reads the result. The result has one row per model, segment, and filled bin,
+with the sums that `softcal.table.kernel.Sums` lists. Rows that break a rule are counted in bin -1,
+and a result with such rows is refused.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
     Returns
     -------
     TableSet
-        What `scan` gives for the same rows, on a grid of 600 bins.
+        The result of `scan` for the same rows, on a grid of 600 bins.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Raw votes as labels: one vote per row, of another source than the predictions or of the same."""
+"""Raw votes as labels: one vote per row, in the source of the predictions or another."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
 
 _CAUTION = (
-    "labels are Dawid-Skene posteriors, which assume one true class per item. They are drawn "
-    "toward the overall rate, so a calibrated model can look over-confident, and they are wrong "
-    "where people differ in opinion. Shares of votes are the default for that reason."
+    "labels are Dawid-Skene posteriors, which assume one true class per item. They are biased "
+    "toward the overall rate, so a calibrated model can look over-confident. They are wrong if "
+    "people differ in opinion. Vote shares are therefore the default."
 )
 
 
 class VoteColumns(NamedTuple):
-    """Where votes are, and what is done with those that fit nowhere."""
+    """The columns of votes, and how to handle votes and predictions without a match."""
 
     item: str
-    vote: str | None = None  # None where the votes are counted already
+    vote: str | None = None  # None if the votes are already counted
     worker: str | None = None
     positive: str | None = None
     drop_unmatched: bool = False
@@ -64,14 +64,14 @@ class VoteColumns(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Which items were found beside predictions, and how many rows have an item without votes."""
+    """The items found in the predictions, and the number of rows whose item has no votes."""
 
-    seen: IntArray | None = None  # how often each item of the votes
+    seen: IntArray | None = None  # how often each item of the votes was found
     without: int = 0
     first: str = ""
 
     def with_(self, other: Joined) -> Joined:
-        """Add what another part of the rows has, which comes later."""
+        """Add the result of a later part of the rows."""
         seen = self.seen if other.seen is None else other.seen
         if self.seen is not None and other.seen is not None:
             seen = self.seen + other.seen
@@ -79,7 +79,7 @@ class Joined(NamedTuple):
 
 
 class ItemVotes(NamedTuple):
-    """Votes of two classes, of which the second counts as 1, found by the names of their items."""
+    """Votes for two classes, the second of which counts as 1, by the names of their items."""
 
     votes: Votes
     columns: VoteColumns
@@ -92,25 +92,25 @@ class ItemVotes(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the label is called."""
+        """The name of the label."""
         kind = "share" if self.posterior is None else "posterior"
         return f"{kind} of {self.positive}"
 
     @property
     def labels(self) -> tuple[FloatArray, FloatArray]:
-        """The label of each item, and the number of votes that it is worth."""
+        """The label of each item, and its effective number of votes."""
         if self.posterior is None:
             return self.votes.shares[:, 1], self.votes.effective_totals.astype(np.float64)
-        # A posterior of one true class is worth at most one outcome.
+        # A posterior of one true class has at most the information of one outcome.
         return self.posterior, np.ones(self.posterior.size)
 
     def aggregated(self) -> ItemVotes:
-        """Return these votes with the labels that were asked for.
+        """Return these votes with labels by the given method.
 
         Raises
         ------
         InputError
-            If nobody says whose the votes are, or intervals are to hold for new raters too.
+            If workers are unknown, or if intervals are to hold for new raters.
         """
         method = self.columns.aggregate
         if method == "shares":
@@ -120,17 +120,17 @@ class ItemVotes(NamedTuple):
             raise InputError(message)
         if self.columns.raters:
             message = (
-                "raters go with shares of votes: posteriors are estimated from all raters "
+                "raters need vote shares, because posteriors are estimated from all raters "
                 f"together. Leave out {keyword('raters', True)} or the aggregation."  # noqa: FBT003
             )
             raise InputError(message)
         if self.votes.ballots is None:
-            message = "Dawid-Skene needs to know who voted: pass worker=, the column (--worker)."
+            message = "Dawid-Skene needs workers: pass worker=, the column of who voted (--worker)."
             raise InputError(message)
         return self._replace(posterior=dawid_skene(self.votes).posterior[:, 1])
 
     def at(self, items: Any) -> IntArray:
-        """Return the row of each item of an Arrow column among the votes; -1 where it has none."""
+        """Return the row of each item of an Arrow column among the votes; -1 if it has no votes."""
         found = coded(items, self.columns.item)
         rows = [-1 if name is None else self.place.get(name, -1) for name in found.names]
         return np.array(rows, dtype=np.int64)[found.numbers]
@@ -145,7 +145,7 @@ class ItemVotes(NamedTuple):
         return row_votes(self.on_rows(at))._replace(names=self.raters)
 
     def refuse_unmatched(self, found: Joined, rows: int) -> None:
-        """Refuse items that have several predictions; and, unless they are dropped, those alone."""
+        """Raise if items have several predictions or, unless dropped, no votes or no prediction."""
         names = list(self.place)
         seen = np.zeros(len(names), dtype=np.int64) if found.seen is None else found.seen
         item = self.columns.item
@@ -153,8 +153,8 @@ class ItemVotes(NamedTuple):
             several = int((seen > 1).sum())
             message = (
                 f"each {item} must have one prediction: {several:,} have more, the first is "
-                f"{names[int((seen > 1).argmax())]!r:.60}. Keep one row of each, or, of rows that "
-                "are votes, say which column holds the votes."
+                f"{names[int((seen > 1).argmax())]!r:.60}. Keep one row of each or, if rows are "
+                "votes, name the column of the votes."
             )
             raise InputError(message)
         alone = int((seen == 0).sum())
@@ -175,12 +175,12 @@ class ItemVotes(NamedTuple):
             remedy = f"Pass {keyword('drop_unmatched', True)} to leave them out."  # noqa: FBT003
             plain = {plain_word(name) for name in names}
             if found.without == rows:
-                remedy = "Name the column of items that both have."
+                remedy = "Name the column of items that both sources share."
             if found.without and plain_word(found.first) in plain:
                 other = next(name for name in names if plain_word(name) == plain_word(found.first))
                 remedy = (
-                    f"Items are written as {found.first!r:.60} beside predictions and as "
-                    f"{other!r:.60} beside votes: write them alike."
+                    f"Items look like {found.first!r:.60} in the predictions and like "
+                    f"{other!r:.60} in the votes: make them equal."
                 )
             message = (
                 f"each {item} must have a prediction and votes: {'; '.join(problems)}. {remedy}"
@@ -188,18 +188,18 @@ class ItemVotes(NamedTuple):
             raise InputError(message)
 
     def note(self, found: Joined) -> str:
-        """Say what was left out because it fits nowhere; nothing if all fits."""
+        """Return a note on rows and items without a match; empty if all match."""
         alone = 0 if found.seen is None else int((found.seen == 0).sum())
         if not (found.without or alone):
             return ""
         return (
             f"left out: {found.without:,} rows of predictions without votes, and {alone:,} items "
-            "with votes and without a prediction."
+            "with votes but without a prediction."
         )
 
     @property
     def about_raters(self) -> str:
-        """Say that raters recur, where nobody asked what that means, or what posteriors assume."""
+        """Return the note that raters recur, or on the assumptions of posteriors; else empty."""
         votes, workers = int(self.votes.counts.sum()), len(self.raters)
         if self.posterior is not None:
             return _CAUTION
@@ -212,16 +212,16 @@ class ItemVotes(NamedTuple):
 
 
 def counted(votes: Votes, columns: VoteColumns) -> ItemVotes:
-    """Return votes whose items have names, by these."""
+    """Return the votes of `Votes`, by the names of its items."""
     if votes.items is None:
         message = "votes must name their items: pass Votes(counts, items=...) or Votes.from_long."
         raise InputError(message)
     own = _of_two_classes(votes, columns.positive)
     place = {str(text_of(name)): k for k, name in enumerate(votes.items)}
     if len(place) < len(votes.items):
-        message = "items of votes must have different names, also as text: 1 and '1' are not."
+        message = "items of votes must have names that differ as text: 1 and '1' do not."
         raise InputError(message)
-    # Refuses votes that do not know who voted.
+    # Raises if votes have no workers.
     raters = row_votes(own).names if columns.raters else ()
     return ItemVotes(own, columns, place, str(own.classes[1]), raters).aggregated()
 
@@ -231,9 +231,9 @@ def _of_two_classes(votes: Votes, positive: str | None) -> Votes:
         return votes
     words = {str(text_of(name)): name for name in votes.classes}
     if positive is None or positive not in words:
-        problem = "say which class of the votes counts as 1"
+        problem = "name the class of the votes that counts as 1"
         if positive is not None:
-            problem = f"votes must have the class {positive!r:.60}, and have it nowhere"
+            problem = f"votes must have the class {positive!r:.60}, which none has"
         message = (
             f"{problem}.{did_you_mean(positive or '', [*words])} The classes are: "
             f"{', '.join(map(repr, words))}. Pass one, such as "
@@ -244,10 +244,10 @@ def _of_two_classes(votes: Votes, positive: str | None) -> Votes:
 
 
 def votes_of(batches: list[Batch], columns: VoteColumns, *, drop_missing: bool) -> ItemVotes:
-    """Count votes that are listed one per row."""
+    """Count votes from a table with one vote per row."""
     assert columns.vote is not None  # noqa: S101 - or there would be no rows of votes
     if not batches:
-        message = "the votes have no rows: there is nothing to compare predictions with."
+        message = "the votes have no rows, so there are no labels."
         raise InputError(message)
     whole = joined(
         [{Named(name): batch[Named(name)] for name in columns.named} for batch in batches]
@@ -262,7 +262,7 @@ def votes_of(batches: list[Batch], columns: VoteColumns, *, drop_missing: bool) 
     words, positive = sorted(map(str, label.names)), columns.positive
     if positive is None or positive not in words:
         _refuse_class(columns.vote, positive, words)
-    # Two classes, so that votes which all agree are votes too. By numbers, since names are slow.
+    # Two classes, so that unanimous votes are valid. Numbers, because names are slow.
     own = np.array([int(word == positive) for word in label.names])
     frame = {"item": items.numbers, "vote": own[label.numbers]}
     raters: tuple[str, ...] = ()
@@ -321,7 +321,7 @@ def _kinds(workers: Coded, kinds: Coded, name: str) -> tuple[str, ...]:
 
 
 def _refuse_second_votes(items: Coded, workers: Coded, columns: VoteColumns) -> None:
-    """Refuse two votes of a worker on an item, most of which are duplicated rows."""
+    """Raise if a worker has two votes on an item, because most are duplicated rows."""
     pair = items.numbers * len(workers.names) + workers.numbers
     _, first, count = np.unique(pair, return_index=True, return_counts=True)
     again = count > 1
@@ -337,9 +337,9 @@ def _refuse_second_votes(items: Coded, workers: Coded, columns: VoteColumns) -> 
 
 
 def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
-    problem = f"say which value of {vote} counts as 1."
+    problem = f"name the value of {vote} that counts as 1."
     if positive is not None:
-        problem = f"{vote} must have the value {positive!r:.60}, and has it nowhere."
+        problem = f"{vote} must have the value {positive!r:.60} in some row: it has it in none."
     shown = ", ".join(map(repr, words[:20])) + ", ..." * (len(words) > 20)
     message = (
         f"{problem}{did_you_mean(positive or '', words)} Its values are: {shown}. Pass one, such "
@@ -351,27 +351,27 @@ def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
 def long_form(
     batches: list[Batch], roles: Roles, columns: VoteColumns
 ) -> tuple[Roles, list[Piece]]:
-    """Return the roles and rows of items, of rows that are votes beside predictions."""
+    """Return the roles and the rows of items, for rows that are votes with predictions."""
     found = votes_of(batches, columns, drop_missing=roles.values.drop_missing)
     rows = one_per_item(batches, columns.item, columns.named)
     return roles._replace(y_true=found.label, votes=found), rows
 
 
 def long_wanted(roles: Roles, columns: VoteColumns) -> Wanted:
-    """Return the columns to read of rows that are votes beside predictions."""
-    plain = roles._replace(counts=roles.y_prob)  # which need no column of labels
+    """Return the columns to read, for rows that are votes with predictions."""
+    plain = roles._replace(counts=roles.y_prob)  # counts need no column of labels
     numbers, named = plain.wanted[:2]
     return Wanted(tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys((*named, *columns.named))))
 
 
 def one_per_item(batches: list[Batch], item: str, without: Iterable[str]) -> list[Piece]:
-    """Return one row per item of rows that are votes; predictions must be the same within an item.
+    """Return one row per item, for rows that are votes; raise if predictions differ within an item.
 
-    `without` names the columns of the votes, which differ.
+    `without` names the columns of the votes, which may differ.
     """
     whole = joined(batches)
     missing = missing_values(whole[Named(item)])
-    if missing.any():  # on purpose, or `votes_of` would have refused them
+    if missing.any():  # with drop_missing, else `votes_of` raises
         whole = {key: kept_rows(column, ~missing) for key, column in whole.items()}
     found = coded(whole[Named(item)], item)
     _, first = np.unique(found.numbers, return_index=True)
@@ -389,7 +389,7 @@ def one_per_item(batches: list[Batch], item: str, without: Iterable[str]) -> lis
             message = (
                 f"{name} must be the same in all rows of an item: {item} "
                 f"{found.names[found.numbers[row]]!r:.60} has {_shown(texts[0])} and "
-                f"{_shown(texts[1])}. Where rows are not votes, leave out which column holds the "
+                f"{_shown(texts[1])}. If rows are not votes, do not name a column of "
                 "votes."
             )
             raise InputError(message)

@@ -167,7 +167,7 @@ def _rater_tables(
     votes: RowVotes,
     pairs: Bins | None,
 ) -> RaterTables:
-    """Add up the single votes on the rows of each model, and of each two."""
+    """Add up the single votes on the rows of each model, and of each pair of models."""
     raters = len(votes.names)
     sums = [empty_sparse(5, len(RATER_SUMS))]
     for key, each in rows.items():
@@ -496,8 +496,6 @@ def joint_table(
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
         Labels, as in `reliability`.
-    raters : bool, default False
-        As in `reliability`, with predictions of one probability per row.
     y_prob : mapping from str to array-like of shape (n_samples,) or (n_samples, n_classes)
         The predictions of two models, A first. For classes, each model's predicted class is used,
         as in `top_label_reliability`.
@@ -510,6 +508,9 @@ def joint_table(
     groups : array-like of shape (n_samples,), optional
         The group of each row, if rows are not independent. Joint tables with groups can be added
         if no group has rows in two of them.
+    raters : bool, default=False
+        Whether raters are a sample, as in `reliability`. Predictions must be one probability per
+        row.
 
     Returns
     -------
@@ -536,11 +537,11 @@ def joint_table(
 def votes_on_models(
     y_true: npt.ArrayLike, y_prob: Mapping[str, npt.ArrayLike], groups: object
 ) -> RowVotes:
-    """Return the single votes behind the labels that all models are judged by."""
+    """Return the single votes behind the labels of all models."""
     if any(map(is_by_class, y_prob.values())):
         message = (
-            "raters=True takes one probability per row: these predictions are of classes. Choose "
-            "one class, votes.binary(name) and its column of predictions."
+            "raters=True takes one probability per row: these predictions are of classes. Select "
+            "one class: votes.binary(name) and its column of predictions."
         )
         raise InputError(message)
     return votes_of_raters(y_true, groups)

@@ -102,7 +102,7 @@ class GroupIds(NamedTuple):
 
 
 class SharedByRaters(NamedTuple):
-    """What raters add to the covariances of bins, as intervals use it.
+    """The raters' part of the covariances of bins, for intervals.
 
     Attributes
     ----------
@@ -111,10 +111,10 @@ class SharedByRaters(NamedTuple):
     noise : ndarray of shape (bins, bins)
         The variance of each of these.
     shape : ndarray of shape (bins,)
-        How far each bin moves where a rater leans a little: the sum of w² p(1 - p), as on the
-        scale of log odds.
+        The shift of each bin for a small bias of a rater on the log-odds scale: the sum of w² p(1 -
+        p).
     effective : float
-        The number of equally busy raters who vary as much.
+        The effective number of raters.
     """
 
     covariance: FloatArray
@@ -124,7 +124,7 @@ class SharedByRaters(NamedTuple):
 
     @property
     def correction(self) -> float:
-        """The factor for what varies less because the raters' own mean is subtracted."""
+        """The factor that corrects for subtracting the raters' own mean."""
         return self.effective / max(self.effective - 1, 1.0)
 
     @property
@@ -133,15 +133,15 @@ class SharedByRaters(NamedTuple):
         return max(self.effective - 1, 1.0)
 
     def reach(self, tail: float) -> float:
-        """Return how many standard errors leave out so much of one tail."""
+        """Return the number of standard errors beyond which a tail has this probability."""
         from scipy.special import stdtrit
 
         return -float(stdtrit(self.degrees, tail))
 
     def radius(self, reach: float) -> float:
-        """Return the radius of a disc that leaves out as much as two tails beyond the reach.
+        """Return the radius of a disc with the same outside probability as both tails.
 
-        That of F with 2 degrees of freedom, whose tail has a closed form.
+        It is a quantile of F with 2 degrees of freedom, whose tail has a closed form.
         """
         from scipy.special import stdtr
 
@@ -149,7 +149,7 @@ class SharedByRaters(NamedTuple):
         return float(np.sqrt(self.degrees * (outside ** (-2 / self.degrees) - 1)))
 
     def joined(self, starts: npt.NDArray[np.intp]) -> SharedByRaters:
-        """Join neighboring bins, given where each new one starts."""
+        """Join neighboring bins, given the first bin of each new one."""
         return self._replace(
             covariance=joined_square(self.covariance, starts),
             noise=joined_square(self.noise, starts),
@@ -157,11 +157,11 @@ class SharedByRaters(NamedTuple):
         )
 
     def direction(self, variance: FloatArray) -> FloatArray:
-        """Return how bins move together when the raters lean, given the variance of each bin.
+        """Return the direction in which biased raters move all bins, given the bins' variances.
 
-        The covariances of the bins with the sum that the shape weights, in standard errors of that
-        sum. The shape is fixed beforehand: an eigenvector would choose the direction in which
-        these raters happen to vary most, and leave too little to the others.
+        It is the covariance of the bins with the sum weighted by `shape`, in standard errors of
+        that sum. The shape is fixed beforehand. An eigenvector would be the direction in which
+        these raters vary most by chance, and leave too little variance to other directions.
         """
         along = self.covariance @ self.shape
         spread = float(self.shape @ along)
@@ -187,7 +187,7 @@ class Clusters:
     weight : ndarray of shape (bins, bins)
         Sum over groups of W_gb W_gc.
     raters : SharedByRaters or None
-        Where raters, not groups, tie the rows together: `table.raters.two_way` says how.
+        The raters' part, if rows depend on each other through raters; see `table.raters.two_way`.
     """
 
     count: int
@@ -206,7 +206,7 @@ class Clusters:
         )
 
     def coarsen(self, starts: npt.NDArray[np.intp]) -> Clusters:
-        """Merge adjacent bins, given where each new bin starts."""
+        """Merge adjacent bins, given the first bin of each new one."""
         return Clusters(self.count, joined_square(self.residual, starts),
                         joined_square(self.weight, starts))  # fmt: skip
 

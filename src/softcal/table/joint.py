@@ -38,7 +38,7 @@ class PairedSums(NamedTuple):
 
 
 class JointRaters(NamedTuple):
-    """What the votes on two models have in common.
+    """Joint sums of the votes on two models.
 
     Attributes
     ----------
@@ -52,13 +52,13 @@ class JointRaters(NamedTuple):
     losses: FloatArray
 
     def swapped(self) -> JointRaters:
-        """Return the same with B first."""
+        """Return the same sums with B first."""
         signs = np.array([-1.0, -1.0, 1.0] * 2)[:, None]
         products = self.products[[0, 2, 1, 3]].transpose(0, 2, 1)
         return JointRaters(np.ascontiguousarray(products), self.losses * signs)
 
     def covariance(self, a: Reliability, b: Reliability) -> FloatArray:
-        """Return what raters add to the covariances between the residuals of A and of B."""
+        """Return the raters' part of the covariances between the residuals of A and of B."""
         assert a.raters is not None  # noqa: S101 - who has this has both
         assert b.raters is not None  # noqa: S101
         gap_a, gap_b = gaps_of(a.sums)[:, None], gaps_of(b.sums)
@@ -69,7 +69,7 @@ class JointRaters(NamedTuple):
         return out
 
     def of_losses(self, raters: Raters, means: tuple[float, float]) -> tuple[float, float]:
-        """Return what raters add to the squares of the losses around their means."""
+        """Return the raters' part of the squares of the losses around their means."""
         weight, weight_sq = (np.bincount(raters.rater, raters.values[k]) for k in (1, 4))
         found = []
         for (total, mixed, square), mean in zip(
@@ -106,8 +106,8 @@ class JointTable:
     loss_a, loss_b : float
         The sum of each model's weighted log losses, over the rows where it is finite.
     raters : JointRaters or None
-        What votes have in common, where raters were asked for. `cross` and the losses are then
-        still of rows.
+        Joint sums of the votes, if built with `raters=True`. `cross` and the losses are still sums
+        over rows.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class JointTable:
         )
 
     def _added_raters(self, other: JointTable) -> JointRaters | None:
-        """Add by the names of the raters; the tables, which are added first, refuse one without."""
+        """Add by the names of the raters; the tables were added first and raise if one has none."""
         if self.raters is None or other.raters is None:
             return None
         mine, theirs = self.a.raters, other.a.raters

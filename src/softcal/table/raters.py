@@ -1,7 +1,7 @@
-"""What a table keeps of raters who vote on many items: sums per rater and bin, added by name.
+"""Sums per rater and bin, for raters who vote on many items; tables add them by name.
 
-A share is the mean of its votes, so the residual of an item is a sum over its votes of a(p - v),
-with a the vote's part of the label, 1/m of m equal votes. Everything here is a sum over votes.
+A share is the mean of its votes, so the residual of an item is a sum over its votes of a(p - v).
+Here a is the vote's part of the label: 1/m for m equal votes.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ RATER_SUMS = ("residual", "weight", "residual_sq", "mixed", "weight_sq")
 """Sums of s, u, s², s u, and u² over votes, with u = w a and s = u (p - v)."""
 
 VOTE_PRODUCTS = ("product", "mixed_a", "mixed_b", "weight_sq")
-"""Of two models, sums of s^A s^B, s^A u, s^B u, and u² over votes."""
+"""Sums of s^A s^B, s^A u, s^B u, and u² over votes, for two models A and B."""
 
 RATER_LOSSES = tuple(
     f"{loss}_{part}" for loss in ("brier", "log_loss") for part in ("total", "mixed", "square")
 )
-"""Of two models, sums of u e, u² e, and (u e)² over votes, with e the difference of a loss."""
+"""Sums of u e, u² e, and (u e)² over votes, with e the difference of a loss of two models."""
 
 
 @dataclass(frozen=True, eq=False)
 class Raters:
-    """Sums over the votes of each rater in each bin; only those that have votes are kept.
+    """Sums over the votes of each rater in each bin, without bins in which a rater has no votes.
 
     Attributes
     ----------
     names : tuple of str
         The raters.
     rater, place : ndarray
-        The rater and the bin of each entry; the pairs are different and rise.
+        The rater and the bin of each entry. Pairs are unique and sorted.
     values : ndarray of shape (5, entries)
         The sums that `RATER_SUMS` lists.
     """
@@ -62,7 +62,7 @@ class Raters:
 
     @staticmethod
     def of(names: Sequence[str], rater: IntArray, place: IntArray, values: FloatArray) -> Raters:
-        """Add up entries of the same rater and bin, and leave out raters who have none."""
+        """Add up entries of the same rater and bin, and omit raters without entries."""
         present, number = np.unique(rater, return_inverse=True)
         size = int(place.max(initial=0)) + 1
         key, values = summed(number * size + place, values)
@@ -70,7 +70,7 @@ class Raters:
         return Raters(own, key // size, key % size, values)
 
     def __add__(self, other: Raters) -> Raters:
-        """Add by name: the votes of a rater in both belong together."""
+        """Add by name, so that the votes of a rater in both are counted together."""
         known = {name: k for k, name in enumerate(self.names)}
         numbers = np.array([known.setdefault(name, len(known)) for name in other.names])
         return Raters.of(
@@ -81,7 +81,7 @@ class Raters:
         )
 
     def coarsen(self, starts: npt.NDArray[np.intp]) -> Raters:
-        """Join neighboring bins, given where each new one starts."""
+        """Join neighboring bins, given the first bin of each new one."""
         place = starts.searchsorted(self.place, side="right") - 1
         return Raters.of(self.names, self.rater, place, self.values)
 
@@ -94,7 +94,7 @@ class Raters:
     def recur(self) -> bool:
         """Whether any rater has two votes or more.
 
-        Of one vote, the square of the sum is the sum of the squares, to the last digit.
+        For one vote, the square of the sum equals the sum of the squares exactly.
         """
         s, u, s_sq, mixed, u_sq = self.values
         several = self.rater[1:] == self.rater[:-1]
@@ -103,21 +103,21 @@ class Raters:
 
     @property
     def effective(self) -> float:
-        r"""The number of equally busy raters who vary as much, \((\sum W_j)^2/\sum W_j^2\)."""
+        r"""The effective number of raters, \((\sum W_j)^2/\sum W_j^2\)."""
         weight = np.bincount(self.rater, self.values[1])
         return float(weight.sum() ** 2 / (weight**2).sum())
 
     def centered(self, gap: FloatArray) -> Any:
-        r"""Return \(S_{jb} - g_b W_{jb}\) as a sparse matrix, a row per rater, given the gaps."""
+        r"""Return \(S_{jb} - g_b W_{jb}\) as a sparse matrix with one row per rater."""
         from scipy.sparse import csr_array
 
         values = self.values[0] - gap[self.place] * self.values[1]
         return csr_array((values, (self.rater, self.place)), shape=(self.count, gap.size))
 
     def own(self, gap: FloatArray) -> FloatArray:
-        r"""Return, per entry, how far the square of the centered sum exceeds that of its votes.
+        r"""Return, per entry, the square of the centered sum minus the sum of squares of its votes.
 
-        Exactly 0 where the entry is of one vote.
+        The difference is exactly 0 if the entry has one vote.
         """
         s, u, s_sq, mixed, u_sq = self.values
         g = gap[self.place]
@@ -125,13 +125,13 @@ class Raters:
         return out
 
     def covariance(self, gap: FloatArray) -> FloatArray:
-        r"""Return what raters add to the covariances of the bins' sums of residuals.
+        r"""Return the raters' part of the covariances of the bins' sums of residuals.
 
         \[ \sum_j \tilde S_{jb} \tilde S_{jc} - [b = c] \sum_{votes \in b} \tilde s^2, \qquad
            \tilde s = s - g_b u , \]
 
-        with g the gap of each bin, in the total or of a calibrated model. It is 0 where each rater
-        has one vote.
+        with g the gap of each bin, either observed or 0 for a calibrated model. The result is 0 if
+        each rater has one vote.
         """
         centered = self.centered(gap)
         square: FloatArray = (centered.T @ centered).toarray()
@@ -140,7 +140,7 @@ class Raters:
 
 
 def summed(key: npt.NDArray[Any], values: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Sort entries by a key of one number, and add up those of the same key."""
+    """Sort entries by an integer key, and add up those with equal keys."""
     span = int(key.max(initial=-1)) + 1
     if not span:
         return key, values
@@ -157,7 +157,7 @@ def summed(key: npt.NDArray[Any], values: FloatArray) -> tuple[IntArray, FloatAr
 
 
 class VoteTerms(NamedTuple):
-    """What each vote on a row of positive weight adds, for one model."""
+    """The terms of each vote on a row of positive weight, for one model."""
 
     rater: npt.NDArray[Any]
     row: npt.NDArray[Any]
@@ -174,7 +174,7 @@ class VoteTerms(NamedTuple):
 
 
 def vote_terms(rows: Rows, votes: RowVotes, bins: Bins) -> VoteTerms:
-    """Return what each vote adds, given the rows of a model."""
+    """Return the terms of each vote, given the rows of a model."""
     p = as_float64(rows.y_prob)
     place = bins.guide.locate(p)
     rater, row, vote, part = votes.rater, votes.row, votes.vote, votes.part
@@ -194,7 +194,7 @@ def rater_sums(rows: Rows, votes: RowVotes, bins: Bins) -> Raters:
 def rater_entries(
     rows: Rows, votes: RowVotes, bins: Bins, cell: IntArray | None
 ) -> tuple[IntArray, FloatArray]:
-    """Add up the votes of each cell, rater and bin, a bounded number of votes at a time.
+    """Add up the votes of each cell, rater, and bin, a bounded number of votes at a time.
 
     The key is (cell * raters + rater) * bins + bin.
     """
@@ -213,7 +213,7 @@ def rater_entries(
 def pair_entries(
     a: Rows, b: Rows, votes: RowVotes, bins: Bins, cell: IntArray
 ) -> tuple[tuple[IntArray, FloatArray], tuple[IntArray, FloatArray]]:
-    """Add up what the votes on rows of two models have in common.
+    """Add up the joint sums of the votes on the rows of two models.
 
     Returns `VOTE_PRODUCTS` under the key (cell * bins + bin of A) * bins + bin of B, and
     `RATER_LOSSES` under the key cell * raters + rater.
@@ -251,7 +251,7 @@ def pair_entries(
 
 
 def gaps_of(sums: Sums) -> FloatArray:
-    """Return the gap of each bin, 0 where it is empty."""
+    """Return the gap of each bin; 0 if the bin is empty."""
     gap: FloatArray = np.divide(
         sums.residual, sums.weight, out=np.zeros_like(sums.residual), where=sums.weight > 0
     )
@@ -264,8 +264,9 @@ def two_way(raters: Raters, sums: Sums) -> Clusters:
     \[ C = \mathrm{diag}\Bigl(\sum_i d_i^2\Bigr) + \sum_j \tilde S_j \tilde S_j^T
         - \mathrm{diag}\Bigl(\sum_{votes} \tilde s^2\Bigr) , \]
 
-    items and raters less what both count, made positive semidefinite. How many rows a bin has
-    depends on the items alone, so the squares of weights are theirs.
+    the covariances over items and over raters, minus the part counted twice, made positive
+    semidefinite. The number of rows in a bin depends on the items alone. So the squares of weights
+    are those of the items.
     """
     gap = gaps_of(sums)
     centered = raters.centered(gap)

@@ -73,7 +73,7 @@ class Reliability(_display.Printed):
     clusters : Clusters, optional
         Products of the sums of each group, if groups were given.
     raters : Raters, optional
-        Sums of each rater's votes, where raters were asked for.
+        Sums of each rater's votes, if built with `raters=True`.
 
     Examples
     --------
@@ -222,9 +222,9 @@ class Reliability(_display.Printed):
 
     @cached_property
     def ties(self) -> Clusters | None:
-        """How the bins' residuals vary together, because of groups or of raters; else None.
+        """The joint variation of the bins' residuals from groups or raters; else None.
 
-        Raters who voted once each tie nothing together.
+        Raters with one vote each cause none.
         """
         if self.raters is None or not self.raters.recur:
             return self.clusters
@@ -272,8 +272,8 @@ class Reliability(_display.Printed):
             )
             if (mine is None) != (theirs is None):
                 message = (
-                    f"cannot merge a table built with {what} and one without: what rows of a "
-                    f"{what[:-1]} have in common would be lost. Build both with {what}."
+                    f"cannot merge a table built with {what} and one without: the dependence of "
+                    f"rows of a {what[:-1]} would be lost. Build both with {what}."
                 )
                 raise InputError(message)
         merged = Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True)))
@@ -491,9 +491,9 @@ def reliability(
         The patient, document, or annotator of each row, by any name, if rows are not independent.
         It does not change the metrics, only their uncertainty.
     raters : bool, default False
-        Whether raters are a sample as well as items. `y_true` must then be `Votes` that know their
-        workers, and every interval and test of the table holds for new items and new raters. Not
-        together with `groups`.
+        Whether raters are a sample, as items are. Every interval and test of the table then holds
+        for new items and new raters. `y_true` must be `Votes` with workers, and `groups` must be
+        omitted.
 
     Returns
     -------
@@ -523,11 +523,11 @@ def reliability(
 
 
 def votes_of_raters(y_true: Any, groups: object) -> RowVotes:
-    """Return the single votes behind labels, refusing groups beside them."""
+    """Return the single votes behind labels; raise if there are groups too."""
     if groups is not None:
         message = (
-            "raters=True cannot go with groups: items of a group would have to vary together "
-            "beside the raters. Leave one of the two out."
+            "raters=True cannot go with groups: intervals allow for one of them. Leave one of the "
+            "two out."
         )
         raise InputError(message)
     return row_votes(y_true)

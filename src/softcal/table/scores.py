@@ -34,7 +34,7 @@ ORDERED_SCORES = (
     "ranked_probability_score",
     "ranked_vote_noise",
 )
-"""More such sums where the classes are ordered; the last is what votes add to the third."""
+"""Further sums for ordered classes; the last is the vote noise in the third."""
 
 
 def score_names(*, ordered: bool) -> tuple[str, ...]:

@@ -213,7 +213,7 @@ def refuse_other_groups(groups: Clusters, s: Sums) -> None:
 
 
 def _read_raters(saved: Any, sums: Sums) -> Raters | None:
-    """Read the saved sums of raters, where there are any, trusting nothing."""
+    """Read and validate the saved sums of raters, if there are any."""
     if saved is None:
         return None
     n = sums.count.size
@@ -235,8 +235,8 @@ def _read_raters(saved: Any, sums: Sums) -> Raters | None:
         fits = False
     if not fits:
         message = (
-            "a saved table's 'raters' must have different names, and for each rater and bin, in "
-            f"rising order, the sums {', '.join(RATER_SUMS)}."
+            "a saved table's 'raters' must have different names and, for each rater and bin, in "
+            f"increasing order, the sums {', '.join(RATER_SUMS)}."
         )
         raise InputError(message)
     raters = Raters(tuple(names), rater, place, values)
@@ -245,7 +245,7 @@ def _read_raters(saved: Any, sums: Sums) -> Raters | None:
 
 
 def refuse_other_raters(raters: Raters, s: Sums) -> None:
-    """Refuse sums of raters that no votes on these rows could give."""
+    """Refuse sums of raters that no votes on these rows could have given."""
     residual, weight, residual_sq, mixed, weight_sq = raters.values
     by_bin = [np.bincount(raters.place, row, s.count.size) for row in (residual, weight)]
     rounding = 1e-9
@@ -264,6 +264,6 @@ def refuse_other_raters(raters: Raters, s: Sums) -> None:
     ):
         message = (
             "a saved table's 'raters' contradict its sums: no votes on its rows can have these. "
-            "The file is damaged, or was made by something else."
+            "The file is damaged, or was written by another program."
         )
         raise InputError(message)

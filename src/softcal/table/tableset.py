@@ -39,7 +39,7 @@ TOP = "top"
 
 
 def thresholds(classes: Sequence[object]) -> tuple[str, ...]:
-    """Name the targets between ordered classes: "> 1" is the probability of a class above 1."""
+    """Return the targets between ordered classes: "> 1" is the probability of a class above 1."""
     return tuple(f"> {name}" for name in classes[:-1])
 
 
@@ -172,7 +172,7 @@ class Groups(NamedTuple):
 
 
 class RaterTables(NamedTuple):
-    """What ties together the votes of a rater: sums of votes, which add by the raters' names."""
+    """Sums of the votes of each rater; sets add them by the names of the raters."""
 
     column: str
     names: tuple[str, ...]
@@ -226,8 +226,7 @@ class TableSet(Mapping[str, Reliability]):
     ordered : bool
         Whether the classes are ordered; targets such as "> 2" then follow the classes.
     rows_dropped : int or None
-        How many rows `drop_missing` and `drop_unmatched` left out; None where neither was asked
-        for.
+        The number of rows dropped by `drop_missing` and `drop_unmatched`; None if neither was used.
 
     Examples
     --------
@@ -292,14 +291,14 @@ class TableSet(Mapping[str, Reliability]):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes of a set of many, else none."""
+        """The classes of a multiclass set; else empty."""
         if self.targets[0] != TOP:
             return ()
         return self.targets[1 : len(self.targets) // 2 + 1] if self.ordered else self.targets[1:]
 
     @property
     def thresholds(self) -> tuple[str, ...]:
-        """The targets between ordered classes; none where the classes are not ordered."""
+        """The targets between ordered classes; empty if the classes are not ordered."""
         return self.targets[len(self.classes) + 1 :] if self.ordered else ()
 
     def cumulative(self, model: str) -> dict[str, Reliability]:
@@ -351,9 +350,8 @@ class TableSet(Mapping[str, Reliability]):
             The fields are `brier`, `log_loss`, `kl_divergence`, `dist_ce`, `ent_ce`,
             `ent_ce_signed`, `rank_cs`, `dist_ce_floor`, and `brier_without_vote_noise`. A score
             that the rows do not determine is None. `infinite` counts the rows whose log loss is
-            infinite. Of ordered
-            classes also `wasserstein`, `wasserstein_floor`, `ranked_probability_score`, and
-            `ranked_probability_score_without_vote_noise`.
+            infinite. Ordered classes also have `wasserstein`, `wasserstein_floor`,
+            `ranked_probability_score`, and `ranked_probability_score_without_vote_noise`.
 
         Raises
         ------
@@ -370,7 +368,7 @@ class TableSet(Mapping[str, Reliability]):
         >>> tables.item_scores("model").brier
         0.3125
         """
-        self[model]  # refuses one it does not have
+        self[model]  # raises if the set does not have it
         if self.scores is None:
             message = (
                 "the set has no item scores: only multiclass sets have them. Scan the rows with "
@@ -467,7 +465,7 @@ class TableSet(Mapping[str, Reliability]):
         """
         target = self.targets[0] if target is None else target
         for model in (a, b):
-            self[model, target]  # refuses one it does not have
+            self[model, target]  # raises if the set does not have it
         if target != self.targets[0]:
             message = (
                 f"multiclass models are compared by the class they predict, "
@@ -526,7 +524,7 @@ class TableSet(Mapping[str, Reliability]):
     def _joint_raters(
         self, chosen: Callable[[Sparse], Sparse], names: tuple[str, ...]
     ) -> JointRaters:
-        """Return what the votes on two models have in common, raters in the order of the names."""
+        """Return the joint sums of votes on two models, with raters sorted by name."""
         assert self.raters is not None  # noqa: S101 - the caller has looked
         assert self.pairs is not None  # noqa: S101
         products, losses = chosen(self.raters.products), chosen(self.raters.losses)
@@ -614,12 +612,12 @@ class TableSet(Mapping[str, Reliability]):
         Parameters
         ----------
         names : mapping from str to str
-            The new name of each model that gets one.
+            The new names of the models to rename.
 
         Raises
         ------
         InputError
-            If two models would have one name.
+            If two models would have the same name.
         KeyError
             If one of the models is not in the set.
 
@@ -632,11 +630,11 @@ class TableSet(Mapping[str, Reliability]):
         ('random forest',)
         """
         for model in names:
-            self[model]  # refuses one it does not have
+            self[model]  # raises if the set does not have it
         models = tuple(names.get(model, model) for model in self.models)
         for model in models:
             if models.count(model) > 1:
-                message = f"each model must have a name of its own: {model!r:.60} is given twice."
+                message = f"models must have different names: {model!r:.60} is given twice."
                 raise InputError(message)
         return replace(self, models=models)
 
@@ -968,7 +966,7 @@ def _rising(entries: Sparse) -> Sparse:
     keys[:2, swapped] = keys[1::-1, swapped]
     if len(keys) == 6:  # a product of residuals: swap the bins too
         keys[4:6, swapped] = keys[5:3:-1, swapped]
-        if len(values) > 1:  # of votes, which has a sum of each model
+        if len(values) > 1:  # products of votes have a sum for each model
             values[1:3] = np.where(swapped, values[2:0:-1], values[1:3])
     elif len(keys) == 5:  # the losses of raters
         signed = [k for k, name in enumerate(RATER_LOSSES) if not name.endswith("_square")]
