@@ -120,9 +120,11 @@ def test_raw_votes_and_raters_give_the_table_of_votes(spark: Cluster) -> None:
     votes = spark.session.createDataFrame(rows, list(long))
     whole = sc.Votes.from_long(long, item="text", label="says", worker="who").for_items(items)
     expected = sc.reliability(whole, p, raters=True)
-    names = {"item": "text", "vote": "says", "worker": "who", "positive": "yes"}
+    names: dict[str, Any] = {
+        "item": "text", "vote": "says", "worker": "who", "positive": "yes", "raters": True,
+    }  # fmt: skip
     for source, other in ((preds.repartition(3), votes), (preds.join(votes, "text"), None)):
-        found = sc.scan(source, y_prob="p", votes=other, raters=True, **names)["p"]
+        found = sc.scan(source, y_prob="p", votes=other, **names)["p"]
         assert_same_table(found, expected)
         mine, theirs = sc.smece_interval(found), sc.smece_interval(expected)
         assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
