@@ -32,7 +32,7 @@ REFUSED = [
     (("score", *ONE, "almost"), "clip almost to [0, 1]"),
     (("score", "--label", "signs", "--pred", "p"), "(signs + 1) / 2"),
     (("score", *ONE, "p", "--weight", "w"), "A weight of 0 leaves a row out"),
-    (("score", *ONE, "p", "--votes", "m"), "how many votes"),
+    (("score", *ONE, "p", "--votes", "m"), "Pass the number of votes"),
     (("score", *ONE, "percent", "--group", "group"), "row 1"),
     (("compare", *ONE, "percent", "--pred", "q", "--group", "group"), "pass --pred-scale percent"),
     (("compare", *ONE, "p", "--pred", "q", "--weight", "w", "--group", "group"), "w must be"),
