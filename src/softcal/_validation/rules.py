@@ -159,7 +159,7 @@ def _what_labels_may_be(name: str, spread: Spread, scale: str = "") -> str:
     if spread.whole and spread.low >= 0:
         percent, _ = _conversions(name, spread, scale)
         return (
-            f"If these are percentages, {percent}; if counts of votes, divide each by the number "
+            f"If these are percentages, {percent}; if vote counts, divide each by the number "
             "of votes on its row, and give that number too (softcal.Votes, --votes)."
         )
     return _what_they_may_be(name, spread, scale)
