@@ -393,3 +393,12 @@ def test_decision_curve_draws_the_net_benefit_in_order_of_thresholds(
         np.testing.assert_array_equal(line.get_ydata(), values[order])
     np.testing.assert_array_equal(above.lines[2].get_ydata(), curve.treat_all[order])
     assert above.get_ylim()[1] > max(curve.value.max(), curve.treat_all.max())
+
+
+def test_predictions_near_0_have_a_summary() -> None:
+    found = sc.calibration_summary([0, 1], [0.5, 5e-324])
+    assert "no finite solution" in found.note
+    assert found.observed_expected.value == 2
+    tiny = sc.calibration_summary([0, 1], [5e-324, 5e-324])
+    assert tiny.observed_expected.value == np.inf
+    assert tiny.auroc.value == 0.5

@@ -681,8 +681,12 @@ def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Est
     _refuse_no_logit(cells)
     x = np.log(cells.prob / (1 - cells.prob))
     one = np.ones_like(x)
-    large = _logistic(cells, one[:, None], x)
-    both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            large = _logistic(cells, one[:, None], x)
+            both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
+        raise _NoFitError(_NO_SOLUTION) from error
 
     def estimate(fit: tuple[FloatArray, FloatArray], k: int) -> Estimate:
         value, half = float(fit[0][k]), reach * math.sqrt(max(fit[1][k, k], 0.0))
@@ -693,10 +697,11 @@ def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Est
 
 def _ratio(cells: _Cells, reach: float) -> Estimate:
     """Return observed over expected, with an interval on the scale of its logarithm."""
-    expected = float(cells.weight @ cells.prob)
-    ratio = float(cells.label.sum()) / expected
-    spread = cells.squares_of(-ratio * cells.prob, np.ones_like(cells.prob))
-    exponent = reach * math.sqrt(spread) / expected / ratio
+    observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
+    ratio = observed / expected
+    # The term of a row in the linear approximation of the logarithm.
+    spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))
+    exponent = reach * math.sqrt(spread)
     factor = math.exp(exponent) if exponent < 700 else math.inf
     return Estimate(ratio, ratio / factor, ratio * factor)
 
@@ -819,10 +824,7 @@ def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
     for _ in range(_STEPS):
         mean = expit(offset + z @ theta)
         bread = np.einsum("i,ij,ik->jk", cells.weight * mean * (1 - mean), z, z)
-        try:
-            step = np.linalg.solve(bread, z.T @ (cells.label - cells.weight * mean))
-        except np.linalg.LinAlgError:
-            break
+        step = np.linalg.solve(bread, z.T @ (cells.label - cells.weight * mean))
         if float(np.abs(step).max()) < _CLOSE:
             inverse, squares = np.linalg.inv(bread), cells.squares(z, mean)
             return theta, inverse @ squares @ inverse if cells.n > 1 else squares
@@ -831,11 +833,11 @@ def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
         while loss(theta + step) > before and float(np.abs(step).max()) > _CLOSE:
             step = step / 2
         theta = theta + step
-    message = (
-        "the logistic recalibration has no finite solution: predictions separate the labels, or "
-        "all predictions are equal."
-    )
-    raise _NoFitError(message)
+    raise _NoFitError(_NO_SOLUTION)
 
 
+_NO_SOLUTION = (
+    "the logistic recalibration has no finite solution: predictions separate the labels, or all "
+    "predictions are equal."
+)
 _STEPS, _CLOSE = 200, 1e-10
