@@ -34,6 +34,7 @@ MOST_CELLS = 1_000_000
 """The largest number of cells, and of segments, that an audit accepts."""
 
 _TOP = 5  # segments whose share of the error is reported
+_MANY_EVENTS = 25.0  # of a cell, from which on one binomial stands for all of its rows
 _NUMBERS = 1 << 21  # drawn at a time
 _ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
 _SYMMETRIC = 1e-6  # skewness below which a sum counts as symmetric
@@ -327,8 +328,11 @@ def _cells(tables: TableSet, model: int, columns: Sequence[str]) -> _Cells:
     mean = (names["label"] + names["residual"]) / names["weight"]
     inside = np.clip(mean, 1e-12, 1 - 1e-12)
     size = np.floor(np.log(inside / (1 - inside))).astype(np.int64)
-    order = np.lexsort((size, number[keys[2, mine]]))
-    cell, size = number[keys[2, mine]][order], size[order]
+    cell = number[keys[2, mine]]
+    events = names["prob_var"] * (names["count"].sum() / names["weight_sq"].sum())
+    size[np.bincount(cell, weights=events)[cell] >= _MANY_EVENTS] = 0  # one unit
+    order = np.lexsort((size, cell))
+    cell, size = cell[order], size[order]
     new = np.append(True, (cell[1:] != cell[:-1]) | (size[1:] != size[:-1]))
     units = np.add.reduceat(values[:, order], np.flatnonzero(new), axis=1)
     starts = np.flatnonzero(np.append(True, np.diff(cell[new]) > 0))
