@@ -120,7 +120,7 @@ def test_raw_votes_and_raters_give_the_table_of_votes(spark: Cluster) -> None:
     votes = spark.session.createDataFrame(rows, list(long))
     whole = sc.Votes.from_long(long, item="text", label="says", worker="who").for_items(items)
     expected = sc.reliability(whole, p, raters=True)
-    names = {"item": "text", "vote": "says", "worker": "who", "positive": "yes"}
+    names: dict[str, Any] = {"item": "text", "vote": "says", "worker": "who", "positive": "yes"}
     for source, other in ((preds.repartition(3), votes), (preds.join(votes, "text"), None)):
         found = sc.scan(source, y_prob="p", votes=other, raters=True, **names)["p"]
         assert_same_table(found, expected)
