@@ -538,3 +538,18 @@ def test_counts_of_votes_in_a_workbook(tmp_path: Path) -> None:
     write_workbook(path, {"s": [["no", "yes", "p"], [1, 2, 0.5], [3, 0, 0.25]]})
     found = sc.scan(path, vote_counts=["no", "yes"], y_prob="p")
     assert found["p"].smece == sc.smece(sc.Votes([[1, 2], [3, 0]]), [0.5, 0.25])
+
+
+def test_rows_with_a_gap_in_a_list_are_dropped_on_purpose() -> None:
+    shares = [[0.5, 0.5], None, [0.25, 0.75], [None, 1.0]]
+    table = pa.table({"y": pa.array(shares), "p": pa.array([[0.5, 0.5], [0.1, 0.9]] * 2)})
+    found = sc.scan(table, y_true="y", y_prob={"m": "p"}, drop_missing=True)
+    whole = sc.scan(table.take([0, 2]), y_true="y", y_prob={"m": "p"})
+    assert (found.n, found.rows_dropped) == (2, 2)
+    assert found["m"].smece == whole["m"].smece
+
+
+def test_a_positive_word_beside_many_classes_is_refused() -> None:
+    table = pa.table({"y": ["a", "b"], "p": pa.array([[0.5, 0.5], [0.1, 0.9]])})
+    with pytest.raises(sc.InputError, match="leave positive out"):
+        sc.scan(table, y_true="y", y_prob={"m": "p"}, classes=["a", "b"], positive="a")
