@@ -321,7 +321,7 @@ main()
     command = [sys.executable, "-c", code, "paper"]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert shown.returncode == 0, shown.stderr
-    assert "211 of 212 printed figures reproduced digit for digit." in shown.stdout
+    assert "211 of 212 printed numbers reproduced digit for digit." in shown.stdout
     for words in (
         "1,743 of 5,000",
         "0.468",

@@ -105,7 +105,6 @@ ROWS = {"y_a": [0.5], "y_b": [0.5], "p_a": [0.25], "p_b": [0.75], "t": ["x"]}
     [
         ({"y_prob": "p_a"}, "pass one of y_true, vote_counts .*: got 0 of them"),
         ({"y_true": "y_a", "vote_counts": "y_*", "y_prob": {"m": "p_*"}}, "got 2 of them"),
-        ({"vote_counts": "y_*", "y_prob": "p_a"}, "vote_counts needs predictions of many"),
         ({"y_true": ["y_a", "y_b"], "y_prob": "p_a"}, "several columns in y_true needs"),
         ({"y_true": "y_a", "y_prob": "p_a", "classes": ["a"]}, "classes needs"),
         ({"label_bounds": ("y_a", "y_b"), "y_prob": {"m": "p_*"}}, "needs one prediction"),

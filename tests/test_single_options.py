@@ -102,7 +102,7 @@ def test_an_option_given_twice_is_refused_with_both_values(
 
 def test_every_option_of_every_command_is_covered() -> None:
     assert {name for name, _ in SINGLE} == {
-        "scan", "score", "merge", "compare", "report", "plan", "check", "watch", "decide",
+        "scan", "score", "merge", "compare", "report", "plan", "check", "watch", "decide", "audit",
         "recalibrate", "apply", "sql", "demo", "paper",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE

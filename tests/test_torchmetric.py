@@ -301,7 +301,8 @@ def test_classwise_is_the_mean_over_classes(batch: tuple[Tensor, Tensor]) -> Non
     ("preds", "target", "weights", "message"),
     [
         ([0.5, 3.5], [0, 1], None, r"preds must be in \[0, 1\]: 1 of 2 values is not, the first is "
-         r"preds\[1\] = 3.5. If these are percentages, use preds / 100; if logits, torch.sigmoid\(preds\)"),
+         r"preds\[1\] = 3.5. If these are percentages, use preds / 100; if logits, use "
+         r"torch.sigmoid\(preds\)"),
         ([0.5, -3.5], [0, 1], None, r"If these are logits, use torch.sigmoid\(preds\)\.$"),
         ([0.5, float("nan")], [0, 1], None, "preds must have no missing values"),
         ([0.5, 0.5], [0, float("nan")], None, "target must have no missing values"),
