@@ -305,7 +305,7 @@ def test_kinds_without_votes_on_the_items_left_are_absent(
     some = COUNTED.for_items([with_one_vote])
     (present,) = VOTES["who"][VOTES["q.id"] == with_one_vote].map(KIND)
     assert list(some.by_kind(KIND)) == [present]
-    with pytest.raises(sc.InputError, match="population has a kind that no worker is of"):
+    with pytest.raises(sc.InputError, match="population has a kind without workers"):
         some.weighted(by=KIND, population=dict.fromkeys("abc", 1 / 3))
 
 
@@ -493,7 +493,7 @@ CONTRADICTIONS = [
     (("--vote", "answer", "--item", "q.id", "--label", "p2"), "--label cannot go with --vote"),
     (("--label", "p2", "--raters"), "--raters needs raw votes: give --vote COL"),
     (("--label", "p2", "--item", "q.id"), "--item needs raw votes: give --vote COL"),
-    (("--label", "p2", "--by-rater", "kind"), "--by-rater goes with raw votes: give --vote COL"),
+    (("--label", "p2", "--by-rater", "kind"), "--by-rater needs raw votes: give --vote COL"),
     (
         ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
         "give --worker COL, the column of who voted, with --by-rater.",
