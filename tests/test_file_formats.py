@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcal as sc
+from softcal.sources import files
 from softcal.sources.class_columns import names_of_columns
 from softcal.table import files as table_files
 
@@ -43,6 +44,19 @@ SCORED = [
     ("x.csv", "y,p,by\n0.5,0.5,Köln\n".encode("latin1"), LATIN),
     ("x.jsonl", '{"y": 0.5, "p": 0.5, "by": "Köln"}\n'.encode("latin1"), LATIN),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "row"), [(1, 2), (70_000, 70_001)])
+@pytest.mark.parametrize(("text", "cells"), [("0.5", "1 cell"), ("0.5,0.5,0.5", "3 cells")])
+def test_row_with_other_cells_is_named_by_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, row: int, text: str, cells: str
+) -> None:
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 1 << 16)  # so that the row is in a later block
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p\n" + "0.5,0.25\n" * before + f"{text}\n0.5,0.5\n", encoding="utf-8")
+    expected = f"must have 2 cells, as its header has: row {row} has {cells}"
+    with pytest.raises(sc.InputError, match=expected):
+        sc.scan(path, y_true="y", y_prob="p")
 
 
 @pytest.mark.parametrize(("name", "content", "message"), SCORED)

@@ -30,6 +30,14 @@ class NotANumberError(Exception):
         self.name, self.row, self.text = name, row, text
 
 
+class RaggedRowError(Exception):
+    """Raised for a row of text with too few or too many cells; its row is that within the piece."""
+
+    def __init__(self, row: int, columns: int, cells: int) -> None:
+        super().__init__(row, columns, cells)
+        self.row, self.columns, self.cells = row, columns, cells
+
+
 def table_of(columns: dict[str, list[Any]], wanted: Wanted) -> Any:
     """Return an Arrow table of columns of Python values: numbers, names as text, and lists."""
     import pyarrow as pa

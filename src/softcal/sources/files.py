@@ -24,7 +24,13 @@ from softcal._display import keyword
 from softcal._io import not_utf_8, place_of, readable, refuse_elsewhere, spooled
 from softcal._parallel import in_order
 from softcal.exceptions import InputError
-from softcal.sources.cells import NotANumberError, json_columns, sheet_rows, table_of
+from softcal.sources.cells import (
+    NotANumberError,
+    RaggedRowError,
+    json_columns,
+    sheet_rows,
+    table_of,
+)
 from softcal.sources.columns import (
     BATCH_VALUES,
     Batch,
@@ -425,6 +431,15 @@ def _batches(
                 f"{found.text!r:.60}.{number_hint(found.text)}"
             )
             raise InputError(message) from found
+        except RaggedRowError as found:
+            before = islice(parts(), number)
+            row = found.row + sum(table.num_rows for one in before for table in one.decode())
+            cells = "1 cell" if found.cells == 1 else f"{found.cells} cells"
+            message = (
+                f"every row of {path.name} must have {found.columns} cells, as its header has: row "
+                f"{row} has {cells}. Fix that row, or quote cells that contain the separator."
+            )
+            raise InputError(message) from found
 
 
 def _parts(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
@@ -590,16 +605,16 @@ def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     first, size = next(blocks, (bytearray(), 0))
     head, names = _csv_head(parse, first)
     refuse_unknown(wanted, names, path.name, separator_hint(names, form.mark))
-    decode = partial(_csv_block, parse, form, names, wanted, _csv_types(parse, form, first, wanted))
+    decode = partial(_csv_block, parse, form, names, wanted, _csv_types(form, first, wanted))
     yield _Part(size, partial(decode, first[len(head) :]), checked=True)
     for block, size in blocks:
         yield _Part(size, partial(decode, block), checked=True)
 
 
-def _csv_options(form: Format) -> Any:
+def _csv_options(form: Format, **others: Any) -> Any:
     from pyarrow import csv
 
-    return csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
+    return csv.ParseOptions(delimiter=form.mark, newlines_in_values=True, **others)
 
 
 def _csv_head(parse: Any, first: bytearray) -> tuple[bytearray, list[str]]:
@@ -623,7 +638,7 @@ def _at_once(block: bytearray, **options: Any) -> Any:
     return csv.ReadOptions(use_threads=False, block_size=len(block) + 1, **options)
 
 
-def _csv_types(parse: Any, form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]:
+def _csv_types(form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]:
     """Return the Arrow type of each column: Boolean if it starts with such values, else float64.
 
     The type is detected from the first few thousand rows.
@@ -637,12 +652,17 @@ def _csv_types(parse: Any, form: Format, first: bytearray, wanted: Wanted) -> di
     start = first[:_START_BYTES]
     start = first[: _last_line_end(start)] or first
     convert = csv.ConvertOptions(include_columns=wanted.names, decimal_point=form.decimal)
+    # A row with too few or too many cells is refused where the rows are read, with its number.
+    parse = _csv_options(form, invalid_row_handler=lambda _: "skip")
     found = csv.read_csv(pa.BufferReader(start), _at_once(start), parse, convert)
     types = {
         name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
         for name in wanted.numbers
     }
     return types | {name: pa.string() for name in wanted.named}
+
+
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def _csv_block(
@@ -671,7 +691,10 @@ def _csv_block(
 
     try:
         table = read(types)
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid as error:
+        ragged = _RAGGED.search(str(error))
+        if ragged:
+            raise RaggedRowError(*map(int, ragged.groups())) from error
         _refuse_text(read({name: pa.string() for name in wanted.names}), wanted, form.decimal)
         raise
     for name in wanted.named:
