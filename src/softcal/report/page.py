@@ -169,11 +169,12 @@ def write_page(
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
     said = _said(tables, models, segments, about, level)
     classes = class_panel(tables, tables.classes, level) if tables.classes else []
-    above = class_panel(tables, tables.thresholds, level) if tables.ordered else []
+    thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
-        "classes": classes, "class_reach": _reach([*classes, *above]), "most_classes": MOST_ROWS,
-        "above": above, "cumulative": _cumulative(tables, level) if above else [],
+        "classes": classes, "class_reach": _reach([*classes, *thresholds]), "most_classes": MOST_ROWS,
+        "thresholds": thresholds,
+        "cumulative": _cumulative(tables, level) if thresholds else [],
         "item_scores": _item_scores(tables),
     }  # fmt: skip
     drawn = _drawn(tables, models, segments, level)

@@ -15,6 +15,7 @@ import numpy as np
 
 from softcal import _io
 from softcal._optional import naming_the_extra
+from softcal._validation.rules import LARGEST_VOTES
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table import serialize
@@ -439,7 +440,7 @@ def _refuse_tables(tables: Sparse, grid: Bins) -> None:
     known = [row for name, row in values.items() if name not in HARDENED]
     if (
         np.isnan(known).any()
-        or (count < 1).any()
+        or not ((count >= 1) & (count <= LARGEST_VOTES)).all()  # beyond, a float64 cannot count
         or (count != np.floor(count)).any()
         or any((row < 0).any() for name, row in values.items() if name not in _SIGNED)
     ):
