@@ -174,4 +174,4 @@ def test_page_of_few_days_without_alarm_has_no_fold(rows: Any, tmp_path: Path) -
 def test_page_must_be_named_html(days: Any, tmp_path: Path) -> None:
     done = softcal_here("watch", days, "-o", tmp_path / "watch.pdf")
     assert done.returncode == 2
-    assert "ends in .html" in done.stderr
+    assert "must end in .html" in done.stderr

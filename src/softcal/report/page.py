@@ -172,8 +172,8 @@ def write_page(
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
-        "classes": classes, "class_reach": _reach([*classes, *thresholds]), "most_classes": MOST_ROWS,
-        "thresholds": thresholds,
+        "classes": classes, "class_reach": _reach([*classes, *thresholds]),
+        "most_classes": MOST_ROWS, "thresholds": thresholds,
         "cumulative": _cumulative(tables, level) if thresholds else [],
         "item_scores": _item_scores(tables),
     }  # fmt: skip

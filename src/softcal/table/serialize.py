@@ -185,14 +185,26 @@ def _is_square_of_sums(square: FloatArray, n: int) -> bool:
     return (
         square.shape == (n, n)
         and bool(np.isfinite(square).all())
-        and np.array_equal(square, square.T)
+        and np.allclose(square, square.T, rtol=1e-9, atol=1e-12 * np.abs(square).max())
         and bool((square.diagonal() >= 0).all())
     )
 
 
 def refuse_other_groups(groups: Clusters, s: Sums) -> None:
     """Refuse products of sums that no groups of these rows could have given."""
+    if not _are_possible(groups, s):
+        message = (
+            "a saved table's 'clusters' contradict its sums: no groups of its rows can have these. "
+            "The file is damaged, or was written by another program."
+        )
+        raise InputError(message)
+
+
+def _are_possible(groups: Clusters, s: Sums) -> bool:
     residual, weight = groups.residual, groups.weight
+    squares = all(_is_square_of_sums(each, s.count.size) for each in (residual, weight))
+    if not squares or groups.count > s.count.sum():
+        return False
     root, weight_root = np.sqrt(residual.diagonal()), np.sqrt(weight.diagonal())
     rounding = 1e-9  # of the weight: the squares of small residuals may underflow
     in_order = [
@@ -204,12 +216,7 @@ def refuse_other_groups(groups: Clusters, s: Sums) -> None:
         (s.weight_sq, weight_root**2),
         (abs(s.residual), root * np.sqrt(groups.count) + rounding * s.weight),
     ]
-    if not all((low <= high * _MORE).all() for low, high in in_order):
-        message = (
-            "a saved table's 'clusters' contradict its sums: no groups of its rows can have these. "
-            "The file is damaged, or was written by another program."
-        )
-        raise InputError(message)
+    return all((low <= high * _MORE).all() for low, high in in_order)
 
 
 def _read_raters(saved: Any, sums: Sums) -> Raters | None:
