@@ -172,7 +172,7 @@ def test_sql_query_gives_the_tables_of_scan(
         "rows", y_true="y", y_prob=["p", "q"], by="segment", sample_weight="w", n_votes="m",
         dialect="spark",
     )  # fmt: skip
-    tables = sc.tables_from_query(spark.session.sql(query).toPandas())
+    tables = sc.tables_from_query(spark.session.sql(query).toArrow())
     for model in ("p", "q"):
         whole = sc.reliability(data["y"], data[model], sample_weight=data["w"], n_votes=data["m"])
         assert_same_table(tables[model], whole)
