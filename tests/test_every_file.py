@@ -8,8 +8,8 @@ import math
 import os
 import subprocess
 import sys
-import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,6 @@ from softcal.calibrators.preview import fit_map
 from softcal.cli.options import as_options
 from softcal.sources.files import INPUT_FORMATS
 from workbooks import write_workbook
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROWS = [(0.5, 0.25, "José"), (1.0, 0.75, "Ana"), (0.0, 0.125, "José")]
 PLAIN = "y,p,name\n" + "".join(f"{y},{p},{name}\n" for y, p, name in ROWS)
@@ -278,29 +275,31 @@ def test_standard_input_is_read_in_a_process_of_its_own(name: str) -> None:
     assert "the first is 7.0 in standard input, row 2." in bad.stderr.decode()
 
 
+def opened(content: bytes) -> Path:
+    """Return a pipe as the shell opens it for `<(...)`: the content fits into its buffer."""
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    return Path(f"/dev/fd/{read}")
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_pipes_of_every_format_are_read(tmp_path: Path, kind: str) -> None:
-    source, pipe = tmp_path / "a", tmp_path / "pipe"
+    source = tmp_path / "a"
     if kind == "csv":
         source.write_text(PLAIN, encoding="utf-8")
     else:
         y, p, _ = zip(*ROWS, strict=True)
         pq.write_table(pa.table({"y": y, "p": p}), source)
-    os.mkfifo(pipe)
-    content = source.read_bytes()
-    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
-    writer.start()
+    pipe = opened(source.read_bytes())
     assert scanned(pipe)["p"].smece == pytest.approx(SMECE, abs=1e-15)
-    writer.join()
+    os.close(int(pipe.name))
 
 
-def test_copies_of_pipes_are_removed_at_once_by_a_program_that_stops(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(b"x",))
-    writer.start()
+def test_copies_of_pipes_are_removed_at_once_by_a_program_that_stops() -> None:
+    pipe = opened(b"x")
     copy = _io.spooled(pipe)
-    writer.join()
+    os.close(int(pipe.name))
     assert copy.read_bytes() == b"x"
     _io.remove_unfinished()
     assert not copy.parent.exists()

@@ -106,14 +106,16 @@ _SPOOLED = "softcal-read-"
 def spooled(path: Path) -> Path:
     """Return a temporary copy of a pipe, because files are read more than once.
 
-    Other paths are returned unchanged. A pipe is `-` for standard input, or as `<(...)` creates it.
-    The copy is removed when Python ends.
+    Other paths are returned unchanged, and a named pipe is refused later: it may have no writer. A
+    pipe is `-` for standard input, or one that the shell opened for `<(...)`. The copy is removed
+    when Python ends.
     """
     import shutil  # here, because it is rarely needed
     import tempfile
 
     standard = path.as_posix() in ("-", "/dev/stdin")
-    if not standard and not path.is_fifo() and not path.is_socket():
+    opened = path.as_posix().startswith(("/dev/fd/", "/proc/self/fd/"))
+    if not standard and not (opened and (path.is_fifo() or path.is_socket())):
         return path
     name = _STANDARD_INPUT if standard else path.name
     copy = Path(tempfile.mkdtemp(prefix=_SPOOLED)) / name
