@@ -611,10 +611,10 @@ def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
         yield _Part(size, partial(decode, block), checked=True)
 
 
-def _csv_options(form: Format, **others: Any) -> Any:
+def _csv_options(form: Format) -> Any:
     from pyarrow import csv
 
-    return csv.ParseOptions(delimiter=form.mark, newlines_in_values=True, **others)
+    return csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
 
 
 def _csv_head(parse: Any, first: bytearray) -> tuple[bytearray, list[str]]:
@@ -652,13 +652,14 @@ def _csv_types(form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]
     start = first[:_START_BYTES]
     start = first[: _last_line_end(start)] or first
     convert = csv.ConvertOptions(include_columns=wanted.names, decimal_point=form.decimal)
-    # A row with too few or too many cells is refused where the rows are read, with its number.
-    parse = _csv_options(form, invalid_row_handler=lambda _: "skip")
-    found = csv.read_csv(pa.BufferReader(start), _at_once(start), parse, convert)
-    types = {
-        name: pa.bool_() if pa.types.is_boolean(found.schema.field(name).type) else pa.float64()
-        for name in wanted.numbers
-    }
+    boolean: set[str] = set()
+    try:
+        found = csv.read_csv(pa.BufferReader(start), _at_once(start), _csv_options(form), convert)
+        boolean = {field.name for field in found.schema if pa.types.is_boolean(field.type)}
+    except pa.ArrowInvalid as error:
+        if not _RAGGED.search(str(error)):  # else refused where the rows are read, with its number
+            raise
+    types = {name: pa.bool_() if name in boolean else pa.float64() for name in wanted.numbers}
     return types | {name: pa.string() for name in wanted.named}
 
 
