@@ -8,10 +8,12 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +24,7 @@ from softcal import _io
 from softcal.calibrators.preview import fit_map
 from softcal.cli.options import as_options
 from softcal.sources.files import INPUT_FORMATS
+from softcal.table import serialize
 from workbooks import write_workbook
 
 ROWS = [(0.5, 0.25, "José"), (1.0, 0.75, "Ana"), (0.0, 0.125, "José")]
@@ -552,3 +555,31 @@ def test_a_positive_word_beside_many_classes_is_refused() -> None:
     table = pa.table({"y": ["a", "b"], "p": pa.array([[0.5, 0.5], [0.1, 0.9]])})
     with pytest.raises(sc.InputError, match="leave positive out"):
         sc.scan(table, y_true="y", y_prob={"m": "p"}, classes=["a", "b"], positive="a")
+
+
+def test_workbook_header_may_end_with_empty_cells(tmp_path: Path) -> None:
+    write_workbook(tmp_path / "a.xlsx", {"one": [("y", "p", None), (0.5, 0.25, "x")]})
+    assert sc.scan(tmp_path / "a.xlsx", y_true="y", y_prob="p")["p"].smece == 0.25
+
+
+def test_rows_that_all_lack_a_value_leave_nothing_to_fit(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n,0.5\n0.5,\n", encoding="utf-8")
+    done = softcal_here(
+        "recalibrate", path, "--label", "y", "--pred", "p", "--drop-missing", "-o", tmp_path / "c"
+    )
+    assert "every one of the 2 rows has a missing value" in done.stderr
+
+
+def test_dates_are_not_predictions() -> None:
+    rows = pd.DataFrame({"y": [0.5], "p": pd.to_datetime(["2026-03-01"])})
+    with pytest.raises(sc.InputTypeError):
+        sc.scan(rows, y_true="y", y_prob="p")
+
+
+def test_more_groups_than_rows_are_refused() -> None:
+    rel = sc.reliability([0.5, 0.25], [0.5, 0.5], groups=[1, 2], bins=2)
+    assert rel.clusters is not None
+    more = replace(rel.clusters, count=9)
+    with pytest.raises(sc.InputError, match="contradict its sums"):
+        serialize.refuse_other_groups(more, rel.sums)
