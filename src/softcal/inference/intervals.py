@@ -67,7 +67,9 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
         enough = reach(middle) >= seen
         above, below = np.where(enough, middle, above), np.where(enough, below, middle)
     low, high = reach(above - 1), reach(above)
-    inside = _GRID[above] - (high - seen) / (high - low) * _STEP
+    # Far beyond the grid two neighbors may round to the same number.
+    part = np.divide(high - seen, high - low, out=np.zeros(above.shape), where=high > low)
+    inside = _GRID[above] - part * _STEP
     return np.where(high < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
 
 
