@@ -5,7 +5,7 @@ SYSTEM := python3-venv default-jre-headless chromium
 COMPILER := g++ python3-dev
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test bench evidence scale startup fuzz dist release-check sanitize compiler system clean
+.PHONY: demo check lint types layers docs test bench evidence scale startup explore fuzz dist release-check sanitize compiler system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -52,6 +52,10 @@ release-check: dist
 # The loops in C++ under AddressSanitizer and UndefinedBehaviorSanitizer, with random arguments.
 sanitize: .venv/dev
 	$(BIN)/python tools/sanitize.py
+
+# The property tests with new random examples, twenty times as many.
+explore: .venv/dev
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest --numprocesses 2 --dist loadfile $$(grep -l "@given" tests/test_*.py)
 
 fuzz: .venv/fuzz
 	PYTHONPATH=tests $(BIN)/python tools/fuzz.py

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +10,11 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
 
-# Test machines are shared, so a slow example is not a failure.
-settings.register_profile("softcal", deadline=None, max_examples=100)
-settings.load_profile("softcal")
+# Test machines are shared, so a slow example is not a failure. The examples are the same in every
+# run, so that a failure is one of the change under test; `make explore` draws new ones.
+settings.register_profile("softcal", deadline=None, max_examples=100, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "softcal"))
 
 
 @pytest.fixture

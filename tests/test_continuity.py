@@ -124,6 +124,17 @@ def moved(table: JointTable, by: Callable[[FloatArray], FloatArray]) -> JointTab
 
 
 @given(data=data_sets(), bins=st.sampled_from([1, 2, 10, 15]), seed=st.integers(0, 2**32))
+@example(  # every label with a variance is 0 or 1, so the others' variance is rounding
+    data=([(0.0, 0.1, 0.0, 0.1, 3), (0.05, 0.0, 0.0, 0.1, 3)], {"sample_weight": False, "n_votes": False, "groups": True}),
+    bins=10, seed=0,
+)  # fmt: skip
+@example(  # the same, where rounding divided the variance between the pools
+    data=(
+        [(0.0, 0.0, 0.0, 0.1, 3), (0.0, 0.0, 0.05, 0.1, 3), (0.1, 0.0, 0.0, 0.1, 3)],
+        {"sample_weight": False, "n_votes": False, "groups": True},
+    ),
+    bins=1, seed=1,
+)  # fmt: skip
 def test_small_changes_of_sums_change_results_little(
     data: tuple[list[Row], dict[str, bool]], bins: int, seed: int
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl  # type: ignore[import-untyped]
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -558,7 +559,11 @@ def test_a_positive_word_beside_many_classes_is_refused() -> None:
 
 
 def test_workbook_header_may_end_with_empty_cells(tmp_path: Path) -> None:
-    write_workbook(tmp_path / "a.xlsx", {"one": [("y", "p", None), (0.5, 0.25, "x")]})
+    book = openpyxl.Workbook()
+    for row in [("y", "p"), (0.5, 0.25, "x")]:
+        book.active.append(row)
+    book.active["C1"].font = openpyxl.styles.Font(bold=True)  # only a cell with a style is stored
+    book.save(tmp_path / "a.xlsx")
     assert sc.scan(tmp_path / "a.xlsx", y_true="y", y_prob="p")["p"].smece == 0.25
 
 

@@ -384,9 +384,11 @@ def _noise(
         # The variance of outcomes among other labels is known if all rows of a group are equal.
         alike = products / np.maximum(rows_sq, _TINY)
         known, seen = np.array(pools.expected) * alike, np.array(pools.surprises) * alike
-        rest = np.array(pools.calibrated) - pools.expected
+        rest = np.maximum(np.array(pools.calibrated) - pools.expected, 0.0)
         own = np.maximum(square.diagonal() - seen, 0.0)
-        pooled = own.sum() / max(rest.sum(), _TINY) * rest
+        # A difference that is only rounding must not be divided by itself.
+        least_rest = max(1e-6 * sum(pools.calibrated), _TINY)
+        pooled = own.sum() / max(rest.sum(), least_rest) * rest
         events = rest * worth
         others = (events * own + SHRINKAGE * pooled) / (events + SHRINKAGE)
         variance = (noisy.outcomes * known + others).tolist()

@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import partial
 from itertools import islice
@@ -653,12 +653,10 @@ def _csv_types(form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]
     start = first[: _last_line_end(start)] or first
     convert = csv.ConvertOptions(include_columns=wanted.names, decimal_point=form.decimal)
     boolean: set[str] = set()
-    try:
+    # What cannot be parsed is refused where the rows are read, with its number.
+    with suppress(pa.ArrowInvalid):
         found = csv.read_csv(pa.BufferReader(start), _at_once(start), _csv_options(form), convert)
         boolean = {field.name for field in found.schema if pa.types.is_boolean(field.type)}
-    except pa.ArrowInvalid as error:
-        if not _RAGGED.search(str(error)):  # else refused where the rows are read, with its number
-            raise
     types = {name: pa.bool_() if name in boolean else pa.float64() for name in wanted.numbers}
     return types | {name: pa.string() for name in wanted.named}
 
