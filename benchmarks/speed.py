@@ -127,7 +127,7 @@ def least_time(call: Call, budget: float = 1.5, most: int = 300) -> float:
     return min(times)
 
 
-_TURN = 5e-4  # seconds
+_TURN = 2e-3  # seconds
 
 
 def alternated(calls: dict[str, Call], budget: float = 2.0, most: int = 3000) -> dict[str, float]:

@@ -288,13 +288,13 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
         of_bins += part * p_bins
         of_trend += part * p_trend
         statistic += part * chi_square
-        # The share of a pool is divided between its bins by the size of their residuals.
         parts = terms if possible > 0 else pools.certain
         whole = (sum(parts) or 1.0) / part
-        shares = [t / whole / (m or 1.0) for t, m in zip(parts, pools.off, strict=True)]
-        if not all_apart:
-            shares = np.repeat(shares, np.diff([*starts, len(share)])).tolist()
-        share = list(map(add, share, map(mul, shares, bins.off)))
+        if not all_apart:  # the share of a pool is divided by the size of its bins' residuals
+            sizes = np.diff([*starts, len(share)])
+            rates = [t / (m or 1.0) for t, m in zip(parts, pools.off, strict=True)]
+            parts = list(map(mul, np.repeat(rates, sizes).tolist(), bins.off))
+        share = [x + t / whole for x, t in zip(share, parts, strict=True)]
     return TestResult(
         pvalue * possible,
         of_bins * possible,
@@ -314,7 +314,7 @@ class _Noisiness(NamedTuple):
     def excess(self, pools: _Pools) -> list[float]:
         """Return the excess kurtosis of sums of labels over many rows of small variance."""
         if self.hard:
-            return [h / max(h * h, _NO_VARIANCE) for h in pools.calibrated]
+            return [1 / h if h * h > _NO_VARIANCE else h / _NO_VARIANCE for h in pools.calibrated]
         others, cube, found = self.others, self.others**3, []
         for calibrated, expected in zip(pools.calibrated, pools.expected, strict=True):
             rest = calibrated - expected
@@ -514,5 +514,6 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
 def combined(first: float, second: float) -> float:
     """Combine two p-values of the same gaps by Cauchy's distribution."""
     # At 1, one cotangent would outweigh the other, however small that p-value is.
-    a, b = (math.tan(math.pi * min(max(p, _TINY), 1 - 1e-6)) for p in (first, second))
+    a = math.tan(math.pi * min(max(first, _TINY), 1 - 1e-6))
+    b = math.tan(math.pi * min(max(second, _TINY), 1 - 1e-6))
     return min(_SHARED * math.atan2(1.0, (1 / a + 1 / b) / 2) / math.pi, 1.0)
