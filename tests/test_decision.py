@@ -395,6 +395,15 @@ def test_decision_curve_draws_the_net_benefit_in_order_of_thresholds(
     assert above.get_ylim()[1] > max(curve.value.max(), curve.treat_all.max())
 
 
+def test_labels_equal_to_predictions_have_slope_1_up_to_rounding() -> None:
+    # Rounding kept the last steps from lowering the loss, and the summary said "no solution".
+    # The logit of 1 - 1e-12 is known to 1e-4.
+    for p, close in (([1 - 1e-12, 1 - 3e-12], 1e-4), ([0.4, 1 - 1e-12, 1e-9, 0.1, 0.999], 1e-9)):
+        found = sc.calibration_summary(p, p)
+        assert found.slope.value == pytest.approx(1, abs=close)
+        assert found.calibration_in_the_large.value == pytest.approx(0, abs=close)
+
+
 def test_predictions_near_0_have_a_summary() -> None:
     found = sc.calibration_summary([0, 1], [0.5, 5e-324])
     assert "no finite solution" in found.note

@@ -816,21 +816,29 @@ def _refuse_no_logit(cells: _Cells) -> None:
 def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Fit a logistic regression to soft labels; return its parameters and their covariance."""
 
-    def loss(theta: FloatArray) -> float:
+    def loss(theta: FloatArray) -> tuple[float, float]:
+        """Return the loss, and about how much of it may be rounding."""
         eta = offset + z @ theta
-        return float(cells.weight @ np.logaddexp(0, eta) - cells.label @ eta)
+        parts = cells.weight @ np.logaddexp(0, eta), cells.label @ eta
+        return float(parts[0] - parts[1]), 1e-14 * float(parts[0] + abs(parts[1]))
 
-    theta = np.zeros(z.shape[1])
+    theta, found = np.zeros(z.shape[1]), False
     for _ in range(_STEPS):
         mean = expit(offset + z @ theta)
         bread = np.einsum("i,ij,ik->jk", cells.weight * mean * (1 - mean), z, z)
-        step = np.linalg.solve(bread, z.T @ (cells.label - cells.weight * mean))
-        if float(np.abs(step).max()) < _CLOSE:
+        if found:
             inverse, squares = np.linalg.inv(bread), cells.squares(z, mean)
             return theta, inverse @ squares @ inverse if cells.n > 1 else squares
+        slope = z.T @ (cells.label - cells.weight * mean)
+        step = np.linalg.solve(bread, slope)
+        before, rounding = loss(theta)
+        # Newton squares the error in each step, so a step that gains only rounding is the last.
+        # For labels that predictions separate, steps stay long.
+        found = bool(
+            step @ slope <= rounding and (np.abs(step) <= 0.01 * (1 + np.abs(theta))).all()
+        )
         # A full step may overshoot; the loss is convex, so a shorter one lowers it.
-        before = loss(theta)
-        while loss(theta + step) > before and float(np.abs(step).max()) > _CLOSE:
+        while loss(theta + step)[0] > before + rounding:
             step = step / 2
         theta = theta + step
     raise _NoFitError(_NO_SOLUTION)
@@ -840,4 +848,4 @@ _NO_SOLUTION = (
     "the logistic recalibration has no finite solution: predictions separate the labels, or all "
     "predictions are equal."
 )
-_STEPS, _CLOSE = 200, 1e-10
+_STEPS = 100
