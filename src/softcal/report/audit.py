@@ -9,7 +9,6 @@ from softcal._display import counted, percent, printable
 from softcal._io import written_whole
 from softcal.exceptions import InputError
 from softcal.inference.segments import MOST_CELLS
-from softcal.report.verdict import chance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +42,7 @@ def write_audit_page(path: Path, audits: Sequence[Audit], *, source: str, label:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
-    environment.filters |= {"chance": chance, "points": _points, "counted": counted}
+    environment.filters |= {"chance": _chance, "points": _points, "counted": counted}
     template = environment.from_string((own / "audit.html.jinja").read_text(encoding="utf-8"))
     page = template.render(
         source=source, label=label, first=audits[0], level=percent(audits[0].level),
@@ -66,6 +65,10 @@ def _lists(audit: Audit) -> dict[str, Any]:
         "more_rest": max(len(rest) - _MOST, 0),
         "reach": max(max(-each.low, each.high) for each in shown) or 1.0,
     }
+
+
+def _chance(pvalue: float) -> str:
+    return "<0.001" if pvalue < 0.001 else f"{pvalue:.3f}"
 
 
 def _points(value: float) -> str:
