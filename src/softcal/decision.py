@@ -593,8 +593,10 @@ def calibration_summary(
 
     The numbers from the isotonic curve have intervals from a Bayesian bootstrap with 200 draws.
     Chance makes distances from the curve too high, and the bootstrap makes them higher again, by
-    at least a third as much. With the value v, and the mean m and upper quantile q of the draws, the
-    interval is from \(v - 3 (m - v) - (q - m)\), at least 0, to q.
+    at least a third as much. With the value v, and the mean m and upper quantile q of the draws,
+    the interval is from \(v - 3 (m - v) - (q - m)\), at least 0, to q. Distances and the
+    miscalibration have the lower limit 0 unless they exceed the same quantile for simulated data
+    of a calibrated model.
 
     Parameters
     ----------
@@ -747,21 +749,42 @@ class _Atoms(NamedTuple):
         """Return the limits of the numbers from the isotonic curve."""
         if n < 2:
             return np.zeros_like(value), np.ones_like(value)
-        drawn = np.array([self.numbers(self._drawn(random)) for _ in range(_DRAWS)])
-        drawn += value - self.numbers(self.weight)  # which differ if predictions were pooled
+        here = self.numbers(self.weight)  # differ from `value` if predictions were pooled
+        drawn = np.array([self.numbers(self._drawn(random)) for _ in range(_DRAWS)]) + value - here
         mean, upper = drawn.mean(axis=0), np.quantile(drawn, (1 + level) / 2, axis=0)
         low = value - _BIAS * np.maximum(mean - value, 0.0) - (upper - mean)
+        low[_FROM_0] *= here[_FROM_0] > np.quantile(self._null(random), (1 + level) / 2, axis=0)
         return np.clip(low, 0.0, value), np.clip(upper, value, 1.0)
 
     def _drawn(self, random: np.random.Generator) -> FloatArray:
+        """Return weights of a Bayesian bootstrap of rows or groups."""
         if self.owner is not None:
             factor = random.standard_exponential(int(self.owner.max()) + 1)[self.owner]
         else:
             factor = random.standard_gamma(self.rows) / self.rows
         return np.maximum(self.weight * factor, 1e-300)
 
+    def _null(self, random: np.random.Generator) -> FloatArray:
+        """Return distances and miscalibrations of a calibrated model whose labels vary as these."""
+        w = np.bincount(self.place, self.weight)
+        fitted = isotonic_regression(
+            np.bincount(self.place, self.weight * self.label) / w, weights=w
+        ).x
+        own = self.weight * (self.label - fitted[self.place]) / np.sqrt(self.rows)
+        out = []
+        for _ in range(_DRAWS):
+            if self.owner is not None:
+                normal = random.standard_normal(int(self.owner.max()) + 1)[self.owner]
+            else:
+                normal = random.standard_normal(own.size)
+            labels = self.prob + np.bincount(self.place, own * normal) / w
+            distance = np.abs(self.prob - isotonic_regression(labels, weights=w).x)
+            out.append([*_distances(distance, w), w @ distance**2 / w.sum()])
+        return np.array(out)
+
 
 _DRAWS = 200
+_FROM_0 = [0, 1, 2, 3, 5]  # distances and miscalibration, 0 for a calibrated model
 _BIAS = 3  # times the bias of the bootstrap, at least the bias of the value in simulations
 _POOLS = 2000  # of predictions in the bootstrap
 

@@ -157,4 +157,6 @@ def _show(found: Audit) -> None:
     terminal.print_table(console, table)
     more = len(found.found) - _SHOWN
     if more > 0:
-        console.print(f"{counted(more, 'more segment')}: a page (-o HTML) or --format json has all.")
+        console.print(
+            f"{counted(more, 'more segment')}: a page (-o HTML) or --format json has all."
+        )
