@@ -144,7 +144,7 @@ def mcgrad_finds(frame: Any, by: list[str], where: dict[str, str]) -> bool:
     """
     error = mcgrad_error(frame, by)
     pvalues = np.asarray(error.segments_ecce_pvalue)
-    for number, part in error._segments[1].groupby("idx_segment"):
+    for number, part in error._segments[1].groupby("idx_segment"):  # noqa: SLF001
         if dict(zip(part.segment_column, part.value.astype(str), strict=True)) == where:
             return bool(pvalues[number] * pvalues.size <= 1 - LEVEL)
     return False
@@ -183,7 +183,7 @@ def agreement() -> dict[str, Any]:
     by = ["sign", "c0", "c1"]
     error = mcgrad_error(frame, by)
     theirs: dict[frozenset[Any], float] = {}
-    for number, part in error._segments[1].groupby("idx_segment"):
+    for number, part in error._segments[1].groupby("idx_segment"):  # noqa: SLF001
         key = frozenset(zip(part.segment_column, part.value.astype(str), strict=True))
         theirs[key] = float(np.asarray(error.segments_ecce)[number])
     found = sc.audit(frame, y_true="y", y_prob="p", by=by, draws=1)
@@ -214,9 +214,8 @@ def speed(n: int = 1_000_000, turns: int = 3) -> dict[str, Any]:
             continue  # MCGrad once: it takes minutes
         start = time.process_time()
         error = mcgrad_error(frame.astype(dict.fromkeys(by, str)), by)
-        assert error.mce_pvalue >= 0
+        segments["MCGrad"] = len(np.asarray(error.segments_ecce_pvalue))
         seconds["MCGrad"].append(time.process_time() - start)
-        segments["MCGrad"] = len(np.asarray(error.segments_ecce_sigma))
     least = {name: round(min(each), 3) for name, each in seconds.items()}
     ratio = round(least["MCGrad"] / least["audit"], 1)
     return {"rows": n, "segments": segments, "seconds": least, "ratio": ratio}

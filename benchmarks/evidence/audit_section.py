@@ -17,7 +17,7 @@ def audits() -> dict[str, Any]:
     peer = next(peer for peer in PEERS if peer.name == "MCGrad")
     install_alone(peer)
     path = os.pathsep.join([str(peer.folder), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "benchmarks.segments", "evidence"],
         cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, capture_output=True, check=True,
     )  # fmt: skip
@@ -40,7 +40,8 @@ def section(found: dict[str, Any]) -> str:
     return "\n".join([
         "## Segments\n",
         f"Where the definitions agree ({same['segments']} segments whose residuals have one sign), "
-        f"the gap of a segment and MCGrad's ECCE differ by at most {same['largest difference']:.0e}. "
+        "the gap of a segment and MCGrad's ECCE differ by at most "
+        f"{same['largest difference']:.0e}. "
         f"At {speed['rows']:,} rows and {speed['segments']['audit']:,} segments, MCGrad takes "
         f"{speed['ratio']:.0f} times as long as the audit "
         f"({speed['seconds']['MCGrad']:.1f} and {speed['seconds']['audit']:.1f} s of processor "

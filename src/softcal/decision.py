@@ -766,12 +766,10 @@ class _Atoms(NamedTuple):
         return np.maximum(self.weight * factor, 1e-300)
 
     def _null(self, random: np.random.Generator) -> FloatArray:
-        """Return distances and miscalibrations of a calibrated model whose labels vary as these."""
+        """Return distances and miscalibrations of a calibrated model whose labels vary alike."""
         w = np.bincount(self.place, self.weight)
-        fitted = isotonic_regression(
-            np.bincount(self.place, self.weight * self.label) / w, weights=w
-        ).x
-        own = self.weight * (self.label - fitted[self.place]) / np.sqrt(self.rows)
+        # The variance around predictions: that around the curve is too small if rows are few.
+        own = self.weight * (self.label - self.prob[self.place]) / np.sqrt(self.rows)
         out = []
         for _ in range(_DRAWS):
             if self.owner is not None:
