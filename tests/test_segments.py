@@ -14,6 +14,7 @@ from command_line import softcal_here
 
 import softcal as sc
 from softcal.inference import segments as module
+from softcal.report.audit import write_audit_page
 from softcal.table.tableset import empty_sparse
 
 if TYPE_CHECKING:
@@ -412,7 +413,72 @@ def test_command_says_that_nothing_was_found_or_how_much_is_not_shown(tmp_path: 
     many["a"] = np.arange(3000) % 30
     many.to_csv(path, index=False)
     done = softcal_here("audit", path, *options, "a", "--draws", 100)
-    assert "10 more segments: --format json prints all." in done.stdout
+    assert "10 more segments: a page (-o HTML) or --format json has all." in done.stdout
     refused = softcal_here("audit", path, "--label", "y", "--pred", "p")
     assert refused.returncode == 2
     assert "--by" in refused.stderr
+
+
+def test_page_shows_segments_as_sentences_worst_first(tmp_path: Path) -> None:
+    path, page = tmp_path / "rows.csv", tmp_path / "audit.html"
+    frame = rows(off=0.2)
+    frame["country"] = frame.country.replace({"US": "<b>\x1b"})
+    frame["q"] = rows().p
+    frame.to_csv(path, index=False)
+    options = ["--label", "y", "--pred", "p", "--pred", "q", "--by", "device", "--by", "country"]
+    done = softcal_here("audit", path, *options, "--min-rows", 700, "-o", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert "http" not in text.replace("http-equiv", "")
+    assert "<script" not in text
+    assert "<b>\x1b" not in text
+    assert "&lt;b&gt;\\x1b" in text
+    tables = sc.scan(frame, y_true="y", y_prob=["p", "q"], by=BY)
+    places = []
+    for each in sc.audit(tables, model="p", min_rows=700).found:
+        name, rest = each.name, each.sentence[len(each.name) :]
+        shown = name.replace("<b>\x1b", "&lt;b&gt;\\x1b")
+        places.append(text.index(f"<strong>{shown}</strong>{rest}</th>"))
+    assert places == sorted(places)
+    assert "of the error" in text
+    assert "A segment needs at least 700 rows to be tested; 6 segments had fewer." in text
+    assert "at most 1,000,000 cells" in text
+    assert "These data have 6 cells." in text
+
+
+def test_page_says_plainly_that_nothing_was_found(tmp_path: Path) -> None:
+    found = audited(rows())
+    page = tmp_path / "audit.html"
+    write_audit_page(page, [found], source="rows.csv", label="y")
+    text = page.read_text()
+    assert '<span class="verdict">Nothing found</span>' in text
+    assert "11 segments whose gap chance explains" in text
+    assert "Worst first" not in text
+
+
+def test_page_folds_many_segments_and_counts_those_left_out(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"p": np.full(21_000, 0.5), "y": np.zeros(21_000)})
+    frame["a"] = np.arange(21_000) % 600
+    page = tmp_path / "audit.html"
+    write_audit_page(page, [audited(frame, by="a")], source="rows", label="y")
+    text = page.read_text()
+    assert "480 more segments</summary>" in text.replace(" off</summary>", "</summary>")
+    assert "100 more segments off: not on this page" in text
+    assert text.count("<strong>a = ") == 500
+    rng = np.random.default_rng(0)
+    frame["y"] = rng.integers(0, 2, size=21_000)
+    write_audit_page(page, [audited(frame, by="a")], source="rows", label="y")
+    text = page.read_text()
+    assert "600 segments whose gap chance explains" in text
+    assert "580 more segments: in the output" in text
+
+
+def test_page_has_a_name_of_html_and_does_not_replace_the_data(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    rows().to_csv(path, index=False)
+    options = ["--label", "y", "--pred", "p", "--by", "country"]
+    refused = softcal_here("audit", path, *options, "-o", tmp_path / "audit.pdf")
+    assert "the name of the page must end in .html: got audit.pdf." in refused.stderr
+    before = path.read_bytes()
+    assert softcal_here("audit", path, *options, "-o", path).returncode == 2
+    assert path.read_bytes() == before

@@ -19,7 +19,14 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.evidence import coverage_section, machine, page, paper_section
+from benchmarks.evidence import (
+    audit_section,
+    coverage_section,
+    decision_section,
+    machine,
+    page,
+    paper_section,
+)
 from benchmarks.evidence.asking import right_answer
 from benchmarks.evidence.peers import PEERS, ROOT, SOFTCAL, Peer, install_alone
 from benchmarks.evidence.questions import QUESTIONS
@@ -65,12 +72,16 @@ def measure_rest(console: Console) -> dict[str, Any]:
         coverage = coverage_section.coverage_rows()
     with console.status("reproducing the paper"):
         paper = paper_section.paper_tally()
+    with console.status("auditing segments"):
+        audits = audit_section.audits()
     with console.status("timing an interval"):
         costs = certainty_costs(10**5)
     return {
         "machine": machine.facts(),
         "right": {question.title: right_answer(question) for question in QUESTIONS},
         "coverage": coverage,
+        "net_benefit": decision_section.net_benefits(),
+        "audit": audits,
         "paper": paper,
         "interval_seconds": costs,
     }

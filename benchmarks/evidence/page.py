@@ -9,7 +9,9 @@ import json
 from typing import Any
 
 from benchmarks.evidence import (
+    audit_section,
     coverage_section,
+    decision_section,
     machine,
     paper_section,
     rejection_section,
@@ -71,6 +73,10 @@ def text(results: dict[str, Any]) -> str:
         coverage_section.section(rows),
         "",
         speed_section.section(found, results["interval_seconds"]),
+        "",
+        decision_section.section(results["net_benefit"]),
+        "",
+        audit_section.section(results["audit"]),
         "",
         paper_section.section(count),
         "",

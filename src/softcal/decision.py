@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.special import expit, stdtrit
 
 from softcal import _display
 from softcal._validation import arrays, inputs
 from softcal._validation.inputs import Names
-from softcal._validation.rules import refuse_bad_level
+from softcal._validation.rules import generator, refuse_bad_level
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
 from softcal.metrics.corp import corp
 from softcal.table.reliability import Reliability, refuse_no_rows
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray, Rows
-    from softcal.metrics.corp import ScoreDecomposition
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -482,9 +482,7 @@ class Estimate(NamedTuple):
 class CalibrationSummary(_display.Printed):
     """The numbers that clinical papers report on calibration.
 
-    An `Estimate` has `value`, `low`, and `high`. The other numbers have no interval: chance makes
-    distances from the isotonic curve too high, and a table does not keep the variance of the Brier
-    score of soft labels.
+    Each is an `Estimate` with `value`, `low`, and `high`.
 
     Attributes
     ----------
@@ -497,10 +495,10 @@ class CalibrationSummary(_display.Printed):
         extreme.
     auroc : Estimate
         The probability that a row that is a case has a higher prediction than one that is not.
-    ici, e50, e90, emax : float
+    ici, e50, e90, emax : Estimate
         Mean (integrated calibration index), median, 90% quantile, and maximum over rows of the
         distance between the prediction and the isotonic curve of `corp`.
-    brier : ScoreDecomposition
+    brier, miscalibration, discrimination, uncertainty : Estimate
         The Brier score and its parts, from the same curve.
     level : float
         The level of the intervals.
@@ -511,11 +509,14 @@ class CalibrationSummary(_display.Printed):
     observed_expected: Estimate
     logistic: tuple[Estimate, Estimate, Estimate] | None
     auroc: Estimate
-    ici: float
-    e50: float
-    e90: float
-    emax: float
-    brier: ScoreDecomposition
+    ici: Estimate
+    e50: Estimate
+    e90: Estimate
+    emax: Estimate
+    brier: Estimate
+    miscalibration: Estimate
+    discrimination: Estimate
+    uncertainty: Estimate
     level: float
     note: str
 
@@ -541,19 +542,11 @@ class CalibrationSummary(_display.Printed):
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """The numbers that have an interval, by name."""
-        names = ["observed_expected", "auroc"]
+        """All numbers, by name."""
+        names = ["observed_expected", "auroc", *_OF_CURVE]
         if self.logistic is not None:
             names[1:1] = ["calibration_in_the_large", "intercept", "slope"]
         return {name: getattr(self, name) for name in names}
-
-    @property
-    def distances(self) -> dict[str, float]:
-        """The numbers from the isotonic curve, by name."""
-        parts = {name: getattr(self.brier, name) for name in _PARTS}
-        return {name: getattr(self, name) for name in _DISTANCES} | {
-            "brier": self.brier.score, **parts,
-        }  # fmt: skip
 
     def __repr__(self) -> str:
         ratio = self.observed_expected.value
@@ -564,7 +557,6 @@ class CalibrationSummary(_display.Printed):
             [name.replace("_", " "), *(f"{x:.4f}" for x in estimate)]
             for name, estimate in self.estimates.items()
         ]
-        rows += [[name, f"{value:.4f}", "", ""] for name, value in self.distances.items()]
         title = f"calibration, {_display.percent(self.level)} intervals"
         return title, ["", "value", "low", "high"], rows
 
@@ -572,8 +564,9 @@ class CalibrationSummary(_display.Printed):
         return self.note
 
 
-_DISTANCES = ("ici", "e50", "e90", "emax")
-_PARTS = ("miscalibration", "discrimination", "uncertainty")
+_OF_CURVE = (
+    "ici", "e50", "e90", "emax", "brier", "miscalibration", "discrimination", "uncertainty",
+)  # fmt: skip
 
 
 def calibration_summary(
@@ -583,6 +576,7 @@ def calibration_summary(
     sample_weight: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     level: float = 0.95,
+    rng: np.random.Generator | int = 0,
 ) -> CalibrationSummary:
     r"""Compute the calibration numbers of clinical papers, right for soft labels.
 
@@ -597,6 +591,13 @@ def calibration_summary(
     and its interval is that of its linear approximation per row (of DeLong for labels of 0 and 1),
     on the scale of the logit.
 
+    The numbers from the isotonic curve have intervals from a Bayesian bootstrap with 200 draws.
+    Chance makes distances from the curve too high, and the bootstrap makes them higher again, by
+    at least a third as much. With the value v, and the mean m and upper quantile q of the draws,
+    the interval is from \(v - 3 (m - v) - (q - m)\), at least 0, to q. Distances and the
+    miscalibration have the lower limit 0 unless they exceed the same quantile for simulated data
+    of a calibrated model. The lower limit of E90 is at most that of the ICI.
+
     Parameters
     ----------
     y_true, y_prob, sample_weight, groups
@@ -605,6 +606,8 @@ def calibration_summary(
         groups is refused: pass the rows.
     level : float
         The level of the intervals, between 0 and 1.
+    rng : numpy.random.Generator or int, default 0
+        The source of random numbers of the bootstrap, or its seed.
 
     Returns
     -------
@@ -656,20 +659,133 @@ def calibration_summary(
     except _NoFitError as error:
         note = str(error)
     step = curve.prob_low.searchsorted(cells.prob, side="right") - 1
-    distance = np.abs(cells.prob - curve.recalibrated[step])
-    e50, e90 = np.quantile(distance, [0.5, 0.9], weights=cells.weight, method="inverted_cdf")
+    fitted, parts = curve.recalibrated[step], curve.brier
+    value = np.array([
+        *_distances(np.abs(cells.prob - fitted), cells.weight),
+        parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty,
+    ])  # fmt: skip
+    low, high = _Atoms.of(cells).limits(value, cells.n, level, generator(rng))
+    of_curve = map(Estimate, value.tolist(), low.tolist(), high.tolist())
     return CalibrationSummary(
-        _ratio(cells, reach),
-        logistic,
-        _auroc(cells, reach),
-        float(cells.weight @ distance / cells.weight.sum()),
-        float(e50),
-        float(e90),
-        float(distance.max()),
-        curve.brier,
-        level,
-        note,
+        _ratio(cells, reach), logistic, _auroc(cells, reach), *of_curve, level, note
     )
+
+
+def _distances(distance: FloatArray, weight: FloatArray) -> list[float]:
+    """Return the mean, the median, the 90% quantile, and the maximum."""
+    order = distance.argsort()
+    rank = weight[order].cumsum()
+    e50, e90 = distance[order][rank.searchsorted([0.5 * rank[-1], 0.9 * rank[-1]])]
+    return [float(weight @ distance / rank[-1]), float(e50), float(e90), float(distance.max())]
+
+
+class _Atoms(NamedTuple):
+    """Labels at the distinct predictions, whose weights the bootstrap draws."""
+
+    prob: FloatArray  # distinct predictions, in order
+    place: npt.NDArray[np.intp]  # of the prediction of each atom
+    label: FloatArray
+    weight: FloatArray
+    rows: FloatArray  # how many rows of equal weight an atom stands for
+    owner: npt.NDArray[np.intp] | None  # the group of each atom
+
+    @staticmethod
+    def of(cells: _Cells) -> _Atoms:
+        """Return rows of groups as they are, and other rows pooled.
+
+        A pool has many rows with one prediction, or with almost the same if there are many. It has
+        two labels, a and b, with the mean and variance of its rows. For outcomes these are 0 and 1.
+        """
+        order = cells.prob.argsort(kind="stable")
+        p = cells.prob[order]
+        new = np.append(True, np.diff(p) > 0)
+        if np.count_nonzero(new) > _POOLS:
+            rank = cells.weight[order].cumsum() * (_POOLS / cells.weight.sum())
+            new[1:] &= np.diff(np.floor(rank)) > 0
+        if cells.owner is not None:
+            place = np.empty(p.size, dtype=np.intp)
+            place[order] = new.cumsum() - 1
+            prob = np.bincount(place, cells.weight * cells.prob) / np.bincount(place, cells.weight)
+            each = np.ones(p.size)
+            label = cells.label / cells.weight
+            return _Atoms(prob, place, label, cells.weight, each, cells.owner)
+        columns = np.array([
+            cells.weight, cells.weight * cells.prob, cells.label, cells.square,
+            cells.square_label, cells.square_label_sq,
+        ])  # fmt: skip
+        sums = np.add.reduceat(columns[:, order], np.flatnonzero(new), axis=1)
+        weight, prob, label, square, of_label, of_square = sums
+        mean = np.clip(label / weight, 0.0, 1.0)
+        most = mean * (1 - mean)
+        spread = of_square / square - 2 * mean * of_label / square + mean**2
+        share = np.sqrt(np.clip(spread / np.where(most > 0, most, 1.0), 0.0, 1.0))
+        low, high = mean * (1 - share), mean + (1 - mean) * share
+        two = np.tile(np.arange(weight.size), 2)
+        part = np.concatenate([1 - mean, mean])
+        rows = np.tile(weight**2 / square, 2) * part
+        some = part > 0
+        return _Atoms(
+            prob / weight, two[some], np.concatenate([low, high])[some],
+            (np.tile(weight, 2) * part)[some], rows[some], None,
+        )  # fmt: skip
+
+    def numbers(self, weight: FloatArray) -> FloatArray:
+        """Return the numbers from the isotonic curve, given the weight of each atom."""
+        y = self.label
+        pools = [np.bincount(self.place, each) for each in (weight, weight * y, weight * y * y)]
+        w, label, square = (each.astype(np.float64) for each in pools)
+        total, p = w.sum(), self.prob
+        mean = label.sum() / total
+        fitted = isotonic_regression(label / w, weights=w).x
+        score = (w @ p**2 - 2 * p @ label + square.sum()) / total
+        uncertainty = square.sum() / total - mean**2
+        discrimination = w @ (fitted - mean) ** 2 / total
+        parts = [score, score - uncertainty + discrimination, discrimination, uncertainty]
+        return np.array([*_distances(np.abs(p - fitted), w), *parts])
+
+    def limits(
+        self, value: FloatArray, n: int, level: float, random: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the limits of the numbers from the isotonic curve."""
+        if n < 2:
+            return np.zeros_like(value), np.ones_like(value)
+        here = self.numbers(self.weight)  # differ from `value` if predictions were pooled
+        drawn = np.array([self.numbers(self._drawn(random)) for _ in range(_DRAWS)]) + value - here
+        mean, upper = drawn.mean(axis=0), np.quantile(drawn, (1 + level) / 2, axis=0)
+        low = value - _BIAS * np.maximum(mean - value, 0.0) - (upper - mean)
+        low[2] = min(low[2], low[0])  # that of the 90% quantile alone is often too high
+        low[_FROM_0] *= here[_FROM_0] > np.quantile(self._null(random), (1 + level) / 2, axis=0)
+        return np.clip(low, 0.0, value), np.clip(upper, value, 1.0)
+
+    def _drawn(self, random: np.random.Generator) -> FloatArray:
+        """Return weights of a Bayesian bootstrap of rows or groups."""
+        if self.owner is not None:
+            factor = random.standard_exponential(int(self.owner.max()) + 1)[self.owner]
+        else:
+            factor = random.standard_gamma(self.rows) / self.rows
+        return np.maximum(self.weight * factor, 1e-300)
+
+    def _null(self, random: np.random.Generator) -> FloatArray:
+        """Return distances and miscalibrations of a calibrated model whose labels vary alike."""
+        w = np.bincount(self.place, self.weight)
+        # The variance around predictions: that around the curve is too small if rows are few.
+        own = self.weight * (self.label - self.prob[self.place]) / np.sqrt(self.rows)
+        out = []
+        for _ in range(_DRAWS):
+            if self.owner is not None:
+                normal = random.standard_normal(int(self.owner.max()) + 1)[self.owner]
+            else:
+                normal = random.standard_normal(own.size)
+            labels = self.prob + np.bincount(self.place, own * normal) / w
+            distance = np.abs(self.prob - isotonic_regression(labels, weights=w).x)
+            out.append([*_distances(distance, w), w @ distance**2 / w.sum()])
+        return np.array(out)
+
+
+_DRAWS = 200
+_FROM_0 = [0, 1, 2, 3, 5]  # distances and miscalibration, 0 for a calibrated model
+_BIAS = 3  # times the bias of the bootstrap, at least the bias of the value in simulations
+_POOLS = 2000  # of predictions in the bootstrap
 
 
 class _NoFitError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +29,7 @@ from softcal.cli.options import (
     reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables
+from softcal.cli.tables import Columns, load_tables, refuse_overwriting
 
 if TYPE_CHECKING:
     from softcal.inference.segments import Audit, Segment
@@ -65,6 +66,9 @@ def audit(
     level: Level = DEFAULT_LEVEL,
     draws: Annotated[int, typer.Option(help="Number of simulated data sets.", metavar="N")] = 2000,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.", metavar="N")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write a page here.", metavar="HTML")
+    ] = None,
     format_: Output = Format.TABLE,
     *,
     how: RowOptions,
@@ -76,6 +80,8 @@ def audit(
     from softcal.cli.display import about, title_of
     from softcal.inference.segments import audit_tables
 
+    if output is not None:
+        refuse_overwriting(output, data)
     columns = Columns(
         label,
         pred,
@@ -95,11 +101,15 @@ def audit(
         )
         for model in tables
     ]  # fmt: skip
+    if output is not None:
+        from softcal.report.audit import write_audit_page
+
+        write_audit_page(output, audits, source=source_name(data), label=tables.label)
     card = {**about(tables), "label": tables.label}
     if format_ is Format.JSON:
         settings = {
             "by": list(audits[0].by), "depth": depth, "level": level, "min_rows": min_rows,
-            "draws": draws, "seed": seed,
+            "draws": draws, "seed": seed, "cells": audits[0].cells,
         }  # fmt: skip
         print_json(card | settings | {"models": [_numbers(each) for each in audits]})
         return
@@ -147,4 +157,6 @@ def _show(found: Audit) -> None:
     terminal.print_table(console, table)
     more = len(found.found) - _SHOWN
     if more > 0:
-        console.print(f"{counted(more, 'more segment')}: --format json prints all.")
+        console.print(
+            f"{counted(more, 'more segment')}: a page (-o HTML) or --format json has all."
+        )

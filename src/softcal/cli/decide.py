@@ -193,7 +193,7 @@ def _summary_card(summary: CalibrationSummary | str) -> dict[str, Any]:
     if isinstance(summary, str):
         return {"calibration": None, "note": summary}
     estimates = {name: number._asdict() for name, number in summary.estimates.items()}
-    return {"calibration": {**estimates, **summary.distances}, "note": summary.note}
+    return {"calibration": estimates, "note": summary.note}
 
 
 def _show(card: dict[str, Any], name: str) -> None:
@@ -228,11 +228,8 @@ def _summary_table(numbers: dict[str, Any], interval: str) -> Table:
     table = terminal.table("calibration", "value", interval)
     for what, number in numbers.items():
         name = _NAMES.get(what, what.replace("_", " "))
-        if isinstance(number, dict):
-            limits = f"{number['low']:.4f} to {number['high']:.4f}"
-            table.add_row(name, f"{number['value']:.4f}", limits)
-        else:
-            table.add_row(name, f"{number:.4f}", "")
+        limits = f"{number['low']:.4f} to {number['high']:.4f}"
+        table.add_row(name, f"{number['value']:.4f}", limits)
     return table
 
 

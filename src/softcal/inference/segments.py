@@ -122,6 +122,8 @@ class Audit(_display.Printed):
         As given.
     too_small : int
         How many segments have fewer than `min_rows` rows and were not tested.
+    cells : int
+        How many combinations of values of all columns the rows have.
     """
 
     model: str
@@ -133,6 +135,7 @@ class Audit(_display.Printed):
     level: float
     min_rows: int
     too_small: int
+    cells: int
     found: tuple[Segment, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -250,6 +253,7 @@ def audit_tables(
     return Audit(
         model, tuple(made[k] for k in order.tolist()), made[0],
         _explained(cells.sums, noise, members, top), columns, depth, level, min_rows, too_small,
+        len(cells.values),
     )  # fmt: skip
 
 

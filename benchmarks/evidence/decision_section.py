@@ -1,0 +1,51 @@
+"""Compare net benefit with the figures that R's dcurves published."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+import softcal as sc
+from benchmarks.evidence.markdown import table
+from benchmarks.evidence.peers import ROOT
+
+SHOWN = (0.05, 0.1, 0.15, 0.2, 0.3)
+
+
+def net_benefits() -> dict[str, Any]:
+    """Return net benefit at all thresholds of dcurves, from rows and from a table."""
+    path = ROOT / "tests" / "reference" / "dcurves.json"
+    reference = json.loads(path.read_text(encoding="utf-8"))
+    y, p = np.array(reference["y_true"]), np.array(reference["y_prob"])
+    at, theirs = np.array(reference["threshold"]), np.array(reference["age"])
+    rows = sc.net_benefit(y, p, at)
+    rel = sc.reliability(y, p, bins=sc.Bins(np.union1d(sc.Bins.grid().edges, at)))
+    of_table = sc.net_benefit(rel, at)
+    shown = [int(np.abs(at - t).argmin()) for t in SHOWN]
+    return {
+        "thresholds": at.size,
+        "rows": float(np.abs(rows.value - theirs).max()),
+        "table": float(np.abs(of_table.value - theirs).max()),
+        "treat all": float(np.abs(rows.treat_all - np.array(reference["all"])).max()),
+        "shown": [
+            [float(x[k]) for x in (at, theirs, rows.value, rows.low, rows.high)] for k in shown
+        ],
+    }
+
+
+def section(found: dict[str, Any]) -> str:
+    """Return the differences, and some of the thresholds."""
+    lines = [
+        [f"{t:.2f}", f"{theirs:.6f}", f"{ours:.6f}", f"{low:.4f} to {high:.4f}"]
+        for t, theirs, ours, low, high in found["shown"]
+    ]
+    largest = max(found[name] for name in ("rows", "table", "treat all"))
+    return "\n".join([
+        "## Net benefit\n",
+        "R's dcurves publishes the net benefit of a model of cancer on age (750 rows) at "
+        f"{found['thresholds']} thresholds. softcal's numbers, from rows and from a table, and for "
+        f"treating all, differ from these by at most {largest:.0e}. dcurves has no interval.\n",
+        table(("threshold", "dcurves", "softcal", "95% interval"), lines, numbers_from=0),
+    ])  # fmt: skip
