@@ -1,15 +1,16 @@
 """Simulate `Watch` and `check`: false alarms, delay to the alarm, and errors at the margin.
 
-    python benchmarks/monitoring.py [--runs N] [--looks N]
+    python benchmarks/monitoring.py [--runs N] [--looks N] [speed] [margins] [delays] [alarms]
 
-Prints tables; docs/monitoring.md quotes them with the numbers of runs.
+Prints tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1 labels,
+is measured if it is installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,16 +36,27 @@ class Seen(NamedTuple):
     bonferroni: float  # the same at 5% / days
     fresh: float  # a test of the rows since the error began, once a day at 5%: the oracle
     since: float
+    probcal: float = np.nan  # probcal's monitor, for 0/1 labels
+
+
+def probcal_monitor() -> Any:
+    """Return a new monitor of probcal at its default settings; None if it is not installed."""
+    try:
+        from probcal.monitor import CalibrationMonitor
+    except ModuleNotFoundError:
+        return None
+    return CalibrationMonitor(alpha=0.05)
 
 
 def run(
     rng: np.random.Generator, labels: Labels, *, days: int, rows: int, start: int = 10**9,
     slope: float = 1.0, shift: float = 0.0, tolerance: float = 0.0, drift: bool = False,
+    other: Any = None,
 ) -> Seen:  # fmt: skip
     """Watch one stream until the last day, or until every method has raised its alarm."""
     watch = sc.Watch(tolerance=tolerance)
     whole, since = sc.Reliability.empty(), sc.Reliability.empty()
-    first = dict.fromkeys(("watch", "daily", "bonferroni", "fresh"), np.inf)
+    first = dict.fromkeys(("watch", "daily", "bonferroni", "fresh", "probcal"), np.inf)
     began = np.inf
     for day in range(1, days + 1):
         a = 1 + 2 * day / days if drift else 1.0
@@ -52,7 +64,8 @@ def run(
         q = p
         if day >= start:
             q = (1 / (1 + np.exp(-slope * np.log(p / (1 - p)))) + shift).clip(0, 1)
-        rel = sc.reliability(labels(rng, q), p)
+        y = labels(rng, q)
+        rel = sc.reliability(y, p)
         state = watch.update(rel)
         whole = whole + rel
         pvalue = sc.calibration_test(whole).pvalue
@@ -60,6 +73,8 @@ def run(
         if day >= start:
             since = since + rel
             found["fresh"] = sc.calibration_test(since).pvalue < 0.05
+        if other is not None:
+            found["probcal"] = other.update(y, p).alarm
         if state.alarm and np.isinf(began):
             began = float(state.since or 0)
         for name, alarm in found.items():
@@ -70,40 +85,54 @@ def run(
     return Seen(**first, since=began)
 
 
-def false_alarms(rng: np.random.Generator, runs: int, looks: int) -> None:
+def false_alarms(runs: int, looks: int) -> None:
     print(f"\nCalibrated model, {looks} looks of 100 rows, {runs} runs: share that ever alarms")
     print(f"{'labels':>22} {'Watch':>8} {'daily test':>11} {'Bonferroni':>11}")
     for name, labels in LABELS.items():
         for drift in (False, True):
+            rng = np.random.default_rng([20, drift, len(name)])
             seen = [run(rng, labels, days=looks, rows=100, drift=drift) for _ in range(runs)]
             share = [np.isfinite([getattr(s, m) for s in seen]).mean() for m in Seen._fields[:3]]
             mix = name + (", drifting mix" if drift else "")
-            print(f"{mix:>22} {share[0]:8.3f} {share[1]:11.3f} {share[2]:11.3f}", flush=True)
+            print(f"{mix:>22} {share[0]:8.4f} {share[1]:11.4f} {share[2]:11.4f}", flush=True)
 
 
-def delays(rng: np.random.Generator, runs: int) -> None:
+def delays(runs: int) -> None:
     print(f"\n60 days of 200 rows, {runs} runs: median days from the error to the alarm")
     print(
-        f"{'labels':>10} {'error':>22} {'Watch':>7} {'Bonferroni':>11} {'oracle':>7} {'since':>6}"
+        f"{'labels':>10} {'error':>18} {'Watch':>7} {'Bonferroni':>11} {'probcal':>8} "
+        f"{'oracle':>7} {'since':>6}"
     )
+    rng = np.random.default_rng(21)
     for name, labels in LABELS.items():
-        for what, setting in {
-            "slope 0.8, day 1": {"slope": 0.8, "start": 1},
-            "+0.03, day 1": {"shift": 0.03, "start": 1},
-            "+0.08, day 31": {"shift": 0.08, "start": 31},
-        }.items():
+        for what, setting in ERRORS.items():
             start = int(setting["start"])
-            seen = [run(rng, labels, days=60, rows=200, **setting) for _ in range(runs)]  # type: ignore[arg-type]
+            seen = [
+                run(
+                    rng, labels, days=60, rows=200,
+                    other=probcal_monitor() if name == "0/1" else None, **setting,
+                )
+                for _ in range(runs)
+            ]  # fmt: skip
             late = [np.median([getattr(s, m) - start + 1 for s in seen])
-                    for m in ("watch", "bonferroni", "fresh")]  # fmt: skip
+                    for m in ("watch", "bonferroni", "probcal", "fresh")]  # fmt: skip
             since = np.median([s.since for s in seen])
             print(
-                f"{name:>10} {what:>22} {late[0]:7.0f} {late[1]:11.0f} {late[2]:7.0f} {since:6.0f}",
+                f"{name:>10} {what:>18} {late[0]:7.1f} {late[1]:11.1f} {late[2]:8.1f} "
+                f"{late[3]:7.1f} {since:6.1f}",
                 flush=True,
             )
 
 
-def margins(rng: np.random.Generator, runs: int) -> None:
+ERRORS: dict[str, Any] = {
+    "slope 0.8, day 1": {"slope": 0.8, "start": 1},
+    "+0.03, day 1": {"shift": 0.03, "start": 1},
+    "+0.08, day 31": {"shift": 0.08, "start": 31},
+}
+
+
+def margins(runs: int) -> None:
+    rng = np.random.default_rng(22)
     print(f"\nsoftcal check at the margin, SMECE exactly at the limit, {runs} runs")
     print(f"{'labels':>10} {'rows':>7} {'limit':>7} {'pass':>7} {'fail':>7} {'undecided':>10}")
     for name, labels in LABELS.items():
@@ -137,11 +166,15 @@ def speed() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--looks", type=int, default=1000)
+    parser.add_argument("parts", nargs="*", default=["speed", "margins", "delays", "alarms"])
     given = parser.parse_args()
-    generator = np.random.default_rng(20)
-    speed()
-    margins(generator, 10 * given.runs)
-    delays(generator, given.runs)
-    false_alarms(generator, given.runs, given.looks)
+    if "speed" in given.parts:
+        speed()
+    if "margins" in given.parts:
+        margins(20 * given.runs)
+    if "delays" in given.parts:
+        delays(given.runs)
+    if "alarms" in given.parts:
+        false_alarms(given.runs, given.looks)
