@@ -139,7 +139,8 @@ def test_saved_tables_and_calibrators_validate() -> None:
     for saved in saved_examples.calibrators():
         assert complaints(saved, "calibrator") == []
         assert complaints({**saved, "parameters": {}}, "calibrator")
-    votes = sc.Votes(items=["i", "i", "j", "j"], workers=["a", "b", "a", "b"], votes=[1, 0, 1, 1])
+    long = {"item": ["i", "i", "j", "j"], "worker": ["a", "b", "a", "b"], "label": [1, 0, 1, 1]}
+    votes = sc.Votes.from_long(long, item="item", worker="worker", label="label")
     rated = sc.reliability(votes, [0.3, 0.6], raters=True)
     assert complaints(rated.to_dict(), "table") == []
 
