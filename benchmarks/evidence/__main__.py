@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.evidence import coverage_section, machine, page, paper_section
+from benchmarks.evidence import coverage_section, machine, page, paper_section, watch_section
 from benchmarks.evidence.asking import right_answer
 from benchmarks.evidence.peers import PEERS, ROOT, SOFTCAL, Peer, install_alone
 from benchmarks.evidence.questions import QUESTIONS
@@ -63,6 +63,8 @@ def measure_rest(console: Console) -> dict[str, Any]:
     """Return everything that is measured without another library."""
     with console.status("simulating intervals"):
         coverage = coverage_section.coverage_rows()
+    with console.status("simulating daily looks"):
+        false_alarms = watch_section.alarm_rows()
     with console.status("reproducing the paper"):
         paper = paper_section.paper_tally()
     with console.status("timing an interval"):
@@ -71,6 +73,7 @@ def measure_rest(console: Console) -> dict[str, Any]:
         "machine": machine.facts(),
         "right": {question.title: right_answer(question) for question in QUESTIONS},
         "coverage": coverage,
+        "false_alarms": false_alarms,
         "paper": paper,
         "interval_seconds": costs,
     }
