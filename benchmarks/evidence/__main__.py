@@ -26,6 +26,7 @@ from benchmarks.evidence import (
     machine,
     page,
     paper_section,
+    watch_section,
 )
 from benchmarks.evidence.asking import right_answer
 from benchmarks.evidence.peers import PEERS, ROOT, SOFTCAL, Peer, install_alone
@@ -70,6 +71,8 @@ def measure_rest(console: Console) -> dict[str, Any]:
     """Return everything that is measured without another library."""
     with console.status("simulating intervals"):
         coverage = coverage_section.coverage_rows()
+    with console.status("simulating daily looks"):
+        false_alarms = watch_section.alarm_rows()
     with console.status("reproducing the paper"):
         paper = paper_section.paper_tally()
     with console.status("auditing segments"):
@@ -82,6 +85,7 @@ def measure_rest(console: Console) -> dict[str, Any]:
         "coverage": coverage,
         "net_benefit": decision_section.net_benefits(),
         "audit": audits,
+        "false_alarms": false_alarms,
         "paper": paper,
         "interval_seconds": costs,
     }

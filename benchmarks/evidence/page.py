@@ -17,6 +17,7 @@ from benchmarks.evidence import (
     rejection_section,
     speed_section,
     summary,
+    watch_section,
     wrong_numbers,
 )
 from benchmarks.evidence.markdown import folded, table
@@ -71,6 +72,8 @@ def text(results: dict[str, Any]) -> str:
         rejection_section.section(found),
         "",
         coverage_section.section(rows),
+        "",
+        watch_section.section(results["false_alarms"]),
         "",
         speed_section.section(found, results["interval_seconds"]),
         "",

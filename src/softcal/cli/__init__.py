@@ -22,6 +22,7 @@ from softcal.cli.plan import plan
 from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.scan import scan
+from softcal.cli.schema import schema
 from softcal.cli.score import score
 from softcal.cli.sql import sql
 from softcal.cli.watch import watch
@@ -50,6 +51,7 @@ for command in (
     recalibrate,
     apply,
     sql,
+    schema,
     demo,
     paper,
 ):

@@ -101,45 +101,55 @@ class _Sums(NamedTuple):
         return _Sums(self.bins - start.bins, self.patterns - start.patterns)
 
 
-def _terms(sums: FloatArray, tolerance: float, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the exponents of the likelier sign, and 1 + the ratio of the other sign to it.
+class _Mixture:
+    """Rates with equal weights and both signs; `sums` has the lines of `_Sums`."""
 
-    `sums` has the lines: sum of r, of weights, of r^2. Both results have a line for each rate.
-    """
-    size = np.abs(sums[0])
-    factors = np.array([rates, -tolerance * rates, -_costs(rates)]).T
-    terms: FloatArray = factors @ np.array([size, *sums[1:]])
-    signs: FloatArray = 1 + np.exp(np.multiply.outer(-2 * rates, size))
-    return terms, signs
+    def __init__(self, rates: FloatArray, tolerance: float) -> None:
+        self.size = 2 * rates.size  # the number of exponents that are averaged
+        self._factors = np.array([rates, -tolerance * rates, -_costs(rates)]).T
+        self._twice = -2 * rates[:, None]
 
+    def terms(self, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the exponents of the likelier sign, and 1 + the ratio of the other sign to it.
 
-def _evidence(terms: FloatArray, signs: FloatArray) -> FloatArray:
-    """Return the log evidence of each column: the mean over rates and both signs."""
-    top = terms.max(axis=0)
-    total = np.log((np.exp(terms - top) * signs).sum(axis=0))
-    out: FloatArray = total + (top - log(2 * len(terms)))
-    return out
+        Both have a line for each rate and a column for each column of the sums.
+        """
+        lines = sums.copy()
+        np.abs(lines[0], out=lines[0])
+        terms: FloatArray = self._factors @ lines
+        signs: FloatArray = np.exp(self._twice * lines[0])
+        signs += 1
+        return terms, signs
+
+    def log_evidence(self, sums: FloatArray) -> FloatArray:
+        """Return the log evidence of each column: the mean over rates and both signs."""
+        terms, signs = self.terms(sums)
+        top = terms.max(axis=0)
+        out: FloatArray = np.log((np.exp(terms - top) * signs).sum(axis=0)) + top - log(self.size)
+        return out
+
+    def together(self, terms: FloatArray, signs: FloatArray) -> FloatArray:
+        """Return the log evidence of each rate if every column has a sign of its own."""
+        size = terms.shape[1]
+        # 2^500 is within the range of a float64, 2^1100 is not.
+        products = [signs[:, k : k + 500].prod(axis=1) for k in range(0, size, 500)]
+        out: FloatArray = terms.sum(axis=1) + np.log(products).sum(axis=0) - size * log(2)
+        return out
 
 
 def _evidence_of_bins(bins: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
     """Return the log evidence of each bin, and that of all bins with a sign each and one rate."""
-    terms, signs = _terms(bins, tolerance, _BIN_RATES)
-    size = bins.shape[1]
-    # 2^500 is within the range of a float64, 2^1100 is not.
-    products = [signs[:, k : k + 500].prod(axis=1) for k in range(0, size, 500)]
-    together = terms.sum(axis=1) + np.log(products).sum(axis=0) - size * log(2)
-    return _evidence(terms, signs), float(_log_sum_exp(together)) - log(_BIN_RATES.size)
-
-
-def _evidence_of_patterns(patterns: FloatArray, tolerance: float) -> FloatArray:
-    return _evidence(*_terms(patterns, tolerance, _RATES))
+    mixture = _Mixture(_BIN_RATES, tolerance)
+    together = _log_sum_exp(mixture.together(*mixture.terms(bins))) - log(_BIN_RATES.size)
+    return mixture.log_evidence(bins), float(together)
 
 
 def _evidence_of_arms(sums: _Sums, tolerance: float) -> FloatArray:
     """Return the log evidence of level, tilt, all bins together, and one bin of all."""
     single, together = _evidence_of_bins(sums.bins, tolerance)
     one = float(_log_sum_exp(single)) - log(single.size)
-    return np.array([*_evidence_of_patterns(sums.patterns, tolerance), together, one])
+    patterns = _Mixture(_RATES, tolerance).log_evidence(sums.patterns)
+    return np.array([*patterns, together, one])
 
 
 class _Start(NamedTuple):
@@ -155,35 +165,52 @@ class _Stream:
 
     def __init__(self, bins: Bins, tolerance: float) -> None:
         self.bins = bins
-        self._tolerance = tolerance
+        self._of_bins = _Mixture(_BIN_RATES, tolerance)
+        self._of_patterns = _Mixture(_RATES, tolerance)
         self._middles = (bins.edges[:-1] + bins.edges[1:]) / 2
         self._moments = np.array([np.ones(len(bins)), self._middles, self._middles**2])
         self.n = 0
         self.sums = _Sums(np.zeros((3, len(bins))), np.zeros((3, 2)))
         self.starts: list[_Start] = []
-        self._before = np.zeros((3, 0))  # their sums of patterns
+        # Of the starts: their days, and the sums of patterns before them.
+        self._days = np.zeros(_MOST_STARTS + 1)
+        self._before = np.zeros((3, _MOST_STARTS + 1, 2))
         self.log_evidence = self.highest = 0.0
         self.smece_new = nan
 
     def update(self, rel: Reliability, day: int, date: Date, max_weight: float) -> None:
         """Add the rows of a day."""
         n = rel.n
-        self.smece_new = rel.smece if n else nan
+        self.smece_new = nan
         if not n:
             return
-        self.starts.append(_Start(day, date, self.sums))
-        self._before = np.concatenate((self._before, self.sums.patterns), axis=1)
-        if len(self.starts) > _MOST_STARTS:
-            self._forget_a_start()
+        self._add_start(_Start(day, date, self.sums))
         s = rel.sums
         new = np.array([s.residual, s.weight, s.residual_var])
         new /= np.array([[-max_weight], [max_weight], [max_weight**2]])
+        level = new.sum(axis=1)
+        self.smece_new = float(np.abs(new[0]).sum() / level[1])
         tilt = self._tilt()
-        tilted = np.array([tilt, np.abs(tilt), tilt**2]) * new
-        patterns = np.array([new.sum(axis=1), tilted.sum(axis=1)]).T
+        tilted = (tilt @ new[0], np.abs(tilt) @ new[1], tilt**2 @ new[2])
+        patterns = np.array([level, tilted]).T
         self.sums = _Sums(self.sums.bins + new, self.sums.patterns + patterns)
         self.n += n
         self._look()
+
+    def _add_start(self, start: _Start) -> None:
+        """Keep a start day; if there are too many, drop the nearest to its neighbors by age."""
+        k = len(self.starts)
+        self.starts.append(start)
+        self._days[k] = start.day
+        self._before[:, k] = start.before.patterns
+        if k < _MOST_STARTS:
+            return
+        days = self._days
+        crowding = (days[2:] - days[:-2]) / (days[-1] + 1 - days[1:-1])
+        k = 1 + int(crowding.argmin())
+        del self.starts[k]
+        days[k:-1] = days[k + 1 :]
+        self._before[:, k:-1] = self._before[:, k + 1 :]
 
     def _tilt(self) -> FloatArray:
         """Return the pattern of predictions that are too extreme, from the days before."""
@@ -195,27 +222,26 @@ class _Stream:
         out: FloatArray = ((self._middles - center) / reach).clip(-1.0, 1.0)
         return out
 
-    def _forget_a_start(self) -> None:
-        """Drop the start day that is nearest to its neighbors, relative to its age."""
-        days = np.array([start.day for start in self.starts])
-        crowding = (days[2:] - days[:-2]) / (days[-1] + 1 - days[1:-1])
-        k = 1 + int(crowding.argmin())
-        del self.starts[k]
-        self._before = np.delete(self._before, [2 * k, 2 * k + 1], axis=1)
-
     def _look(self) -> None:
-        """Add up the evidence of all rows, and of the rows since each start."""
-        whole = _log_sum_exp(_evidence_of_arms(self.sums, self._tolerance)) - log(4)
-        later = np.tile(self.sums.patterns, len(self.starts)) - self._before
-        of_starts = _evidence_of_patterns(later, self._tolerance).reshape(-1, 2) - log(2)
-        day = np.array([start.day for start in self.starts], dtype=np.float64)
-        of_starts -= np.log(day * (day + 1))[:, None]
-        to_come = -log(day[-1] + 1)  # starts after today have an evidence of 1, and this weight
-        parts = (
-            float(whole) + log(1 - _STARTS_SHARE),
-            float(_log_sum_exp(np.append(of_starts, to_come))) + log(_STARTS_SHARE),
-        )
-        self.log_evidence = float(np.logaddexp(*parts))
+        """Average the evidence of all rows, and of the rows since each start."""
+        size = len(self.starts)
+        later = (self.sums.patterns[:, None] - self._before[:, :size]).reshape(3, 2 * size)
+        since, since_signs = self._of_patterns.terms(later)
+        single, single_signs = self._of_bins.terms(self.sums.bins)
+        together = self._of_bins.together(single, single_signs)
+        # All on one scale, relative to the largest exponent.
+        top = max(0.0, since.max(), single.max(), together.max())
+        since -= top
+        single -= top
+        each = (np.exp(since, out=since) * since_signs).sum(axis=0) / self._of_patterns.size
+        one = np.vdot(np.exp(single, out=single), single_signs) / self._of_bins.size
+        # All rows: level and tilt (since the first start, which is always kept), all bins, one bin.
+        whole = (each[:2].sum() + np.exp(together - top).mean() + one / self.sums.bins.shape[1]) / 4
+        days = self._days[:size]
+        of_starts = each.reshape(size, 2).sum(axis=1) @ (1 / (2 * days * (days + 1)))
+        to_come = exp(-top) / (days[-1] + 1)  # starts after today: an evidence of 1, this weight
+        mean = (1 - _STARTS_SHARE) * whole + _STARTS_SHARE * (of_starts + to_come)
+        self.log_evidence = float(top + log(mean))
         self.highest = max(self.highest, self.log_evidence)
 
 

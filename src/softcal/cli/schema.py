@@ -1,0 +1,78 @@
+"""`softcal schema`: the JSON Schema of each output and saved file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softcal.cli.options import print_json
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def schema(
+    name: Annotated[
+        str | None, typer.Argument(help="A command, or a kind of saved file.", metavar="[NAME]")
+    ] = None,
+) -> None:
+    """Print the JSON Schema of a command's --format json or of a saved file.
+
+    Without NAME, list all schemas.
+    """
+    if name is not None:
+        print_json(schema_of(name))
+        return
+    for each in schema_names():
+        sys.stdout.write(f"{each:<12} {_definitions()[each]['title']}\n")
+
+
+def schema_names() -> tuple[str, ...]:
+    """Return the names of all schemas."""
+    return tuple(name for name, each in _definitions().items() if "title" in each)
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Return one schema (draft 2020-12) with the definitions that it uses."""
+    if name not in schema_names():
+        message = f"no schema is named {name!r:.40}: choose one of {', '.join(schema_names())}."
+        raise InputError(message)
+    known = _definitions()
+    used = {name: known[name]}
+    todo = [known[name]]
+    while todo:
+        for each in _references(todo.pop()):
+            if each not in used:
+                used[each] = known[each]
+                todo.append(known[each])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$ref": f"#/$defs/{name}",
+        "$defs": used,
+    }
+
+
+@cache
+def _definitions() -> dict[str, Any]:
+    """Return the definitions of all schemas. Those with a title are schemas of their own."""
+    found: dict[str, Any] = json.loads(
+        (files("softcal") / "schemas.json").read_text(encoding="utf-8")
+    )["$defs"]
+    return found
+
+
+def _references(part: Any) -> Iterator[str]:
+    """Yield the names of the definitions that a part of a schema refers to."""
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"].removeprefix("#/$defs/")
+        part = list(part.values())
+    if isinstance(part, list):
+        for each in part:
+            yield from _references(each)
