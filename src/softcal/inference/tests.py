@@ -507,7 +507,9 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
     both = level * level / a + tilt * tilt / spread
     of_both = math.exp(-both / 2)
     if noise.degrees is not None:  # Hotelling's, for two directions
-        of_both = (1 + both / noise.degrees) ** (-max(noise.degrees - 1, 1.0) / 2)
+        # A bias of b moves the tilt by about b^2: so skewed a sum needs twice as many raters.
+        degrees = noise.degrees / 2
+        of_both = (1 + both / degrees) ** (-max(degrees - 1, 1.0) / 2)
     return tilted * of_both + (1 - tilted) * of_level
 
 
