@@ -466,12 +466,12 @@ def _kurtosis(pools: _Pools, noise: _Noise, noisy: _Noisiness) -> list[float]:
         factors = [
             1 - 6 * h / (n or 1.0) for h, n in zip(pools.calibrated, noise.size, strict=True)
         ]
-        heavy = map(mul, noisy.excess(pools), factors)
+        heavy = list(map(mul, noisy.excess(pools), factors))
     else:
-        heavy = (
+        heavy = [
             1 / max(events, _NO_VARIANCE) - 6 / (n or 1.0)
             for events, n in zip(pools.events, noise.size, strict=True)
-        )
+        ]
     return [k if k * n > -2 else -2 / (n or 1.0) for k, n in zip(heavy, noise.size, strict=True)]
 
 
