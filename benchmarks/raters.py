@@ -5,28 +5,30 @@ sigmoid(theta_i + lean_j), theta ~ N(0, 1.5). The target is SMECE over new items
 Curves: "calibrated" predicts the mean over raters; "typical" predicts sigmoid(theta), which is off
 by the leaning alone; "over-confident" predicts sigmoid(1.5 logit of the mean over raters).
 
-Run `python benchmarks/raters.py` for the full grid (2,000 samples per cell; more than a day on one
-core), or with `--samples` and `--cells` for a part of it. docs/raters.csv holds 42 of
-the cells, with 200 to 300 samples each.
-`--speed 10000000` times ten million votes.
+Run `python -m benchmarks.raters` for the full grid of 396 cells (2,000 samples per cell; about an
+hour and a half on one core), or with `--samples` and `--cells` for a part of it. Cells are
+simulated in random order, and the file is written after each. `--speed 10000000` times ten million
+votes.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.paired import write_csv
 from softcal._validation.inputs import rows as checked_rows
 from softcal._validation.votes import RowVotes
 from softcal.bins import Bins
 from softcal.inference.intervals import smece_interval
 from softcal.inference.tests import calibration_test
+from softcal.table.raters import Raters
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ SPREAD = 1.5
 BINS = Bins.of(10)
 HEADER = (
     "items", "raters", "votes", "leaning", "curve", "samples", "smece", "coverage",
-    "coverage_items_only", "width", "width_items_only", "width_in_errors", "test_size",
+    "coverage_items_only", "width", "width_items_only", "width_in_errors", "rejected",
 )  # fmt: skip
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -52,11 +54,15 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
+@lru_cache
+def _mean_votes(leaning: float) -> tuple[np.ndarray, np.ndarray]:
+    grid = np.linspace(-12, 12, 4001)
+    return grid, np.asarray(sigmoid(grid[:, None] + leaning * _NODES) @ _WEIGHTS)
+
+
 def over_raters(theta: np.ndarray, leaning: float) -> np.ndarray:
     """Return the mean probability of a vote over all raters."""
-    grid = np.linspace(-12, 12, 4001)
-    mean = sigmoid(grid[:, None] + leaning * _NODES) @ _WEIGHTS
-    return np.asarray(np.interp(theta, grid, mean))
+    return np.asarray(np.interp(theta, *_mean_votes(leaning)))
 
 
 def predicted(theta: np.ndarray, leaning: float, curve: str) -> np.ndarray:
@@ -80,40 +86,74 @@ def true_smece(leaning: float, curve: str) -> float:
 def who_votes(rng: np.random.Generator, items: int, raters: int, votes: int) -> np.ndarray:
     """Return different raters for each item."""
     if raters <= 4 * votes:
-        return rng.random((items, raters)).argsort(axis=1)[:, :votes]
+        chance = rng.random((items, raters), dtype=np.float32)
+        return chance.argpartition(votes - 1, axis=1)[:, :votes]
     found = rng.integers(raters, size=(items, votes))
-    while True:
-        ordered = np.sort(found, axis=1)
-        again = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
-        if not again.size:
-            return found
+    again = np.arange(items)
+    while again.size:
+        ordered = np.sort(found[again], axis=1)
+        again = again[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
         found[again] = rng.integers(raters, size=(again.size, votes))
+    return found
 
 
 def sample(
     rng: np.random.Generator, items: int, raters: int, votes: int, leaning: float, curve: str
-) -> Reliability:
-    """Return the table of one study."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return who votes on each item of a study, their votes, and the predictions."""
     theta = rng.normal(0, SPREAD, items)
     lean = rng.normal(0, leaning, raters)
     who = who_votes(rng, items, raters, votes)
-    vote = (rng.random(who.shape) < sigmoid(theta[:, None] + lean[who])).astype(np.float64)
-    p = predicted(theta, leaning, curve)
+    yes = rng.random(who.shape) * (1 + np.exp(-theta[:, None] - lean[who])) < 1
+    return who, yes, predicted(theta, leaning, curve)
+
+
+def table(who: np.ndarray, yes: np.ndarray, p: np.ndarray, raters: int) -> Reliability:
+    """Return the table of a study, its sums of raters by `bincount`: every vote counts 1/m."""
+    votes = who.shape[1]
+    rel = from_rows(checked_rows(yes.mean(axis=1), p, None, votes), BINS)
+    bins = len(BINS)
+    key = (who * bins + BINS.guide.locate(p)[:, None]).ravel()
+    residual = ((p[:, None] - yes) / votes).ravel()
+    number = np.bincount(key, minlength=raters * bins)
+    sums = np.bincount(key, residual, raters * bins)
+    squares = np.bincount(key, residual * residual, raters * bins)
+    values = np.array([sums, number / votes, squares, sums / votes, number / votes**2])
+    filled = np.flatnonzero(number)
+    names = [str(j) for j in range(raters)]
+    own = Raters.of(names, filled // bins, filled % bins, values[:, filled])
+    return Reliability(rel.bins, rel.sums, raters=own)
+
+
+def same_table(who: np.ndarray, yes: np.ndarray, p: np.ndarray, raters: int) -> Reliability:
+    """Return the table of a study as softcal builds it from its votes."""
+    items, votes = who.shape
     single = RowVotes(
-        np.repeat(np.arange(items), votes), who.ravel(), vote.ravel(),
+        np.repeat(np.arange(items), votes), who.ravel(), yes.ravel().astype(np.float64),
         np.full(who.size, 1 / votes), tuple(map(str, range(raters))),
     )  # fmt: skip
-    rows = checked_rows(vote.mean(axis=1), p, None, votes)
-    return from_rows(rows, BINS, votes=single)
+    return from_rows(checked_rows(yes.mean(axis=1), p, None, votes), BINS, votes=single)
+
+
+def refuse_other_sums(rng: np.random.Generator, cell: tuple[int, int, int, float, str]) -> None:
+    """Compare both ways to build the table of one study."""
+    study = *sample(rng, *cell), cell[1]
+    fast, slow = table(*study).raters, same_table(*study).raters
+    assert fast is not None and slow is not None  # noqa: S101, PT018
+    assert fast.names == slow.names  # noqa: S101
+    np.testing.assert_array_equal(fast.rater, slow.rater)
+    np.testing.assert_array_equal(fast.place, slow.place)
+    np.testing.assert_allclose(fast.values, slow.values, rtol=1e-11, atol=1e-11)
 
 
 def measured(cell: tuple[int, int, int, float, str], samples: int, seed: int) -> dict[str, Any]:
     """Simulate one cell of the grid."""
     rng = np.random.default_rng(seed)
     truth = true_smece(cell[3], cell[4])
+    refuse_other_sums(rng, cell)
     rows = []
     for _ in range(samples):
-        rel = sample(rng, *cell)
+        rel = table(*sample(rng, *cell), cell[1])
         both = smece_interval(rel)
         items = smece_interval(Reliability(rel.bins, rel.sums))
         rejected = calibration_test(rel).pvalue < 0.05
@@ -172,6 +212,20 @@ def speed(votes: int, raters: int = 1_000, per_item: int = 5) -> None:
     timed("two-way bootstrap, 200 replicates (one timed)", replicate, 200)
 
 
+def summarize(found: list[dict[str, Any]]) -> None:
+    """Print how many cells keep their coverage, the widths, and the size of the test."""
+    enough = [row for row in found if row["raters"] >= 30]
+    covered = np.mean([row["coverage"] >= 0.945 for row in enough])
+    print(f"cells with 30 raters or more: {len(enough)}, coverage >= .945 in {covered:.1%}")
+    for what, rows in (("all cells", found), ("30 raters or more", enough)):
+        width = np.mean([row["width_in_errors"] for row in rows])
+        print(f"{what}: width in 3.92 standard deviations of the estimate {width:.2f} on average")
+    for raters in RATERS:
+        some = [row for row in found if row["raters"] == raters and row["curve"] == "calibrated"]
+        size = [row["rejected"] for row in some]
+        print(f"{raters} raters: rejects {np.min(size):.3f} to {np.max(size):.3f} of calibrated")
+
+
 def main() -> None:
     """Simulate the cells, print each, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -189,27 +243,16 @@ def main() -> None:
     grid = list(itertools.product(args.items, RATERS, VOTES, LEANING, CURVES))
     # Without leaning the first two curves are the same.
     grid = [cell for cell in grid if cell[3] or cell[4] != "typical"]
-    if args.cells:
-        chosen = np.random.default_rng(args.seed).permutation(len(grid))[: args.cells]
-        grid = [grid[k] for k in sorted(chosen)]
-    found, start = [], time.monotonic()
+    chosen = np.random.default_rng(args.seed).permutation(len(grid))[: args.cells]
+    found, start = {}, time.monotonic()
     print(*HEADER)
-    for k, cell in enumerate(grid):
+    for k in chosen.tolist():
         if time.monotonic() - start > 60 * args.minutes:
             break
-        found.append(measured(cell, args.samples, args.seed + k))
-        print(*found[-1].values(), flush=True)
-    with args.output.open("w", newline="") as file:
-        writer = csv.DictWriter(file, HEADER)
-        writer.writeheader()
-        writer.writerows(found)
-    enough = [row for row in found if row["raters"] >= 30]
-    covered = np.mean([row["coverage"] >= 0.945 for row in enough])
-    width = np.mean([row["width_in_errors"] for row in found])
-    size = [row["test_size"] for row in found if row["curve"] == "calibrated"]
-    print(f"cells with 30 raters or more: {len(enough)}, coverage >= .945 in {covered:.1%}")
-    print(f"width in 3.92 standard deviations of the estimate: {width:.2f} on average")
-    print(f"test of calibrated models: rejects {min(size):.3f} to {max(size):.3f}")
+        found[k] = measured(grid[k], args.samples, args.seed + k)
+        print(*found[k].values(), flush=True)
+        write_csv(args.output, [found[j] for j in sorted(found)])
+    summarize(list(found.values()))
 
 
 if __name__ == "__main__":

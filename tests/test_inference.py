@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gammaincc
-from scipy.stats import chi2, norm
+from scipy.stats import norm
 from strategies import rows
 
 import softcal as sc
@@ -384,7 +384,7 @@ def way_to_pool(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: lis
     spread += 2 * (between**2 / np.outer(variance, variance)).sum()
     p_bins = gammaincc(float(k**2 / spread), float(statistic * k / spread))
     if k == 1:
-        residual, variance, mean, *_, between = noise_of(
+        residual, variance, mean, size, heavy, between = noise_of(
             rel, s, scale, worth, list(range(len(s["count"])))
         )
     covariance = np.diag(variance) + between
@@ -395,11 +395,16 @@ def way_to_pool(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: lis
     flat = (a * d - b**2) / a**2
     if 1e-13 < flat < 1e-9:
         return None
-    p_trend = chi2.sf(float(level**2 / a), 1)
-    if flat > 1e-9:
-        p_trend = chi2.sf(
-            float((d * level**2 - 2 * b * level * tilt + a * tilt**2) / (a * d - b**2)), 2
-        )
+    statistics = [level**2 / a, (d * level**2 - 2 * b * level * tilt + a * tilt**2)]
+    tilted = int(flat > 1e-9)
+    each = 1 / a if not tilted else (d - 2 * b * directions[1] + a * directions[1] ** 2)
+    determinant = a * d - b**2 if tilted else np.longdouble(1)
+    least = -2 / np.where(size > 0, size, 1)
+    fourth = np.where(size > 0, np.maximum(heavy, least), 0) * variance**2
+    fourth *= rel.clusters is None
+    spread = np.maximum(2 * (1 + tilted) + (fourth * (each / determinant) ** 2).sum(), 1e-9)
+    number, in_errors = 1 + tilted, statistics[tilted] / determinant
+    p_trend = gammaincc(float(number**2 / spread), float(in_errors * number / spread))
     pvalue = p_trend
     if k > 1:
         cotangent = sum(1 / np.tan(np.pi * np.clip(p, 1e-300, 1 - 1e-6)) for p in (p_bins, p_trend))

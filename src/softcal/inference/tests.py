@@ -273,15 +273,17 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
         noise = _noise(pools, starts, clusters, noisy, worth)
         terms = list(map(truediv, map(mul, pools.residual, pools.residual), noise.variance))
         chi_square = sum(terms)
-        p_bins = _chance_of_bins(chi_square, pools, noise, noisy)
+        heavy = _kurtosis(pools, noise, noisy)
+        p_bins = _chance_of_bins(chi_square, noise, heavy)
         if len(starts) > 1:
-            p_trend = _chance_of_trend(pools, noise)
+            p_trend = _chance_of_trend(pools, noise, heavy)
             p_both = combined(p_bins, p_trend)
         else:
             # In one pool, errors of both signs would cancel, so the trend uses the bins. The
             # p-value of the pool is not combined with it: a p-value of 1 would outweigh the trend.
             each = list(range(len(bins.weight)))
-            p_both = p_trend = _chance_of_trend(bins, _noise(bins, each, clusters, noisy, worth))
+            noise = _noise(bins, each, clusters, noisy, worth)
+            p_both = p_trend = _chance_of_trend(bins, noise, _kurtosis(bins, noise, noisy))
         if clusters is not None and clusters.count < 2:  # one group says nothing about the others
             p_both = p_bins = p_trend = 1.0
         pvalue += part * p_both
@@ -458,30 +460,40 @@ def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list
     return starts, until
 
 
-def _chance_of_bins(statistic: float, pools: _Pools, noise: _Noise, noisy: _Noisiness) -> float:
-    """Compute the p-value of the statistic, by a chi-square of equal mean and variance."""
-    spread = 0.0
+def _kurtosis(pools: _Pools, noise: _Noise, noisy: _Noisiness) -> list[float]:
+    """Return the excess kurtosis of the residual of each pool."""
     if noise.between is None:
-        for excess, h, size in zip(noisy.excess(pools), pools.calibrated, noise.size, strict=True):
-            heavy, least = excess * (1 - 6 * h / size), -2 / size
-            if heavy < least:  # a call of `max` takes three times as long, here and below
-                heavy = least
-            spread += 2 + heavy
+        factors = [
+            1 - 6 * h / (n or 1.0) for h, n in zip(pools.calibrated, noise.size, strict=True)
+        ]
+        heavy = list(map(mul, noisy.excess(pools), factors))
     else:
-        for events, size in zip(pools.events, noise.size, strict=True):
-            spread += 2 + max(1 / max(events, _NO_VARIANCE) - 6 / size, -2 / size)
-    spread = max(spread, 1e-9)
-    if noise.between is not None:  # Rao and Scott's correction
-        variance = np.array(noise.variance)
-        spread += 2 * float((noise.between**2 / np.outer(variance, variance)).sum())
-    k = len(noise.size)
-    if noise.degrees is not None:
-        return float(fdtrc(2 * k * k / spread, noise.degrees, statistic / k))
-    return float(gammaincc(k * k / spread, statistic * k / spread))
+        heavy = [
+            1 / max(events, _NO_VARIANCE) - 6 / (n or 1.0)
+            for events, n in zip(pools.events, noise.size, strict=True)
+        ]
+    return [k if k * n > -2 else -2 / (n or 1.0) for k, n in zip(heavy, noise.size, strict=True)]
 
 
-def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
-    """Test two directions: all too high or low, and too extreme or not extreme enough."""
+def _chance_of_bins(statistic: float, noise: _Noise, heavy: list[float]) -> float:
+    """Compute the p-value of the statistic, by a chi-square of equal mean and variance."""
+    k = len(heavy)
+    if noise.between is None:
+        return _chance(statistic, k, sum(heavy))
+    # Rao and Scott's correction
+    variance = np.array(noise.variance)
+    shared = 2 * float((noise.between**2 / np.outer(variance, variance)).sum())
+    if noise.degrees is None:
+        return _chance(statistic, k, sum(heavy) + shared)
+    spread = max(2 * k + sum(heavy), 1e-9) + shared
+    return float(fdtrc(2 * k * k / spread, noise.degrees, statistic / k))
+
+
+def _chance_of_trend(pools: _Pools, noise: _Noise, heavy: list[float]) -> float:
+    """Test two directions: all too high or low, and too extreme or not extreme enough.
+
+    Without raters, each p-value is that of a gamma distribution of equal mean and variance.
+    """
     means = [p / (w or 1.0) for p, w in zip(pools.prob, pools.weight, strict=True)]
     level, a = sum(pools.residual), sum(noise.variance)
     b = sum(map(mul, noise.variance, means))
@@ -496,8 +508,11 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
     spread: float = sum(map(mul, noise.variance, map(mul, around, around)))
     if noise.between is not None:
         spread += float(np.array(around) @ noise.between @ around)
+    fourth = [0.0] * len(means)  # sums of groups are taken as normal
+    if noise.between is None:
+        fourth = [k * v * v for k, v in zip(heavy, noise.variance, strict=True)]
     if noise.degrees is None:
-        of_level = math.erfc(math.sqrt(level * level / a / 2))
+        of_level = _chance(level * level / a, 1, sum(fourth) / (a * a))
     else:
         of_level = 2 * float(stdtr(noise.degrees, -abs(level) / math.sqrt(a)))
     # With one pool, or equal pools, only the level can be tested.
@@ -505,10 +520,20 @@ def _chance_of_trend(pools: _Pools, noise: _Noise) -> float:
     if not tilted:
         return of_level
     both = level * level / a + tilt * tilt / spread
-    of_both = math.exp(-both / 2)
-    if noise.degrees is not None:  # Hotelling's, for two directions
-        of_both = (1 + both / noise.degrees) ** (-max(noise.degrees - 1, 1.0) / 2)
+    if noise.degrees is None:
+        parts = (k * (1 / a + x * x / spread) ** 2 for k, x in zip(fourth, around, strict=True))
+        of_both = _chance(both, 2, sum(parts))
+    else:  # Hotelling's, for two directions
+        # A bias of b moves the tilt by about b^2: so skewed a sum needs twice as many raters.
+        degrees = noise.degrees / 2
+        of_both = (1 + both / degrees) ** (-max(degrees - 1, 1.0) / 2)
     return tilted * of_both + (1 - tilted) * of_level
+
+
+def _chance(statistic: float, k: int, heavy: float) -> float:
+    """Return the p-value of a sum of k squares, given their excess kurtosis."""
+    spread = max(2 * k + heavy, 1e-9)
+    return float(gammaincc(k * k / spread, statistic * k / spread))
 
 
 def combined(first: float, second: float) -> float:
