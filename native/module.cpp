@@ -44,8 +44,8 @@ const std::vector<const Level*>& levels() {
 // without rows use no memory.
 class Zeros {
  public:
-  explicit Zeros(size_t size) : bytes_(calloc(size + 8, sizeof(double))) {
-    if (!bytes_) throw std::bad_alloc();
+  explicit Zeros(size_t size) : bytes_(size ? calloc(size + 8, sizeof(double)) : nullptr) {
+    if (size && !bytes_) throw std::bad_alloc();
     data_ = (double*)(((uintptr_t)bytes_ + 63) / 64 * 64);
   }
   ~Zeros() { free(bytes_); }

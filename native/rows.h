@@ -97,15 +97,19 @@ void locate_equal(const Bins& bins, const double* p, size_t rows, int shift, con
   const vec magic = all(6755399441055744.0), width = all(n), inverse = all(bins.inverse), top = all(n - 0.75);
   const vec low = all(1 / n), high = all((n - 1) / n);
   const ivec before = bits(magic) - (int64_t)bins.first;
+  const int64_t after = (int64_t)(bins.count - bins.equal - bins.first);  // edges that cut the last bin
+  const bool cut = bins.cut();
   for (size_t j = 0; j < rows; j += LANES) {
     const vec x = load<vec>(p + j);
     const vec t = most(least(x * width, top), all(0.25)) + magic;
-    const ivec place = bits(t) - before + below(x, quotient(t - magic, width, inverse));
+    ivec place = bits(t) - before + below(x, quotient(t - magic, width, inverse));
+    const ivec at_0 = equal(x, all(0)), at_1 = equal(x, all(1));  // common, so they are not searched for
+    if (cut) place += (at_1 & after) - (at_0 & (int64_t)bins.first);
     ivec mine;
     memcpy(&mine, way + j % 4, sizeof mine);
     mine += place << shift;
     memcpy(at + j, &mine, sizeof mine);
-    if (bins.cut() && any(below(x, low) | ~below(x, high)))  // in the first or the last bin
+    if (cut && any((below(x, low) & ~at_0) | (~below(x, high) & ~at_1)))  // in the first or the last bin
       for (size_t i = j; i < j + LANES; i++) at[i] = search(bins, p[i]) * ((int64_t)1 << shift) + way[i % 4];
   }
 }

@@ -155,9 +155,6 @@ class Bins:
         if not is_whole(n):
             message = f"bins must be a whole number, Bins, or edges: got {n!r:.60}."
             raise InputTypeError(message)
-        if not 1 <= n <= MAX_BINS:
-            message = f"the number of bins must be between 1 and {MAX_BINS}: got {n}."
-            raise InputError(message)
         return _uniform(int(n))
 
     @staticmethod
@@ -255,6 +252,8 @@ class Bins:
         >>> Bins.of(10) == Bins.uniform(10)
         True
         """
+        if type(bins) is int:  # not a bool
+            return _uniform(bins)
         if isinstance(bins, Bins):
             return bins
         if isinstance(bins, (int, float, str, np.generic)) or bins is None:  # a union is slow
@@ -303,6 +302,9 @@ class Bins:
 
 @lru_cache(maxsize=64)
 def _uniform(n: int) -> Bins:
+    if not 1 <= n <= MAX_BINS:
+        message = f"the number of bins must be between 1 and {MAX_BINS}: got {n}."
+        raise InputError(message)
     return Bins(np.arange(n + 1) / n)
 
 

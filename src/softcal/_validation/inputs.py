@@ -97,10 +97,15 @@ def rows(
     `Votes` of two classes are accepted as labels: the share of the second class, with the number
     of votes.
     """
-    if sample_weight is None and n_votes is None:
-        plain = _plain_rows(y_true, y_prob, names)
-        if plain is not None:
-            return plain
+    if (  # two plain arrays, by far the most common case, need no further calls
+        type(y_true) is np.ndarray is type(y_prob)
+        and sample_weight is None is n_votes
+        and y_true.ndim == 1 == y_prob.ndim
+        and len(y_true) == len(y_prob) > 0
+        and y_true.dtype.kind in REAL
+        and y_prob.dtype.kind in REAL
+    ):
+        return Rows(y_true, y_prob, None, None, names)
     indexes = [index_of(each) for each in (y_true, y_prob, sample_weight, n_votes)]
     y_true, n_votes = labels_of_votes(y_true, n_votes, names)
     y = column(y_true, names.y_true)
@@ -116,21 +121,6 @@ def rows(
             raise InputError(message)
     refuse_misaligned(zip(indexes, names[:4], strict=True))
     return Rows(y, p, w, m, names)
-
-
-def _plain_rows(y: Any, p: Any, names: Names) -> Rows | None:
-    """Return rows for two NumPy arrays that pass every check of `rows`; otherwise None."""
-    if (
-        type(y) is np.ndarray
-        and type(p) is np.ndarray
-        and y.ndim == 1
-        and y.shape == p.shape
-        and y.dtype.kind in REAL
-        and p.dtype.kind in REAL
-        and y.size
-    ):
-        return Rows(y, p, None, None, names)
-    return None
 
 
 def labels_of_votes(

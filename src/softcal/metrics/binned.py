@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,7 +77,8 @@ def smece(
     if isinstance(found, Reliability):
         return found.smece
     sums = checked_totals(found, Bins.of(10 if bins is None else bins))
-    return smece_of(sums[_RESIDUAL], sums[_WEIGHT])
+    weight = found.y_prob.size if sample_weight is None else fsum(sums[_WEIGHT].tolist())
+    return smece_of(sums[_RESIDUAL], weight)
 
 
 _RESIDUAL, _WEIGHT = map(SUM_NAMES.index, ("residual", "weight"))

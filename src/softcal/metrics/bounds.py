@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -105,8 +106,8 @@ class ReliabilityBounds(_display.Printed):
         least, most = self.high.sums.residual, self.low.sums.residual
         nearest = np.maximum(np.maximum(least, -most), 0.0)
         furthest = np.maximum(np.abs(least), np.abs(most))
-        weight = self.low.sums.weight
-        return SmeceBounds(smece_of(nearest, weight), smece_of(furthest, weight))
+        total = fsum(self.low.sums.weight.tolist())
+        return SmeceBounds(smece_of(nearest, total), smece_of(furthest, total))
 
     def __add__(self, other: ReliabilityBounds) -> ReliabilityBounds:
         """Merge two bounds built with the same bins. `sum(parts)` works.

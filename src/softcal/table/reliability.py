@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -182,8 +182,7 @@ class Reliability(_display.Printed):
 
         \[ \frac{\sum_b |\sum_{i \in b} w_i (p_i - y_i)|}{\sum_i w_i} \]
         """
-        refuse_no_rows(self)
-        return smece_of(self.sums.residual, self.sums.weight)
+        return smece_of(self.sums.residual, self._total_weight)
 
     @property
     def max_gap(self) -> float:
@@ -552,9 +551,11 @@ def table_of(
             n_votes=n_votes, groups=groups, raters=raters or None,
         )  # fmt: skip
         return y_true
+    if y_prob is None:
+        _refuse_no_predictions(name, y_true)
     return reliability(
         y_true,
-        _given_predictions(name, y_true, y_prob),
+        y_prob,
         bins=default_bins if bins is None else bins,
         sample_weight=sample_weight,
         n_votes=n_votes,
@@ -582,19 +583,18 @@ def rows_or_table(
             **others,
         )
         return y_true
-    y_prob = _given_predictions(name, y_true, y_prob)
+    if y_prob is None:
+        _refuse_no_predictions(name, y_true)
     return inputs.rows(y_true, y_prob, sample_weight, n_votes)
 
 
-def _given_predictions(name: str, y_true: object, y_prob: npt.ArrayLike | None) -> npt.ArrayLike:
-    """Return the predictions, which are required unless a table was passed."""
-    if y_prob is None:
-        message = (
-            f"{name} takes labels and predictions, {name}(y_true, y_prob), or a Reliability, such "
-            f"as tables[model] of a TableSet: got {type(y_true).__name__} alone."
-        )
-        raise InputTypeError(message)
-    return y_prob
+def _refuse_no_predictions(name: str, y_true: object) -> NoReturn:
+    """Raise because predictions are missing, which are required unless a table was passed."""
+    message = (
+        f"{name} takes labels and predictions, {name}(y_true, y_prob), or a Reliability, such "
+        f"as tables[model] of a TableSet: got {type(y_true).__name__} alone."
+    )
+    raise InputTypeError(message)
 
 
 def refuse_given(what: str, **arguments: object) -> None:
@@ -648,7 +648,7 @@ def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
     return found
 
 
-def smece_of(residual: FloatArray, weight: FloatArray) -> float:
-    """Compute SMECE from the sums of residuals and weights of each bin."""
+def smece_of(residual: FloatArray, weight: float) -> float:
+    """Compute SMECE from the sum of residuals of each bin and the weight of all bins."""
     # For few bins, plain floats are faster than arrays, and `fsum` is exact.
-    return math.fsum(map(abs, residual.tolist())) / math.fsum(weight.tolist())
+    return math.fsum(map(abs, residual.tolist())) / weight
