@@ -45,9 +45,10 @@ BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (
 _MARKERS = "os^DXvP<"
 _LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":")
 _HISTOGRAM = "softcal histogram"  # the label by which later models find the axes to share
+_DIAGRAM = "softcal diagram"  # of a narrow figure made here, whose height may change
 _DIAGONAL = "calibrated"
 _WIDEST = 36  # characters per line of the legend, to fit the column width of a paper
-_AREA = 250.0  # square points of the marker of a bin that has all rows
+_AREA = 130.0  # square points of the marker of a bin that has all rows
 _MOST_BINS = 200  # of a curve over the number of bins
 
 Size = Literal["column", "page", "talk"]
@@ -304,6 +305,8 @@ class ReliabilityDisplay:
         self.intervals_ = self._draw_intervals(style["color"]) if intervals else None
         self.histogram_ = self._draw_histogram(style) if histogram else None
         self.legend_ = _write_legend(ax) if legend else None
+        if ax.get_label() == _DIAGRAM:
+            _fit_height(self.figure_)
         return self
 
     def _draw_line(self, style: dict[str, Any]) -> tuple[Line2D, PathCollection]:
@@ -321,9 +324,9 @@ class ReliabilityDisplay:
         (line,) = self.ax_.plot(self.rel.mean_prob, self.rel.mean_label, markevery=[], **looks)
         share = self.rel.count / self.rel.n
         points = self.ax_.scatter(
-            self.rel.mean_prob, self.rel.mean_label, np.maximum(_AREA * share, 5 if many else 9),
+            self.rel.mean_prob, self.rel.mean_label, np.maximum(_AREA * share, 5 if many else 14),
             marker=line.get_marker(), facecolors=[line.get_markerfacecolor()],
-            edgecolors=[line.get_markeredgecolor()], linewidths=0.3 if many else 0.8,
+            edgecolors=[line.get_markeredgecolor()], linewidths=0.3 if many else 0.6,
             zorder=line.get_zorder() + 0.1, alpha=line.get_alpha(), plotnonfinite=False,
         )  # fmt: skip
         return line, points
@@ -399,22 +402,22 @@ def bare(ax: Axes) -> None:
 
 def _new_axes(size: Size | None, *, below: bool) -> Axes:
     """Return the axes of a new figure of pyplot, with axes for a histogram below."""
-    inches = _diagram_inches(size, below=below)
     with naming_the_extra():
         from matplotlib import pyplot as plt
 
-    return _diagram_axes(plt.figure(figsize=inches, layout="constrained"), size, below=below)
+    figure = plt.figure(figsize=_diagram_inches(size), layout="constrained")
+    return _diagram_axes(figure, size, below=below)
 
 
-def _diagram_inches(size: Size | None, *, below: bool) -> tuple[float, float]:
-    if size is None:
-        return 4.2, 5.4 if below else 4.7
-    width = _paper(size).width
-    return width, {"column": 4.5 if below else 3.9, "page": 4.4, "talk": _WIDE_SCREEN * width}[size]
+def _diagram_inches(size: Size | None) -> tuple[float, float]:
+    """Return width and height; that of a narrow figure follows from its legend (`_fit_height`)."""
+    width = 4.2 if size is None else _paper(size).width
+    return width, {"page": 4.4, "talk": _WIDE_SCREEN * width}.get(str(size), 1.3 * width)
 
 
 def _diagram_axes(figure: Figure, size: Size | None, *, below: bool) -> Axes:
-    ax, points = figure.add_subplot(), _paper(size).points
+    narrow = size in (None, "column")
+    ax, points = figure.add_subplot(label=_DIAGRAM if narrow else ""), _paper(size).points
     set_fonts(ax, points)
     if below:
         # Attached to the diagram, whose aspect is fixed, so that both have the same width.
@@ -478,9 +481,7 @@ def _write_legend(ax: Axes) -> Legend:
 def legend_above(ax: Axes, **options: Any) -> Legend:
     """Draw the legend above the axes, where it covers no data."""
     options = {"fontsize": 0.9 * ax.yaxis.label.get_fontsize()} | options
-    return ax.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0, **options
-    )
+    return ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0, **options)
 
 
 def _new_figure(size: Size | None, height: float) -> tuple[Figure, _Paper]:
@@ -510,18 +511,25 @@ def draw_reliability(
     Examples
     --------
     >>> rel = reliability([0, 0.5, 1], [0.1, 0.4, 0.7])
-    >>> draw_reliability({"model": rel}, size="column").get_size_inches()
-    array([3.3, 4.5])
+    >>> draw_reliability({"model": rel}, size="column").get_size_inches().round(1)
+    array([3.3, 4.3])
     """
-    inches = _diagram_inches(size, below=True)
     with naming_the_extra():
         from matplotlib.figure import Figure
 
-    figure = Figure(figsize=inches, layout="constrained")
+    figure = Figure(figsize=_diagram_inches(size), layout="constrained")
     ax = _diagram_axes(figure, size, below=True)
     for name, rel in tables.items():
         ReliabilityDisplay(rel, name=name, level=level).plot(ax)
     return figure
+
+
+def _fit_height(figure: Figure) -> None:
+    """Set the height to what a diagram of the figure's width and its legend need."""
+    width = figure.get_figwidth()
+    figure.set_size_inches(width, 4 * width)
+    figure.draw_without_rendering()
+    figure.set_size_inches(width, figure.get_tightbbox().height + 0.1)
 
 
 def draw_gaps(

@@ -162,9 +162,7 @@ def _refuse_bounds(tables: TableSet) -> None:
         raise InputError(message)
 
 
-def _trend(
-    days: list[tuple[str, TableSet]], tolerance: float, level: float, size: Size
-) -> Figure:
+def _trend(days: list[tuple[str, TableSet]], tolerance: float, level: float, size: Size) -> Figure:
     from softcal.inference.sequential import Watch
     from softcal.plot import draw_watch
 
