@@ -325,8 +325,8 @@ def test_smece_of_each_number_of_bins_is_drawn(rng: np.random.Generator) -> None
     tables = sc.scan(pd.DataFrame({"y": y, "p": p, "q": p**2}), y_true="y", y_prob=["p", "q"])
     (ax,) = draw_bins(tables, size="talk").axes
     for line, model in zip(ax.lines, ("p", "q"), strict=False):
-        bins, smece = line.get_data()
-        assert set(np.asarray(bins).tolist()) >= {2, 10, 100, 200}
+        bins, smece = map(np.asarray, line.get_data())
+        assert set(bins.tolist()) >= {2, 10, 100, 200}
         for k, found in zip(bins, smece, strict=True):
             assert found == pytest.approx(tables.coarsen(int(k))[model].smece)
 

@@ -466,7 +466,7 @@ def _write_legend(ax: Axes) -> Legend:
 
     Without a layout engine it is inside, because it could be cut off outside.
     """
-    small = 0.85 * ax.yaxis.label.get_fontsize()
+    small = 0.85 * _points(ax)
     figure = cast("Figure", ax.get_figure(root=True))
     if figure.get_layout_engine() is None:
         return ax.legend(loc="best", fontsize=small, framealpha=0.85, edgecolor="none")
@@ -478,9 +478,14 @@ def _write_legend(ax: Axes) -> Legend:
     return legend_above(ax, fontsize=small)
 
 
+def _points(ax: Axes) -> float:
+    """Return the font size of the axis labels, which other text follows."""
+    return float(ax.yaxis.label.get_fontsize())
+
+
 def legend_above(ax: Axes, **options: Any) -> Legend:
     """Draw the legend above the axes, where it covers no data."""
-    options = {"fontsize": 0.9 * ax.yaxis.label.get_fontsize()} | options
+    options = {"fontsize": 0.9 * _points(ax)} | options
     return ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0, **options)
 
 
@@ -820,7 +825,7 @@ def _draw_smece(
     ax.axhline(tolerance, color="0.3", linestyle="--", linewidth=1)
     ax.annotate(
         "tolerance", (0, tolerance), (3, 2), textcoords="offset points", color="0.3",
-        fontsize=0.9 * ax.yaxis.label.get_fontsize(),
+        fontsize=0.9 * _points(ax),
     )  # fmt: skip
     highest = np.nanmax([*line("smece_new"), *line("smece"), 2 * tolerance, 0.01])
     ax.set(ylabel="SMECE", ylim=(0, 1.25 * highest))
@@ -836,7 +841,7 @@ def _draw_evidence(
     ax.axhline(alarm, color=VERMILLION, linestyle="--", linewidth=1)
     ax.annotate(
         f"alarm at {1 / (1 - level):.4g}", (0, alarm), (3, 2), textcoords="offset points",
-        fontsize=0.9 * ax.yaxis.label.get_fontsize(), color=VERMILLION,
+        fontsize=0.9 * _points(ax), color=VERMILLION,
     )  # fmt: skip
     ax.plot(at, tenths, color=BLACK, linewidth=1.4)
     ax.set(ylabel="log10 of evidence", ylim=(min(tenths.min(), -0.5), None))

@@ -57,6 +57,9 @@ def report(
     weight: Weight = None,
     votes: Votes = None,
     level: Level = 0.95,
+    tolerance: Annotated[
+        float, typer.Option(help="SMECE to accept; a larger one is material.", metavar="T")
+    ] = 0.02,
     title: Annotated[str | None, typer.Option(help="Title of the report.", metavar="TEXT")] = None,
     *,
     how: RowOptions,
@@ -80,10 +83,12 @@ def report(
     about = _about(tables, data, columns, from_rows=from_rows)
     if title is not None:
         about = about._replace(title=title)
-    found = write_page(output, tables, about, by=by or None, level=level, sample=sample)
+    found = write_page(
+        output, tables, about, by=by or None, level=level, tolerance=tolerance, sample=sample
+    )
     console = terminal.console()
     for name, verdict in found.items():
-        heading = f"{printable(name)}: {verdict.headline}. "
+        heading = f"{printable(name)}: {verdict.severity}, {verdict.headline}. "
         console.print(Text.assemble((heading, "bold"), f"{verdict.size}."))
     console.print(Text(printable(f"Saved {output}: open it in a browser.")))
 
