@@ -24,6 +24,7 @@ from softcal.inference.ordinal import cumulative_smece_interval
 from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
+from softcal.report.costs import decision_panel
 from softcal.report.sample import recalibration_panel
 from softcal.report.verdict import (
     TOLERANCE,
@@ -168,6 +169,8 @@ def write_page(
         _refuse_many_segments(tables, column)
     models = _models(tables, level, tolerance)
     segments = _segments(replace(tables, pairs=None), columns, models, level)
+    drawn_segments = [{"by": each["by"], "models": list(each["models"])} for each in segments]
+    _trends(segments, models)
     panel: list[dict[str, Any]] = []
     # A map of the predicted class's probability alone does not give probabilities of all classes.
     top = tables.targets[0] == TOP
@@ -183,7 +186,9 @@ def write_page(
         "cumulative": _cumulative(tables, level) if thresholds else [],
         "item_scores": _item_scores(tables),
     }  # fmt: skip
-    drawn = _drawn(tables, models, segments, level)
+    said["decision"] = decision_panel(tables, level)
+    drawn = _drawn(tables, models, drawn_segments, level)
+    drawn["decision"] = said["decision"]
     drawn["classes"] = [
         {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
         for part in classes
@@ -235,6 +240,8 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
     }  # fmt: skip
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     specs = charts([model["name"] for model in drawn["models"]])
+    if drawn["decision"] is None:
+        del specs["decision"]
     return template.render(
         **said,
         saves_tables=drawn["tables"] is not None,
@@ -280,6 +287,7 @@ def _said(
         "hardened": _hardened(tables),
         "models": models,
         "extremes": [_extremes(model.fine) for model in models],
+        "mean_predictions": [f"{model.fine.coarsen(1).mean_prob[0]:.4f}" for model in models],
         "chances": [chance(model.verdict.pvalue) for model in models],
         "hardened_errors": [
             model.hardened and model.hardened.coarsen(tables.bins).smece for model in models
@@ -535,6 +543,68 @@ def _segments(
             ],
         }
         for column, segments in found.items()
+    ]
+
+
+_RANGE = re.compile(r"(-?[\d.]+(?:e[+-]?\d+)?) to -?[\d.]+(?:e[+-]?\d+)?")
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T].*)?)?")
+_FEWEST_IN_ORDER = 3
+
+
+def in_order(values: Sequence[str]) -> list[str]:
+    """Return numbers, ranges, or dates in order; nothing if the values have no order.
+
+    >>> in_order(["9", "10", "8.5"]), in_order(["10 to 20", "5 to 10", "20 to 31"])
+    (['8.5', '9', '10'], ['5 to 10', '10 to 20', '20 to 31'])
+    >>> in_order(["a", "b", "c"])
+    []
+    """
+    given = [value for value in values if value != MISSING]
+    if len(given) < _FEWEST_IN_ORDER:
+        return []
+    if all(map(_DATE.fullmatch, given)):
+        return sorted(given)
+    ranges = [_RANGE.fullmatch(value) for value in given]
+    starts = [
+        value if found is None else found[1] for value, found in zip(given, ranges, strict=True)
+    ]
+    try:
+        at = dict(zip(given, map(float, starts), strict=True))
+    except ValueError:
+        return []
+    return sorted(given, key=at.__getitem__) if np.isfinite([*at.values()]).all() else []
+
+
+def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
+    """Add the points of a chart over the segments to each column whose values have an order."""
+    for each in segments:
+        order = in_order([row["value"] for row in each["models"][0]["rows"]])
+        highest = _reach(each["models"])
+        each["trend"] = order and [
+            {
+                "name": model.name, "color": model.color, "mark": model.mark,
+                "points": _trend_points(part["rows"], order, highest, k, len(models)),
+            }
+            for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
+        ]  # fmt: skip
+        each["ends"] = (order[0], order[-1]) if order else ()
+        each["highest"] = highest
+
+
+def _trend_points(
+    rows: list[dict[str, Any]], order: list[str], highest: float, model: int, models: int
+) -> list[dict[str, Any]]:
+    """Return the segments in order as points of a chart of 360 by 100; models are side by side."""
+    found = {row["value"]: row for row in rows}
+    step = 360 / len(order)
+    return [
+        {
+            "x": step * (k + (model + 1) / (models + 1)),
+            **{name: 100 - 100 * found[value][name] / highest for name in ("smece", "low", "high")},
+            "text": f"{value}: SMECE {found[value]['smece']:.3f}, {limit(found[value]['low'])} to "
+            f"{limit(found[value]['high'])}, {found[value]['n']:,} rows",
+        }
+        for k, value in enumerate(order)
     ]
 
 

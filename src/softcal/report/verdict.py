@@ -115,7 +115,8 @@ def verdict(
             sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
     sentences += filter(None, (interval.about_raters, interval.note))
     return Verdict(
-        severity_of(interval, tolerance), state, headline, size, sentences, outstanding if state != "undecided" else [],
+        severity_of(interval, tolerance), state, headline, size, sentences,
+        outstanding if state != "undecided" else [],
         _next_step(interval, soft.n, state, tolerance), interval, pvalue,
     )  # fmt: skip
 
