@@ -102,8 +102,9 @@ def _diagram(models: list[str]) -> dict[str, Any]:
     bars = bins.mark_rule(strokeWidth=1.6, opacity=0.75).encode(
         x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
     )
-    points = bins.mark_point(filled=True, opacity=1, size=70).encode(
-        x=x, y=y, color=color, shape=_shape(models), tooltip=_BIN_TOOLTIP,
+    area = alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[45, 420]), legend=None)
+    points = bins.mark_point(filled=True, opacity=1).encode(
+        x=x, y=y, color=color, shape=_shape(models), size=area, tooltip=_BIN_TOOLTIP,
     )  # fmt: skip
     return _finished(alt.layer(diagonal, line, bars, points), 430)
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from softcal._display import ends, printable
 from softcal._io import written_whole
-from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
@@ -76,6 +75,7 @@ class About(NamedTuple):
     source: str
     label: str
     commands: tuple[str, ...] = ()  # if empty, the page shows one with placeholders
+    apply: tuple[str, ...] = ()  # the same
 
 
 class _Model(NamedTuple):
@@ -120,6 +120,16 @@ def commands_of(
         for model, output in zip(
             models, saved if len(models) > 1 else ["calibrator.json"], strict=True
         )
+    )
+
+
+def apply_commands(models: Sequence[str], data: str) -> tuple[str, ...]:
+    """Return the commands that apply what `commands_of` saves to the rows of a file."""
+    numbers = [f"_{k}" for k in range(1, len(models) + 1)] if len(models) > 1 else [""]
+    return tuple(
+        f"softcal apply calibrator{k}.json {data} "
+        f"{shlex.join(['--pred', model, '-o', f'recalibrated{k}.csv'])}"
+        for model, k in zip(models, numbers, strict=True)
     )
 
 
@@ -298,6 +308,7 @@ def _said(
         "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
         "commands": about.commands or (f"softcal recalibrate DATA {columns} -o calibrator.json",),
+        "apply": about.apply,
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),

@@ -1,7 +1,8 @@
 """The verdict on one model in plain words, and the recommended next step.
 
 The severity compares the interval of SMECE with the tolerance. Every other claim rests on an
-interval, too. A model is miscalibrated if the interval of SMECE and the calibration test agree. A direction rests on the interval of a mean gap, a bin on that of its gap.
+interval, too. A model is miscalibrated if the interval of SMECE and the calibration test agree. A
+direction rests on the interval of a mean gap, a bin on that of its gap.
 """
 
 from __future__ import annotations
@@ -64,6 +65,13 @@ class Verdict(NamedTuple):
     interval: Interval
     pvalue: float
 
+    @property
+    def title(self) -> str:
+        """The severity and the headline, which are the same for very few rows."""
+        if self.headline.startswith(self.severity):
+            return self.headline
+        return f"{self.severity}, {self.headline}"
+
 
 def verdict(
     fine: Reliability,
@@ -81,7 +89,7 @@ def verdict(
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
     pvalue = calibration_test(soft).pvalue
-    state = _state(interval, pvalue)
+    state = _state(interval, pvalue, tolerance)
     size = f"SMECE {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
     outstanding = _outstanding(soft, level)
     could_be = f"SMECE could be as large as {interval.high:.3f} with {_rows(soft.n)}."
@@ -121,12 +129,12 @@ def verdict(
     )  # fmt: skip
 
 
-def _state(interval: Interval, pvalue: float) -> State:
+def _state(interval: Interval, pvalue: float, tolerance: float) -> State:
     """Return the state from the interval of SMECE and the test; each alone errs more often."""
     excludes_0, rejects = interval.low > 0, pvalue < 1 - interval.level
     if excludes_0 and rejects:
         return "miscalibrated"
-    if not excludes_0 and interval.high > _TOO_LARGE_TO_LEAVE_OPEN:
+    if not excludes_0 and interval.high > max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):
         return "undecided"
     return "borderline" if excludes_0 or rejects else "undetected"
 
@@ -157,8 +165,8 @@ def criterion(level: float, tolerance: float) -> str:
         f"{2 * tolerance:.4g}. None shown: it includes 0 and ends at or below {shown}. Too few "
         "rows: it is too wide for any of these. "
         f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
-        f"below {1 - level:.3g}. Borderline: only one of the two holds. Too few rows: the interval "
-        f"extends from 0 to above {_TOO_LARGE_TO_LEAVE_OPEN}. A direction is named only if the "
+        f"below {1 - level:.3g}. Borderline: only one of the two holds, unless the interval "
+        f"extends from 0 to above {max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. A direction is named only if the "
         f"{percent(level)} interval of that mean gap excludes 0."
     )
 
