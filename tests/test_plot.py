@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
@@ -17,7 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import softcal as sc
 from softcal.datasets import lidc_malignancy
-from softcal.plot import draw_frame
+from softcal.plot import Size, draw_bins, draw_frame, draw_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,7 +188,7 @@ def test_models_on_one_axes_differ_by_color_marker_and_line(rel: sc.Reliability)
     assert labels.count("calibrated") == 1
     histograms = {id(shown.histogram_.axes) for shown in (first, *others) if shown.histogram_}
     assert len(histograms) == 1
-    assert len(first.figure_.axes) == 2
+    assert len(first.figure_.axes) == 1
 
 
 def test_models_share_a_histogram_strip_within_axes_only(rel: sc.Reliability) -> None:
@@ -232,9 +233,21 @@ def test_legend_is_above_the_axes_if_there_is_room(rel: sc.Reliability) -> None:
         assert shown.legend_ is not None
         return float(shown.legend_.get_window_extent().y0 - ax.bbox.y1)
 
-    assert height(Figure(layout="constrained")) >= 0
+    assert height(Figure(figsize=(4, 5), layout="constrained")) >= 0
     assert height(Figure()) < 0
-    assert height(Figure(layout="constrained"), "title") < 0
+
+
+@pytest.mark.parametrize("title", ["", "title"])
+def test_legend_is_beside_axes_with_a_title_or_a_wide_figure(
+    rel: sc.Reliability, title: str
+) -> None:
+    figure = Figure(figsize=(5, 5) if title else (7, 4), layout="constrained")
+    ax = figure.add_subplot()
+    ax.set_title(title)
+    shown = rel.plot(ax)
+    figure.draw_without_rendering()
+    assert shown.legend_ is not None
+    assert shown.legend_.get_window_extent().x0 > ax.bbox.x1
 
 
 def test_a_frame_is_drawn_once(axes: Axes) -> None:
@@ -255,18 +268,74 @@ def test_figure_is_saved_in_every_format(rel: sc.Reliability, kind: str) -> None
     assert len(file.getvalue()) > 5000
 
 
-@pytest.mark.parametrize("size", [(3.3, 4.2), (4.2, 5.4), (8, 8)])
-def test_everything_is_inside_the_figure(rel: sc.Reliability, size: tuple[float, float]) -> None:
-    shown = rel.plot(name="logistic regression", consistency=True)
+SIZES: tuple[Size | None, ...] = (None, "column", "page", "talk")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_everything_is_inside_the_figure_and_the_diagram_is_square(
+    rel: sc.Reliability, size: Size | None
+) -> None:
+    shown = rel.plot(name="logistic regression", consistency=True, size=size)
     rel.plot(shown.ax_, name="random forest")
     figure = shown.figure_
     assert isinstance(figure, Figure)
-    figure.set_size_inches(size)
     figure.draw_without_rendering()
-    box = figure.get_tightbbox()
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= size[0]
-    assert box.y1 <= size[1]
+    assert box.x1 <= width
+    assert box.y1 <= height
+    assert shown.ax_.bbox.width == pytest.approx(shown.ax_.bbox.height)
+    assert shown.legend_ is not None
+    assert not shown.legend_.get_window_extent().overlaps(shown.ax_.bbox)
+    assert shown.histogram_ is not None
+    assert shown.histogram_.axes is not None
+    assert shown.histogram_.axes.bbox.width == pytest.approx(shown.ax_.bbox.width)
+
+
+def test_unknown_size_is_refused(rel: sc.Reliability) -> None:
+    with pytest.raises(sc.InputError, match="size must be one of column, page, talk: got 'poster'"):
+        rel.plot(size="poster")  # type: ignore[arg-type]
+
+
+def test_area_of_markers_is_proportional_to_rows() -> None:
+    p = np.repeat([0.05, 0.25, 0.45, 0.95], [600, 200, 199, 1])
+    shown = sc.reliability(p / 2, p).plot()
+    area = shown.points_.get_sizes()
+    assert area[0] == pytest.approx(3 * area[2])
+    assert area[9] == 14  # a bin with few rows stays visible
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_drawn_gaps_are_those_of_the_table(rel: sc.Reliability, size: Size | None) -> None:
+    figure = draw_gaps({"a": rel, "b": rel}, size=size)
+    (ax,) = figure.axes
+    filled = rel.count > 0
+    for container, shift in zip(ax.containers, (1, 2), strict=True):
+        x, gap = container[0].get_data()
+        assert gap == pytest.approx(rel.gap[filled])
+        assert x == pytest.approx((rel.bins.edges[:-1] + 0.1 * shift / 3)[filled])
+    figure.draw_without_rendering()
+    legend = ax.get_legend()
+    assert legend is not None
+    assert not legend.get_window_extent().overlaps(ax.bbox)
+
+
+def test_smece_of_each_number_of_bins_is_drawn(rng: np.random.Generator) -> None:
+    p, y = rng.uniform(size=(2, 300))
+    tables = sc.scan(pd.DataFrame({"y": y, "p": p, "q": p**2}), y_true="y", y_prob=["p", "q"])
+    (ax,) = draw_bins(tables, size="talk").axes
+    for line, model in zip(ax.lines, ("p", "q"), strict=False):
+        bins, smece = map(np.asarray, line.get_data())
+        assert set(bins.tolist()) >= {2, 10, 100, 200}
+        for k, found in zip(bins, smece, strict=True):
+            assert found == pytest.approx(tables.coarsen(int(k))[model].smece)
+
+
+def test_figure_over_bins_needs_bins_of_equal_width(rng: np.random.Generator) -> None:
+    p, y = rng.uniform(size=(2, 30))
+    tables = sc.scan(pd.DataFrame({"y": y, "p": p}), y_true="y", y_prob="p", bins=[0, 0.3, 1])
+    with pytest.raises(sc.InputError, match=r"these tables have 2 bins of their own\. Scan"):
+        draw_bins(tables)
 
 
 # Constructors

@@ -39,6 +39,8 @@ REPEATABLE = [(name, option.opts[0]) for name, option in _options() if option.mu
 # Two valid values of each option, so that nothing else is wrong with the line.
 VALUES = {
     "--format": ("table", "json"),
+    "--kind": ("gaps", "bins"),
+    "--size": ("page", "talk"),
     "--method": ("platt", "beta"),
     "--level": ("0.9", "0.95"),
     "--undecided": ("pass", "fail"),
@@ -63,6 +65,7 @@ ARGUMENTS = {
             "score",
             "compare",
             "report",
+            "plot",
             "merge",
             "check",
             "watch",
@@ -75,6 +78,7 @@ ARGUMENTS = {
     "apply": ["cal.json", "data.csv"],
 }
 REQUIRED = {
+    "plot": ["--output", "out.pdf"],
     "scan": ["--output", "out.softcal"],
     "recalibrate": ["--output", "out.json"],
     "apply": ["--output", "out.csv"],
@@ -102,8 +106,8 @@ def test_an_option_given_twice_is_refused_with_both_values(
 
 def test_every_option_of_every_command_is_covered() -> None:
     assert {name for name, _ in SINGLE} == {
-        "scan", "score", "merge", "compare", "report", "plan", "check", "watch", "decide", "audit",
-        "recalibrate", "apply", "sql", "demo", "paper",
+        "scan", "score", "merge", "compare", "report", "plot", "plan", "check", "watch", "decide",
+        "audit", "recalibrate", "apply", "sql", "demo", "paper",
     }  # fmt: skip
     assert ("score", "--label") in SINGLE
     assert ("recalibrate", "--pred") in SINGLE

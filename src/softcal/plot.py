@@ -7,13 +7,14 @@ and line as well as by color, so that a diagram is readable in gray.
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypedDict, Unpack, cast, get_args
 
 import numpy as np
 
 from softcal._display import printable
 from softcal._io import written_whole
 from softcal._optional import naming_the_extra
+from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import gap_intervals, smece_interval
 from softcal.inference.tests import consistency_band
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
     from matplotlib.axes import Axes
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import PathCollection, PolyCollection
     from matplotlib.container import ErrorbarContainer
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.decision import NetBenefit
     from softcal.inference.sequential import StreamState, WatchState
+    from softcal.table.tableset import TableSet
 
 # The color-blind palette of Okabe and Ito, without its yellow, which is too pale for lines.
 BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (
@@ -43,8 +45,38 @@ BLUE, VERMILLION, BLACK, GREEN, PURPLE, SKY, ORANGE = COLORS = (
 _MARKERS = "os^DXvP<"
 _LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":")
 _HISTOGRAM = "softcal histogram"  # the label by which later models find the axes to share
+_DIAGRAM = "softcal diagram"  # of a narrow figure made here, whose height may change
 _DIAGONAL = "calibrated"
 _WIDEST = 36  # characters per line of the legend, to fit the column width of a paper
+_AREA = 130.0  # square points of the marker of a bin that has all rows
+_MOST_BINS = 200  # of a curve over the number of bins
+
+Size = Literal["column", "page", "talk"]
+
+
+class _Paper(NamedTuple):
+    """The width of a figure in inches, its height as a share of the usual one, and its font."""
+
+    width: float
+    shape: float
+    points: float
+
+
+_USUAL = _Paper(6.4, 1.0, 10.0)
+# A slide shows a figure of 6.4 inches at about twice its size, so 10 points become 20.
+_SIZES = {
+    "column": _Paper(3.3, 1.25, 8.0), "page": _Paper(6.9, 0.9, 9.0), "talk": _Paper(6.4, 0.0, 10.0)
+}  # fmt: skip
+_WIDE_SCREEN = 9 / 16
+
+
+def _paper(size: Size | None) -> _Paper:
+    if size is None:
+        return _USUAL
+    if size not in _SIZES:
+        message = f"size must be one of {', '.join(get_args(Size))}: got {size!r}."
+        raise InputError(message)
+    return _SIZES[size]
 
 
 class Drawing(TypedDict, total=False):
@@ -54,6 +86,7 @@ class Drawing(TypedDict, total=False):
     consistency: bool
     histogram: bool
     legend: bool
+    size: Size | None
     color: Any
     marker: str
     linestyle: Any
@@ -108,7 +141,7 @@ class ReliabilityDisplay:
         Per bin, the interval of the mean label; NaN if the bin is empty.
     band_low, band_high : ndarray
         Per bin, the range of mean labels of a calibrated model.
-    ax_, figure_, line_, intervals_, band_, histogram_, legend_
+    ax_, figure_, line_, points_, intervals_, band_, histogram_, legend_
         After `plot`: the matplotlib objects; None for parts that were not requested.
 
     Examples
@@ -127,6 +160,7 @@ class ReliabilityDisplay:
     ax_: Axes
     figure_: Figure
     line_: Line2D
+    points_: PathCollection
     intervals_: ErrorbarContainer | None
     band_: PolyCollection | None
     histogram_: StepPatch | None
@@ -230,9 +264,10 @@ class ReliabilityDisplay:
         consistency: bool = False,
         histogram: bool = True,
         legend: bool = True,
+        size: Size | None = None,
         **style: Any,
     ) -> Self:
-        """Draw the diagram. Empty bins are omitted.
+        """Draw the diagram. Empty bins are omitted, and the area of a marker shows the rows.
 
         Parameters
         ----------
@@ -247,8 +282,11 @@ class ReliabilityDisplay:
             Whether to draw the number of rows per bin: below the diagram in a figure made here,
             else along the bottom of `ax`. Weights do not change these numbers.
         legend : bool, default True
-            Whether to draw the legend: above the diagram if the figure has a layout engine
-            (`layout="constrained"`) and the axes have no title, else inside.
+            Whether to draw the legend: above or beside the diagram if the figure has a layout
+            engine (`layout="constrained"`), else inside, where it may cover points.
+        size : {"column", "page", "talk"}, optional
+            Size of a figure made here: one column of a paper (3.3 inches wide), its full width
+            (6.9 inches), or a slide (16:9). The size of given axes does not change.
         **style
             `color`, `marker`, `linestyle`, `label`, and other arguments of matplotlib's `plot`.
             Default: the first style that no other model on the axes has.
@@ -258,30 +296,40 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             This object.
         """
-        self.ax_ = ax = _new_axes(below=histogram) if ax is None else ax
+        self.ax_ = ax = _new_axes(size, below=histogram) if ax is None else ax
         self.figure_ = cast("Figure", ax.get_figure(root=True))
         style = _next_style(ax) | style
         draw_frame(ax)
-        self.line_ = self._draw_line(style)
+        self.line_, self.points_ = self._draw_line(style)
         self.band_ = self._draw_band(style["color"]) if consistency else None
         self.intervals_ = self._draw_intervals(style["color"]) if intervals else None
         self.histogram_ = self._draw_histogram(style) if histogram else None
         self.legend_ = _write_legend(ax) if legend else None
+        if ax.get_label() == _DIAGRAM:
+            _fit_height(self.figure_)
         return self
 
-    def _draw_line(self, style: dict[str, Any]) -> Line2D:
+    def _draw_line(self, style: dict[str, Any]) -> tuple[Line2D, PathCollection]:
         # Many bins get smaller points; the line breaks at empty bins, which are NaN.
-        size = float(np.clip(90 / len(self.rel.bins), 3.0, 6.5))
-        many = size < 4
+        many = len(self.rel.bins) > 22
         looks: dict[str, Any] = {
             "linewidth": 0.8 if many else 1.3,
-            "markersize": size,
+            "markersize": 4 if many else 6.5,
             "markeredgecolor": style["color"] if many else "white",
             "zorder": 3,
             "label": self._label(),
         }
-        (line,) = self.ax_.plot(self.rel.mean_prob, self.rel.mean_label, **(looks | style))
-        return line
+        looks |= style
+        # The line has its marker only in the legend, because its markers have one size.
+        (line,) = self.ax_.plot(self.rel.mean_prob, self.rel.mean_label, markevery=[], **looks)
+        share = self.rel.count / self.rel.n
+        points = self.ax_.scatter(
+            self.rel.mean_prob, self.rel.mean_label, np.maximum(_AREA * share, 5 if many else 14),
+            marker=line.get_marker(), facecolors=[line.get_markerfacecolor()],
+            edgecolors=[line.get_markeredgecolor()], linewidths=0.3 if many else 0.6,
+            zorder=line.get_zorder() + 0.1, alpha=line.get_alpha(), plotnonfinite=False,
+        )  # fmt: skip
+        return line, points
 
     def _label(self) -> str:
         smece = f"SMECE {self.smece.value:.3f} ({self.smece.low:.3f} to {self.smece.high:.3f})"
@@ -342,7 +390,7 @@ def draw_frame(ax: Axes) -> None:
     if _DIAGONAL in ax.get_legend_handles_labels()[1]:
         return
     ax.plot([0, 1], [0, 1], color="0.55", linewidth=0.9, zorder=1.5, label=_DIAGONAL)
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="mean label")
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="mean label", aspect="equal")
     (_histogram_axes(ax) or ax).set_xlabel("mean prediction")
     bare(ax)
 
@@ -352,22 +400,42 @@ def bare(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _new_axes(*, below: bool) -> Axes:
-    """Return the axes of a new figure, with axes for a histogram below."""
+def _new_axes(size: Size | None, *, below: bool) -> Axes:
+    """Return the axes of a new figure of pyplot, with axes for a histogram below."""
     with naming_the_extra():
         from matplotlib import pyplot as plt
 
-    figure = plt.figure(figsize=(4.2, 5.4 if below else 4.7), layout="constrained")
-    if not below:
-        return figure.add_subplot()
-    ax, histogram = cast(
-        "tuple[Axes, Axes]", figure.subplots(2, 1, sharex=True, height_ratios=(6, 1))
-    )
-    histogram.set(label=_HISTOGRAM, ylabel="rows")
-    histogram.locator_params(axis="y", nbins=2, integer=True)
-    bare(histogram)
-    figure.align_ylabels()
+    figure = plt.figure(figsize=_diagram_inches(size), layout="constrained")
+    return _diagram_axes(figure, size, below=below)
+
+
+def _diagram_inches(size: Size | None) -> tuple[float, float]:
+    """Return width and height; that of a narrow figure follows from its legend (`_fit_height`)."""
+    width = 4.2 if size is None else _paper(size).width
+    return width, {"page": 4.4, "talk": _WIDE_SCREEN * width}.get(str(size), 1.3 * width)
+
+
+def _diagram_axes(figure: Figure, size: Size | None, *, below: bool) -> Axes:
+    narrow = size in (None, "column")
+    ax, points = figure.add_subplot(label=_DIAGRAM if narrow else ""), _paper(size).points
+    set_fonts(ax, points)
+    if below:
+        # Attached to the diagram, whose aspect is fixed, so that both have the same width.
+        histogram = ax.inset_axes((0, -0.22, 1, 0.17), sharex=ax, label=_HISTOGRAM)
+        histogram.set_ylabel("rows")
+        histogram.locator_params(axis="y", nbins=2, integer=True)
+        set_fonts(histogram, points)
+        bare(histogram)
+        ax.tick_params(labelbottom=False)
     return ax
+
+
+def set_fonts(ax: Axes, points: float) -> None:
+    """Set the font size of axis labels and ticks; the legend follows that of the axis labels."""
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_fontsize(points)
+        axis.get_offset_text().set_fontsize(0.9 * points)
+    ax.tick_params(labelsize=0.9 * points)
 
 
 def _strip(ax: Axes) -> Axes:
@@ -394,15 +462,207 @@ def _next_style(ax: Axes) -> dict[str, Any]:
 
 
 def _write_legend(ax: Axes) -> Legend:
-    """Draw the legend above the diagram if there can be room, else inside."""
-    if ax.figure.get_layout_engine() is None or ax.get_title():
-        return ax.legend(loc="best", fontsize="small", framealpha=0.85, edgecolor="none")
-    return ax.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), fontsize="small", frameon=False, borderpad=0
-    )
+    """Draw the legend above the axes or, if there is more room, beside them.
+
+    Without a layout engine it is inside, because it could be cut off outside.
+    """
+    small = 0.85 * _points(ax)
+    figure = cast("Figure", ax.get_figure(root=True))
+    if figure.get_layout_engine() is None:
+        return ax.legend(loc="best", fontsize=small, framealpha=0.85, edgecolor="none")
+    width, height = figure.get_size_inches()
+    if ax.get_title() or (figure.axes == [ax] and width > 1.2 * height):
+        return ax.legend(
+            loc="upper left", bbox_to_anchor=(1.02, 1), fontsize=small, frameon=False, borderpad=0
+        )
+    return legend_above(ax, fontsize=small)
 
 
-def draw_decision(curves: Mapping[str, NetBenefit], *, marked: Sequence[float] = ()) -> Figure:
+def _points(ax: Axes) -> float:
+    """Return the font size of the axis labels, which other text follows."""
+    return float(ax.yaxis.label.get_fontsize())
+
+
+def legend_above(ax: Axes, **options: Any) -> Legend:
+    """Draw the legend above the axes, where it covers no data."""
+    options = {"fontsize": 0.9 * _points(ax)} | options
+    return ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0, **options)
+
+
+def _new_figure(size: Size | None, height: float) -> tuple[Figure, _Paper]:
+    """Return a new figure outside pyplot; `height` is that of the usual size in inches."""
+    paper = _paper(size)
+    with naming_the_extra():
+        from matplotlib.figure import Figure
+
+    inches = height * paper.width / _USUAL.width * paper.shape or _WIDE_SCREEN * paper.width
+    return Figure(figsize=(paper.width, inches), layout="constrained"), paper
+
+
+def draw_reliability(
+    tables: Mapping[str, Reliability], *, level: float = 0.95, size: Size | None = None
+) -> Figure:
+    """Draw the reliability diagrams of models on the same axes.
+
+    Parameters
+    ----------
+    tables : mapping from str to Reliability
+        The table of each model.
+    level : float
+        Confidence level of the intervals.
+    size : {"column", "page", "talk"}, optional
+        As in `ReliabilityDisplay.plot`.
+
+    Examples
+    --------
+    >>> rel = reliability([0, 0.5, 1], [0.1, 0.4, 0.7])
+    >>> draw_reliability({"model": rel}, size="column").get_size_inches().round(1)
+    array([3.3, 4.3])
+    """
+    with naming_the_extra():
+        from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_diagram_inches(size), layout="constrained")
+    ax = _diagram_axes(figure, size, below=True)
+    for name, rel in tables.items():
+        ReliabilityDisplay(rel, name=name, level=level).plot(ax)
+    return figure
+
+
+def _fit_height(figure: Figure) -> None:
+    """Set the height to what a diagram of the figure's width and its legend need."""
+    width = figure.get_figwidth()
+    figure.set_size_inches(width, 4 * width)
+    figure.draw_without_rendering()
+    figure.set_size_inches(width, figure.get_tightbbox().height + 0.1)
+
+
+def draw_gaps(
+    tables: Mapping[str, Reliability], *, level: float = 0.95, size: Size | None = None
+) -> Figure:
+    """Draw the gap of each bin, mean prediction minus mean label, with its interval.
+
+    Parameters
+    ----------
+    tables : mapping from str to Reliability
+        The table of each model; all have the same bins.
+    level : float
+        Confidence level of the intervals, each for one bin.
+    size : {"column", "page", "talk"}, optional
+        As in `ReliabilityDisplay.plot`.
+
+    Examples
+    --------
+    >>> rel = reliability([0, 0.5, 1], [0.1, 0.4, 0.7])
+    >>> draw_gaps({"model": rel}).axes[0].get_ylabel()
+    'gap: too low · too high'
+    """
+    figure, paper = _new_figure(size, 3.9)
+    ax = figure.add_subplot()
+    set_fonts(ax, paper.points)
+    ax.axhline(0, color="0.3", linewidth=0.9)
+    farthest = 0.01
+    for k, (name, rel) in enumerate(tables.items()):
+        filled = np.flatnonzero(rel.count)
+        low, high = (limits[filled] for limits in gap_intervals(rel, level=level))
+        left, right = rel.bins.edges[filled], rel.bins.edges[filled + 1]
+        # Side by side in the bin, so that no interval hides another.
+        at = left + (right - left) * (k + 1) / (len(tables) + 1)
+        gap, style = rel.gap[filled], style_of(k)
+        many = len(rel.bins) > 22
+        ax.errorbar(
+            at, gap, np.maximum([gap - low, high - gap], 0), color=style["color"],
+            fmt=style["marker"], markersize=0.3 * paper.points if many else 0.55 * paper.points,
+            elinewidth=0.8 if many else 1.3, markeredgecolor="white", markeredgewidth=0.5,
+            label=_legend_name(name),
+        )  # fmt: skip
+        # An interval of a bin with few rows may reach from -1 to 1 and would flatten the others.
+        sure = np.minimum(np.maximum(-low, high), 4 * np.abs(gap).max())
+        farthest = max(farthest, float(sure.max()))
+    _tidy(ax)
+    ax.set(xlim=(0, 1), ylim=(-1.08 * farthest, 1.08 * farthest), xlabel="prediction")
+    ax.set_ylabel("gap: too low · too high")
+    ax.yaxis.set_major_formatter(_signed_tick)
+    legend_above(ax, ncols=1 if size == "column" else 2, title=None)
+    figure.text(
+        1, 0, f"bars: {100 * level:g}% intervals", ha="right", va="bottom", color="0.35",
+        fontsize=0.8 * paper.points,
+    )  # fmt: skip
+    return figure
+
+
+def _signed_tick(value: float, _: int | None) -> str:
+    return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}") if value else "0"
+
+
+def bin_choices(tables: TableSet) -> list[Bins]:
+    """Return the equal-width bins that the grid of a set gives, and the set's own bins."""
+    if not tables.bins.is_uniform:
+        return [tables.bins]
+    uniform = [Bins.uniform(k) for k in range(2, _MOST_BINS + 1)]
+    given = [bins for bins in uniform if np.isin(bins.edges, tables.grid.edges).all()]
+    return sorted({*given, tables.bins}, key=len)
+
+
+def draw_bins(tables: TableSet, *, level: float = 0.95, size: Size | None = None) -> Figure:
+    """Draw SMECE and its interval for each number of bins that the grid of the set gives.
+
+    Parameters
+    ----------
+    tables : TableSet
+        The tables, on bins of equal width.
+    level : float
+        Confidence level of the intervals.
+    size : {"column", "page", "talk"}, optional
+        As in `ReliabilityDisplay.plot`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from softcal import scan
+    >>> rows = pd.DataFrame({"y": [0, 0.5, 1], "p": [0.1, 0.4, 0.7]})
+    >>> draw_bins(scan(rows, y_true="y", y_prob="p")).axes[0].get_xlabel()
+    'number of bins'
+    """
+    choices = bin_choices(tables)
+    if len(choices) == 1:
+        message = (
+            "a figure over the number of bins needs bins of equal width, as many as the grid of "
+            f"the tables gives: these tables have {len(tables.bins)} bins of their own. Scan the "
+            "rows again without edges of your own."
+        )
+        raise InputError(message)
+    figure, paper = _new_figure(size, 3.9)
+    ax = figure.add_subplot()
+    set_fonts(ax, paper.points)
+    numbers = [len(bins) for bins in choices]
+    for k, model in enumerate(tables):
+        fine = tables.coarsen(tables.grid)[model]
+        found = [smece_interval(fine.coarsen(bins), level=level) for bins in choices]
+        style = style_of(k)
+        ax.fill_between(
+            numbers, [each.low for each in found], [each.high for each in found],
+            color=style["color"], alpha=0.15, linewidth=0,
+        )  # fmt: skip
+        ax.plot(
+            numbers, [each.value for each in found], **style, linewidth=1.4,
+            markersize=0.5 * paper.points, markeredgecolor="white", markeredgewidth=0.5,
+            label=f"{_legend_name(model)}, {100 * level:g}% interval",
+        )  # fmt: skip
+    _tidy(ax)
+    ax.axvline(len(tables.bins), color="0.55", linestyle=":", linewidth=1)
+    ax.set(xscale="log", xlabel="number of bins", ylabel="SMECE", xlim=(numbers[0], numbers[-1]))
+    ax.set_ylim(bottom=0)
+    shown = [k for k in (2, 5, 10, 20, 50, 100, 200) if k <= numbers[-1]]
+    ax.set_xticks(shown, [str(k) for k in shown], minor=False)
+    ax.set_xticks([], minor=True)
+    legend_above(ax)
+    return figure
+
+
+def draw_decision(
+    curves: Mapping[str, NetBenefit], *, marked: Sequence[float] = (), size: Size | None = None
+) -> Figure:
     """Draw decision curves: net benefit over the threshold, and what miscalibration costs.
 
     Parameters
@@ -411,6 +671,8 @@ def draw_decision(curves: Mapping[str, NetBenefit], *, marked: Sequence[float] =
         The net benefit of each model, at the thresholds to draw.
     marked : sequence of float
         Thresholds to mark by a vertical line.
+    size : {"column", "page", "talk"}, optional
+        As in `ReliabilityDisplay.plot`.
 
     Returns
     -------
@@ -426,11 +688,10 @@ def draw_decision(curves: Mapping[str, NetBenefit], *, marked: Sequence[float] =
     >>> len(draw_decision({"model": curve}, marked=[0.2]).axes)
     2
     """
-    with naming_the_extra():
-        from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 5.6), layout="constrained")
+    figure, paper = _new_figure(size, 5.6)
     above, below = figure.subplots(2, height_ratios=(3, 1), sharex=True)
+    for ax in (above, below):
+        set_fonts(ax, paper.points)
     for k, (name, curve) in enumerate(curves.items()):
         style = {key: style_of(k)[key] for key in ("color", "linestyle")}
         order = curve.threshold.argsort()
@@ -444,8 +705,8 @@ def draw_decision(curves: Mapping[str, NetBenefit], *, marked: Sequence[float] =
     above.plot(at, curve.treat_all[order], color="0.45", linewidth=1.1, label="treat all")
     above.axhline(0, color="0.2", linewidth=0.9)
     above.annotate(
-        "treat none", (at[0], 0), (3, -3), textcoords="offset points", va="top", fontsize=9,
-        color="0.2",
+        "treat none", (at[0], 0), (3, -3), textcoords="offset points", va="top",
+        fontsize=0.9 * paper.points, color="0.2",
     )  # fmt: skip
     for ax in (above, below):
         for t in marked:
@@ -456,9 +717,7 @@ def draw_decision(curves: Mapping[str, NetBenefit], *, marked: Sequence[float] =
         0.01, *(float(max(each.value.max(), each.treat_all.max())) for each in curves.values())
     )
     above.set(ylabel="net benefit", ylim=(-0.25 * top, 1.12 * top))
-    above.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), fontsize="small", frameon=False, borderpad=0
-    )
+    legend_above(above, ncols=1 if size == "column" else 2)
     below.set(ylabel="cost of\nmiscalibration", xlabel="threshold", xlim=(at[0], at[-1]))
     below.set_ylim(bottom=0)
     below.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
@@ -466,18 +725,29 @@ def draw_decision(curves: Mapping[str, NetBenefit], *, marked: Sequence[float] =
     return figure
 
 
+def refuse_format(path: Path) -> None:
+    """Raise if a figure cannot be saved under this name."""
+    with naming_the_extra():
+        from matplotlib.backend_bases import FigureCanvasBase
+
+    if path.suffix.removeprefix(".").lower() not in FigureCanvasBase.get_supported_filetypes():
+        message = (
+            f"a figure is saved as .svg, .pdf, or .png: got {path.name!r}. Name it "
+            f"{path.stem + '.pdf'!r}, for example."
+        )
+        raise InputError(message)
+
+
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure atomically, in the format that the name ends in."""
-    known = figure.canvas.get_supported_filetypes()
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in known:
-        message = f"a figure is saved as .svg, .pdf, or .png: got {path.name!r}."
-        raise InputError(message)
+    refuse_format(path)
     with written_whole(path) as beside:
-        figure.savefig(beside, format=kind, dpi=200)
+        figure.savefig(beside, format=path.suffix.removeprefix(".").lower(), dpi=300)
 
 
-def draw_watch(states: Sequence[WatchState], *, tolerance: float, level: float) -> Figure:
+def draw_watch(
+    states: Sequence[WatchState], *, tolerance: float, level: float, size: Size | None = None
+) -> Figure:
     """Draw what `Watch` saw: SMECE by day, the evidence, and the gaps of the worst stream.
 
     Parameters
@@ -486,6 +756,8 @@ def draw_watch(states: Sequence[WatchState], *, tolerance: float, level: float) 
         What each update returned, in order.
     tolerance, level : float
         Those of the `Watch`.
+    size : {"column", "page", "talk"}, optional
+        As in `ReliabilityDisplay.plot`.
 
     Returns
     -------
@@ -503,18 +775,22 @@ def draw_watch(states: Sequence[WatchState], *, tolerance: float, level: float) 
     >>> len(draw_watch(states, tolerance=0.02, level=0.95).axes)
     3
     """
-    with naming_the_extra():
-        from matplotlib.figure import Figure
-
     last = states[-1]
-    figure = Figure(figsize=(7, 7.2), layout="constrained")
-    above, middle, below = figure.subplots(3, height_ratios=(3, 2, 2))
+    figure, paper = _new_figure(size, 6.6)
+    if size == "talk":  # the gaps beside the days, because a slide is wide
+        places = figure.subplot_mosaic("ac;bc", width_ratios=(3, 2), height_ratios=(3, 2))
+        above, middle, below = (places[name] for name in "abc")
+    else:
+        above, middle, below = figure.subplots(3, height_ratios=(3, 2, 2))
+    for ax in (above, middle, below):
+        set_fonts(ax, paper.points)
     at = np.arange(len(states))
     shown = [_stream_like(last.worst, state) for state in states]
     _draw_smece(above, at, shown, tolerance, level)
     middle.sharex(above)
     _draw_evidence(middle, at, states, level)
-    ticks = np.unique(np.linspace(0, at[-1], min(at.size, 5)).round().astype(int))
+    most = 5 if size in (None, "page") else 3
+    ticks = np.unique(np.linspace(0, at[-1], min(at.size, most)).round().astype(int))
     middle.set_xticks(ticks, [printable(str(states[k].date)) for k in ticks])
     above.tick_params(labelbottom=False)
     if last.alarm:
@@ -523,10 +799,12 @@ def draw_watch(states: Sequence[WatchState], *, tolerance: float, level: float) 
             ax.axvspan(began - 0.5, at[-1] + 0.5, color=VERMILLION, alpha=0.08, linewidth=0)
         above.annotate(
             f"since {last.since}", (began, 1), (3, -4), xycoords=("data", "axes fraction"),
-            textcoords="offset points", va="top", fontsize=9, color=VERMILLION,
+            textcoords="offset points", va="top", fontsize=0.9 * paper.points, color=VERMILLION,
         )  # fmt: skip
     _draw_gaps(below, last.worst, tolerance)
-    figure.suptitle(printable(last.worst.name), x=0.01, ha="left", fontsize=11, weight="bold")
+    figure.suptitle(
+        printable(last.worst.name), x=0.01, ha="left", fontsize=1.1 * paper.points, weight="bold"
+    )
     return figure
 
 
@@ -546,11 +824,12 @@ def _draw_smece(
     ax.plot(at, line("smece"), color=BLUE, label=f"so far, with its {100 * level:g}% band")
     ax.axhline(tolerance, color="0.3", linestyle="--", linewidth=1)
     ax.annotate(
-        "tolerance", (0, tolerance), (3, 2), textcoords="offset points", fontsize=9, color="0.3"
-    )
+        "tolerance", (0, tolerance), (3, 2), textcoords="offset points", color="0.3",
+        fontsize=0.9 * _points(ax),
+    )  # fmt: skip
     highest = np.nanmax([*line("smece_new"), *line("smece"), 2 * tolerance, 0.01])
     ax.set(ylabel="SMECE", ylim=(0, 1.25 * highest))
-    ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    legend_above(ax, ncols=2, columnspacing=1.2)
     _tidy(ax)
 
 
@@ -562,7 +841,7 @@ def _draw_evidence(
     ax.axhline(alarm, color=VERMILLION, linestyle="--", linewidth=1)
     ax.annotate(
         f"alarm at {1 / (1 - level):.4g}", (0, alarm), (3, 2), textcoords="offset points",
-        fontsize=9, color=VERMILLION,
+        fontsize=0.9 * _points(ax), color=VERMILLION,
     )  # fmt: skip
     ax.plot(at, tenths, color=BLACK, linewidth=1.4)
     ax.set(ylabel="log10 of evidence", ylim=(min(tenths.min(), -0.5), None))

@@ -19,6 +19,7 @@ from softcal.cli.merge import merge
 from softcal.cli.options import PlainCommand, PlainGroup, as_options
 from softcal.cli.paper import paper
 from softcal.cli.plan import plan
+from softcal.cli.plot import plot
 from softcal.cli.recalibrate import recalibrate
 from softcal.cli.report import report
 from softcal.cli.scan import scan
@@ -43,6 +44,7 @@ for command in (
     merge,
     compare,
     report,
+    plot,
     plan,
     check,
     watch,

@@ -77,12 +77,15 @@ def decide(
         message = "--raters is for scores and comparisons: leave it out."
         raise InputError(message)
     if plot is not None:
+        from softcal.plot import refuse_format
+
+        refuse_format(plot)
         refuse_overwriting(plot, data)
     columns = Columns(label, pred, weight, votes, vote_columns=vote_columns, how=how)
     # The grid of saved tables, cut at the thresholds as well.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
     tables = load_tables(data, columns, bins=bins)
-    _refuse_other_tables(tables, at)
+    refuse_other_tables(tables, at)
     fine = tables.coarsen(tables.grid)
     found = {model: net_benefit(fine[model], at, level=level) for model in fine}
     summaries = {model: _summary(fine[model], level) for model in fine}
@@ -98,7 +101,7 @@ def decide(
         _show(card, source_name(data))
 
 
-def _refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
+def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
     """Raise if saved tables do not give net benefit with its interval at these thresholds."""
     import numpy as np
 

@@ -57,6 +57,9 @@ def report(
     weight: Weight = None,
     votes: Votes = None,
     level: Level = 0.95,
+    tolerance: Annotated[
+        float, typer.Option(help="SMECE to accept; a larger one is material.", metavar="T")
+    ] = 0.02,
     title: Annotated[str | None, typer.Option(help="Title of the report.", metavar="TEXT")] = None,
     *,
     how: RowOptions,
@@ -80,17 +83,19 @@ def report(
     about = _about(tables, data, columns, from_rows=from_rows)
     if title is not None:
         about = about._replace(title=title)
-    found = write_page(output, tables, about, by=by or None, level=level, sample=sample)
+    found = write_page(
+        output, tables, about, by=by or None, level=level, tolerance=tolerance, sample=sample
+    )
     console = terminal.console()
     for name, verdict in found.items():
-        heading = f"{printable(name)}: {verdict.headline}. "
+        heading = f"{printable(name)}: {verdict.title}. "
         console.print(Text.assemble((heading, "bold"), f"{verdict.size}."))
     console.print(Text(printable(f"Saved {output}: open it in a browser.")))
 
 
 def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bool) -> About:
     """Return the title, source, and label of the page, and the commands that recalibrate."""
-    from softcal.report.page import About, commands_of
+    from softcal.report.page import About, apply_commands, commands_of
     from softcal.table.tableset import TOP
 
     title, label = _title(tables.models), tables.label
@@ -112,7 +117,10 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
         counts = columns.vote_columns
         labeled = [] if counts is None else ["--vote-columns", counts]
     commands = commands_of(tables, rows, class_label, labeled)
-    return About(title, source_name(data), label, commands)
+    apply: tuple[str, ...] = ()
+    if commands and rows == _rows_name(data) and tables.targets[0] != TOP:
+        apply = apply_commands(tables.models, rows)
+    return About(title, source_name(data), label, commands, apply)
 
 
 def _rows_name(data: list[str]) -> str:

@@ -75,9 +75,13 @@ def watch(
     """
     from softcal.inference.sequential import Watch
 
+    if plot is not None:
+        from softcal.plot import refuse_format
+
+        refuse_format(plot)
     watching = Watch(tolerance=tolerance, level=level, by=by or (), max_weight=max_weight)
     columns = Columns(label, pred, weight, votes, tuple(by or ()), how=how)
-    days = _days(data, columns, day, bins)
+    days = days_of(data, columns, day, bins)
     states = []
     with terminal.progress("Watching", len(days)) as move:
         for date, tables in days:
@@ -98,7 +102,7 @@ def watch(
     raise typer.Exit(int(states[-1].alarm))
 
 
-def _days(
+def days_of(
     data: list[str], columns: Columns, day: str | None, bins: int | None
 ) -> list[tuple[str, TableSet]]:
     """Return the tables of each day, in the order of the dates."""

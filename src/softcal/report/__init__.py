@@ -47,6 +47,7 @@ def write_report(
     n_votes: npt.ArrayLike | None = None,
     ordered: bool = False,
     level: float = 0.95,
+    tolerance: float = 0.02,
     title: str = "Calibration report",
     label: str | None = None,
 ) -> None:
@@ -78,6 +79,8 @@ def write_report(
         themselves.
     level : float
         Confidence level of the intervals.
+    tolerance : float
+        The SMECE to accept. An error is material if its interval lies above the tolerance.
     title, label : str
         The heading of the page, and the name of the labels.
 
@@ -108,7 +111,7 @@ def write_report(
         tables = y_true if bins is None else y_true.coarsen(bins)
         about = About(title, "tables", label or tables.label, commands_of(tables, "DATA"))
         shown: Any = (by,) if isinstance(by, str) else by
-        write_page(path, tables, about, by=shown, level=level)
+        write_page(path, tables, about, by=shown, level=level, tolerance=tolerance)
         return
     if not isinstance(y_prob, Mapping):
         message = f"y_prob must map names to columns: got {type(y_prob).__name__}."
@@ -120,7 +123,7 @@ def write_report(
         sample_weight=sample_weight, n_votes=n_votes, ordered=ordered, sample=sample,
     )  # fmt: skip
     about = About(title, "arrays in Python", label or tables.label)
-    write_page(path, tables, about, level=level, sample=sample)
+    write_page(path, tables, about, level=level, tolerance=tolerance, sample=sample)
 
 
 def _refuse_beside_tables(rows: Mapping[str, Any]) -> None:

@@ -33,6 +33,7 @@ def charts(models: list[str]) -> dict[str, dict[str, Any]]:
         "histogram": _histogram(models),
         "contributions": _contributions(models),
         "sweep": _sweep(models),
+        "decision": _decision(models),
     }
 
 
@@ -101,8 +102,9 @@ def _diagram(models: list[str]) -> dict[str, Any]:
     bars = bins.mark_rule(strokeWidth=1.6, opacity=0.75).encode(
         x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
     )
-    points = bins.mark_point(filled=True, opacity=1, size=70).encode(
-        x=x, y=y, color=color, shape=_shape(models), tooltip=_BIN_TOOLTIP,
+    area = alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[45, 420]), legend=None)
+    points = bins.mark_point(filled=True, opacity=1).encode(
+        x=x, y=y, color=color, shape=_shape(models), size=area, tooltip=_BIN_TOOLTIP,
     )  # fmt: skip
     return _finished(alt.layer(diagonal, line, bars, points), 430)
 
@@ -179,6 +181,31 @@ def _sweep(models: list[str]) -> dict[str, Any]:
     return _finished(alt.layer(chosen, band, line, points), 240)
 
 
+def _decision(models: list[str]) -> dict[str, Any]:
+    x = alt.X(
+        "threshold:Q", scale=alt.Scale(nice=False),
+        axis=alt.Axis(title="threshold", format=".0%", tickCount=8),
+    )  # fmt: skip
+    y = alt.Y("value:Q", axis=alt.Axis(title="net benefit", tickCount=5, minExtent=_LEFT))
+    curve, color = alt.Chart(alt.NamedData("decision")), _color(models)
+    band = curve.mark_area(opacity=0.15).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+    dash = alt.StrokeDash(
+        "model:N", legend=None,
+        scale=alt.Scale(domain=models, range=[_DASHES[k % 4] for k in range(len(models))]),
+    )  # fmt: skip
+    line = curve.mark_line(strokeWidth=1.9).encode(x=x, y=y, color=color, strokeDash=dash)
+    everyone = alt.Chart(alt.NamedData("everyone"))
+    all_rows = everyone.mark_line(strokeWidth=1.2, color="#888").encode(x=x, y=y)
+    zero = alt.Chart(alt.NamedData("diagonal")).mark_rule(color="#888").encode(y="zero:Q")
+    chosen = (
+        alt.Chart(alt.NamedData("threshold"))
+        .mark_rule(strokeDash=[3, 3], color="#888", strokeWidth=1.4)
+        .encode(x=x)
+    )
+    return _finished(alt.layer(zero, chosen, band, all_rows, line), 260)
+
+
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 _NEEDED = "window.vegaEmbed = vegaEmbed;"
 _USUAL = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
 

@@ -65,6 +65,13 @@ def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, 
     """Return the points of a small reliability diagram and the end of its axes."""
     joined = ((end, _up_to(fine, end)) for end in _ENDS)
     end, rel = next((end, rel) for end, rel in joined if end == _ENDS[-1] or _highest(rel) <= end)
+    return small_diagram(rel, row["value"], row["smece"], level, end)
+
+
+def small_diagram(
+    rel: Reliability, title: str, smece: float, level: float, end: float = 1.0
+) -> dict[str, Any]:
+    """Return the points of a small reliability diagram, in SVG units."""
     filled = np.flatnonzero(rel.count)
     x, y = rel.mean_prob[filled], rel.mean_label[filled]
     low, high = (limits[filled] for limits in gap_intervals(rel, level=level))
@@ -73,8 +80,8 @@ def _diagram(fine: Reliability, row: dict[str, Any], level: float) -> dict[str, 
     bottom, top = np.clip([x - high, x - low], 0.0, end) * scale
     points = zip(x * scale, _SIDE - y * scale, _SIDE - top, _SIDE - bottom, share, strict=True)
     return {
-        "value": row["value"],
-        "smece": row["smece"],
+        "value": title,
+        "smece": smece,
         "end": end,
         "points": [
             {"x": at, "y": up, "top": top, "bottom": bottom, "size": 1.6 + 3.4 * share**0.5}

@@ -19,6 +19,7 @@ const range = (low, high, n = 3) => `${limit(low, n)} to ${limit(high, n)}`;
 // The metric and the labels of the choice: the metric is SMECE only for the labels as they are.
 const measureOf = (labels) => (labels === "hard" ? report.hardened : "SMECE");
 const labelOf = (labels) => (labels === "hard" ? "hardened label" : "label");
+const labelsOf = (labels) => (labels === "hard" ? "hardened labels" : "labels as they are");
 const aboveItsInterval = byId("above").textContent;
 
 function chosen() {
@@ -80,16 +81,45 @@ function recompute() {
       return { model: model.name, bins, interval: range(low, high, 4), smece, low, high };
     }));
   byId("above").hidden = !above;
+  byId("bin-caption").textContent = `${choice.bins} bins, ${labelsOf(choice.labels)}`;
+  for (const place of document.querySelectorAll(".soft-only")) place.hidden = choice.labels !== "hard";
   if (byId("no-groups")) byId("no-groups").hidden = choice.labels !== "hard";
   fillTable(rows);
   describe(rows, choice);
   return { bins: rows, sweep, chosen: [{ bins: choice.bins }] };
 }
 
+// Show the numbers of the chosen threshold, as softcal.decision computed them.
+function decide() {
+  const panel = report.decision;
+  if (!panel) return {};
+  const k = Number(byId("threshold").value);
+  const shown = `${Number((100 * panel.thresholds[k]).toFixed(4))}%`;
+  byId("threshold-shown").textContent = shown;
+  byId("threshold").setAttribute("aria-valuetext", shown);
+  byId("decision-caption").textContent = `Threshold ${shown}, labels as they are`;
+  panel.models.forEach((model, i) => {
+    byId(`below-${i}`).textContent = model.sentences[k];
+    [byId(`benefit-${i}`).textContent, byId(`benefit-interval-${i}`).textContent] = model.shown[k];
+    byId(`cost-${i}`).textContent = model.cost[k];
+  });
+  const { shown: names } = chosen();
+  return {
+    decision: panel.models.filter((model) => names.includes(model.name)).flatMap((model) =>
+      panel.thresholds.map((threshold, j) => ({ model: model.name, threshold,
+        value: model.value[j], low: model.low[j], high: model.high[j] }))),
+    everyone: panel.thresholds.map((threshold, j) => ({ threshold, value: panel.all[j] }))
+      .filter(({ value }) => value !== null),
+    threshold: [{ threshold: panel.thresholds[k] }],
+  };
+}
+
+const dataOf = { sweep: ["sweep", "chosen"], decision: ["decision", "threshold"] };
+
 function update() {
-  const data = recompute();
+  const data = { ...recompute(), ...decide() };
   for (const [name, view] of Object.entries(views)) {
-    for (const key of name === "sweep" ? ["sweep", "chosen"] : ["bins"]) view.data(key, data[key]);
+    for (const key of dataOf[name] ?? ["bins"]) view.data(key, data[key]);
     view.runAsync();
   }
 }
@@ -159,11 +189,11 @@ function asCsv(lines) {
 function binsAsCsv() {
   const choice = chosen(), hardened = choice.labels === "hard" ? "hardened_" : "";
   const lines = [["model", "low", "high", "count", "mean_prob", `mean_${hardened}label`,
-    `${hardened}gap`, `${hardened}gap_low`, `${hardened}gap_high`]];
+    `${hardened}gap`, `${hardened}gap_low`, `${hardened}gap_high`, "labels"]];
   report.models.filter((model) => choice.shown.includes(model.name)).forEach((model) => {
     for (const row of binRows(model, choice, 1, 0)) {
       lines.push([row.model, row.left, row.right, row.rows, row.x, row.y, row.gap, row.gapLow,
-        row.gapHigh]);
+        row.gapHigh, hardened ? "hardened" : "as they are"]);
     }
   });
   return asCsv(lines);
@@ -171,12 +201,12 @@ function binsAsCsv() {
 
 function segmentsAsCsv() {
   const lines = [["model", "by", "segment", "rows", "smece", "debiased", "low", "high", "mean_gap",
-    "against_all_rows"]];
+    "against_all_rows", "labels"]];
   for (const { by, models } of report.segments) {
     for (const { name, rows } of models) {
       for (const row of rows) {
         lines.push([name, by, row.value, row.n, row.smece, row.debiased, row.low, row.high,
-          row.bias, row.against]);
+          row.bias, row.against, "as they are"]);
       }
     }
   }
@@ -184,9 +214,23 @@ function segmentsAsCsv() {
 }
 
 function classesAsCsv() {
-  const lines = [["model", "class", "share_of_labels", "smece", "debiased", "low", "high", "mean_gap"]];
-  for (const { name, rows } of report.classes) for (const row of rows) lines.push([name, ...row]);
+  const lines = [["model", "class", "share_of_labels", "smece", "debiased", "low", "high", "mean_gap",
+    "labels"]];
+  for (const { name, rows } of report.classes) {
+    for (const row of rows) lines.push([name, ...row, "as they are"]);
+  }
   return asCsv(lines);
+}
+
+// Save a chart as it is drawn, on white.
+async function saveChart(name, kind) {
+  const view = await views[name].background("#fff").runAsync();
+  const hardened = chosen().labels === "hard" && name !== "decision" ? "_hardened" : "";
+  const link = document.createElement("a");
+  link.href = await view.toImageURL(kind, kind === "png" ? 3 : 1);
+  link.download = `${name}${hardened}.${kind}`;
+  link.click();
+  await view.background("transparent").runAsync();
 }
 
 // Draw all charts, with the metric in their titles.
@@ -197,7 +241,7 @@ async function draw() {
   const specs = JSON.parse(byId("report-charts").textContent, (key, value) =>
     key !== "title" || !value ? value
       : Array.isArray(value) ? value.map(titled) : titled(value));
-  const data = { ...recompute(), diagonal: [{ x: 0, y: 0, zero: 0 }, { x: 1, y: 1, zero: 0 }] };
+  const data = { ...recompute(), ...decide(), diagonal: [{ x: 0, y: 0, zero: 0 }, { x: 1, y: 1, zero: 0 }] };
   for (const [name, spec] of Object.entries(specs)) {
     spec.datasets = data;
     // In an inner element, because Vega replaces the role and label of its element.
@@ -211,13 +255,16 @@ async function draw() {
 async function start() {
   let drawn = draw();
   await drawn;
-  for (const input of document.querySelectorAll("#controls input")) {
+  for (const input of document.querySelectorAll("#controls input, #threshold")) {
     // In sequence, so that the last choice is drawn last.
     input.addEventListener("input", () => {
       drawn = drawn.then(input.name === "labels" ? draw : update);
     });
   }
   const suffix = () => (chosen().labels === "hard" ? "_hardened" : "");
+  for (const button of document.querySelectorAll(".save-chart button")) {
+    button.addEventListener("click", () => saveChart(button.dataset.chart, button.dataset.kind));
+  }
   byId("save-csv").addEventListener("click", () =>
     download(`reliability${suffix()}.csv`, "text/csv", binsAsCsv()));
   byId("save-json")?.addEventListener("click", () =>

@@ -16,15 +16,17 @@ import numpy as np
 
 from softcal._display import ends, printable
 from softcal._io import written_whole
-from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
 from softcal.inference.ordinal import cumulative_smece_interval
+from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
+from softcal.report.costs import decision_panel
 from softcal.report.sample import recalibration_panel
 from softcal.report.verdict import (
+    TOLERANCE,
     chance,
     criterion,
     limit,
@@ -50,10 +52,10 @@ if TYPE_CHECKING:
 
 MAX_MODELS = 8
 MAX_SEGMENTS = 200
-_MOST_BINS = 200  # that a reader can choose
 _SEGMENTS_SHOWN = 20  # the others are folded
 _BINS_SHOWN = 5  # of those that stand out; the others are folded
 _MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
+_NEARLY_0 = 1e-6  # the end of the first bin of a grid; the tables do not tell it from 0
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
     "square": "M-5,-5H5V5H-5Z",
@@ -73,6 +75,7 @@ class About(NamedTuple):
     source: str
     label: str
     commands: tuple[str, ...] = ()  # if empty, the page shows one with placeholders
+    apply: tuple[str, ...] = ()  # the same
 
 
 class _Model(NamedTuple):
@@ -120,6 +123,16 @@ def commands_of(
     )
 
 
+def apply_commands(models: Sequence[str], data: str) -> tuple[str, ...]:
+    """Return the commands that apply what `commands_of` saves to the rows of a file."""
+    numbers = [f"_{k}" for k in range(1, len(models) + 1)] if len(models) > 1 else [""]
+    return tuple(
+        f"softcal apply calibrator{k}.json {data} "
+        f"{shlex.join(['--pred', model, '-o', f'recalibrated{k}.csv'])}"
+        for model, k in zip(models, numbers, strict=True)
+    )
+
+
 def refuse_impossible(path: Path, models: int) -> None:
     """Raise if the path is not one of an HTML file, or if there are too many models."""
     if path.suffix.lower() not in ("", ".html", ".htm"):
@@ -143,6 +156,7 @@ def write_page(
     *,
     by: Sequence[str] | None = None,
     level: float = 0.95,
+    tolerance: float = TOLERANCE,
     sample: Sample | None = None,
 ) -> dict[str, Verdict]:
     """Write the report on a set of tables, and return the verdict of each model.
@@ -151,6 +165,9 @@ def write_page(
     sample of the rows, and omitted without a sample.
     """
     refuse_impossible(path, len(tables.models))
+    if not 0 <= tolerance < 1:  # also refuses NaN
+        message = f"tolerance must be at least 0 and below 1: got {tolerance!r}."
+        raise InputError(message)
     if tables.targets == BOUNDS:
         message = (
             "a report needs labels, but these are known only as intervals: `softcal score` prints "
@@ -160,14 +177,16 @@ def write_page(
     columns = tables.by_names if by is None else tuple(by)
     for column in columns:
         _refuse_many_segments(tables, column)
-    models = _models(tables, level)
+    models = _models(tables, level, tolerance)
     segments = _segments(replace(tables, pairs=None), columns, models, level)
+    drawn_segments = [{"by": each["by"], "models": list(each["models"])} for each in segments]
+    _trends(segments, models)
     panel: list[dict[str, Any]] = []
     # A map of the predicted class's probability alone does not give probabilities of all classes.
     top = tables.targets[0] == TOP
     if sample is not None and not top:
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
-    said = _said(tables, models, segments, about, level)
+    said = _said(tables, models, segments, about, level, tolerance)
     classes = class_panel(tables, tables.classes, level) if tables.classes else []
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
@@ -177,7 +196,9 @@ def write_page(
         "cumulative": _cumulative(tables, level) if thresholds else [],
         "item_scores": _item_scores(tables),
     }  # fmt: skip
-    drawn = _drawn(tables, models, segments, level)
+    said["decision"] = decision_panel(tables, level)
+    drawn = _drawn(tables, models, drawn_segments, level)
+    drawn["decision"] = said["decision"]
     drawn["classes"] = [
         {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
         for part in classes
@@ -198,14 +219,17 @@ def _refuse_many_segments(tables: TableSet, column: str) -> None:
         raise InputError(message)
 
 
-def _models(tables: TableSet, level: float) -> list[_Model]:
+def _models(tables: TableSet, level: float, tolerance: float) -> list[_Model]:
     out = []
     on_grid = dict(tables.coarsen(tables.grid))
     soft = not all(fine.has_hard_labels for fine in on_grid.values())
     known = not any(np.isnan(fine.sums.hard_residual).any() for fine in on_grid.values())
     for i, (name, fine) in enumerate(on_grid.items()):
         hardened = fine.hardened() if soft and known else None
-        found = verdict(fine, hardened, tables.bins, level, top_label=tables.targets[0] == TOP)
+        found = verdict(
+            fine, hardened, tables.bins, level, tolerance=tolerance,
+            top_label=tables.targets[0] == TOP,
+        )  # fmt: skip
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
         out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))
     return out
@@ -226,6 +250,8 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
     }  # fmt: skip
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
     specs = charts([model["name"] for model in drawn["models"]])
+    if drawn["decision"] is None:
+        del specs["decision"]
     return template.render(
         **said,
         saves_tables=drawn["tables"] is not None,
@@ -246,6 +272,7 @@ def _said(
     segments: list[dict[str, Any]],
     about: About,
     level: float,
+    tolerance: float,
 ) -> dict[str, Any]:
     """Return the texts and numbers of the page that do not depend on the reader's choices."""
     from softcal import __version__
@@ -264,9 +291,13 @@ def _said(
         "group": None if tables.groups is None else tables.groups.column,
         "rater": None if tables.raters is None else tables.raters.column,
         "level": percent(level),
-        "criterion": criterion(level),
+        "criterion": criterion(level, tolerance),
+        "tolerance": f"{tolerance:.4g}",
+        "facts": _facts(tables, models),
         "hardened": _hardened(tables),
         "models": models,
+        "extremes": [_extremes(model.fine) for model in models],
+        "mean_predictions": [f"{model.fine.coarsen(1).mean_prob[0]:.4f}" for model in models],
         "chances": [chance(model.verdict.pvalue) for model in models],
         "hardened_errors": [
             model.hardened and model.hardened.coarsen(tables.bins).smece for model in models
@@ -277,6 +308,7 @@ def _said(
         "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
         "commands": about.commands or (f"softcal recalibrate DATA {columns} -o calibrator.json",),
+        "apply": about.apply,
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
@@ -286,6 +318,28 @@ def _said(
         "bin_reach": _bin_reach(models),
         "how": _how(tables, about),
     }
+
+
+def _facts(tables: TableSet, models: list[_Model]) -> list[tuple[str, str]]:
+    """Return what the data are: rows, votes, the mean label, and whether labels are 0 or 1."""
+    sums = models[0].fine.sums
+    votes, mean = int(sums.votes.sum()), float(sums.label.sum() / sums.weight.sum())
+    hard = all(model.fine.has_hard_labels for model in models)
+    facts = [
+        ("rows", f"{tables.n:,}"),
+        ("votes", f"{votes:,}" if votes else ""),
+        ("mean label", f"{mean:.4f}"),
+        ("labels", "0 or 1 in every row" if hard else "probabilities"),
+    ]
+    return [(term, text) for term, text in facts if text]
+
+
+def _extremes(fine: Reliability) -> str:
+    """Return how many predictions are 0 or 1, as far as the grid shows it."""
+    edges = fine.bins.edges
+    if edges[1] > _NEARLY_0:
+        return "unknown"
+    return f"{fine.count[0]:,} and {fine.count[-1]:,}"
 
 
 def _hardened(tables: TableSet) -> str:
@@ -308,7 +362,7 @@ def _drawn(
     tables: TableSet, models: list[_Model], segments: list[dict[str, Any]], level: float
 ) -> dict[str, Any]:
     """Return the data that the script draws and offers for download."""
-    choices, whole = _choices(tables), _without_segments(tables)
+    choices, whole = bin_choices(tables), _without_segments(tables)
     return {
         "choices": [len(bins) for bins in choices],
         "edges": None if tables.bins.is_uniform else tables.bins.edges.tolist(),
@@ -326,15 +380,6 @@ def _drawn(
         "segments": segments,
         "tables": None if whole is None else written(whole),
     }
-
-
-def _choices(tables: TableSet) -> list[Bins]:
-    """Return the bins a reader can choose: those of the grid, and those of the verdict."""
-    uniform = [Bins.uniform(k) for k in range(2, _MOST_BINS + 1)]
-    given = [bins for bins in uniform if np.isin(bins.edges, tables.grid.edges).all()]
-    if not tables.bins.is_uniform:
-        return [tables.bins]
-    return sorted({*given, tables.bins}, key=len)
 
 
 def _predictions(rel: Reliability) -> list[list[float]]:
@@ -509,6 +554,68 @@ def _segments(
             ],
         }
         for column, segments in found.items()
+    ]
+
+
+_RANGE = re.compile(r"(-?[\d.]+(?:e[+-]?\d+)?) to -?[\d.]+(?:e[+-]?\d+)?")
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T].*)?)?")
+_FEWEST_IN_ORDER = 3
+
+
+def in_order(values: Sequence[str]) -> list[str]:
+    """Return numbers, ranges, or dates in order; nothing if the values have no order.
+
+    >>> in_order(["9", "10", "8.5"]), in_order(["10 to 20", "5 to 10", "20 to 31"])
+    (['8.5', '9', '10'], ['5 to 10', '10 to 20', '20 to 31'])
+    >>> in_order(["a", "b", "c"])
+    []
+    """
+    given = [value for value in values if value != MISSING]
+    if len(given) < _FEWEST_IN_ORDER:
+        return []
+    if all(map(_DATE.fullmatch, given)):
+        return sorted(given)
+    ranges = [_RANGE.fullmatch(value) for value in given]
+    starts = [
+        value if found is None else found[1] for value, found in zip(given, ranges, strict=True)
+    ]
+    try:
+        at = dict(zip(given, map(float, starts), strict=True))
+    except ValueError:
+        return []
+    return sorted(given, key=at.__getitem__) if np.isfinite([*at.values()]).all() else []
+
+
+def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
+    """Add the points of a chart over the segments to each column whose values have an order."""
+    for each in segments:
+        order = in_order([row["value"] for row in each["models"][0]["rows"]])
+        highest = _reach(each["models"])
+        each["trend"] = order and [
+            {
+                "name": model.name, "color": model.color, "mark": model.mark,
+                "points": _trend_points(part["rows"], order, highest, k, len(models)),
+            }
+            for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
+        ]  # fmt: skip
+        each["ends"] = (order[0], order[-1]) if order else ()
+        each["highest"] = highest
+
+
+def _trend_points(
+    rows: list[dict[str, Any]], order: list[str], highest: float, model: int, models: int
+) -> list[dict[str, Any]]:
+    """Return the segments in order as points of a chart of 360 by 100; models are side by side."""
+    found = {row["value"]: row for row in rows}
+    step = 360 / len(order)
+    return [
+        {
+            "x": step * (k + (model + 1) / (models + 1)),
+            **{name: 100 - 100 * found[value][name] / highest for name in ("smece", "low", "high")},
+            "text": f"{value}: SMECE {found[value]['smece']:.3f}, {limit(found[value]['low'])} to "
+            f"{limit(found[value]['high'])}, {found[value]['n']:,} rows",
+        }
+        for k, value in enumerate(order)
     ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from softcal._validation.inputs import as_float64
 from softcal.calibrators.preview import preview_of
+from softcal.report.classes import small_diagram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +105,15 @@ def recalibration_panel(
             return []
         found = preview_of(rows, bins=bins, groups=groups, folds=FOLDS, level=level)
         trials = [_row(trial, found) for trial in (found.before, *found.after)]
-        out.append({"name": name, "text": _text(found), "rows": trials, "n": size})
+        best = min(found.after, key=lambda trial: trial.brier)
+        drawn = {"before": found.before, f"after {best.method}": best}
+        diagrams = [
+            small_diagram(trial.table, title, trial.smece.value, level)
+            for title, trial in drawn.items()
+        ]
+        out.append(
+            {"name": name, "text": _text(found), "rows": trials, "n": size, "diagrams": diagrams}
+        )
     return out
 
 

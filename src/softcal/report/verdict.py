@@ -1,7 +1,8 @@
 """The verdict on one model in plain words, and the recommended next step.
 
-Every claim rests on an interval. A model is miscalibrated if the interval of SMECE and the
-calibration test agree. A direction rests on the interval of a mean gap, a bin on that of its gap.
+The severity compares the interval of SMECE with the tolerance. Every other claim rests on an
+interval, too. A model is miscalibrated if the interval of SMECE and the calibration test agree. A
+direction rests on the interval of a mean gap, a bin on that of its gap.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from softcal.inference.intervals import Interval
     from softcal.table.reliability import Reliability
 
-_TOO_SMALL_TO_MATTER = 0.02  # 2 percentage points
+TOLERANCE = 0.02  # 2 percentage points
 _TOO_LARGE_TO_LEAVE_OPEN = 0.1  # 10 percentage points
 _ENOUGH_TO_NAME_A_HALF = 0.005  # of the rows
 _ENOUGH_FOR_BOTH_HALVES = 0.1  # of the rows, in each
 
+Severity = Literal["none shown", "small", "material", "too few rows"]
 State = Literal["miscalibrated", "borderline", "undetected", "undecided"]
 
 
@@ -53,6 +55,7 @@ class BinGap(NamedTuple):
 class Verdict(NamedTuple):
     """The verdict on a model in words."""
 
+    severity: Severity
     state: State
     headline: str
     size: str
@@ -62,6 +65,13 @@ class Verdict(NamedTuple):
     interval: Interval
     pvalue: float
 
+    @property
+    def title(self) -> str:
+        """The severity and the headline, which are the same for very few rows."""
+        if self.headline.startswith(self.severity):
+            return self.headline
+        return f"{self.severity}, {self.headline}"
+
 
 def verdict(
     fine: Reliability,
@@ -69,6 +79,7 @@ def verdict(
     bins: Bins,
     level: float,
     *,
+    tolerance: float = TOLERANCE,
     top_label: bool = False,
 ) -> Verdict:
     """Return the verdict on a model from its fine table; `hard` has hardened labels, if known.
@@ -78,7 +89,7 @@ def verdict(
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
     pvalue = calibration_test(soft).pvalue
-    state = _state(interval, pvalue)
+    state = _state(interval, pvalue, tolerance)
     size = f"SMECE {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
     outstanding = _outstanding(soft, level)
     could_be = f"SMECE could be as large as {interval.high:.3f} with {_rows(soft.n)}."
@@ -112,27 +123,50 @@ def verdict(
             sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
     sentences += filter(None, (interval.about_raters, interval.note))
     return Verdict(
-        state, headline, size, sentences, outstanding if state != "undecided" else [],
-        _next_step(interval, soft.n, state), interval, pvalue,
+        severity_of(interval, tolerance), state, headline, size, sentences,
+        outstanding if state != "undecided" else [],
+        _next_step(interval, soft.n, state, tolerance), interval, pvalue,
     )  # fmt: skip
 
 
-def _state(interval: Interval, pvalue: float) -> State:
+def _state(interval: Interval, pvalue: float, tolerance: float) -> State:
     """Return the state from the interval of SMECE and the test; each alone errs more often."""
     excludes_0, rejects = interval.low > 0, pvalue < 1 - interval.level
     if excludes_0 and rejects:
         return "miscalibrated"
-    if not excludes_0 and interval.high > _TOO_LARGE_TO_LEAVE_OPEN:
+    if not excludes_0 and interval.high > max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):
         return "undecided"
     return "borderline" if excludes_0 or rejects else "undetected"
 
 
-def criterion(level: float) -> str:
-    """Return the rule of `verdict` in words, for the page."""
+def severity_of(interval: Interval, tolerance: float) -> Severity:
+    """Return the severity: where the interval of SMECE lies relative to the tolerance.
+
+    >>> from softcal.inference.intervals import smece_interval
+    >>> from softcal.table.reliability import reliability
+    >>> severity_of(smece_interval(reliability([0.5] * 500, [0.9] * 500)), 0.02)
+    'material'
+    """
+    if interval.low > tolerance:
+        return "material"
+    if interval.low > 0 and interval.high <= 2 * tolerance:
+        return "small"
+    if interval.low <= 0 and interval.high <= tolerance:
+        return "none shown"
+    return "too few rows"
+
+
+def criterion(level: float, tolerance: float) -> str:
+    """Return the rules of `verdict` in words, for the page."""
+    shown = f"{tolerance:.4g}"
     return (
+        f"Severity compares the {percent(level)} interval of SMECE with a tolerance of {shown}. "
+        f"Material: the interval lies above {shown}. Small: it excludes 0 and ends at or below "
+        f"{2 * tolerance:.4g}. None shown: it includes 0 and ends at or below {shown}. Too few "
+        "rows: it is too wide for any of these. "
         f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
-        f"below {1 - level:.3g}. Borderline: only one of the two holds. Too few rows: the interval "
-        f"extends from 0 to above {_TOO_LARGE_TO_LEAVE_OPEN}. A direction is named only if the "
+        f"below {1 - level:.3g}. Borderline: only one of the two holds, unless the interval "
+        f"extends from 0 to above {max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. A direction is named only if the "
         f"{percent(level)} interval of that mean gap excludes 0."
     )
 
@@ -255,15 +289,18 @@ def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: 
     return f"{against}."
 
 
-def _next_step(interval: Interval, n: int, state: State) -> str:
-    matters = _TOO_SMALL_TO_MATTER
+def _next_step(interval: Interval, n: int, state: State, matters: float) -> str:
+    if not matters:  # every error matters, and no number of rows rules out all of them
+        if state == "miscalibrated":
+            return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
+        return "These rows give no reason to recalibrate; label more rows to be certain."
     if state == "miscalibrated":
         if interval.high <= matters:
             return (
                 f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
                 "decisions depend on such small differences."
             )
-        if interval.low < matters:
+        if interval.low <= matters:
             return (
                 f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
                 f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}"

@@ -1,0 +1,195 @@
+"""`softcal plot`: one figure for a paper or a talk, from rows or saved tables."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from softcal import terminal
+from softcal._display import printable
+from softcal.cli.decide import refuse_other_tables
+from softcal.cli.options import (
+    DEFAULT_LEVEL,
+    ClassNames,
+    Group,
+    LabelColumns,
+    Level,
+    MaybeBins,
+    MaybeLabel,
+    MaybePreds,
+    PredColumns,
+    RowOptions,
+    RowsOrTables,
+    VoteColumns,
+    Votes,
+    Weight,
+    column_option,
+    given,
+    reads_rows,
+)
+from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.cli.watch import days_of
+from softcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from softcal.plot import Size
+    from softcal.table.tableset import TableSet
+
+
+class Kind(StrEnum):
+    """The figures that there are."""
+
+    RELIABILITY = "reliability"
+    GAPS = "gaps"
+    DECISION = "decision"
+    TREND = "trend"
+    BINS = "bins"
+
+
+class Paper(StrEnum):
+    """The sizes of a figure, as `softcal.plot.Size`."""
+
+    COLUMN = "column"
+    PAGE = "page"
+    TALK = "talk"
+
+
+@reads_rows
+def plot(
+    data: RowsOrTables,
+    label: MaybeLabel = None,
+    pred: MaybePreds = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Figure to write: .svg, .pdf, .png.", metavar="FILE"),
+    ] = None,
+    kind: Annotated[
+        Kind, typer.Option(help=f"What to draw: {', '.join(Kind)}.", metavar="KIND")
+    ] = Kind.RELIABILITY,
+    size: Annotated[
+        Paper,
+        typer.Option(
+            help="Size: column (3.3 inches), page (6.9 inches), or talk (16:9).", metavar="SIZE"
+        ),
+    ] = Paper.COLUMN,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(help="Decision: threshold to mark; may be repeated.", metavar="T"),
+    ] = None,
+    day: Annotated[
+        str | None, column_option("Trend: column of dates, if one file has several days.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Trend: gap to accept. Default: 0.02.", metavar="T"),
+    ] = None,
+    group: Group = None,
+    label_columns: LabelColumns = None,
+    vote_columns: VoteColumns = None,
+    pred_columns: PredColumns = None,
+    classes: ClassNames = None,
+    bins: MaybeBins = None,
+    weight: Weight = None,
+    votes: Votes = None,
+    level: Level = DEFAULT_LEVEL,
+    *,
+    how: RowOptions,
+) -> None:
+    """Draw one figure: a reliability diagram, gaps, decision curves, a trend, or SMECE by bins.
+
+    The kind `trend` takes saved tables of one day each, or rows with a column of dates (--day), as
+    `softcal watch` does. The kind `bins` draws SMECE for each number of bins.
+    """
+    from softcal._validation.rules import refuse_bad_level
+    from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure
+
+    refuse_bad_level(level)
+    output = given(output, "give the file to write: -o figure.pdf, or .svg or .png.")
+    refuse_format(output)
+    refuse_overwriting(output, data)
+    _refuse_of_another_kind(
+        kind, {"--threshold": threshold, "--day": day, "--tolerance": tolerance}
+    )
+    columns = Columns(
+        label, pred, weight, votes, (), group, label_columns, vote_columns, pred_columns, classes,
+        how=how,
+    )  # fmt: skip
+    fitted: Size = size.value
+    if kind is Kind.TREND:
+        days = days_of(data, columns, day, bins)
+        figure = _trend(days, 0.02 if tolerance is None else tolerance, level, fitted)
+    elif kind is Kind.DECISION:
+        if bins is not None:
+            message = "--bins has no use with --kind decision, which has its own: leave it out."
+            raise InputError(message)
+        figure = _decision(data, columns, threshold or [], level, fitted)
+    else:
+        tables = load_tables(data, columns, bins=bins)
+        _refuse_bounds(tables)
+        if kind is Kind.BINS:
+            figure = draw_bins(tables, level=level, size=fitted)
+        else:
+            draw = draw_gaps if kind is Kind.GAPS else draw_reliability
+            figure = draw({model: tables[model] for model in tables}, level=level, size=fitted)
+    save_figure(figure, output)
+    width, height = figure.get_size_inches()
+    saved = f"Saved {output}: {width:.3g} by {height:.3g} inches."
+    terminal.console().print(Text(printable(saved)))
+
+
+def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
+    own = {"--threshold": Kind.DECISION, "--day": Kind.TREND, "--tolerance": Kind.TREND}
+    for option, value in options.items():
+        if value is not None and kind is not own[option]:
+            message = f"{option} is for --kind {own[option]}: leave it out, or draw that kind."
+            raise InputError(message)
+
+
+def _refuse_bounds(tables: TableSet) -> None:
+    from softcal.table.tableset import BOUNDS
+
+    if tables.targets == BOUNDS:
+        message = (
+            "a figure needs labels, but these are known only as intervals: `softcal score` prints "
+            "the bounds of SMECE."
+        )
+        raise InputError(message)
+
+
+def _trend(days: list[tuple[str, TableSet]], tolerance: float, level: float, size: Size) -> Figure:
+    from softcal.inference.sequential import Watch
+    from softcal.plot import draw_watch
+
+    watching = Watch(tolerance=tolerance, level=level)
+    states = [watching.update(tables, date=date) for date, tables in days]
+    return draw_watch(states, tolerance=tolerance, level=level, size=size)
+
+
+def _decision(
+    data: list[str], columns: Columns, marked: list[float], level: float, size: Size
+) -> Figure:
+    """Draw decision curves up to the threshold that 1% of the predictions of a model reach."""
+    import numpy as np
+
+    from softcal.bins import Bins
+    from softcal.decision import checked_thresholds, net_benefit
+    from softcal.plot import draw_decision
+
+    at = checked_thresholds(marked) if marked else np.array([])
+    # As in `softcal decide`: rows may have any threshold, saved tables those of their grid.
+    bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
+    tables = load_tables(data, columns, bins=bins)
+    refuse_other_tables(tables, at)
+    fine = tables.coarsen(tables.grid)
+    edges = tables.grid.edges[:-1]
+    reached = [fine[model].count[::-1].cumsum()[::-1] >= 0.01 * tables.n for model in fine]
+    highest = max(float(edges[np.any(reached, axis=0)].max()), 1.5 * float(at.max(initial=0)), 0.1)
+    drawn = edges[edges <= min(highest, 0.99)]
+    curves = {model: net_benefit(fine[model], drawn, level=level) for model in fine}
+    return draw_decision(curves, marked=marked, size=size)

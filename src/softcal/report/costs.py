@@ -1,0 +1,61 @@
+"""What miscalibration costs at decision thresholds, for the panel of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcal.decision import net_benefit
+from softcal.table.tableset import LABEL
+
+if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
+    from softcal.table.tableset import TableSet
+
+_FIRST_SHOWN = 0.05
+
+
+def decision_panel(tables: TableSet, level: float) -> dict[str, Any] | None:
+    """Return net benefit and its sentences at every percent that is an edge of the grid.
+
+    Return None for many classes, and for tables with groups, which lack the sums that the interval
+    needs.
+    """
+    percents = np.arange(1, 100) / 100
+    at = percents[np.isin(percents, tables.grid.edges)]
+    if tables.targets != (LABEL,) or tables.groups is not None or at.size < 2:
+        return None
+    fine = tables.coarsen(tables.grid)
+    found = {model: net_benefit(fine[model], at, level=level) for model in fine}
+    everyone = next(iter(found.values())).treat_all
+    top = max(0.01, *(float(max(each.value.max(), everyone.max())) for each in found.values()))
+    # Treating all falls without limit, so models decide the height.
+    lowest = -0.25 * top
+    return {
+        "thresholds": at.tolist(),
+        "start": int(np.abs(at - _FIRST_SHOWN).argmin()),
+        "all": [x if x >= lowest else None for x in _short(everyone)],
+        "models": [
+            {
+                "name": model,
+                "value": _short(np.maximum(each.value, lowest)),
+                "low": _short(np.maximum(each.low, lowest)),
+                "high": _short(np.maximum(each.high, lowest)),
+                "shown": _texts(each.value, each.low, each.high),
+                "cost": [f"{x:.4f}" for x in each.cost.tolist()],
+                "sentences": each.sentences,
+            }
+            for model, each in found.items()
+        ],
+    }
+
+
+def _short(values: FloatArray) -> list[float]:
+    return [float(f"{x:.6g}") for x in values.tolist()]
+
+
+def _texts(value: FloatArray, low: FloatArray, high: FloatArray) -> list[list[str]]:
+    """Return net benefit and its interval as text; the chart may cut them off."""
+    columns = zip(value.tolist(), low.tolist(), high.tolist(), strict=True)
+    return [[f"{v:.4f}", f"{a:.4f} to {b:.4f}"] for v, a, b in columns]

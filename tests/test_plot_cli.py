@@ -1,0 +1,119 @@
+"""`softcal plot`: every kind and size, from rows and saved tables; refusals with a remedy."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import softcal_here
+
+import softcal as sc
+
+ITEMS = str(files("softcal") / "data" / "lidc_malignancy" / "items.csv")
+COLUMNS = ("--label", "soft_malignant", "--pred", "prob_rf_all", "--pred", "prob_lr_geometry")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "items.softcal"
+    models = ["prob_rf_all", "prob_lr_geometry"]
+    sc.scan(ITEMS, y_true="soft_malignant", y_prob=models).save(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["reliability", "gaps", "decision", "bins"])
+def test_rows_and_saved_tables_give_the_same_figure(kind: str, saved: Path, tmp_path: Path) -> None:
+    rows, tables = tmp_path / "rows.png", tmp_path / "tables.png"
+    for data, columns, output in ((ITEMS, COLUMNS, rows), (saved, (), tables)):
+        done = softcal_here("plot", data, *columns, "--kind", kind, "-o", output)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.replace("\n", " ").startswith("Saved ")
+        assert " 3.3 by " in done.stdout.replace("\n", " ")
+    assert rows.read_bytes() == tables.read_bytes()
+
+
+@pytest.mark.parametrize("size", ["column", "page", "talk"])
+@pytest.mark.parametrize("suffix", ["pdf", "svg"])
+def test_every_size_and_format_is_written(
+    size: str, suffix: str, saved: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / f"figure.{suffix}"
+    done = softcal_here("plot", saved, "--size", size, "-o", output)
+    assert done.returncode == 0
+    text = output.read_bytes()
+    assert text.startswith(b"%PDF" if suffix == "pdf" else b"<?xml")
+    assert [each.name for each in tmp_path.iterdir()] == [output.name]
+
+
+def test_thresholds_of_rows_may_be_anywhere(tmp_path: Path) -> None:
+    marked = ("--threshold", 0.123, "--threshold", 0.4)
+    output = tmp_path / "decision.svg"
+    line = ("plot", ITEMS, *COLUMNS, "--kind", "decision", "-o", output)
+    assert softcal_here(*line, *marked).returncode == 0
+    assert output.stat().st_size > 5000
+
+
+def test_trend_takes_a_column_of_days_or_files_of_days(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    p = rng.uniform(size=900)
+    day = np.repeat([f"2026-03-{k:02d}" for k in (1, 2, 3)], 300)
+    rows = pd.DataFrame({"y": rng.binomial(3, p) / 3, "p": p, "day": day})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    for date, part in rows.groupby("day"):
+        sc.scan(part, y_true="y", y_prob="p", date=date).save(tmp_path / f"{date}.softcal")
+    one, two = tmp_path / "one.png", tmp_path / "two.png"
+    trend = ("--kind", "trend", "--size", "talk", "--tolerance", 0.03)
+    columns = ("--label", "y", "--pred", "p", "--day", "day")
+    assert softcal_here("plot", tmp_path / "rows.csv", *columns, *trend, "-o", one).returncode == 0
+    assert softcal_here("plot", tmp_path / "*.softcal", *trend, "-o", two).returncode == 0
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "give the file to write: -o figure.pdf, or .svg or .png."),
+        (("-o", "figure.docx"), "a figure is saved as .svg, .pdf, or .png: got 'figure.docx'. Name "
+                                "it 'figure.pdf', for example."),
+        (("-o", "f.pdf", "--day", "d"), "--day is for --kind trend: leave it out, or draw that "
+                                        "kind."),
+        (("-o", "f.pdf", "--kind", "gaps", "--threshold", "0.1"), "--threshold is for --kind "
+                                                                  "decision"),
+        (("-o", "f.pdf", "--kind", "decision", "--bins", "5"), "--bins has no use with --kind "
+                                                               "decision"),
+        (("-o", "f.pdf", "--kind", "decision", "--threshold", "0.12345"), "--threshold must be an "
+                                                                          "edge"),
+        (("-o", "f.pdf", "--level", "95"), "level must be"),
+    ],
+)  # fmt: skip
+def test_refusals_name_the_remedy_and_write_nothing(
+    options: tuple[str, ...],
+    said: str,
+    saved: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = softcal_here("plot", saved, *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_that_are_intervals_are_refused(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.4], "p": [0.2, 0.5]})
+    tables = sc.scan(rows, label_bounds=("a", "b"), y_prob="p")
+    tables.save(tmp_path / "bounds.softcal")
+    done = softcal_here("plot", tmp_path / "bounds.softcal", "-o", tmp_path / "f.pdf")
+    assert done.returncode == 2
+    assert "known only as intervals: `softcal score` prints the bounds of SMECE" in done.stderr
+
+
+def test_decide_and_watch_refuse_an_unknown_figure_before_reading(tmp_path: Path) -> None:
+    for line in (("decide", "--threshold", 0.1), ("watch",)):
+        done = softcal_here(line[0], "no.csv", *line[1:], "--plot", tmp_path / "x.docx")
+        assert "a figure is saved as .svg, .pdf, or .png: got 'x.docx'" in done.stderr
