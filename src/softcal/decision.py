@@ -593,8 +593,8 @@ def calibration_summary(
 
     The numbers from the isotonic curve have intervals from a Bayesian bootstrap with 200 draws.
     Chance makes distances from the curve too high, and the bootstrap makes them higher again, by
-    at least a third as much. With the value v, and the mean m and upper quantile q of the draws,
-    the interval is from \(v - 3 (m - v) - (q - m)\), at least 0, to q. Distances and the
+    at least a third as much. With the value v, and the mean m and the quantiles l and q of the draws,
+    the interval is from \(v - 3 (m - v) - \max(q - m, m - l)\), at least 0, to q. Distances and the
     miscalibration have the lower limit 0 unless they exceed the same quantile for simulated data
     of a calibrated model. The lower limit of E90 is at most that of the ICI.
 
@@ -751,8 +751,9 @@ class _Atoms(NamedTuple):
             return np.zeros_like(value), np.ones_like(value)
         here = self.numbers(self.weight)  # differ from `value` if predictions were pooled
         drawn = np.array([self.numbers(self._drawn(random)) for _ in range(_DRAWS)]) + value - here
-        mean, upper = drawn.mean(axis=0), np.quantile(drawn, (1 + level) / 2, axis=0)
-        low = value - _BIAS * np.maximum(mean - value, 0.0) - (upper - mean)
+        mean = drawn.mean(axis=0)
+        lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low = value - _BIAS * np.maximum(mean - value, 0.0) - np.maximum(upper - mean, mean - lower)
         low[2] = min(low[2], low[0])  # that of the 90% quantile alone is often too high
         low[_FROM_0] *= here[_FROM_0] > np.quantile(self._null(random), (1 + level) / 2, axis=0)
         return np.clip(low, 0.0, value), np.clip(upper, value, 1.0)
