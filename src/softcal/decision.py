@@ -593,10 +593,11 @@ def calibration_summary(
 
     The numbers from the isotonic curve have intervals from a Bayesian bootstrap with 200 draws.
     Chance makes distances from the curve too high, and the bootstrap makes them higher again, by
-    at least a third as much. With the value v, and the mean m and upper quantile q of the draws,
-    the interval is from \(v - 3 (m - v) - (q - m)\), at least 0, to q. Distances and the
-    miscalibration have the lower limit 0 unless they exceed the same quantile for simulated data
-    of a calibrated model. The lower limit of E90 is at most that of the ICI.
+    at least a third as much. Let v be the value, and m, l, and q the mean and the quantiles of the
+    draws. The interval is from \(v - 3 (m - v) - \max(q - m, m - l)\), at least 0, to q. Distances
+    and the miscalibration have the lower limit 0 unless they exceed the same quantile for
+    simulated data of a calibrated model. The lower limit of E90 is at most, and that of Emax at
+    least, that of the ICI.
 
     Parameters
     ----------
@@ -632,14 +633,14 @@ def calibration_summary(
                    intercept   0.3593   0.2433   0.4754
                        slope   0.6896   0.6429   0.7364
                        auroc   0.8260   0.8119   0.8393
-                         ici   0.1047
-                         e50   0.0822
-                         e90   0.1911
-                        emax   0.2839
-                       brier   0.0559
-              miscalibration   0.0170
-              discrimination   0.0601
-                 uncertainty   0.0989
+                         ici   0.1047   0.0938   0.1154
+                         e50   0.0822   0.0444   0.1105
+                         e90   0.1911   0.0938   0.2378
+                        emax   0.2839   0.2282   0.3358
+                       brier   0.0559   0.0493   0.0623
+              miscalibration   0.0170   0.0112   0.0213
+              discrimination   0.0601   0.0527   0.0661
+                 uncertainty   0.0989   0.0930   0.1043
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
@@ -751,10 +752,12 @@ class _Atoms(NamedTuple):
             return np.zeros_like(value), np.ones_like(value)
         here = self.numbers(self.weight)  # differ from `value` if predictions were pooled
         drawn = np.array([self.numbers(self._drawn(random)) for _ in range(_DRAWS)]) + value - here
-        mean, upper = drawn.mean(axis=0), np.quantile(drawn, (1 + level) / 2, axis=0)
-        low = value - _BIAS * np.maximum(mean - value, 0.0) - (upper - mean)
+        mean = drawn.mean(axis=0)
+        lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low = value - _BIAS * np.maximum(mean - value, 0.0) - np.maximum(upper - mean, mean - lower)
         low[2] = min(low[2], low[0])  # that of the 90% quantile alone is often too high
         low[_FROM_0] *= here[_FROM_0] > np.quantile(self._null(random), (1 + level) / 2, axis=0)
+        low[3] = max(low[3], low[0])  # a maximum is at least the mean
         return np.clip(low, 0.0, value), np.clip(upper, value, 1.0)
 
     def _drawn(self, random: np.random.Generator) -> FloatArray:

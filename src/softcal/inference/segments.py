@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from softcal import _display
 from softcal._validation.rules import generator, is_whole, refuse_bad_level
+from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.tests import SHRINKAGE, calibrated_variance
 from softcal.table.kernel import SUM_NAMES, Sums
@@ -308,13 +309,26 @@ def _refuse_other_sets(tables: TableSet) -> None:
         raise InputError(message)
 
 
+def unit_bins() -> Bins:
+    """Return the bins of predictions that one binomial of a cell may stand for.
+
+    Their edges are those of the grid of tables whose logits are closest to whole numbers, so that
+    a set on the grid and one with these bins give the same audit.
+    """
+    edges = Bins.grid().edges
+    logits = np.log(edges[1:-1] / (1 - edges[1:-1]))
+    whole = np.arange(math.ceil(logits[0]), math.floor(logits[-1]) + 1)
+    nearest = edges[1:-1][np.abs(logits[:, None] - whole).argmin(axis=0)]
+    return Bins(np.unique([0.0, *nearest, 1.0]))
+
+
 class _Cells(NamedTuple):
     """The sums of each cell, and of its rows with predictions of about the same size."""
 
     values: list[tuple[str | None, ...]]
     codes: IntArray  #  (columns, cells), the number of each value
     sums: FloatArray  # (sums, cells)
-    units: FloatArray  # (sums, units): a cell's rows whose logits differ by at most 1
+    units: FloatArray  # (sums, units): a cell's rows in one of `unit_bins`
     starts: IntArray  # the first unit of each cell
 
 
@@ -329,9 +343,8 @@ def _cells(tables: TableSet, model: int, columns: Sequence[str]) -> _Cells:
     number = np.array([known[cell] for cell in cells], dtype=np.int64)
     values = entries[:, mine]
     names = dict(zip(SUM_NAMES, values, strict=True))
-    mean = (names["label"] + names["residual"]) / names["weight"]
-    inside = np.clip(mean, 1e-12, 1 - 1e-12)
-    size = np.floor(np.log(inside / (1 - inside))).astype(np.int64)
+    edges = tables.grid.edges[keys[3, mine]]
+    size = unit_bins().edges[1:-1].searchsorted(edges, side="right")
     cell = number[keys[2, mine]]
     events = names["prob_var"] * (names["count"].sum() / names["weight_sq"].sum())
     size[np.bincount(cell, weights=events)[cell] >= _MANY_EVENTS] = 0  # one unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from softcal.exceptions import InputError
-from softcal.inference.segments import Audit, audit_tables
+from softcal.inference.segments import Audit, audit_tables, unit_bins
 from softcal.sources.scanning import scan
 from softcal.table.tableset import TableSet
 
@@ -104,9 +104,10 @@ def audit(
         if y_prob is None:
             message = "an audit of rows needs y_prob=, the column of predictions."
             raise InputError(message)
+        rest = {"bins": unit_bins(), **options}  # few, because cells may be many
         tables = scan(
             source, y_true=y_true, y_prob=y_prob, by=columns or (), features=features, pairs=False,
-            **options,
+            **rest,
         )  # fmt: skip
         columns = None  # all
     return audit_tables(
