@@ -102,6 +102,8 @@ def _days(
     data: list[str], columns: Columns, day: str | None, bins: int | None
 ) -> list[tuple[str, TableSet]]:
     """Return the tables of each day, in the order of the dates."""
+    from softcal.sources.files import files_of
+
     saved = saved_files(data)
     if day is not None:
         with_day = columns._replace(by=(*columns.by, day))
@@ -111,6 +113,7 @@ def _days(
             raise InputError(message)
         return sorted((str(date), tables) for date, tables in found)
     if not saved:
+        files_of(data)  # raises if there is none
         message = "name the column of dates with --day COL, or give one saved table per day."
         raise InputError(message)
 
