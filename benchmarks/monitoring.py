@@ -2,8 +2,8 @@
 
     python benchmarks/monitoring.py [--runs N] [--looks N] [speed] [margins] [delays] [alarms]
 
-Prints tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1 labels,
-is measured if it is installed.
+Prints tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1
+labels, is measured if it is installed.
 """
 
 from __future__ import annotations
@@ -53,17 +53,15 @@ def probcal_monitor() -> Any:
 
 def run(
     rng: np.random.Generator, labels: Labels, *, days: int, rows: int, start: int = 10**9,
-    slope: float = 1.0, shift: float = 0.0, tolerance: float = 0.0, drift: bool = False,
-    other: Any = None,
+    slope: float = 1.0, shift: float = 0.0, other: Any = None,
 ) -> Seen:  # fmt: skip
     """Watch one stream until the last day, or until every method has raised its alarm."""
-    watch = sc.Watch(tolerance=tolerance)
+    watch = sc.Watch(tolerance=0.0)
     whole, since = sc.Reliability.empty(), sc.Reliability.empty()
     first = dict.fromkeys(("watch", "daily", "bonferroni", "fresh", "probcal"), np.inf)
     began = np.inf
     for day in range(1, days + 1):
-        a = 1 + 2 * day / days if drift else 1.0
-        p = rng.beta(a, 1.5, rows).clip(1e-9, 1 - 1e-9)
+        p = rng.beta(1.0, 1.5, rows).clip(1e-9, 1 - 1e-9)
         q = p
         if day >= start:
             q = (1 / (1 + np.exp(-slope * np.log(p / (1 - p)))) + shift).clip(0, 1)
