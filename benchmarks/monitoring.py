@@ -78,9 +78,7 @@ def run(
             found["probcal"] = other.update(y, p).alarm
         if state.alarm and np.isinf(began):
             began = float(state.since or 0)
-        for name, alarm in found.items():
-            if alarm:
-                first[name] = min(first[name], day)
+        first |= {name: min(first[name], day) for name, alarm in found.items() if alarm}
         if all(np.isfinite(first[name]) for name in found):
             break
     return Seen(**first, since=began)
