@@ -153,9 +153,7 @@ def test_saved_tables_and_calibrators_validate() -> None:
         "rows.csv --label-low low --label-high high --pred p", f"{RATED} --pred p2 --raters",
     ],
 )  # fmt: skip
-def test_saved_sets_validate(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, options: str
-) -> None:
+def test_saved_sets_validate(folder: Path, monkeypatch: pytest.MonkeyPatch, options: str) -> None:
     monkeypatch.chdir(folder)
     done = softcal_here("scan", *options.split(), "-o", "set.softcal")
     assert done.returncode == 0, done.stderr

@@ -823,9 +823,9 @@ def _draw_smece(
     ax.fill_between(at, line("low"), line("high"), color=BLUE, alpha=0.18, linewidth=0)
     ax.plot(at, line("smece"), color=BLUE, label=f"so far, with its {100 * level:g}% band")
     ax.axhline(tolerance, color="0.3", linestyle="--", linewidth=1)
-    ax.annotate(
-        "tolerance", (0, tolerance), (3, 2), textcoords="offset points", color="0.3",
-        fontsize=0.9 * _points(ax),
+    ax.annotate(  # beside the axes, where no curve is
+        "tolerance", (1, tolerance), (3, 0), xycoords=("axes fraction", "data"),
+        textcoords="offset points", va="center", fontsize=0.9 * _points(ax), color="0.3",
     )  # fmt: skip
     highest = np.nanmax([*line("smece_new"), *line("smece"), 2 * tolerance, 0.01])
     ax.set(ylabel="SMECE", ylim=(0, 1.25 * highest))

@@ -106,6 +106,8 @@ def days_of(
     data: list[str], columns: Columns, day: str | None, bins: int | None
 ) -> list[tuple[str, TableSet]]:
     """Return the tables of each day, in the order of the dates."""
+    from softcal.sources.files import files_of
+
     saved = saved_files(data)
     if day is not None:
         with_day = columns._replace(by=(*columns.by, day))
@@ -115,6 +117,7 @@ def days_of(
             raise InputError(message)
         return sorted((str(date), tables) for date, tables in found)
     if not saved:
+        files_of(data)  # raises if there is none
         message = "name the column of dates with --day COL, or give one saved table per day."
         raise InputError(message)
 

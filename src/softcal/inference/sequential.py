@@ -128,12 +128,10 @@ class _Mixture:
         out: FloatArray = np.log((np.exp(terms - top) * signs).sum(axis=0)) + top - log(self.size)
         return out
 
-    def together(self, terms: FloatArray, signs: FloatArray) -> FloatArray:
+    @staticmethod
+    def together(terms: FloatArray, signs: FloatArray) -> FloatArray:
         """Return the log evidence of each rate if every column has a sign of its own."""
-        size = terms.shape[1]
-        # 2^500 is within the range of a float64, 2^1100 is not.
-        products = [signs[:, k : k + 500].prod(axis=1) for k in range(0, size, 500)]
-        out: FloatArray = terms.sum(axis=1) + np.log(products).sum(axis=0) - size * log(2)
+        out: FloatArray = (terms + np.log(signs)).sum(axis=1) - terms.shape[1] * log(2)
         return out
 
 
@@ -231,10 +229,8 @@ class _Stream:
         together = self._of_bins.together(single, single_signs)
         # All on one scale, relative to the largest exponent.
         top = max(0.0, since.max(), single.max(), together.max())
-        since -= top
-        single -= top
-        each = (np.exp(since, out=since) * since_signs).sum(axis=0) / self._of_patterns.size
-        one = np.vdot(np.exp(single, out=single), single_signs) / self._of_bins.size
+        each = (_exp_of(since, top) * since_signs).sum(axis=0) / self._of_patterns.size
+        one = np.vdot(_exp_of(single, top), single_signs) / self._of_bins.size
         # All rows: level and tilt (since the first start, which is always kept), all bins, one bin.
         whole = (each[:2].sum() + np.exp(together - top).mean() + one / self.sums.bins.shape[1]) / 4
         days = self._days[:size]
@@ -685,6 +681,13 @@ class Watch:
             date, n, log_evidence, _exp(-self._highest), alarm, self._alarm_date,
             tuple(streams.values()), worst,
         )  # fmt: skip
+
+
+def _exp_of(terms: FloatArray, top: float) -> FloatArray:
+    """Return exp(terms - top), in place; at least 1e-304, because smaller numbers are slow."""
+    terms -= top
+    np.maximum(terms, -700.0, out=terms)
+    return np.exp(terms, out=terms)
 
 
 def _exp(x: float) -> float:

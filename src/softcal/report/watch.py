@@ -79,7 +79,7 @@ def _svg(states: Sequence[WatchState], tolerance: float, level: float) -> str:
     """Return the figure as an SVG element, without comments, which contain names of the data."""
     drawn = io.StringIO()
     figure = draw_watch(states, tolerance=tolerance, level=level)
-    figure.savefig(drawn, format="svg", metadata={"Date": None}, transparent=False)
+    figure.savefig(drawn, format="svg", metadata={"Date": None}, transparent=True)
     svg = drawn.getvalue()
     svg = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     return re.sub(r'<svg ([^>]*?)height="[^"]*" ([^>]*?)width="[^"]*"', r"<svg \1\2", svg, count=1)
