@@ -6,7 +6,7 @@ Writes docs/mixed.csv, one row per cell: coverage and mean width of the 95% inte
 the test rejects at 5%. A cell is a distribution of predictions, a kind of label, a kind of
 miscalibration, a sample size and a number of bins. Kinds of label and numbers of bins share the
 predictions of a data set, so cells are not independent of each other. One process, about half an
-hour.
+hour. docs/mixed.csv has 1,000 data sets per calibrated cell, and 200 per other cell.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def simulate(prediction: str, curve: str, n: int, replications: int) -> list[dic
             "prediction": prediction, "label": kind, "curve": curve, "n": n, "bins": bins,
             "theta": round(theta[bins], 6), "coverage": round(1 - above - below, 4),
             "missed_low": round(above, 4), "missed_high": round(below, 4),
-            "width": round(width, 6), "rejected": round(rejected, 4),
+            "width": round(width, 6), "rejected": round(rejected, 4), "data_sets": replications,
         })  # fmt: skip
     return rows
 

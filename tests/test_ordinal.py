@@ -414,6 +414,7 @@ def test_ordered_command_line_equals_python(file: Path) -> None:
         "smece_by_threshold": {name: rel.smece for name, rel in tables.items()},
         "wasserstein": sc.wasserstein(votes, p),
         "manhattan": sc.manhattan(votes, p),
+        "manhattan_floor": sc.vote_noise_floor(votes, p, metric="manhattan"),
     }
     model = card["models"][0]
     assert_same_card({name: model[name] for name in expected}, expected)

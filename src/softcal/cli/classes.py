@@ -100,7 +100,9 @@ def _ordered_scores(tables: TableSet, pred: str, level: float) -> dict[str, Any]
         "ranked_probability_score_without_vote_noise": (
             item.ranked_probability_score_without_vote_noise
         ),
+        # Manhattan distance is twice the total variation.
         "manhattan": None if item.dist_ce is None else 2 * item.dist_ce,
+        "manhattan_floor": None if item.dist_ce_floor is None else 2 * item.dist_ce_floor,
     }
 
 
@@ -157,10 +159,11 @@ _ITEM_ROWS = (
 
 _ORDERED_ROWS = (
     ("Wasserstein", "wasserstein", ".4f"),
-    ("  floor by vote noise", "wasserstein_floor", ".4f"),
+    ("  floor from vote noise", "wasserstein_floor", ".4f"),
     ("ranked probability score", "ranked_probability_score", ".4f"),
     ("  without vote noise", "ranked_probability_score_without_vote_noise", ".4f"),
     ("Manhattan distance", "manhattan", ".4f"),
+    ("  floor from vote noise", "manhattan_floor", ".4f"),
 )
 
 _HOW_TO_READ = (
@@ -183,7 +186,7 @@ def _models_side_by_side(models: list[dict[str, Any]]) -> Table:
     if ordered:
         table.add_row("cumulative SMECE", *(f"{model['cumulative_smece']:.4f}" for model in models))
         table.add_row(
-            level, *(f"{m['cumulative_low']:.3f}-{m['cumulative_high']:.3f}" for m in models)
+            level, *(f"{m['cumulative_low']:.3f} to {m['cumulative_high']:.3f}" for m in models)
         )
     for name, key, form in (*(_ORDERED_ROWS if ordered else ()), *_ITEM_ROWS):
         values = [model[key] for model in models]
