@@ -615,7 +615,7 @@ def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
 def _csv_options(form: Format, block: bytearray) -> Any:
     from pyarrow import csv
 
-    # Without quotes a value cannot contain a line end, and Arrow reads nearly twice as fast.
+    # Without quotes a value cannot contain a line end, and Arrow need not look for one.
     return csv.ParseOptions(delimiter=form.mark, newlines_in_values=_QUOTE in block)
 
 
