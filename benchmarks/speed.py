@@ -3,11 +3,11 @@
     make bench      (or: python benchmarks/speed.py [--rows 1000 10000000] [--csv 10000000])
 
 Each figure is the least of several runs on the same arrays. Compare ratios, not seconds: the
-machine is shared. The first table has each target beside its figure: there the cases take turns,
-so that a busy machine is busy for all; `--targets` stops after it. "floor" is p.sum() + y.sum(),
-which reads the data and does nothing with it; softcal checks every value and keeps all the sums,
-the peers return one number or one curve. Peak memory is what the process grew by while the call
-ran (Linux only).
+machine is shared. The first table is that of docs/speed.md, with the goal of each figure. Its cases
+take turns, so that a busy machine is busy for all; `--targets` stops after it. "floor" is
+p.sum() + y.sum(), which reads the data and does nothing with it; softcal checks every value and
+keeps all the sums, the peers return one number or one curve. Peak memory is what the process grew
+by while the call ran (Linux only).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ import softcal as sc
 
 Call = Callable[[], object]
 BINS = 10
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def digitize_and_loop(y: Any, p: Any) -> float:
@@ -150,12 +151,22 @@ def alternated(calls: dict[str, Call], budget: float = 2.0, most: int = 3000) ->
 
 
 class Target(NamedTuple):
-    """A measured quantity, its value, and its upper limit."""
+    """A measured quantity, its value, and its upper limit; None if it has no limit."""
 
     what: str
     figure: float
-    at_most: float
-    unit: str = "x floor"
+    at_most: float | None
+    unit: str = f"{TIMES} floor"
+
+    def as_row(self) -> str:
+        """Return a row of a Markdown table; a value above its limit is bold."""
+        digits = 1 if self.unit == "µs" else 2
+        figure = f"{self.figure:.{digits}f}"
+        goal = ""
+        if self.at_most is not None:
+            goal = f"{self.at_most:.3g}" + ("" if TIMES in self.unit else f" {self.unit}")
+            figure = f"**{figure}**" if self.figure > self.at_most else figure
+        return f"| {self.what} | {figure} {self.unit} | {goal} |"
 
 
 def targets() -> Iterator[Target]:
@@ -164,18 +175,18 @@ def targets() -> Iterator[Target]:
     for dtype, limits in ((np.float64, (2.5, 3.5, 2.5, 1.4)), (np.float32, (2.7, 4.0, 3.0, 2.3))):
         for n, limit in zip((10**4, 10**5, 10**6, 10**7), limits, strict=True):
             p, y = _rows(rng, n, dtype)
-            what = f"smece, {n:,} rows of {np.dtype(dtype)}"
+            what = f"`smece`, {n:,} rows, {np.dtype(dtype)}"
             yield _over_floor(what, partial(sc.smece, y, p), limit, p, y)
     p, y = _rows(rng, 10**7, np.float64)
     fine = partial(sc.smece, y, p, bins=3600)
-    yield _over_floor("smece, 10,000,000 rows, 3,600 bins", fine, 3.3, p, y)
+    yield _over_floor("`smece`, 10,000,000 rows, 3,600 bins", fine, 3.3, p, y)
     p, y = _rows(rng, 10**6, np.float64)
     w, m = rng.random(p.size) + 0.5, rng.integers(1, 9, p.size).astype(np.float64)
     full = partial(sc.reliability, y, p, sample_weight=w, n_votes=m)
-    yield _over_floor("reliability, 1,000,000 rows with weights and votes", full, 1.5, p, y, w, m)
+    yield _over_floor("`reliability`, 1,000,000 rows with weights and votes", full, 1.5, p, y, w, m)
     p, y = rng.dirichlet(np.ones(10), (2, 10**6))
     classes = partial(sc.classwise_smece, y, p)
-    yield _over_floor("classwise_smece, 1,000,000 rows of 10 classes", classes, 2.5, p, y)
+    yield _over_floor("`classwise_smece`, 1,000,000 rows of 10 classes", classes, 2.5, p, y)
     yield from _small(*_rows(rng, 1000, np.float64))
     yield _first_call()
 
@@ -188,7 +199,8 @@ def _rows(rng: np.random.Generator, n: int, dtype: type[np.floating[Any]]) -> tu
 def _over_floor(what: str, call: Call, at_most: float, *columns: Any) -> Target:
     """Compare a call with the sums of the columns it reads."""
     found = alternated({"floor": lambda: [column.sum() for column in columns], what: call})
-    return Target(what, found[what] / found["floor"], at_most)
+    unit = f"{TIMES} floor" + (" of four columns" if len(columns) == 4 else "")
+    return Target(what, found[what] / found["floor"], at_most, unit)
 
 
 def _small(p: Any, y: Any) -> Iterator[Target]:
@@ -202,11 +214,12 @@ def _small(p: Any, y: Any) -> Iterator[Target]:
     if not isinstance(peer, str):
         calls["relplot"] = peer
     found = {name: seconds * 1e6 for name, seconds in alternated(calls).items()}
-    yield Target("smece, 1,000 rows", found["smece"], 8, "us")
+    yield Target("`smece`, 1,000 rows", found["smece"], min(8, found.get("relplot", 8)), "µs")
     if "relplot" in found:
-        yield Target("the same, beside relplot's binnedECE", found["smece"], found["relplot"], "us")
-    yield Target("reliability, 1,000 rows", found["reliability"], 15, "us")
-    yield Target("smece_interval and calibration_test of a table", found["both"], 60, "us")
+        yield Target("relplot's `binnedECE`, the same rows", found["relplot"], None, "µs")
+    yield Target("`reliability`, 1,000 rows", found["reliability"], 15, "µs")
+    both = "`smece_interval` and `calibration_test` of one table"
+    yield Target(both, found["both"], 60, "µs")
 
 
 _FIRST = """
@@ -258,9 +271,10 @@ def csv_targets(n: int) -> Iterator[Target]:
                 "DuckDB": lambda: _output(group_by),
             }
         )
-    yield Target(f"softcal score, {n:,} rows; target: DuckDB", found["score"], found["DuckDB"], "s")
-    twice = 2 * found["score"]
-    yield Target("softcal report; target: twice the time of score", found["report"], twice, "s")
+    score, report, group_by_time = found["score"], found["report"], found["DuckDB"]
+    yield Target(f"DuckDB group-by, CSV file of {n:,} rows", group_by_time, None, "s")
+    yield Target("`softcal score`, the same file", score / group_by_time, 1, f"{TIMES} DuckDB")
+    yield Target("`softcal report`, the same file", report / score, 2, f"{TIMES} `softcal score`")
 
 
 def _write_csv(path: Path, n: int) -> None:
@@ -279,17 +293,12 @@ def _write_csv(path: Path, n: int) -> None:
             file.write_table(pa.table([y, a, b, segment], schema=schema))
 
 
-def show_targets(found: Iterator[Target], title: str, console: Console) -> None:
-    table = Table(title=title, title_justify="left")
-    table.add_column("call")
-    for name in ("figure", "at most", ""):
-        table.add_column(name, justify="right")
-    with console.status(title):
-        for what, figure, at_most, unit in found:
-            missed = figure > at_most
-            cells = (f"{figure:.2f} {unit}", f"{at_most:.2f}", "missed" if missed else "")
-            table.add_row(what, *cells, style="bold" if missed else None)
-    console.print(table)
+def show_targets(found: Iterator[Target]) -> None:
+    """Print the Markdown table of docs/speed.md, a row as soon as it is measured."""
+    print("| call | measured | goal |\n|---|---:|---:|")
+    for target in found:
+        print(target.as_row(), flush=True)
+    print()
 
 
 def peak_megabytes(call: Call) -> float | None:
@@ -434,9 +443,9 @@ def main() -> None:
         f"Python {platform.python_version()}, NumPy {np.__version__}, softcal {sc.__version__}, "
         f"{platform.machine()}, {os.cpu_count()} cores\n"
     )
-    show_targets(targets(), "Targets: the least of alternated runs", console)
+    show_targets(targets())
     if chosen.csv:
-        show_targets(csv_targets(chosen.csv), "CSV files, whole processes", console)
+        show_targets(csv_targets(chosen.csv))
     if chosen.targets:
         return
     for n in chosen.rows:

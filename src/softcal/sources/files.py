@@ -478,7 +478,9 @@ def schema_of(path: Path, reading: Reading = AS_IT_IS) -> Any:
         first, _ = next(_text_blocks(path, form), (bytearray(), 0))
         if form.kind == "jsonl":
             return _read_json(first).schema
-        return pa.schema([(name, pa.string()) for name in _csv_head(_csv_options(form), first)[1]])
+        return pa.schema(
+            [(name, pa.string()) for name in _csv_head(_csv_options(form, first), first)[1]]
+        )
 
 
 def _holds_lists(cells: Sequence[Any]) -> bool:
@@ -600,21 +602,21 @@ def _before_data(first: bytearray, form: Format) -> int:
 
 
 def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
-    parse = _csv_options(form)
     blocks = _text_blocks(path, form)
     first, size = next(blocks, (bytearray(), 0))
-    head, names = _csv_head(parse, first)
+    head, names = _csv_head(_csv_options(form, first), first)
     refuse_unknown(wanted, names, path.name, separator_hint(names, form.mark))
-    decode = partial(_csv_block, parse, form, names, wanted, _csv_types(form, first, wanted))
+    decode = partial(_csv_block, form, names, wanted, _csv_types(form, first, wanted))
     yield _Part(size, partial(decode, first[len(head) :]), checked=True)
     for block, size in blocks:
         yield _Part(size, partial(decode, block), checked=True)
 
 
-def _csv_options(form: Format) -> Any:
+def _csv_options(form: Format, block: bytearray) -> Any:
     from pyarrow import csv
 
-    return csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
+    # Without quotes a value cannot contain a line end, and Arrow need not look for one.
+    return csv.ParseOptions(delimiter=form.mark, newlines_in_values=_QUOTE in block)
 
 
 def _csv_head(parse: Any, first: bytearray) -> tuple[bytearray, list[str]]:
@@ -655,7 +657,9 @@ def _csv_types(form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]
     boolean: set[str] = set()
     # What cannot be parsed is refused where the rows are read, with its number.
     with suppress(pa.ArrowInvalid):
-        found = csv.read_csv(pa.BufferReader(start), _at_once(start), _csv_options(form), convert)
+        found = csv.read_csv(
+            pa.BufferReader(start), _at_once(start), _csv_options(form, start), convert
+        )
         boolean = {field.name for field in found.schema if pa.types.is_boolean(field.type)}
     types = {name: pa.bool_() if name in boolean else pa.float64() for name in wanted.numbers}
     return types | {name: pa.string() for name in wanted.named}
@@ -665,7 +669,6 @@ _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def _csv_block(
-    parse: Any,
     form: Format,
     names: list[str],
     wanted: Wanted,
@@ -682,7 +685,7 @@ def _csv_block(
         return csv.read_csv(
             pa.BufferReader(block),
             _at_once(block, column_names=names),
-            parse,
+            _csv_options(form, block),
             csv.ConvertOptions(
                 column_types=types, include_columns=wanted.names, decimal_point=form.decimal
             ),
