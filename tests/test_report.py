@@ -343,7 +343,7 @@ def test_first_page_states_data_and_severity(tmp_path: Path) -> None:
     assert f"{y.mean():.4f}" in first
     assert f"{p.mean():.4f}" in first
     assert "80 and 40" in first  # predictions of 0 and of 1, to the precision of the grid
-    assert "an error above 0.03 is material" in first
+    assert "Material means that the interval lies above 0.03." in first
     assert '<strong class="severity material">material</strong>' in page
     grouped = written(tmp_path, y, {"model": p}, groups=np.arange(200) // 2)
     assert "unknown" in text_of(grouped).partition("Reliability diagram")[0]
@@ -400,7 +400,7 @@ def test_few_rows_give_no_verdict(rows: int, tmp_path: Path) -> None:
     assert "Label more rows before you draw a conclusion" in found.next_step
     reader = Reader()
     reader.feed(page := written(tmp_path, y, {"model": p}))
-    assert '<article class="card undecided">' in page
+    assert '<article class="card too-few-rows">' in page
     assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
 
 
