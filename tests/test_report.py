@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 import shlex
 from html.parser import HTMLParser
@@ -24,7 +25,7 @@ from softcal import cli
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 from softcal.report.charts import charts, vega_script
-from softcal.report.page import MAX_SEGMENTS
+from softcal.report.page import MAX_SEGMENTS, in_order
 from softcal.report.sample import Sample
 from softcal.report.verdict import verdict
 from softcal.sources.columns import Roles
@@ -296,6 +297,100 @@ def test_a_verdict_claims_nothing_its_intervals_do_not_support(
     assert states == {"miscalibrated", "borderline", "undetected", "undecided"}
 
 
+@pytest.mark.parametrize("tolerance", [0.0, 0.005, 0.02, 0.15])
+def test_severity_compares_the_interval_with_the_tolerance(
+    tolerance: float, rng: np.random.Generator
+) -> None:
+    found = set()
+    for n, shift in itertools.product((3, 30, 300, 3000, 30_000), (0, 0.003, 0.008, 0.03, 0.2)):
+        p = rng.uniform(0.25, 0.75, n)
+        y = np.clip(p - shift + rng.normal(0, 0.05, n), 0, 1)
+        judged = verdict_of(y, p, tolerance=tolerance)
+        low, high = judged.interval.low, judged.interval.high
+        expected = {
+            "material": low > tolerance,
+            "small": 0 < low <= tolerance and high <= 2 * tolerance,
+            "none shown": low == 0 and high <= tolerance,
+        }
+        assert sum(expected.values()) <= 1
+        assert judged.severity == next(
+            (name for name, holds in expected.items() if holds), "too few rows"
+        )
+        found.add(judged.severity)
+        # No words contradict the severity.
+        words = all_words(judged)
+        assert ("Use these probabilities" in words) <= (0 < high <= tolerance or high == 0)
+        assert ("before you use them" in words) <= (low >= tolerance)
+        assert (judged.headline == "too few rows to tell") <= (judged.severity == "too few rows")
+        assert judged.title.startswith(judged.severity)
+        assert judged.title.count("too few rows") <= 1
+    possible = {"material", "small", "none shown", "too few rows"}
+    assert found == (possible if tolerance else {"material", "too few rows"})
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 1.0, math.nan])
+def test_tolerance_must_be_a_share(tolerance: float, tmp_path: Path) -> None:
+    with pytest.raises(sc.InputError, match="tolerance must be at least 0 and below 1"):
+        written(tmp_path, [0.2, 0.9], {"p": [0.3, 0.8]}, tolerance=tolerance)
+
+
+def test_first_page_states_data_and_severity(tmp_path: Path) -> None:
+    p = np.array([0.0, 1e-9, 0.2, 0.4, 1.0] * 40)
+    y = np.clip(p + 0.2, 0, 1)
+    page = written(tmp_path, y, {"model": p}, n_votes=np.full(200, 5), tolerance=0.03)
+    first = text_of(page).partition("Reliability diagram")[0]
+    assert "votes\n1,000" in first.replace("votes1,000", "votes\n1,000")
+    assert f"{y.mean():.4f}" in first
+    assert f"{p.mean():.4f}" in first
+    assert "80 and 40" in first  # predictions of 0 and of 1, to the precision of the grid
+    assert "Material means that the interval lies above 0.03." in first
+    assert '<strong class="severity material">material</strong>' in page
+    grouped = written(tmp_path, y, {"model": p}, groups=np.arange(200) // 2)
+    assert "unknown" in text_of(grouped).partition("Reliability diagram")[0]
+
+
+def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
+    nodules = lidc_malignancy()
+    y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
+    panel = data_in(written(tmp_path, y, {"forest": p}))["decision"]
+    at = np.arange(1, 100) / 100
+    assert panel["thresholds"] == at.tolist()
+    assert panel["thresholds"][panel["start"]] == 0.05
+    table = sc.reliability(y, p, bins=Bins.grid())  # the cost depends on the grid
+    found, (model,) = sc.net_benefit(table, at), panel["models"]
+    assert model["sentences"] == found.sentences
+    assert model["sentences"][4] == (
+        "At 5%: 706 rows lie below; the model predicts 0.9%, the labels say 8.8%."
+    )
+    expected = [
+        [f"{v:.4f}", f"{a:.4f} to {b:.4f}"]
+        for v, a, b in zip(found.value, found.low, found.high, strict=True)
+    ]
+    assert model["shown"] == expected
+    assert model["cost"] == [f"{cost:.4f}" for cost in found.cost]
+    assert model["value"] == pytest.approx(found.value, abs=1e-6)
+
+
+def test_ordered_segments_are_drawn_in_order(tmp_path: Path, rng: np.random.Generator) -> None:
+    p = rng.uniform(size=400)
+    day = np.repeat(["2026-10-02", "2026-09-30", "2026-10-01", "2026-10-03"], 100)
+    page = written(tmp_path, p**2, {"a": p, "b": p**2}, by={"day": day, "kind": day.astype("U9")})
+    trend = page[page.index('<figure class="trend">') :].partition("</figure>")[0]
+    assert page.count('<figure class="trend">') == 1
+    dates = re.findall(r"<title>a, (\S+): SMECE", trend)
+    assert dates == sorted(set(day))
+    segments = data_in(page)["segments"][0]["models"][0]["rows"]
+    for row in segments:
+        assert f"a, {row['value']}: SMECE {row['smece']:.3f}, " in trend
+
+
+def test_values_without_an_order_have_no_trend() -> None:
+    assert in_order(["1", "2"]) == []
+    assert in_order(["1", "nan", "3"]) == []
+    assert in_order(["1", "2", "three"]) == []
+    assert in_order(["3", "(missing)", "1", "2"]) == ["1", "2", "3"]
+
+
 @pytest.mark.parametrize("rows", [1, 3])
 def test_few_rows_give_no_verdict(rows: int, tmp_path: Path) -> None:
     y, p = [0.2, 1.0, 0.3][:rows], [0.9, 0.5, 0.4][:rows]
@@ -305,7 +400,7 @@ def test_few_rows_give_no_verdict(rows: int, tmp_path: Path) -> None:
     assert "Label more rows before you draw a conclusion" in found.next_step
     reader = Reader()
     reader.feed(page := written(tmp_path, y, {"model": p}))
-    assert '<article class="card undecided">' in page
+    assert '<article class="card too-few-rows">' in page
     assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
 
 
@@ -461,8 +556,9 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     rows, file = (Path(path).read_text(encoding="utf-8") for path in (of_rows, of_file))
     assert data_in(rows) == data_in(file)
     assert data_in(rows)["segments"]
-    before, _, after = rows.partition('<h2 id="repair-title">Recalibration</h2>')
+    before, _, after = rows.partition("What recalibration would do</h2>")
     assert file.startswith(before.rpartition("<section")[0])
+    assert ('id="threshold"' in before) == (not group)
     assert "Recalibration methods are not compared here" not in rows
     assert "Recalibration methods are not compared here" in file
     grouped = " --group patient" * bool(group)
@@ -470,7 +566,7 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
         command = f"--label soft_malignant{grouped} --pred {model} -o calibrator_{k}.json"
         assert f"softcal recalibrate items.csv {command}" in text_of(rows)
         assert f"softcal recalibrate DATA {command}" in text_of(file)
-    tables = '<section aria-labelledby="segments-title-1">'
+    tables = '<section aria-labelledby="bins-title">'
     end = '<dl class="how">'
     assert (
         after.partition(tables)[2].partition(end)[0] == file.partition(tables)[2].partition(end)[0]
@@ -884,7 +980,8 @@ def saved_and_loaded(saved: dict[str, Any], folder: Path) -> sc.TableSet:
 
 def shown_of(page: str, term: str) -> str:
     """Return the text of a term in the section on the method."""
-    found = re.search(rf"<dt>{term}</dt><dd>(.*?)</dd>", page)
+    method = page[page.index('id="how-title"') :]
+    found = re.search(rf"<dt>{term}</dt><dd>(.*?)</dd>", method)
     assert found is not None
     return found[1]
 

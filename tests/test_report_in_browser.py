@@ -15,6 +15,7 @@ from playwright.sync_api import sync_playwright
 from same_tables import assert_same_table
 
 import softcal as sc
+from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 
 if TYPE_CHECKING:
@@ -209,8 +210,13 @@ def test_hardened_labels_are_named_everywhere(
     assert name == "reliability_hardened.csv"
     rows = list(csv.DictReader(text.splitlines()))
     assert list(rows[0])[5:] == [
-        "mean_hardened_label", "hardened_gap", "hardened_gap_low", "hardened_gap_high",
+        "mean_hardened_label", "hardened_gap", "hardened_gap_low", "hardened_gap_high", "labels",
     ]  # fmt: skip
+    assert {row["labels"] for row in rows} == {"hardened"}
+    assert page.locator("#bin-caption").text_content() == "10 bins, hardened labels"
+    notes = page.locator(".soft-only")
+    assert notes.count() >= 4
+    assert all(note.is_visible() for note in notes.all())
     means = [float(row["mean_hardened_label"]) for row in rows[:10]]
     assert means == pytest.approx(sc.reliability(y, p).mean_label, rel=1e-5)
     name, text = downloaded(opened, "#save-json")  # has both kinds of labels
@@ -222,6 +228,7 @@ def test_hardened_labels_are_named_everywhere(
                            "each.textContent === 'SMECE')")  # fmt: skip
     assert words not in " ".join(page.locator(about_the_choice).all_inner_texts())
     assert downloaded(opened, "#save-csv")[0] == "reliability.csv"
+    assert not any(note.is_visible() for note in notes.all())
     assert opened.troubles == []
 
 
@@ -236,6 +243,45 @@ def test_last_of_rapid_choices_is_drawn(browser: Browser, lidc_report: Path) -> 
     drawn = opened.page.evaluate("views.diagram.data('bins').slice(0, 5).map((row) => row.y)")
     means = sc.reliability(y, nodules["prob_rf_all"], bins=5).mean_label
     assert drawn == pytest.approx(means, rel=1e-5)
+    assert opened.troubles == []
+
+
+def test_threshold_slider_shows_the_numbers_of_net_benefit(
+    browser: Browser, lidc_report: Path
+) -> None:
+    opened = Opened(browser, lidc_report)
+    page, nodules = opened.page, lidc_malignancy()
+    assert page.locator("#threshold-shown").text_content() == "5%"
+    assert "706 rows lie below" in str(page.locator("#below-0").text_content())
+    page.locator("#threshold").focus()
+    for _ in range(15):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("views.decision.data('threshold')[0].threshold === 0.2")
+    for k, model in enumerate(MODELS):
+        table = sc.reliability(nodules["soft_malignant"], nodules[model], bins=Bins.grid())
+        found = sc.net_benefit(table, [0.2])
+        assert page.locator(f"#below-{k}").text_content() == found.sentences[0]
+        assert page.locator(f"#benefit-{k}").text_content() == f"{found.value[0]:.4f}"
+        assert page.locator(f"#cost-{k}").text_content() == f"{found.cost[0]:.4f}"
+    assert page.locator("#decision-caption").text_content() == "Threshold 20%, labels as they are"
+    page.locator("#model-0").uncheck()
+    page.wait_for_function("views.decision.data('decision').length === 99")
+    assert opened.troubles == []
+
+
+@pytest.mark.parametrize("chart", ["diagram", "contributions", "sweep", "decision"])
+def test_charts_can_be_saved(browser: Browser, lidc_report: Path, chart: str) -> None:
+    opened = Opened(browser, lidc_report)
+    if chart == "sweep":
+        opened.page.locator("input[name=labels][value=hard]").check()
+        opened.page.wait_for_function("[...document.querySelectorAll('#sweep text')].some("
+                                      "(each) => each.textContent.startsWith('ECE'))")  # fmt: skip
+    for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
+        with opened.page.expect_download() as waiting:
+            opened.page.locator(f"button[data-chart={chart}][data-kind={kind}]").click()
+        suffix = "_hardened" if chart == "sweep" else ""
+        assert waiting.value.suggested_filename == f"{chart}{suffix}.{kind}"
+        assert waiting.value.path().read_bytes().startswith(start)
     assert opened.troubles == []
 
 

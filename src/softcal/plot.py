@@ -48,7 +48,7 @@ _HISTOGRAM = "softcal histogram"  # the label by which later models find the axe
 _DIAGRAM = "softcal diagram"  # of a narrow figure made here, whose height may change
 _DIAGONAL = "calibrated"
 _WIDEST = 36  # characters per line of the legend, to fit the column width of a paper
-_AREA = 130.0  # square points of the marker of a bin that has all rows
+_AREA = 200.0  # square points of the marker of a bin that has all rows
 _MOST_BINS = 200  # of a curve over the number of bins
 
 Size = Literal["column", "page", "talk"]
@@ -324,7 +324,7 @@ class ReliabilityDisplay:
         (line,) = self.ax_.plot(self.rel.mean_prob, self.rel.mean_label, markevery=[], **looks)
         share = self.rel.count / self.rel.n
         points = self.ax_.scatter(
-            self.rel.mean_prob, self.rel.mean_label, np.maximum(_AREA * share, 5 if many else 14),
+            self.rel.mean_prob, self.rel.mean_label, np.maximum(_AREA * share, 5 if many else 20),
             marker=line.get_marker(), facecolors=[line.get_markerfacecolor()],
             edgecolors=[line.get_markeredgecolor()], linewidths=0.3 if many else 0.6,
             zorder=line.get_zorder() + 0.1, alpha=line.get_alpha(), plotnonfinite=False,
@@ -591,7 +591,7 @@ def draw_gaps(
     return figure
 
 
-def _signed_tick(value: float, _: int | None) -> str:
+def _signed_tick(value: float, _: float) -> str:
     return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}") if value else "0"
 
 

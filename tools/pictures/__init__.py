@@ -35,6 +35,8 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     diagram.two_labels,
     diagram.diagram,
     diagram.diagram_band,
+    diagram.gaps,
+    diagram.number_of_bins,
     uncertainty.thirty_studies,
     uncertainty.coverage,
     uncertainty.how_many_items,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
 import softcal as sc
 from pictures.style import nodules
-from softcal.plot import VERMILLION
+from softcal.plot import VERMILLION, draw_bins, draw_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,3 +61,19 @@ def diagram_band() -> Figure:
         name="forest, 150 nodules",
         consistency=True,
     ).figure_
+
+
+def _two_models() -> sc.TableSet:
+    items = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
+    models = ["prob_rf_all", "prob_lr_geometry"]
+    return sc.scan(items, y_true="soft_malignant", y_prob=models, n_votes="n_readers")
+
+
+def gaps() -> Figure:
+    """Draw the gap of each bin, as `softcal plot --kind gaps` does."""
+    return draw_gaps(dict(_two_models()))
+
+
+def number_of_bins() -> Figure:
+    """Draw SMECE for each number of bins, as `softcal plot --kind bins` does."""
+    return draw_bins(_two_models())

@@ -19,12 +19,12 @@ _FIRST_SHOWN = 0.05
 def decision_panel(tables: TableSet, level: float) -> dict[str, Any] | None:
     """Return net benefit and its sentences at every percent that is an edge of the grid.
 
-    Return None for many classes, and for tables with groups, which lack the sums that the interval
-    needs.
+    Return None for many classes, for one row, which has no interval, and for tables with groups,
+    which lack the sums that the interval needs.
     """
     percents = np.arange(1, 100) / 100
     at = percents[np.isin(percents, tables.grid.edges)]
-    if tables.targets != (LABEL,) or tables.groups is not None or at.size < 2:
+    if tables.targets != (LABEL,) or tables.groups is not None or at.size < 2 or tables.n < 2:
         return None
     fine = tables.coarsen(tables.grid)
     found = {model: net_benefit(fine[model], at, level=level) for model in fine}

@@ -166,8 +166,8 @@ def criterion(level: float, tolerance: float) -> str:
         "rows: it is too wide for any of these. "
         f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
         f"below {1 - level:.3g}. Borderline: only one of the two holds, unless the interval "
-        f"extends from 0 to above {max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. A direction is named only if the "
-        f"{percent(level)} interval of that mean gap excludes 0."
+        f"extends from 0 to above {max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. "
+        f"A direction is named only if the {percent(level)} interval of that mean gap excludes 0."
     )
 
 
