@@ -62,7 +62,9 @@ def arguments(
     good = _columns(rng, size, of_classes=of_classes) | _settings(rng)
     names = [name for name in inspect.signature(function).parameters if name in good]
     given = {name: good[name]() for name in names}
-    spoilable = [name for name in names if name not in {"simultaneous", "normalized"}]  # Python's truth of anything
+    spoilable = [
+        name for name in names if name not in {"simultaneous", "normalized"}
+    ]  # Python's truth of anything
     for name in rng.sample(spoilable, min(rng.choice((0, 0, 1, 1, 2)), len(spoilable))):
         given[name] = spoiled_value(given[name], rng)
     return given

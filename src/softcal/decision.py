@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -434,7 +435,7 @@ def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
     if thresholds is None:
         message = "pass the thresholds of decisions, such as thresholds=[0.05, 0.1]."
         raise InputTypeError(message)
-    single = np.ndim(thresholds) == 0 and not hasattr(thresholds, "__len__")
+    single = isinstance(thresholds, Real)
     found = arrays.column([thresholds] if single else thresholds, "thresholds").astype(np.float64)
     bad = ~((found >= 0) & (found < 1))
     if bad.any():
@@ -468,6 +469,9 @@ def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:
             "or pass the rows."
         )
         raise BinMismatchError(message)
+
+
+_SMALLEST = 1e-100  # the largest prediction must be above this: its inverse has a square
 
 
 class Estimate(NamedTuple):
@@ -771,7 +775,7 @@ class _Cells:
 def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
     p, y, w = _columns(rows)
     here = w > 0
-    p, y, w = p[here], y[here], w[here]
+    p, y, w = p[here], y[here], w[here] / w.max()  # so that no power of a weight overflows
     owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
     n = p.size if owner is None else int(owner.max()) + 1
     weight, label, square, square_label, square_label_sq = _terms(y, w)
@@ -786,7 +790,14 @@ def _cells_of_table(rel: Reliability) -> _Cells:
     s = rel.sums
     weight, label, square = s.weight[filled], s.label[filled], s.weight_sq[filled]
     unit = square / weight  # as in `_Beyond.of_table`
-    of_squares = unit * (label - s.label_var[filled])
+    scale = float(unit.max())  # so that no power of a weight overflows
+    weight, label, square, unit = (
+        weight / scale,
+        label / scale,
+        unit * weight / scale**2,
+        unit / scale,
+    )
+    of_squares = unit * (label - s.label_var[filled] / scale)
     return _Cells(
         rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.count[filled],
         rel.n, None,
@@ -797,8 +808,8 @@ def _refuse_one_kind(cells: _Cells) -> None:
     if not (cells.label > 0).any() or not (cells.label < cells.weight).any():
         message = "a calibration summary needs different labels: all labels are 0, or all are 1."
         raise InputError(message)
-    if not cells.prob.any():
-        message = "a calibration summary needs predictions above 0: all predictions are 0."
+    if not (cells.prob > _SMALLEST).any():
+        message = f"a calibration summary needs predictions above 0: all are below {_SMALLEST:g}."
         raise InputError(message)
 
 

@@ -105,7 +105,8 @@ def audit(
             message = "an audit of rows needs y_prob=, the column of predictions."
             raise InputError(message)
         tables = scan(
-            source, y_true=y_true, y_prob=y_prob, by=columns or (), features=features, pairs=False,
+            source, y_true=y_true, y_prob=y_prob, by=() if columns is None else columns,
+            features=features, pairs=False,
             **options,
         )  # fmt: skip
         columns = None  # all

@@ -340,6 +340,9 @@ def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
     problem = f"name the value of {vote} that counts as 1."
     if positive is not None:
         problem = f"{vote} must have the value {positive!r:.60} in some row: it has it in none."
+    if not words:
+        message = f"there are no votes: {vote} has no values."
+        raise InputError(message)
     shown = ", ".join(map(repr, words[:20])) + ", ..." * (len(words) > 20)
     message = (
         f"{problem}{did_you_mean(positive or '', words)} Its values are: {shown}. Pass one, such "
