@@ -226,7 +226,7 @@ def raw_votes(seed: int) -> None:
             )
             for item in items
         ]
-        right = sc.smece(yes, list(prob.values()), bins=3)
+        right = sc.smece(yes, list(prob.values()), bins=given["bins"])
         assert math.isclose(rel.smece, right, rel_tol=1e-9, abs_tol=1e-12)
 
 
@@ -378,6 +378,8 @@ def queried(seed: int) -> None:
     connection.register("rows", rows)
     try:
         result = connection.sql(query).to_arrow_table()
+    except duckdb.ConversionException:
+        return  # a column of numbers holds text
     except duckdb.Error:
         assert not all(name in renamed for name in _texts(given.values())), query
         return

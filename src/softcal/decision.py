@@ -471,9 +471,6 @@ def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:
         raise BinMismatchError(message)
 
 
-_SMALLEST = 1e-100  # the largest prediction must be above this: its inverse has a square
-
-
 class Estimate(NamedTuple):
     """A number with its confidence interval."""
 
@@ -703,6 +700,8 @@ def _ratio(cells: _Cells, reach: float) -> Estimate:
     """Return observed over expected, with an interval on the scale of its logarithm."""
     observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
     ratio = observed / expected
+    if not math.isfinite(ratio / expected**2 if expected > 1e-150 else math.inf):
+        return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
     # The term of a row in the linear approximation of the logarithm.
     spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))
     exponent = reach * math.sqrt(spread)
@@ -808,8 +807,8 @@ def _refuse_one_kind(cells: _Cells) -> None:
     if not (cells.label > 0).any() or not (cells.label < cells.weight).any():
         message = "a calibration summary needs different labels: all labels are 0, or all are 1."
         raise InputError(message)
-    if not (cells.prob > _SMALLEST).any():
-        message = f"a calibration summary needs predictions above 0: all are below {_SMALLEST:g}."
+    if not cells.prob.any():
+        message = "a calibration summary needs predictions above 0: all predictions are 0."
         raise InputError(message)
 
 

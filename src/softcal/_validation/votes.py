@@ -390,11 +390,12 @@ class Votes:
         >>> votes.binary("hate").counts.tolist()
         [[2, 1], [4, 0]]
         """
-        if not any(positive is each or _equal(positive, each) for each in self.classes):
+        found = [_equal(positive, each) for each in self.classes]
+        if not any(found):
             known = arrays.listed(self.classes)
             message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
-        chosen = np.arange(self.n_classes) == self.classes.index(positive)
+        chosen = np.arange(self.n_classes) == found.index(True)
         return self._split(chosen, (f"not {positive}", positive))
 
     def above(self, threshold: Any) -> Votes:
@@ -407,11 +408,12 @@ class Votes:
         [[1, 2], [0, 4]]
         """
         refuse_unordered(self)
-        if not any(threshold is each or _equal(threshold, each) for each in self.classes[:-1]):
+        found = [_equal(threshold, each) for each in self.classes[:-1]]
+        if not any(found):
             known = arrays.listed(self.classes[:-1])
             message = f"no class is above {threshold!r:.60}: pass one of {known}."
             raise InputError(message)
-        chosen = np.arange(self.n_classes) > self.classes.index(threshold)
+        chosen = np.arange(self.n_classes) > found.index(True)
         return self._split(chosen, (f"not > {threshold}", f"> {threshold}"))
 
     def _split(self, chosen: npt.NDArray[np.bool_], classes: tuple[Any, Any]) -> Votes:
@@ -642,7 +644,9 @@ def _refuse_order_of_names(classes: tuple[Any, ...]) -> None:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Whether two values are equal; False if their comparison is not a truth value."""
+    """Return whether two values are equal; False if they cannot be compared."""
+    if left is right:
+        return True
     try:
         with np.errstate(all="ignore"):
             return bool(left == right)

@@ -113,9 +113,9 @@ class ItemVotes(NamedTuple):
             If workers are unknown, or if intervals are to hold for new raters.
         """
         method = self.columns.aggregate
-        if method == "shares":
+        if isinstance(method, str) and method == "shares":
             return self
-        if method != "dawid-skene":
+        if not isinstance(method, str) or method != "dawid-skene":
             message = f'aggregate must be "shares" or "dawid-skene": got {method!r:.60}.'
             raise InputError(message)
         if self.columns.raters:
