@@ -166,6 +166,8 @@ def test_odd_queries_and_results_are_refused() -> None:
     odd: Any = 3
     with pytest.raises(sc.InputTypeError, match="by must be the name of a column"):
         sc.sql_query("t", y_true="y", y_prob="p", by=odd)
+    with pytest.raises(sc.InputError, match="y_prob is empty"):
+        sc.sql_query("t", y_true="y", y_prob=[])
     with pytest.raises(sc.InputError, match="different columns"):
         sc.sql_query("t", y_true="y", y_prob="y")
     rows = pd.DataFrame({"p": [0.5, 0.25], "y": [1.0, 0.0]})  # noqa: F841 - read by DuckDB

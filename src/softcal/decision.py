@@ -700,7 +700,7 @@ def _ratio(cells: _Cells, reach: float) -> Estimate:
     """Return observed over expected, with an interval on the scale of its logarithm."""
     observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
     ratio = observed / expected
-    if not math.isfinite(ratio / expected**2 if expected > 1e-150 else math.inf):
+    if min(observed, expected) < 1e-150:
         return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
     # The term of a row in the linear approximation of the logarithm.
     spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))

@@ -118,6 +118,9 @@ def sql_query(
         *(("by", each) for each in columns),
         *(each for each in optional if each[1] is not None),
     ])  # fmt: skip
+    if not models:
+        message = "name one or more predictions: y_prob is empty."
+        raise InputError(message)
     if y_true in models:
         message = f"label and prediction must be different columns: both are {y_true!r}."
         raise InputError(message)
