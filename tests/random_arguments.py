@@ -62,7 +62,9 @@ def arguments(
     good = _columns(rng, size, of_classes=of_classes) | _settings(rng)
     names = [name for name in inspect.signature(function).parameters if name in good]
     given = {name: good[name]() for name in names}
-    spoilable = [name for name in names if name != "simultaneous"]  # Python's truth of anything
+    spoilable = [
+        name for name in names if name not in {"simultaneous", "normalized"}
+    ]  # Python's truth of anything
     for name in rng.sample(spoilable, min(rng.choice((0, 0, 1, 1, 2)), len(spoilable))):
         given[name] = spoiled_value(given[name], rng)
     return given
@@ -99,6 +101,13 @@ def _settings(rng: Random) -> Good:
     choices: dict[str, tuple[Any, ...]] = {
         "bins": (1, 2, 3, 7, 10, 15, 100, [0, 0.3, 0.30000000000000004, 1], [0, 5e-324, 1]),
         "level": (0.95, 0.5, 1e-9, 1 - 1e-12),
+        "thresholds": (0.2, 0.0, [0.05, 0.5], [0.9, 0.1, 0.1], []),
+        "max_smece": (None, 0.05, 0.5),
+        "max_gap": (0.05, 0.5),
+        "min_rows": (1, 100),
+        "undecided": ("pass", "fail"),
+        "normalized": (False, True),
+        "metric": ("wasserstein", "ranked_probability_score", "manhattan", "dist_ce", "brier"),
         "simultaneous": (False, True),
         "threshold": (0.5, 0.0, 1.0, 0.3),
         "most": tuple(range(1, 21)),

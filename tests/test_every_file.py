@@ -217,7 +217,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sep": ";;"}, "sep must be one character between cells, or 'tab': got ';;'"),
     ({"sep": "\n"}, "sep must be one character"),
     ({"decimal": "'"}, "decimal must be '.' or ','"),
-    ({"decimal": ","}, "',' cannot separate both cells and decimals. Pass .* sep=\";\""),
+    ({"decimal": ","}, "does ',' separate the cells too.* sep=\";\""),
     ({"encoding": "klingon"}, "encoding must be one that Python knows"),
     ({"encoding": "base64"}, "encoding must be one that Python knows"),
     ({"encoding": "ascii"}, "it is not text in ascii"),
@@ -588,3 +588,43 @@ def test_more_groups_than_rows_are_refused() -> None:
     more = replace(rel.clusters, count=9)
     with pytest.raises(sc.InputError, match="contradict its sums"):
         serialize.refuse_other_groups(more, rel.sums)
+
+
+def test_workbook_with_two_sheets_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "two.xlsx"
+    rows = [["y", "p"], [0.5, 0.25]]
+    write_workbook(path, {"first": rows, "second": rows})
+    with pytest.raises(sc.InputError, match=r"two\.xlsx has 2 sheets") as found:
+        sc.scan(path, y_true="y", y_prob="p")
+    assert "damaged" not in str(found.value)
+
+
+def test_workbook_without_its_suffix_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "standard input"
+    write_workbook(path, {"first": [["y", "p"], [0.5, 0.25]]})
+    assert sc.scan(path, y_true="y", y_prob="p", input_format="xlsx").n == 1
+
+
+def test_quoted_numbers_with_decimal_commas_between_commas_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('y,p\n"0,5","0,25"\n1,"0,5"\n')
+    assert sc.scan(path, y_true="y", y_prob="p", sep=",", decimal=",")["p"].bias == -0.375
+
+
+def test_names_separated_by_spaces_are_recognized(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("y p\n0.5 0.25\n")
+    with pytest.raises(sc.InputError, match="separated by spaces, not commas"):
+        sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_apply_names_the_encoding_and_the_missing_value(tmp_path: Path) -> None:
+    saved, path, out = (tmp_path / name for name in ("m.json", "a.csv", "b.csv"))
+    map_ = sc.calibrators.HistogramCalibrator(2).fit([0.25, 0.75], [0.5, 0.5])
+    saved.write_text(json.dumps(map_.to_dict()))
+    path.write_bytes("sep=;\np;s\n0.5;Köln\n".encode("latin-1"))
+    done = softcal_here("apply", saved, path, "--pred", "p", "-o", out)
+    assert "Pass --encoding latin-1" in done.stderr
+    path.write_text("p,s\n,a\n")
+    done = softcal_here("apply", saved, path, "--pred", "p", "-o", out)
+    assert "pass --drop-missing" in done.stderr

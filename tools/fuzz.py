@@ -30,6 +30,14 @@ TRIES = {
     "columns": 500_000,
     "classes": 200_000,
     "inference": 100_000,
+    "ordinal": 100_000,
+    "decisions": 100_000,
+    "checks": 100_000,
+    "raters": 100_000,
+    "raw_votes": 100_000,
+    "audits": 100_000,
+    "alarms": 100_000,
+    "queries": 100_000,
     "plans": 1_000,
     "tensors": 100_000,
     "class_tensors": 100_000,
@@ -47,18 +55,12 @@ TRIES = {
     "calibrator": 180_000,
     "apply": 5_000,
 }
-"""Every target and its number of tries: two million in all, fewer where a try takes long."""
+"""Every target and its number of tries: three million in all, fewer where a try takes long."""
 
 SEEDED = (
-    "columns",
-    "classes",
-    "inference",
-    "plans",
-    "tensors",
-    "class_tensors",
-    "frames",
-    "options",
-)
+    "columns", "classes", "inference", "ordinal", "decisions", "checks", "raters", "raw_votes",
+    "audits", "alarms", "queries", "plans", "tensors", "class_tensors", "frames", "options",
+)  # fmt: skip
 """Targets whose input a seed makes; the others are given bytes by Atheris."""
 
 SECONDS_FOR_ONE = 20
@@ -167,9 +169,23 @@ def fuzz_here(target: str, tries: int, done: int, corpus: Path) -> None:
 def _seeded(target: str) -> Callable[[Any], object]:
     """Return the attempt of a target whose input a seed makes."""
     import entry_points
+    import newer_entry_points as newer
 
     folder = Path(tempfile.mkdtemp())
+    of_seeds = {
+        "frames": entry_points.framed,
+        "raters": newer.raters,
+        "raw_votes": newer.raw_votes,
+        "audits": newer.audited,
+        "alarms": newer.watched,
+        "queries": newer.queried,
+    }
+    if target in of_seeds:
+        return of_seeds[target]
     of_functions = {
+        "ordinal": newer.OF_ORDINAL,
+        "decisions": newer.OF_DECISIONS,
+        "checks": newer.OF_CHECKS,
         "columns": entry_points.OF_COLUMNS,
         "classes": entry_points.OF_CLASSES,
         "inference": entry_points.OF_INFERENCE,
@@ -177,12 +193,10 @@ def _seeded(target: str) -> Callable[[Any], object]:
         "tensors": entry_points.OF_TENSORS,
         "class_tensors": entry_points.OF_CLASS_TENSORS,
     }
-    if target == "frames":
-        return entry_points.framed
     if target == "options":
         _build_commands_once()
         return partial(entry_points.options, folder=folder)
-    of_classes = target in {"classes", "class_tensors"}
+    of_classes = target in {"classes", "class_tensors", "ordinal"}
     return partial(entry_points.call_any, of_functions[target], of_classes=of_classes)
 
 

@@ -189,11 +189,11 @@ def _remove(beside: Path) -> None:
 def _refuse_unwritable(path: Path) -> None:
     """Refuse a folder, a pipe, or a device, which a file would replace, and protected files."""
     if path.exists() and not path.is_file():
-        message = f"cannot write {path}: it is not a file. Give the name of a file."
+        message = f"cannot write {path}: it is not a file. Pass the name of a file."
         raise InputError(message)
     effective = os.access in os.supports_effective_ids
     if path.exists() and not os.access(path, os.W_OK, effective_ids=effective):
-        message = f"cannot write {path}: it is write-protected. Give another name."
+        message = f"cannot write {path}: it is write-protected. Pass another name."
         raise InputError(message)
 
 

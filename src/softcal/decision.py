@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -434,7 +435,7 @@ def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
     if thresholds is None:
         message = "pass the thresholds of decisions, such as thresholds=[0.05, 0.1]."
         raise InputTypeError(message)
-    single = np.ndim(thresholds) == 0 and not hasattr(thresholds, "__len__")
+    single = isinstance(thresholds, Real)
     found = arrays.column([thresholds] if single else thresholds, "thresholds").astype(np.float64)
     bad = ~((found >= 0) & (found < 1))
     if bad.any():
@@ -818,6 +819,8 @@ def _ratio(cells: _Cells, reach: float) -> Estimate:
     """Return observed over expected, with an interval on the scale of its logarithm."""
     observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
     ratio = observed / expected
+    if min(observed, expected) < 1e-150:
+        return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
     # The term of a row in the linear approximation of the logarithm.
     spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))
     exponent = reach * math.sqrt(spread)
@@ -890,7 +893,7 @@ class _Cells:
 def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
     p, y, w = _columns(rows)
     here = w > 0
-    p, y, w = p[here], y[here], w[here]
+    p, y, w = p[here], y[here], w[here] / w.max()  # so that no power of a weight overflows
     owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
     n = p.size if owner is None else int(owner.max()) + 1
     weight, label, square, square_label, square_label_sq = _terms(y, w)
@@ -905,7 +908,14 @@ def _cells_of_table(rel: Reliability) -> _Cells:
     s = rel.sums
     weight, label, square = s.weight[filled], s.label[filled], s.weight_sq[filled]
     unit = square / weight  # as in `_Beyond.of_table`
-    of_squares = unit * (label - s.label_var[filled])
+    scale = float(unit.max())  # so that no power of a weight overflows
+    weight, label, square, unit = (
+        weight / scale,
+        label / scale,
+        unit * weight / scale**2,
+        unit / scale,
+    )
+    of_squares = unit * (label - s.label_var[filled] / scale)
     return _Cells(
         rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.count[filled],
         rel.n, None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -312,6 +313,14 @@ def is_number(value: object) -> bool:
     is a whole number.
     """
     return isinstance(value, Real) and not isinstance(value, _NOT_NUMBERS)
+
+
+def real(value: object) -> float:
+    """Return a setting as a float; NaN if it is not a number, or too large for one."""
+    try:
+        return float(value) if is_number(value) else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        return math.nan
 
 
 def refuse_bad_level(level: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from softcal._validation.rules import LARGEST_VOTES, SHARES, is_bad_count, is_nu
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class Ballots(NamedTuple):
@@ -389,11 +390,12 @@ class Votes:
         >>> votes.binary("hate").counts.tolist()
         [[2, 1], [4, 0]]
         """
-        if positive not in self.classes:
+        found = [_equal(positive, each) for each in self.classes]
+        if not any(found):
             known = arrays.listed(self.classes)
             message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
-        chosen = np.arange(self.n_classes) == self.classes.index(positive)
+        chosen = np.arange(self.n_classes) == found.index(True)
         return self._split(chosen, (f"not {positive}", positive))
 
     def above(self, threshold: Any) -> Votes:
@@ -406,11 +408,12 @@ class Votes:
         [[1, 2], [0, 4]]
         """
         refuse_unordered(self)
-        if threshold not in self.classes[:-1]:
+        found = [_equal(threshold, each) for each in self.classes[:-1]]
+        if not any(found):
             known = arrays.listed(self.classes[:-1])
             message = f"no class is above {threshold!r:.60}: pass one of {known}."
             raise InputError(message)
-        chosen = np.arange(self.n_classes) > self.classes.index(threshold)
+        chosen = np.arange(self.n_classes) > found.index(True)
         return self._split(chosen, (f"not > {threshold}", f"> {threshold}"))
 
     def _split(self, chosen: npt.NDArray[np.bool_], classes: tuple[Any, Any]) -> Votes:
@@ -640,7 +643,24 @@ def _refuse_order_of_names(classes: tuple[Any, ...]) -> None:
         raise InputError(message)
 
 
+def _equal(left: Any, right: Any) -> bool:
+    """Return whether two values are equal; False if they cannot be compared."""
+    if left is right:
+        return True
+    try:
+        with np.errstate(all="ignore"):
+            return bool(left == right)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
 def _refuse_other_population(kinds: list[Any], population: Mapping[Any, float]) -> None:
+    if not isinstance(population, Mapping):
+        message = (
+            "population must map each kind of worker to its share, as in "
+            f'{{"old": 0.5, "young": 0.5}}: got {population!r:.60}.'
+        )
+        raise InputTypeError(message)
     missing = [kind for kind in kinds if kind not in population]
     if missing:
         message = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from softcal._display import keyword
-from softcal._io import place_of, readable, written_whole
+from softcal._io import not_utf_8, place_of, readable, written_whole
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.columns import (
     Values,
@@ -264,6 +264,12 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int, form: Format) 
     found = np.empty(len(rows))
     for row, cells in enumerate(rows):
         number = number_of(cells[k], form.decimal)
+        if number is None and not cells[k].strip():
+            message = (
+                f"{name} must have no missing values: row {done + row + 1} has none. Impute it "
+                f"first, or pass {keyword('drop_missing', True)} to leave such rows out."  # noqa: FBT003
+            )
+            raise InputError(message)
         if number is None:
             message = (
                 f"{name} must hold numbers: row {done + row + 1} holds the text "
@@ -284,6 +290,9 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
     with readable(source):
         schema, batches = _opened(source, form)
     _refuse_columns(schema.names, columns, source, form)
+    if form.kind == "text" and any(pa.types.is_binary(field.type) for field in schema):
+        message = f"cannot read {place_of(source)}: {not_utf_8('latin-1')}"
+        raise InputError(message)
     in_lists = any(is_list(schema.field(name).type) for name in columns)
     if in_lists:
         _refuse_lists(columns, target)

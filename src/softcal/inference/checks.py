@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from softcal import _display
+from softcal._validation.rules import is_whole, real
 from softcal.exceptions import InputError
 from softcal.inference.intervals import gap_intervals, smece_interval
 from softcal.table.reliability import refuse_no_rows, table_of
@@ -116,14 +117,17 @@ def check(
         message = "name a limit: max_smece, max_gap, or both."
         raise InputError(message)
     for name, limit in (("max_smece", max_smece), ("max_gap", max_gap)):
-        if limit is not None and not 0 < limit < 1:
-            message = f"{name} must be above 0 and below 1; got {limit!r}."
+        if limit is not None and not 0 < real(limit) < 1:
+            message = f"{name} must be above 0 and below 1; got {limit!r:.60}."
             raise InputError(message)
+    if not is_whole(min_rows) or not 1 <= min_rows <= _MOST_ROWS:
+        message = f"min_rows must be a whole number from 1 to {_MOST_ROWS:g}; got {min_rows!r:.60}."
+        raise InputError(message)
     judged = []
     if max_smece is not None:
-        judged.append(_judge_smece(rel, max_smece, level))
+        judged.append(_judge_smece(rel, real(max_smece), level))
     if max_gap is not None:
-        judged += _judge_gaps(rel, max_gap, min_rows, level)
+        judged += _judge_gaps(rel, real(max_gap), min_rows, level)
     judged.sort(key=lambda each: _WORST_FIRST.index(each.outcome))
     outcome = judged[0].outcome
     more = max(each.more_rows for each in judged)
@@ -175,7 +179,9 @@ def _judged(name: str, low: float, value: float, high: float, limit: float, n: i
         return _Judged("fail", f"{name} is above {limit:g}.", 0.0)
     reach = high - value if value <= limit else value - low
     distance = abs(limit - value)
-    needed = n * (reach / distance) ** 2 - n if distance else inf  # width falls with 1/sqrt(n)
+    needed = (
+        n * (reach / distance) ** 2 - n if distance > 1e-9 else inf
+    )  # width falls with 1/sqrt(n)
     if needed > _MOST_ROWS:
         advice = "The estimate is at the limit, so more rows may not decide."
     else:
@@ -224,8 +230,8 @@ def assert_calibrated(
     >>> assert_calibrated(
     ...     d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"], max_smece=0.12)
     """
-    if undecided not in ("pass", "fail"):
-        message = f"undecided must be 'pass' or 'fail'; got {undecided!r}."
+    if not isinstance(undecided, str) or undecided not in ("pass", "fail"):
+        message = f"undecided must be 'pass' or 'fail'; got {undecided!r:.60}."
         raise InputError(message)
     found = check(
         y_true, y_prob, max_smece=max_smece, max_gap=max_gap, min_rows=min_rows, bins=bins,

@@ -275,7 +275,8 @@ class Gaps:
         sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
         np.fill_diagonal(sure, rest.diagonal())
         # Shifts at which a bin has no gap are included, because the lowest sum is at one of them.
-        own = np.divide(self.residual, z * u, out=np.zeros_like(self.residual), where=u != 0)
+        with np.errstate(over="ignore"):  # it is clipped
+            own = np.divide(self.residual, z * u, out=np.zeros_like(self.residual), where=u != 0)
         evenly = np.broadcast_to(_SHIFTS, (*own.shape[:-1], _SHIFTS.size))
         shift = np.concatenate((evenly, np.clip(own, -1.0, 1.0)), axis=-1)
         moved = Gaps(

@@ -170,7 +170,7 @@ def score_interval(
     >>> print(score_interval(votes, p, metric="wasserstein"))
     wasserstein 0.3333, 95% interval 0.2719 to 0.3947, floor by vote noise 0.3652
     """
-    if metric not in _TERMS:
+    if not isinstance(metric, str) or metric not in _TERMS:
         message = f"metric must be one of {', '.join(get_args(ItemMetric))}: got {metric!r:.60}."
         raise InputError(message)
     refuse_bad_level(level)

@@ -39,6 +39,8 @@ _MANY_EVENTS = 25.0  # of a cell, from which on one binomial stands for all of i
 _NUMBERS = 1 << 21  # drawn at a time
 _ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
 _SYMMETRIC = 1e-6  # skewness below which a sum counts as symmetric
+_MOST = 1_000_000_000  # draws, columns, and rows that a setting may ask for
+_CERTAIN = 1e-100  # p(1 - p) below this counts as 0, so that ratios stay finite
 _MOST_TRIALS = 1e9  # of a binomial that stands for labels that hardly vary
 
 
@@ -284,8 +286,8 @@ def _checked(
         message = "an audit needs segments: pass by= (--by), the columns whose values define them."
         raise InputError(message)
     for name, value in (("depth", depth), ("min_rows", min_rows), ("draws", draws)):
-        if not is_whole(value) or value < 1:
-            message = f"{name} must be a whole number, 1 or more: got {value!r:.60}."
+        if not is_whole(value) or not 1 <= value <= _MOST:
+            message = f"{name} must be a whole number from 1 to {_MOST:,}: got {value!r:.60}."
             raise InputError(message)
     chosen = tables.models[0] if model is None else model
     refuse_no_rows(tables[chosen])
@@ -420,6 +422,12 @@ def _named(columns: FloatArray) -> Sums:
     return Sums(np.rint(named.pop("count")).astype(np.int64), **named)
 
 
+def _varies(parts: Sums) -> npt.NDArray[np.bool_]:
+    """Return whether outcomes of a calibrated model would vary in each part."""
+    varies: npt.NDArray[np.bool_] = parts.prob_var > _CERTAIN * parts.weight_sq
+    return varies
+
+
 def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
     """Return how much the labels of each cell vary, as a share of p(1 - p).
 
@@ -429,8 +437,9 @@ def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
     if not whole.label_var.any():
         return np.ones(cells.shape[1])
     parts = _named(single @ cells.T)
-    pooled = parts.residual_var[0] / (parts.prob_var[0] or 1.0) * parts.prob_var
-    own = _shrunk(whole, parts, pooled) / np.where(parts.prob_var > 0, parts.prob_var, 1.0)
+    varies = _varies(parts)
+    pooled = parts.residual_var[0] / (parts.prob_var[0] if varies[0] else 1.0) * parts.prob_var
+    own = _shrunk(whole, parts, pooled) / np.where(varies, parts.prob_var, 1.0)
     found = np.zeros(cells.shape[1])
     np.maximum.at(found, single.indices, np.repeat(own, np.diff(single.indptr)))
     return np.minimum(found, 1.0)
@@ -520,13 +529,14 @@ class _Noise(NamedTuple):
         """Return the binomials, given the pooled variance of each cell."""
         units = _named(cells.units.T)
         possible = np.add.reduceat(units.prob_var, cells.starts)
-        share = pooled / np.where(possible > 0, possible, 1.0)
+        of_cells = np.add.reduceat(units.weight_sq, cells.starts)
+        share = pooled / np.where(possible > _CERTAIN * of_cells, possible, 1.0)
         of_unit = np.repeat(share, np.diff([*cells.starts, units.count.size]))
         variance = _least_variance(whole, units, of_unit * units.prob_var)
-        varies = units.prob_var > 0
+        prob = np.clip((units.label + units.residual) / units.weight, 0.0, 1.0)
+        varies = _varies(units) & (prob > 0) & (prob < 1)
         most = np.where(varies, units.prob_var, 1.0)
         phi = np.clip(variance / most, 1 / _MOST_TRIALS, 1.0)
-        prob = np.clip((units.label + units.residual) / units.weight, 0.0, 1.0)
         rows = units.weight**2 / units.weight_sq
         trials = np.clip(np.rint(rows * (1 + phi) ** 2 / (4 * phi)), 1, _MOST_TRIALS)
         spread = trials * prob * (1 - prob)
@@ -544,7 +554,8 @@ class _Noise(NamedTuple):
         spread = self.factor**3 * self.trials * self.prob * (1 - self.prob)
         third = members @ self._added(spread * (2 * self.prob - 1))
         some = np.where(variance > 0, variance, 1.0)
-        return _Shape(np.sqrt(some), third / some**1.5)
+        error = np.sqrt(some)
+        return _Shape(error, third / some / error)
 
     def drawn(self, draws: int, random: np.random.Generator) -> FloatArray:
         """Return residuals of cells, of shape (cells, draws)."""

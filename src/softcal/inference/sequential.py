@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from softcal import _display
-from softcal._validation.rules import refuse_bad_level
+from softcal._validation.rules import (
+    LARGEST_WEIGHT,
+    SMALLEST_WEIGHT,
+    real,
+    refuse_bad_level,
+)
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
 from softcal.table.reliability import Reliability
 from softcal.table.tableset import MISSING, TableSet
@@ -525,14 +530,22 @@ class Watch:
         max_weight: float | None = None,
     ) -> None:
         refuse_bad_level(level)
-        if not 0 <= tolerance < 1:
-            message = f"tolerance must be at least 0 and below 1; got {tolerance!r}."
+        if not 0 <= real(tolerance) < 1:
+            message = f"tolerance must be at least 0 and below 1; got {tolerance!r:.60}."
             raise InputError(message)
-        if max_weight is not None and not 0 < max_weight < inf:
-            message = f"max_weight must be above 0 and finite; got {max_weight!r}."
+        if max_weight is not None and not SMALLEST_WEIGHT <= real(max_weight) <= LARGEST_WEIGHT:
+            message = (
+                f"max_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}; got "
+                f"{max_weight!r:.60}."
+            )
             raise InputError(message)
-        self._tolerance, self._level, self._max_weight = tolerance, level, max_weight
-        self._by = (by,) if isinstance(by, str) else tuple(by)
+        names = (by,) if isinstance(by, str) else by
+        if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
+            message = f"by must be the name of a column, or a list of names; got {by!r:.60}."
+            raise InputTypeError(message)
+        self._tolerance, self._level = real(tolerance), level
+        self._max_weight = None if max_weight is None else real(max_weight)
+        self._by = tuple(names)
         self._streams: dict[StreamName, _Stream] = {}
         self._shares: dict[StreamName, float] = {}
         self._updates = self._late = 0

@@ -82,7 +82,7 @@ def _refuse_bad_pilot(rel: Reliability) -> None:
     if s.votes.any() and silent:
         message = (
             f"a pilot must have numbers of votes for every item, or for none: in {silent} of "
-            f"{s.count.size} bins some are missing. Give the number of votes of every row."
+            f"{s.count.size} bins some are missing. Pass the number of votes of every row."
         )
         raise InputError(message)
 

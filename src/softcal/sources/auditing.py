@@ -106,8 +106,8 @@ def audit(
             raise InputError(message)
         rest = {"bins": unit_bins(), **options}  # few, because cells may be many
         tables = scan(
-            source, y_true=y_true, y_prob=y_prob, by=columns or (), features=features, pairs=False,
-            **rest,
+            source, y_true=y_true, y_prob=y_prob, by=() if columns is None else columns,
+            features=features, pairs=False, **rest,
         )  # fmt: skip
         columns = None  # all
     return audit_tables(

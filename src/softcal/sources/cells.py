@@ -133,21 +133,26 @@ def sheet_rows(path: Path, sheet: str | None) -> Iterator[Sequence[Any]]:
 def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
     with naming_the_extra():
         import openpyxl  # type: ignore[import-untyped]
+    file = path.open("rb")  # openpyxl would refuse a name without suffix, such as that of a pipe
     try:
         # Streamed, so that only a few rows are in memory. Formulas have their saved values.
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     except Exception as error:  # openpyxl raises any exception for a damaged file
+        file.close()
         message = f"cannot read {place_of(path)}: not an Excel workbook ({error!s:.100})."
         raise InputError(message) from error
     try:
         found = _chosen(book, path, sheet)
         found.reset_dimensions()  # some programs write wrong dimensions
         yield from found.iter_rows(values_only=True)
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
         message = f"cannot read {place_of(path)}: the sheet is damaged ({error!s:.100})."
         raise InputError(message) from error
     finally:
         book.close()
+        file.close()
 
 
 def _chosen(book: Any, path: Path, sheet: str | None) -> Any:

@@ -235,10 +235,11 @@ def _with_marks(form: Format, path: Path, text: bytes, reading: Reading) -> Form
         form = form._replace(mark=mark, sep_line=True)
     elif reading.sep is not None:
         form = form._replace(mark=reading.sep)
-    if form.mark == reading.decimal:
+    if form.mark == reading.decimal != reading.sep:
         message = (
-            f"cannot read {place_of(path)}: {form.mark!r} cannot separate both cells and decimals. "
-            f"Pass the separator of cells too, such as {keyword('sep', ';')}."
+            f"cannot read {place_of(path)}: does {form.mark!r} separate the cells too? If numbers "
+            f"are in quotes, pass {keyword('sep', form.mark)}; else the separator of cells, such "
+            f"as {keyword('sep', ';')}."
         )
         raise InputError(message)
     return form._replace(decimal=reading.decimal)
@@ -307,12 +308,13 @@ _ANSWERS = (
 def separator_hint(names: Sequence[str], mark: str) -> str:
     """Return a hint if names of columns look separated by another character; else empty."""
     line = mark.join(names)
-    often = max((other for other in _NAMED if other != mark), key=line.count)
+    marks = {**_NAMED, " ": "spaces"} if len(names) == 1 else _NAMED  # names may have spaces
+    often = max((other for other in marks if other != mark), key=line.count)
     if line.count(often) <= line.count(mark):
         return ""
     sep = keyword("sep", "tab" if often == "\t" else often)
     by = _NAMED.get(mark, repr(mark))
-    return f" They look separated by {_NAMED[often]}, not {by}. Pass {sep}."
+    return f" They look separated by {marks[often]}, not {by}. Pass {sep}."
 
 
 def number_hint(text: str) -> str:

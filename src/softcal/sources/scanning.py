@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from softcal._display import keyword
 from softcal._optional import naming_the_extra
 from softcal._validation.votes import Votes
@@ -177,6 +179,10 @@ def scan(
     >>> tables.by("fold")["0"]
     TableSet(n=138, models=['prob_rf_all', 'prob_lr_geometry'], bins=10)
     """
+    _refuse_other_flags(
+        drop_missing=drop_missing, drop_unmatched=drop_unmatched, allow_repeated=allow_repeated,
+        raters=raters, ordered=ordered,
+    )  # fmt: skip
     columns_of_votes = None
     positive = None if positive is None else text_of(positive)
     if votes is not None or vote is not None:
@@ -199,12 +205,13 @@ def scan(
         positive=positive if vote_counts is not None else None,
     )
     asked.refuse_impossible()
-    columns = (*_listed(by), *(features or ()))
+    _refuse_other_features(features)
+    columns = (*listed(by), *(features or ()))
     optional = (
         ("sample_weight", sample_weight), ("groups", groups), ("item", item), ("vote", vote),
         ("worker", worker),
     )  # fmt: skip
-    _refuse_other_names(
+    refuse_other_names(
         [
             *asked.named,
             *(("by", name) for name in columns),
@@ -222,7 +229,7 @@ def scan(
         wanted = Wanted((), tuple(features))
         roles = roles._replace(ranges=ranges_of(_batches_here(source, wanted, reading), features))
     if columns_of_votes is not None:
-        roles = roles._replace(y_prob=_listed(y_prob))
+        roles = roles._replace(y_prob=listed(y_prob))
         if votes is None:
             wanted = long_wanted(roles, columns_of_votes)
             batches = list(_batches_here(source, wanted, reading))
@@ -342,17 +349,17 @@ class _Asked(NamedTuple):
         what = "vote_counts" if self.counts else "label_bounds" if self.bounds else "y_true"
         models = self.models
         if isinstance(models, Mapping):
-            models = [name for model in models.items() for each in model for name in _listed(each)]
+            models = [name for model in models.items() for each in model for name in listed(each)]
         several = self.many or self.bounds or self.counts
-        labels = _listed(self.label) if several else (self.label,)
+        labels = listed(self.label) if several else (self.label,)
         return [
             *((what, name) for name in labels),
-            *(("y_prob", name) for name in _listed(models)),
+            *(("y_prob", name) for name in listed(models)),
         ]
 
     def refuse_impossible(self) -> None:
         """Raise if arguments contradict each other."""
-        several = len(_listed(self.label)) > 1
+        several = len(listed(self.label)) > 1
         for what, given in (
             ("classes", self.classes is not None),
             ("ordered=True", self.ordered),
@@ -370,7 +377,7 @@ class _Asked(NamedTuple):
                 "or several names."
             )
             raise InputError(message)
-        if self.bounds and len(_listed(self.label)) != 2:
+        if self.bounds and len(listed(self.label)) != 2:
             message = (
                 f"label_bounds must be two columns, of lower and upper ends: got "
                 f"{self.label!r:.60}."
@@ -384,10 +391,10 @@ class _Asked(NamedTuple):
             label = " to ".join(bounds) if bounds else self.label
             if self.counts:
                 return counts_beside(
-                    others._replace(y_prob=_listed(self.models)), self.label, present().names,
+                    others._replace(y_prob=listed(self.models)), self.label, present().names,
                     self.positive,
                 )  # fmt: skip
-            found = others._replace(y_true=label, y_prob=_listed(self.models), bounds=bounds)
+            found = others._replace(y_true=label, y_prob=listed(self.models), bounds=bounds)
         else:
             found = others._replace(y_true=text_of_spec(self.label), y_prob=tuple(self.models))
             if self.models:
@@ -417,7 +424,8 @@ def _label(y_true: Any, vote_counts: Any, label_bounds: Any, *, by_votes: bool) 
     return given[0]
 
 
-def _listed(names: Any) -> tuple[Any, ...]:
+def listed(names: Any) -> tuple[Any, ...]:
+    """Return one name or several as a tuple."""
     several = isinstance(names, Iterable) and not isinstance(names, str)
     return tuple(names) if several else (names,)
 
@@ -463,7 +471,24 @@ def _tables(
     return collect(stream.pieces(roles.wanted), roles, bins, pairs=pairs, date=date)
 
 
-def _refuse_other_names(named: Iterable[tuple[str, Any]]) -> None:
+def _refuse_other_flags(**flags: object) -> None:
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            message = f"{name} must be True or False: got {flag!r:.60}."
+            raise InputTypeError(message)
+
+
+def _refuse_other_features(features: object) -> None:
+    if features is not None and not isinstance(features, Mapping):
+        message = (
+            'features must map columns to numbers of ranges, as in {"age": 10}: got '
+            f"{features!r:.60}."
+        )
+        raise InputTypeError(message)
+
+
+def refuse_other_names(named: Iterable[tuple[str, Any]]) -> None:
+    """Raise if the name of a column is not text, given its role."""
     for what, name in named:
         if not isinstance(name, str):
             message = (

@@ -14,12 +14,15 @@ import numpy as np
 
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.table.kernel import SUM_NAMES
+from softcal.sources.scanning import listed, refuse_other_names
+from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.serialize import refuse_impossible
 from softcal.table.tableset import Sparse, TableSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
 
 Dialect = Literal["duckdb", "spark"]
@@ -45,6 +48,7 @@ _TERMS = {
     "outcome_prob_var": "CASE WHEN outcome THEN w * w * p * (1 - p) ELSE 0.0 END",
     "outcome_residual_var": "CASE WHEN outcome THEN w * w * d * d ELSE 0.0 END",
 }
+_SEGMENT = "softcal_by_"  # before the names of segment columns, which may be those of sums
 _ABOUT = ("softcal_label", "softcal_weight", "softcal_votes", "softcal_model", "softcal_bin")
 
 
@@ -107,13 +111,25 @@ def sql_query(
     0.25
     """
     words = _Words(dialect)
-    models = [y_prob] if isinstance(y_prob, str) else list(y_prob)
-    columns = [by] if isinstance(by, str) else list(by)
+    models, columns = listed(y_prob), listed(by)
+    optional = (("sample_weight", sample_weight), ("n_votes", n_votes))
+    refuse_other_names([
+        ("y_true", y_true), *(("y_prob", each) for each in models),
+        *(("by", each) for each in columns),
+        *(each for each in optional if each[1] is not None),
+    ])  # fmt: skip
+    if not models:
+        message = "name one or more predictions: y_prob is empty."
+        raise InputError(message)
+    if y_true in models:
+        message = f"label and prediction must be different columns: both are {y_true!r}."
+        raise InputError(message)
     weight = "1.0" if sample_weight is None else words.name(sample_weight)
     votes = "NULL" if n_votes is None else words.name(n_votes)
-    segments = "".join(f", {words.name(each)}" for each in columns)
+    segments = "".join(f", {words.name(_SEGMENT + each)}" for each in columns)
     as_text = "".join(
-        f", CAST({words.name(each)} AS {words.text_type}) AS {words.name(each)}" for each in columns
+        f", CAST({words.name(each)} AS {words.text_type}) AS {words.name(_SEGMENT + each)}"
+        for each in columns
     )
     rows = "\n  UNION ALL\n".join(
         f"  SELECT {words.text(model)} AS softcal_model{as_text},\n"  # noqa: S608 - quoted
@@ -137,7 +153,8 @@ WITH softcal_rows AS (
   SELECT softcal_model{segments}, p, y, w, m, p - y AS d,
     p - CASE WHEN y > 0.5 THEN 1.0 ELSE 0.0 END AS e, (y = 0 OR y = 1) AND m IS NULL AS outcome,
     CASE WHEN {valid} THEN 1 ELSE 0 END AS valid,
-    LEAST(CAST(FLOOR(p * {_GRID}.0) AS INTEGER), {_GRID - 1}) AS near
+    CASE WHEN p >= 0 AND p <= 1
+      THEN LEAST(CAST(FLOOR(p * {_GRID}.0) AS INTEGER), {_GRID - 1}) ELSE 0 END AS near
   FROM softcal_rows
 ), softcal_binned AS (
   SELECT *, CASE WHEN valid = 0 THEN -1
@@ -189,8 +206,7 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
             "the query that `softcal sql` prints, and keep all its columns."
         )
         raise InputError(message)
-    place = frame["softcal_bin"].to_numpy().astype(np.int64)
-    rows = frame["softcal_rows"].to_numpy().astype(np.int64)
+    place, rows = (_numbers(frame[name], name) for name in ("softcal_bin", "softcal_rows"))
     if (place < 0).any():
         message = (
             f"{int(rows[place < 0].sum()):,} rows break a rule: labels and predictions must be in "
@@ -198,24 +214,68 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
             "in the table."
         )
         raise InputError(message)
-    if not rows.sum():
-        message = "the table has no rows."
-        raise InputError(message)
+    values = np.array([_numbers(frame[name], name) for name in SUM_NAMES])
+    _refuse_impossible(place, values)
     by = [name for name in frame.columns if name not in needed]
-    models = list(dict.fromkeys(frame["softcal_model"].to_list()))
-    cells = list(zip(*(frame[name].to_list() for name in by), strict=True)) or [()] * len(frame)
+    texts = {name: _texts(frame[name], name) for name in (*by, *_ABOUT[:4])}
+    models = list(dict.fromkeys(texts["softcal_model"]))
+    cells = list(zip(*(texts[name] for name in by), strict=True)) or [()] * len(frame)
     numbers = {cell: k for k, cell in enumerate(dict.fromkeys(cells))}
     keys = np.array([
-        [models.index(model) for model in frame["softcal_model"].to_list()],
+        [models.index(model) for model in texts["softcal_model"]],
         np.zeros(len(frame), dtype=np.int64),
         [numbers[cell] for cell in cells],
         place,
-    ])  # fmt: skip
-    values = np.array([frame[name].to_numpy().astype(np.float64) for name in SUM_NAMES])
-    first = {key: frame[f"softcal_{key}"].to_list()[0] for key in ("label", "weight", "votes")}
+    ], dtype=np.int64)  # fmt: skip
+    first = {key: texts[f"softcal_{key}"][0] for key in ("label", "weight", "votes")}
+    segments = tuple(name.removeprefix(_SEGMENT) for name in by)
     grid = Bins.uniform(_GRID)
     whole = TableSet(
-        first["label"], tuple(models), grid, grid, Sparse.of(keys, values), by_names=tuple(by),
+        first["label"], tuple(models), grid, grid, Sparse.of(keys, values), by_names=segments,
         cells=tuple(numbers), weight=first["weight"], votes=first["votes"], date=date,
     )  # fmt: skip
     return whole.coarsen(bins)
+
+
+def _numbers(column: Any, name: str) -> FloatArray:
+    """Return a column of the result as finite numbers."""
+    try:
+        found: FloatArray = np.array(column.to_list(), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        found = np.array([np.nan])
+    if found.ndim != 1 or not np.isfinite(found).all():
+        message = f"the column {name} of the result must have finite numbers, in every row."
+        raise InputError(message)
+    return found
+
+
+def _texts(column: Any, name: str) -> list[Any]:
+    """Return a column of the result as texts and None."""
+    missing = column.is_null().to_list()
+    found = [None if null else each for null, each in zip(missing, column.to_list(), strict=True)]
+    if not all(each is None or isinstance(each, str) for each in found):
+        message = f"the column {name} of the result must have texts, as the query returns them."
+        raise InputError(message)
+    return found
+
+
+def _refuse_impossible(place: FloatArray, values: FloatArray) -> None:
+    """Refuse a result without rows, and sums that no rows can have."""
+    count = values[SUM_NAMES.index("count")]
+    if not count.sum():
+        message = "the table has no rows, or only rows of weight 0."
+        raise InputError(message)
+    signed = [SUM_NAMES.index(name) for name in ("residual", "hard_residual")]
+    positive = np.delete(values, signed, axis=0)
+    whole = (
+        ((positive >= 0) & (positive < 1e250)).all(axis=0)
+        & np.isin(place, np.arange(_GRID))
+        & (count == np.rint(count))
+        & (abs(count) < 2.0**53)
+    )
+    if not whole.all():
+        message = f"{(~whole).sum():,} rows of the result have numbers that no query gives."
+        raise InputError(message)
+    named = dict(zip(SUM_NAMES, values, strict=True))
+    sums = Sums(named.pop("count").astype(np.int64), **named)
+    refuse_impossible(sums, place / _GRID, (place + 1) / _GRID)

@@ -113,9 +113,9 @@ class ItemVotes(NamedTuple):
             If workers are unknown, or if intervals are to hold for new raters.
         """
         method = self.columns.aggregate
-        if method == "shares":
+        if isinstance(method, str) and method == "shares":
             return self
-        if method != "dawid-skene":
+        if not isinstance(method, str) or method != "dawid-skene":
             message = f'aggregate must be "shares" or "dawid-skene": got {method!r:.60}.'
             raise InputError(message)
         if self.columns.raters:
@@ -340,6 +340,9 @@ def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
     problem = f"name the value of {vote} that counts as 1."
     if positive is not None:
         problem = f"{vote} must have the value {positive!r:.60} in some row: it has it in none."
+    if not words:
+        message = f"there are no votes: {vote} has no values."
+        raise InputError(message)
     shown = ", ".join(map(repr, words[:20])) + ", ..." * (len(words) > 20)
     message = (
         f"{problem}{did_you_mean(positive or '', words)} Its values are: {shown}. Pass one, such "

@@ -260,7 +260,8 @@ def refuse_other_raters(raters: Raters, s: Sums) -> None:
         (-weight, np.zeros_like(weight)),
         (abs(residual), weight),
         (residual_sq, weight_sq),
-        (abs(mixed), np.sqrt(residual_sq * weight_sq)),
+        # The square of a tiny residual is 0, but its product with a weight may not be.
+        (abs(mixed), np.sqrt(residual_sq * weight_sq) + 1e-150 * weight_sq),
         (weight_sq, weight**2),
         (-residual_sq, np.zeros_like(weight)),
         (abs(by_bin[0] - s.residual), rounding * s.weight),

@@ -1,0 +1,418 @@
+"""Call votes, decisions, checks, audits, alarms, and queries with any input, as `entry_points`.
+
+Arguments come from a seed: good ones, and often one or two bad ones among them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from entry_points import answer, numbers_in, refuse_nonsense, table
+from random_arguments import BAD_VALUES, spoiled_value, unit
+
+import softcal as sc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Functions of arrays
+
+
+def _net_benefit(
+    y_true: Any, y_prob: Any, thresholds: Any, sample_weight: Any, groups: Any, level: Any
+) -> Any:
+    found = sc.net_benefit(
+        y_true, y_prob, thresholds, sample_weight=sample_weight, groups=groups, level=level
+    )
+    str(found)
+    assert len(found.sentences) == found.threshold.size
+    assert (found.cost >= 0).all()
+    assert (found.low <= found.value).all()
+    assert (found.value <= found.high).all()
+    some = found.rows_below > 0  # the means of no rows are NaN
+    return [
+        found.value,
+        found.treat_all,
+        found.cost,
+        found.prob_below[some],
+        found.label_below[some],
+    ]
+
+
+def _net_benefit_of_table(y_true: Any, y_prob: Any, sample_weight: Any, level: Any) -> Any:
+    rel = sc.reliability(y_true, y_prob, bins=20, sample_weight=sample_weight)
+    found = sc.net_benefit(rel, [0.0, 0.05, 0.5, 0.95], level=level)
+    return [found.value, found.cost]
+
+
+def _net_benefit_difference(
+    y_true: Any, models: Any, thresholds: Any, sample_weight: Any, groups: Any, level: Any
+) -> Any:
+    found = sc.net_benefit_difference(
+        y_true, models, thresholds, sample_weight=sample_weight, groups=groups, level=level
+    )
+    str(found)
+    assert not any(map(math.isnan, numbers_in([found.low, found.high])))
+    return found.value
+
+
+def _calibration_summary(
+    y_true: Any, y_prob: Any, sample_weight: Any, groups: Any, level: Any
+) -> Any:
+    found = sc.calibration_summary(
+        y_true, y_prob, sample_weight=sample_weight, groups=groups, level=level
+    )
+    str(found)
+    assert not any(map(math.isnan, numbers_in(found)))
+    return list(found.distances.values())
+
+
+def _assert_calibrated(
+    y_true: Any, y_prob: Any, max_smece: Any, undecided: Any, n_votes: Any, level: Any
+) -> None:
+    try:
+        sc.assert_calibrated(
+            y_true, y_prob, max_smece=max_smece, undecided=undecided, n_votes=n_votes, level=level
+        )
+    except AssertionError as error:
+        assert str(error).strip()  # noqa: PT017 - an error must have a message
+
+
+OF_DECISIONS: tuple[Callable[..., Any], ...] = (
+    _net_benefit, _net_benefit_of_table, _net_benefit_difference, _calibration_summary,
+)  # fmt: skip
+OF_CHECKS: tuple[Callable[..., Any], ...] = (sc.check, _assert_calibrated)
+
+
+def _summed(y_true: Any, y_prob: Any, sample_weight: Any, n_votes: Any, groups: Any) -> Any:
+    rows = {"sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
+    tables = sc.cumulative_reliability(y_true, y_prob, **rows)
+    for rel in tables.values():
+        table(rel)
+    found = sc.cumulative_smece_interval(tables)
+    assert math.isclose(found.value, sc.cumulative_smece(tables))
+    return found
+
+
+OF_ORDINAL: tuple[Callable[..., Any], ...] = (
+    sc.cumulative_reliability, sc.cumulative_smece, sc.manhattan, sc.ranked_probability_score,
+    sc.wasserstein, sc.cumulative_smece_interval, sc.score_interval, _summed,
+)  # fmt: skip
+
+
+# Votes of raters
+
+
+def raters(seed: int) -> None:
+    """Count random votes, and use them in every way that knows who voted."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    size = rng.choice((1, 4, 12, 30))
+    columns: dict[str, Any] = {
+        "item": [rng.randrange(max(size // 3, 1)) for _ in range(size)],
+        "worker": [rng.choice("uvwx") for _ in range(size)],
+        "answer": [rng.choice((0, 1)) for _ in range(size)],
+    }
+    spoil = rng.choice((None, None, *columns))
+    if spoil is not None:
+        columns[spoil] = spoiled_value(columns[spoil], rng)
+    votes = answer(
+        lambda: sc.Votes.from_long(
+            columns,
+            item="item",
+            worker="worker",
+            label="answer",
+            allow_repeated=rng.random() < 0.8,
+        )
+    )
+    if votes is None:
+        return
+    assert votes.totals.sum() == len(list(columns["item"]))
+    n = votes.n_items
+    y_prob: Any = [unit(rng) for _ in range(n)]
+    by: Any = {worker: rng.choice("ab") for worker in votes.workers}
+    if rng.random() < 0.3:
+        y_prob = spoiled_value(y_prob, rng)
+    if rng.random() < 0.3:
+        by = rng.choice((list("ab" * n), {}, {"u": None}, *BAD_VALUES))
+    level = rng.choice((0.95, 0.95, 0.5, *BAD_VALUES))
+    bins: Any = rng.choice((1, 3, 10, [0, 0.5, 1], *BAD_VALUES))
+    rel = answer(lambda: sc.reliability(votes, y_prob, bins=bins, raters=True))
+    if rel is not None:
+        table(rel)
+    for each in (answer(lambda: sc.reliability_by_rater(votes, y_prob, by=by)) or {}).values():
+        table(each)
+    found = answer(lambda: sc.rater_difference(votes, y_prob, by=by, level=level, bins=bins))
+    if found is not None:
+        str(found)
+        assert 0 <= found.pvalue <= 1
+        refuse_nonsense([found.difference, found.low, found.high, found.pvalue], "rater_difference")
+        assert found.low <= found.difference <= found.high
+    _other_votes(votes, by, rng)
+
+
+def _other_votes(votes: sc.Votes, by: Any, rng: Random) -> None:
+    """Select, split, weight, and aggregate votes."""
+    odd = rng.choice(BAD_VALUES)
+    population: Any = rng.choice(({"a": 0.5, "b": 0.5}, {"a": 1.0}, {"a": -1, "b": 2}, odd))
+    weighted = answer(lambda: votes.weighted(by=by, population=population))
+    if weighted is not None:
+        refuse_nonsense([weighted.shares, weighted.effective_totals], "weighted")
+    parts = answer(lambda: votes.by_kind(by))
+    if parts is not None:
+        assert sum(int(each.totals.sum()) for each in parts.values()) == votes.totals.sum()
+    answer(lambda: votes.binary(odd))
+    answer(lambda: votes.above(odd))
+    answer(lambda: votes.for_items([odd]))
+    strata = rng.choice((None, [0] * votes.n_items, odd))
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # not converged
+        crowd = answer(lambda: sc.dawid_skene(votes, strata=strata))
+    if crowd is not None:
+        refuse_nonsense([crowd.posterior, crowd.prior], "dawid_skene")
+
+
+def raw_votes(seed: int) -> None:
+    """Scan predictions with votes, in one source or two, and compare with counted votes."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    n = rng.choice((1, 2, 6))
+    items = [str(k) for k in range(n)]
+    prob = {item: unit(rng) for item in items}
+    size = rng.choice((n, 3 * n))
+    votes: dict[str, Any] = {
+        "item": [*items, *(rng.choice(items) for _ in range(size - n))],
+        "who": [rng.choice("uvw") for _ in range(size)],
+        "said": [rng.choice(("no", "yes")) for _ in range(size)],
+    }
+    given: dict[str, Any] = {"item": "item", "vote": "said", "positive": "yes", "bins": 3}
+    given |= {"worker": "who", "allow_repeated": True} if rng.random() < 0.7 else {}
+    given |= {"raters": True} if rng.random() < 0.3 else {}
+    given |= {"drop_missing": True} if rng.random() < 0.3 else {}
+    given |= {"drop_unmatched": True} if rng.random() < 0.3 else {}
+    given |= {"aggregate": rng.choice(("dawid-skene", "x"))} if rng.random() < 0.2 else {}
+    together = rng.random() < 0.4
+    if together:
+        votes["p"] = [prob[item] for item in votes["item"]]
+    source: dict[str, Any] = {"item": list(items), "p": list(prob.values())}
+    plain = {key: list(column) for key, column in votes.items()}
+    for frame in rng.choice(((), (), (votes,), (source,), (votes, source))):
+        name = rng.choice(list(frame))
+        frame[name][rng.randrange(len(frame[name]))] = rng.choice(
+            (None, "", "x", "7", 2.0, math.nan)
+        )
+    if rng.random() < 0.1:
+        given[rng.choice(list(given))] = rng.choice(("nothing", *BAD_VALUES))
+    frames = [_frame(votes, rng), _frame(source, rng)]
+    if any(each is None for each in frames):
+        return
+    first = frames[0] if together else frames[1]
+    given |= {} if together else {"votes": frames[0]}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "dawid_skene did not converge")
+        tables = answer(lambda: sc.scan(first, y_prob="p", **given))
+    if tables is None:
+        return
+    rel = tables["p"]
+    table(rel)
+    if (votes, source) == (
+        plain,
+        {"item": items, "p": list(prob.values())},
+    ) and "aggregate" not in given:
+        yes = [
+            np.mean(
+                [s == "yes" for i, s in zip(plain["item"], plain["said"], strict=True) if i == item]
+            )
+            for item in items
+        ]
+        right = sc.smece(yes, list(prob.values()), bins=given["bins"])
+        assert math.isclose(rel.smece, right, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _frame(columns: dict[str, Any], rng: Random) -> Any:
+    """Make a frame of some library; None where the library refuses the values."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    make: Callable[[Any], Any] = rng.choice((pd.DataFrame, pl.DataFrame, pa.table))
+    try:
+        return make(columns)
+    except Exception:  # each library has errors of its own
+        return None
+
+
+# Audits, alarms, and queries
+
+
+def _rows(rng: Random, size: int) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {name: [unit(rng) for _ in range(size)] for name in ("y", "p")}
+    if rng.random() < 0.4:
+        columns["y"] = [float(rng.random() < p) for p in columns["p"]]
+    columns["s"] = [rng.choice(("a", "b", None, "")) for _ in range(size)]
+    columns["t"] = [rng.choice(("x", "y")) for _ in range(size)]
+    columns["w"] = [rng.choice((0.0, 0.5, 1.0, 3.0)) for _ in range(size)]
+    columns["m"] = [rng.randrange(1, 5) for _ in range(size)]
+    columns["x"] = [rng.random() for _ in range(size)]
+    return columns
+
+
+def audited(seed: int) -> None:
+    """Audit random rows with random settings."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    columns = _rows(rng, rng.choice((1, 5, 60)))
+    if rng.random() < 0.3:
+        column = columns[rng.choice(list(columns))]
+        column[rng.randrange(len(column))] = rng.choice((None, math.nan, -1.0, 2.0, "x"))
+    given: dict[str, Any] = {
+        "by": rng.choice(("s", ["s", "t"], ["s", "t", "m"])),
+        "depth": rng.choice((1, 2, 3)),
+        "min_rows": rng.choice((1, 5, 30)),
+        "draws": rng.choice((1, 20, 50)),
+        "level": rng.choice((0.95, 0.5)),
+        "rng": 0,
+    }
+    given |= {"features": {"x": rng.choice((2, 3))}} if rng.random() < 0.3 else {}
+    given |= {"sample_weight": "w"} if rng.random() < 0.3 else {}
+    given |= {"n_votes": "m"} if rng.random() < 0.3 else {}
+    if rng.random() < 0.3:
+        given[rng.choice(list(given))] = rng.choice(("nothing", [], *BAD_VALUES))
+    frame = _frame(columns, rng)
+    found = (
+        None if frame is None else answer(lambda: sc.audit(frame, y_true="y", y_prob="p", **given))
+    )
+    if found is None:
+        return
+    str(found)
+    assert found.summary
+    for each in (found.overall, *found.segments):
+        refuse_nonsense([each.gap, each.low, each.high, each.pvalue], "audit")
+        assert -1 - 1e-9 <= each.low <= each.high <= 1 + 1e-9
+        assert 0 < each.pvalue <= 1
+        assert each.sentence
+
+
+def watched(seed: int) -> None:
+    """Update a watch with random tables, some of which it must refuse."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    settings: dict[str, Any] = {
+        "tolerance": rng.choice((0.0, 0.02, 0.5)),
+        "level": rng.choice((0.95, 0.5)),
+        "by": rng.choice(((), (), "s", ["s", "t"])),
+        "max_weight": rng.choice((None, None, 3.0, 1e9)),
+    }
+    if rng.random() < 0.2:
+        settings[rng.choice(list(settings))] = rng.choice(BAD_VALUES)
+    watch = answer(lambda: sc.Watch(**settings))
+    if watch is None:
+        return
+    bins = rng.choice((1, 5, 10))
+    pvalue, alarm = 1.0, False
+    for day in range(rng.choice((1, 1, 2, 3, 3, 66)) if rng.random() < 0.3 else 2):
+        part = answer(lambda: _day(rng, bins, of_sets=bool(settings["by"])))
+        date = (
+            rng.choice((None, None, f"2026-{day:04d}", *BAD_VALUES)) if rng.random() < 0.1 else None
+        )
+        state = (
+            None
+            if part is None
+            else answer(lambda part=part, date=date: watch.update(part, date=date))
+        )  # type: ignore[misc]
+        if state is None:
+            continue
+        assert state.sentence
+        assert 0 <= state.pvalue <= pvalue
+        assert state.alarm or not alarm
+        pvalue, alarm = state.pvalue, state.alarm
+        refuse_nonsense(state.log_evidence, "watch")
+        for each in state.streams[:3]:
+            str(each)
+            assert each.n == 0 or each.low <= each.smece <= each.high
+            filled = ~np.isnan(each.gap)
+            refuse_nonsense([each.gap_low[filled], each.gap_high[filled]], "watch")
+
+
+def _day(rng: Random, bins: int, *, of_sets: bool) -> Any:
+    import pandas as pd
+
+    columns = _rows(rng, rng.choice((1, 5, 40)))
+    odd: dict[str, Any] = rng.choice(({}, {}, {}, {"sample_weight": "w"}, {"groups": "t"}))
+    if rng.random() < 0.02:
+        return rng.choice(BAD_VALUES)
+    if of_sets or rng.random() < 0.2:
+        return sc.scan(
+            pd.DataFrame(columns), y_true="y", y_prob="p", by=["s", "t"], bins=bins, **odd
+        )
+    rows = {name: columns[column] for name, column in odd.items()}
+    return sc.reliability(columns["y"], columns["p"], bins=bins, **rows)
+
+
+_NAMES = ("y", "y y", 'quo"te', "'", "\\", "`", ";--", "SELECT", "å", "", "w", "softcal_bin", "d")
+
+
+def queried(seed: int) -> None:
+    """Run the query of random columns with DuckDB, spoil its result, and read it."""
+    import duckdb
+
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    columns = _rows(rng, rng.choice((1, 5, 40)))
+    if rng.random() < 0.2:
+        column = columns[rng.choice(("y", "p", "w", "m"))]
+        column[rng.randrange(len(column))] = rng.choice((None, math.nan, -1.0, 2.0, math.inf))
+    names = dict.fromkeys("ypstwm")
+    names |= dict(zip("ypstwm", rng.sample(_NAMES, 6), strict=True)) if rng.random() < 0.4 else {}
+    renamed = {names.get(name) or name: column for name, column in columns.items()}
+    given: dict[str, Any] = {"y_true": names["y"] or "y", "y_prob": names["p"] or "p"}
+    roles = {"by": "s", "sample_weight": "w", "n_votes": "m"}
+    given |= {key: names[name] or name for key, name in roles.items() if rng.random() < 0.4}
+    if rng.random() < 0.1:
+        given[rng.choice(list(given))] = rng.choice(BAD_VALUES)
+    import pyarrow as pa
+
+    rows = pa.table(renamed)
+    query = answer(lambda: sc.sql_query("rows", **given))
+    if query is None:
+        return
+    connection = duckdb.connect()
+    connection.register("rows", rows)
+    try:
+        result = connection.sql(query).to_arrow_table()
+    except duckdb.ConversionException:
+        return  # a column of numbers holds text
+    except duckdb.Error:
+        assert not all(name in renamed for name in _texts(given.values())), query
+        return
+    finally:
+        connection.close()
+    right = answer(lambda: sc.scan(rows, **given))
+    tables = answer(lambda: sc.tables_from_query(result))
+    assert (tables is None) == (right is None), f"scan: {right!r}, query: {tables!r}"
+    if tables is not None and right is not None:
+        table(tables[given["y_prob"]])
+        assert tables.n == right.n
+        assert math.isclose(
+            tables[given["y_prob"]].smece, right[given["y_prob"]].smece, abs_tol=1e-9
+        )
+    _spoil_result(result, rng)
+
+
+def _texts(values: Any) -> list[str]:
+    return [each for each in values if isinstance(each, str)]
+
+
+def _spoil_result(result: Any, rng: Random) -> None:
+    """Read a result with a changed, missing, or odd column."""
+    import pandas as pd
+
+    frame: Any = result.to_pandas()
+    name = rng.choice(list(frame.columns))
+    if rng.random() < 0.2:
+        frame = frame.drop(columns=name)
+    else:
+        frame[name] = pd.Series([rng.choice(BAD_VALUES)] * len(frame), dtype=object)
+    bins: Any = rng.choice((10, 10, 7, *BAD_VALUES))
+    tables = answer(lambda: sc.tables_from_query(frame, bins=bins))
+    if tables is not None:
+        for rel in tables.values():
+            table(rel)
