@@ -168,7 +168,8 @@ def ever_alarmed(name: str, runs: int, looks: int, *, drift: bool) -> np.ndarray
         statistic = np.divide(streams.bins[0] ** 2, variance, where=variance > 0, out=0 * variance)
         pvalue = chi2.sf(statistic.sum(axis=1), (variance > 0).sum(axis=1))
         ever |= [streams.log_evidence >= np.log(20), pvalue < 0.05, pvalue < 0.05 / looks]
-    return ever.mean(axis=1)
+    share: np.ndarray = ever.mean(axis=1)
+    return share
 
 
 def false_alarms(runs: int, looks: int) -> None:

@@ -175,3 +175,9 @@ def test_page_must_be_named_html(days: Any, tmp_path: Path) -> None:
     done = softcal_here("watch", days, "-o", tmp_path / "watch.pdf")
     assert done.returncode == 2
     assert "must end in .html" in done.stderr
+
+
+def test_pattern_without_files_is_named(tmp_path: Path) -> None:
+    done = softcal_here("watch", tmp_path / "none" / "*.softcal")
+    assert done.returncode == 2
+    assert "no data in" in done.stderr
