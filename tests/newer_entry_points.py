@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -314,11 +315,7 @@ def watched(seed: int) -> None:
         date = (
             rng.choice((None, None, f"2026-{day:04d}", *BAD_VALUES)) if rng.random() < 0.1 else None
         )
-        state = (
-            None
-            if part is None
-            else answer(lambda part=part, date=date: watch.update(part, date=date))
-        )  # type: ignore[misc]
+        state = None if part is None else answer(partial(watch.update, part, date=date))
         if state is None:
             continue
         assert state.sentence
@@ -344,7 +341,7 @@ def _day(rng: Random, bins: int, *, of_sets: bool) -> Any:
         return sc.scan(
             pd.DataFrame(columns), y_true="y", y_prob="p", by=["s", "t"], bins=bins, **odd
         )
-    rows = {name: columns[column] for name, column in odd.items()}
+    rows: dict[str, Any] = {name: columns[column] for name, column in odd.items()}
     return sc.reliability(columns["y"], columns["p"], bins=bins, **rows)
 
 

@@ -592,7 +592,7 @@ def test_more_groups_than_rows_are_refused() -> None:
 
 def test_workbook_with_two_sheets_is_not_called_damaged(tmp_path: Path) -> None:
     path = tmp_path / "two.xlsx"
-    rows = [["y", "p"], [0.5, 0.25]]
+    rows: list[list[Any]] = [["y", "p"], [0.5, 0.25]]
     write_workbook(path, {"first": rows, "second": rows})
     with pytest.raises(sc.InputError, match=r"two\.xlsx has 2 sheets") as found:
         sc.scan(path, y_true="y", y_prob="p")

@@ -152,10 +152,11 @@ def test_query_counts_nan_and_takes_segments_named_as_sums() -> None:
 
     rows = pd.DataFrame({"p": [0.5, 0.25], "y": [1.0, 0.0], "weight": ["a", "b"]})
     query = sc.sql_query("rows", y_true="y", y_prob="p", by="weight")
-    tables = sc.tables_from_query(duckdb.sql(query).to_arrow_table())
+    ask: Any = duckdb.sql
+    tables = sc.tables_from_query(ask(query).to_arrow_table())
     assert list(tables.by("weight")) == ["a", "b"]
     rows["p"] = [np.nan, np.inf]
-    result = duckdb.sql(query).to_arrow_table()
+    result = ask(query).to_arrow_table()
     with pytest.raises(sc.InputError, match="2 rows break a rule"):
         sc.tables_from_query(result)
 
@@ -171,7 +172,8 @@ def test_odd_queries_and_results_are_refused() -> None:
     with pytest.raises(sc.InputError, match="different columns"):
         sc.sql_query("t", y_true="y", y_prob="y")
     rows = pd.DataFrame({"p": [0.5, 0.25], "y": [1.0, 0.0]})  # noqa: F841 - read by DuckDB
-    result = duckdb.sql(sc.sql_query("rows", y_true="y", y_prob="p")).to_df()
+    ask: Any = duckdb.sql
+    result = ask(sc.sql_query("rows", y_true="y", y_prob="p")).to_df()
     wrong: tuple[tuple[str, Any, str], ...] = (
         ("weight", "x", "finite numbers"),
         ("weight", -1.0, "no query gives"),
