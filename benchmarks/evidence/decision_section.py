@@ -46,6 +46,7 @@ def section(found: dict[str, Any]) -> str:
         "## Net benefit\n",
         "R's dcurves publishes the net benefit of a model of cancer on age (750 rows) at "
         f"{found['thresholds']} thresholds. softcal's numbers, from rows and from a table, and for "
-        f"treating all, differ from these by at most {largest:.0e}. The published figures have no interval.\n",
+        f"treating all, differ from these by at most {largest:.0e}. The published figures have no "
+        "interval.\n",
         table(("threshold", "dcurves", "softcal", "95% interval"), lines, numbers_from=0),
     ])  # fmt: skip

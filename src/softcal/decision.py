@@ -669,7 +669,12 @@ def calibration_summary(
     low, high = _Atoms.of(cells).limits(value, cells.n, level, generator(rng))
     of_curve = map(Estimate, value.tolist(), low.tolist(), high.tolist())
     return CalibrationSummary(
-        _ratio(cells, reach), logistic, _auroc(cells, reach), *of_curve, level, note
+        observed_expected=_ratio(cells, reach),
+        logistic=logistic,
+        auroc=_auroc(cells, reach),
+        level=level,
+        note=note,
+        **dict(zip(_OF_CURVE, of_curve, strict=True)),
     )
 
 
@@ -771,7 +776,7 @@ class _Atoms(NamedTuple):
 
     def _null(self, random: np.random.Generator) -> FloatArray:
         """Return distances and miscalibrations of a calibrated model whose labels vary alike."""
-        w = np.bincount(self.place, self.weight)
+        w = np.bincount(self.place, self.weight).astype(np.float64)
         # The variance around predictions: that around the curve is too small if rows are few.
         own = self.weight * (self.label - self.prob[self.place]) / np.sqrt(self.rows)
         out = []
