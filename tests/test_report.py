@@ -404,6 +404,13 @@ def test_few_rows_give_no_verdict(rows: int, tmp_path: Path) -> None:
     assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
 
 
+def test_an_error_of_unclear_size_is_named_with_its_direction() -> None:
+    y = (np.arange(400) < 176).astype(float)
+    found = verdict_of(y, np.full(400, 0.5))
+    assert found.interval.low < 0.02 < found.interval.high
+    assert found.title == "too high, with too few rows to tell by how much"
+
+
 def test_small_p_value_of_three_rows_gives_no_verdict() -> None:
     y, p = [0.2, 0.4, 0.9], [0.9, 0.5, 0.3]
     assert sc.calibration_test(sc.reliability(y, p)).pvalue < 0.05

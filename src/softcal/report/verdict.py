@@ -70,6 +70,8 @@ class Verdict(NamedTuple):
         """The severity and the headline, which are the same for very few rows."""
         if self.headline.startswith(self.severity):
             return self.headline
+        if self.severity == "too few rows" and self.state == "miscalibrated":
+            return f"{self.headline}, with too few rows to tell by how much"
         return f"{self.severity}, {self.headline}"
 
 
