@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -22,7 +23,7 @@ LABELS = {"0/1": 1, "4 votes": 4}
 THRESHOLDS = (0.1, 0.3)
 
 
-def data(curve: str, votes: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+def data(curve: str, votes: int, n: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
     """Return labels, predictions, and a second model's predictions."""
     p = np.clip(rng.beta(1, 2, size=n), 1e-4, 1 - 1e-4)
     q = expit(logit(p) + rng.normal(scale=0.7, size=n))
@@ -68,7 +69,7 @@ def main(runs: int) -> None:
             found = sc.net_benefit(y, p, THRESHOLDS)
             two = sc.net_benefit_difference(y, {"p": p, "q": q}, THRESHOLDS)
             summary = sc.calibration_summary(y, p, rng=seed).estimates
-            row = [
+            row: list[Any] = [
                 np.mean((each.low <= true[name]) & (true[name] <= each.high))
                 for name, each in (("net benefit", found), ("difference", two))
             ]
