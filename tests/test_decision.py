@@ -462,3 +462,31 @@ def test_predictions_near_0_have_a_summary() -> None:
     tiny = sc.calibration_summary([0, 1], [5e-324, 5e-324])
     assert tiny.observed_expected.value == np.inf
     assert tiny.auroc.value == 0.5
+
+
+def test_large_weights_do_not_overflow_the_summary() -> None:
+    y, p = [0.0, 1.0, 0.5, 0.25], [0.2, 0.7, 0.5, 0.1]
+    plain = sc.calibration_summary(y, p)
+    large = sc.calibration_summary(y, p, sample_weight=[1e100] * 4)
+    table = sc.calibration_summary(sc.reliability(y, p, bins=10, sample_weight=[1e100] * 4))
+    assert large.slope.low == pytest.approx(plain.slope.low)
+    assert large.auroc == pytest.approx(plain.auroc)
+    assert table.auroc == pytest.approx(plain.auroc)
+
+
+def test_tiny_weight_does_not_change_the_summary() -> None:
+    y, p = [0.0, 1.0, 0.5, 0.25, 1.0], [0.2, 0.7, 0.5, 0.1, 0.3]
+    found = sc.calibration_summary(y, p, sample_weight=[*[1e100] * 4, 1e-100])
+    right = sc.calibration_summary(y[:4], p[:4])
+    assert found.ici.value == pytest.approx(right.ici.value)
+    assert np.isfinite([found.ici.low, found.brier.high]).all()
+
+
+def test_summary_of_tiny_predictions_has_no_finite_ratio() -> None:
+    found = sc.calibration_summary([0.0, 1.0, 1.0], [0.0, 5e-324, 5e-324])
+    assert (found.observed_expected.low, found.observed_expected.high) == (0.0, np.inf)
+
+
+def test_ragged_thresholds_are_refused() -> None:
+    with pytest.raises(sc.SoftcalError, match="thresholds"):
+        sc.net_benefit([0.0, 1.0], [0.2, 0.7], [[0.1], [0.2, 0.3]])

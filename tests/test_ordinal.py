@@ -474,3 +474,9 @@ def test_ordinal_intervals_are_finite_and_contain_the_value(seed: int) -> None:
     assert 0 <= found.low <= found.value <= found.high <= 2
     cumulative = sc.cumulative_smece_interval(y, p)
     assert 0 <= cumulative.low <= cumulative.high <= 1
+
+
+def test_unhashable_metric_is_refused() -> None:
+    odd: Any = {}
+    with pytest.raises(sc.InputError, match="metric must be one of"):
+        sc.score_interval([[1.0, 0.0]], [[0.5, 0.5]], metric=odd)

@@ -507,3 +507,9 @@ def test_contradicting_vote_options_are_refused(
     folder: Path, options: tuple[str, ...], message: str
 ) -> None:
     assert message in softcal_here("score", folder / "counts.csv", "--pred", "p", *options).stderr
+
+
+def test_votes_that_are_all_missing_are_refused() -> None:
+    rows = pd.DataFrame({"i": ["a"], "p": [0.5], "v": [None]})
+    with pytest.raises(sc.InputError, match="there are no votes"):
+        sc.scan(rows, y_prob="p", item="i", vote="v", positive="yes", drop_missing=True)

@@ -484,3 +484,20 @@ def test_page_has_a_name_of_html_and_does_not_replace_the_data(tmp_path: Path) -
     before = path.read_bytes()
     assert softcal_here("audit", path, *options, "-o", path).returncode == 2
     assert path.read_bytes() == before
+
+
+def test_audit_of_predictions_next_to_0_and_1() -> None:
+    rows = pd.DataFrame(
+        {"p": [1 - 2**-53, 5e-324] * 20, "y": [1.0, 0.25] * 20, "s": ["a", "b"] * 20}
+    )
+    found = sc.audit(rows, y_true="y", y_prob="p", by="s", draws=20)
+    assert np.isfinite([each.low for each in found.segments]).all()
+
+
+def test_audit_refuses_odd_columns_and_endless_draws() -> None:
+    rows = pd.DataFrame({"p": [0.5], "y": [1.0], "s": ["a"]})
+    odd: Any = "x"
+    with pytest.raises(sc.InputTypeError, match="features must map"):
+        sc.audit(rows, y_true="y", y_prob="p", by="s", features=odd)
+    with pytest.raises(sc.InputError, match="draws must be"):
+        sc.audit(rows, y_true="y", y_prob="p", by="s", draws=10**400)

@@ -721,7 +721,8 @@ class _Atoms(NamedTuple):
             cells.square_label, cells.square_label_sq,
         ])  # fmt: skip
         sums = np.add.reduceat(columns[:, order], np.flatnonzero(new), axis=1)
-        weight, prob, label, square, of_label, of_square = sums
+        seen = sums[:, sums[3] > 0]  # squared weights below 1e-308 of the largest are 0
+        weight, prob, label, square, of_label, of_square = seen
         mean = np.clip(label / weight, 0.0, 1.0)
         most = mean * (1 - mean)
         spread = of_square / square - 2 * mean * of_label / square + mean**2
