@@ -110,7 +110,7 @@ def test_count_labels_get_a_hint_about_votes(
     [
         ("yes", "counts as 1: --positive yes."),
         ("N", "counts as 1: --positive Y."),
-        ("63.7%", "Write 0.637."),
+        ("63.7%", "For percentages, pass --pred-scale percent or --label-scale percent."),
         ("5 %", "Write 0.05."),
         ("100%", "Write 1."),
         ("very high", "counts as 1: --positive 'very high'.\n"),

@@ -485,6 +485,8 @@ def test_tiny_weight_does_not_change_the_summary() -> None:
 def test_summary_of_tiny_predictions_has_no_finite_ratio() -> None:
     found = sc.calibration_summary([0.0, 1.0, 1.0], [0.0, 5e-324, 5e-324])
     assert (found.observed_expected.low, found.observed_expected.high) == (0.0, np.inf)
+    light = sc.calibration_summary([0.1, 0.7], [5e-324, 0.0], sample_weight=[1e-100, 1e100])
+    assert light.observed_expected.value == np.inf
 
 
 def test_ragged_thresholds_are_refused() -> None:

@@ -501,3 +501,19 @@ def test_audit_refuses_odd_columns_and_endless_draws() -> None:
         sc.audit(rows, y_true="y", y_prob="p", by="s", features=odd)
     with pytest.raises(sc.InputError, match="draws must be"):
         sc.audit(rows, y_true="y", y_prob="p", by="s", draws=10**400)
+
+
+def test_audit_without_segments_has_nothing_to_compare(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p,s,t\n1,0.5,a,b\n0,0.25,a,b\n")
+    one = softcal_here("audit", path, "--label", "y", "--pred", "p", "--by", "s", "--by", "t")
+    assert "Nothing to compare: all rows have the same value of s and t." in one.stdout
+    path.write_text("y,p,s\n1,0.5,a\n0,0.25,b\n")
+    few = softcal_here("audit", path, "--label", "y", "--pred", "p", "--by", "s")
+    assert "Nothing to compare: no segment has 30 rows or more." in few.stdout
+
+
+def test_audit_of_one_segment_is_in_the_singular() -> None:
+    frame = pd.DataFrame({"y": [1.0, 0.0] * 30, "p": 0.5, "s": ["a"] * 40 + ["b"] * 20})
+    found = sc.audit(frame, y_true="y", y_prob="p", by="s", draws=20)
+    assert "chance explains the gap of the 1 segment" in found.summary

@@ -824,7 +824,7 @@ def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Est
 def _ratio(cells: _Cells, reach: float) -> Estimate:
     """Return observed over expected, with an interval on the scale of its logarithm."""
     observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
-    ratio = observed / expected
+    ratio = observed / expected if expected else math.inf  # predictions of 1e-320 may add up to 0
     if min(observed, expected) < 1e-150:
         return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
     # The term of a row in the linear approximation of the logarithm.

@@ -153,10 +153,15 @@ class Audit(_display.Printed):
         """What was found, in one or two sentences."""
         tested = _display.counted(len(self.segments), "segment")
         level = _display.percent(self.level)
+        if not self.segments:
+            if self.too_small:
+                return f"Nothing to compare: no segment has {self.min_rows} rows or more."
+            return f"Nothing to compare: all rows have the same value of {' and '.join(self.by)}."
         if not self.found:
+            gaps = "the gap of the" if len(self.segments) == 1 else "the gaps of all"
             return (
-                f"Nothing found: chance explains the gaps of all {tested} (p-values over all "
-                f"segments together, level {level})."
+                f"Nothing found: chance explains {gaps} {tested} (p-values over all segments "
+                f"together, level {level})."
             )
         are = "is" if len(self.found) == 1 else "are"
         text = f"{len(self.found):,} of {tested} {are} off by more than chance explains."
