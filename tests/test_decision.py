@@ -173,9 +173,9 @@ def test_sentences_say_what_lies_below() -> None:
     found = sc.net_benefit([0, 0.001, 0.0004], [0.0003, 0.2, 0.3], [0, 0.1, 0.25, 0.5])
     assert found.sentences == [
         "At 0%: no row lies below.",
-        "At 10%: 1 row lies below; the model predicts 0.03%, the labels say 0.0%.",
-        "At 25%: 2 rows lie below; the model predicts 10.0%, the labels say 0.1%.",
-        "At 50%: 3 rows lie below; the model predicts 16.7%, the labels say 0.05%.",
+        "At 10%: 1 row lies below; the model predicts 0.03%, the labels average 0.0%.",
+        "At 25%: 2 rows lie below; the model predicts 10.0%, the labels average 0.1%.",
+        "At 50%: 3 rows lie below; the model predicts 16.7%, the labels average 0.05%.",
     ]
 
 

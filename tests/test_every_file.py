@@ -442,7 +442,7 @@ def test_name_option_renames_models(data: Path, tmp_path: Path) -> None:
     names = ("--name", "Forest", "--name", "Other")
     assert [m["pred"] for m in card("score", *line, *names)["models"]] == ["Forest", "Other"]
     said = softcal_here("score", *line, "--name", "Forest").stderr
-    assert "give --name once per model: there are 2, 'p', 'gap', and 1 of --name." in said
+    assert "pass --name once per model: there are 2, 'p', 'gap', and 1 of --name." in said
     said = softcal_here("score", *line, "--name", "A", "--name", "A").stderr
     assert "models must have different names: 'A' is given twice" in said
     saved, page = tmp_path / "t.softcal", tmp_path / "r.html"
@@ -523,7 +523,7 @@ def test_calibrator_of_logits_refuses_percentages(tmp_path: Path) -> None:
     softcal_here("recalibrate", path, "--label", "y", "--pred", "z", "--pred-scale", "logit",
                  "-o", cal)  # fmt: skip
     line = ("apply", cal, path, "--pred", "z", "-o", tmp_path / "out.csv", "--pred-scale")
-    assert "give logits, not percentages" in softcal_here(*line, "percent").stderr
+    assert "pass logits, not percentages" in softcal_here(*line, "percent").stderr
     assert softcal_here(*line, "logit").returncode == 0
 
 

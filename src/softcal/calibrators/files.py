@@ -113,7 +113,7 @@ def write_calibrated(
         raise InputError(message)
     refuse_same_file(target, [source])
     if calibrator.takes_logits and values.pred_scale == "percent":
-        message = "the calibrator was fitted on logits: give logits, not percentages."
+        message = "the calibrator was fitted on logits: pass logits, not percentages."
         raise InputError(message)
     if calibrator.takes_logits:
         values = values._replace(pred_scale="probability")  # leaves logits unchanged
