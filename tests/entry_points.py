@@ -18,7 +18,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from random_arguments import arguments, unit
+from random_arguments import arguments
 
 import softcal as sc
 from softcal import cli
@@ -420,6 +420,88 @@ OF_CLASSES: tuple[Callable[..., Any], ...] = (
 )  # fmt: skip
 
 
+def _net_benefit(
+    y_true: Any, y_prob: Any, thresholds: Any, sample_weight: Any, groups: Any, level: Any
+) -> Any:
+    found = sc.net_benefit(
+        y_true, y_prob, thresholds, sample_weight=sample_weight, groups=groups, level=level
+    )
+    str(found)
+    assert len(found.sentences) == found.threshold.size
+    assert (found.cost >= 0).all()
+    assert (found.low <= found.value).all()
+    assert (found.value <= found.high).all()
+    some = found.rows_below > 0  # the means of no rows are NaN
+    return [
+        found.value,
+        found.treat_all,
+        found.cost,
+        found.prob_below[some],
+        found.label_below[some],
+    ]
+
+
+def _net_benefit_of_table(y_true: Any, y_prob: Any, sample_weight: Any, level: Any) -> Any:
+    rel = sc.reliability(y_true, y_prob, bins=20, sample_weight=sample_weight)
+    found = sc.net_benefit(rel, [0.0, 0.05, 0.5, 0.95], level=level)
+    return [found.value, found.cost]
+
+
+def _net_benefit_difference(
+    y_true: Any, models: Any, thresholds: Any, sample_weight: Any, groups: Any, level: Any
+) -> Any:
+    found = sc.net_benefit_difference(
+        y_true, models, thresholds, sample_weight=sample_weight, groups=groups, level=level
+    )
+    str(found)
+    assert not any(map(math.isnan, numbers_in([found.low, found.high])))
+    return found.value
+
+
+def _calibration_summary(
+    y_true: Any, y_prob: Any, sample_weight: Any, groups: Any, level: Any
+) -> Any:
+    found = sc.calibration_summary(
+        y_true, y_prob, sample_weight=sample_weight, groups=groups, level=level
+    )
+    str(found)
+    assert not any(map(math.isnan, numbers_in(found)))
+    return [found.ici, found.e50, found.e90, found.emax, found.brier, found.uncertainty]
+
+
+def _assert_calibrated(
+    y_true: Any, y_prob: Any, max_smece: Any, undecided: Any, n_votes: Any, level: Any
+) -> None:
+    try:
+        sc.assert_calibrated(
+            y_true, y_prob, max_smece=max_smece, undecided=undecided, n_votes=n_votes, level=level
+        )
+    except AssertionError as error:
+        assert str(error).strip()  # noqa: PT017 - an error must have a message
+
+
+OF_DECISIONS: tuple[Callable[..., Any], ...] = (
+    _net_benefit, _net_benefit_of_table, _net_benefit_difference, _calibration_summary,
+)  # fmt: skip
+OF_CHECKS: tuple[Callable[..., Any], ...] = (sc.check, _assert_calibrated)
+
+
+def _summed(y_true: Any, y_prob: Any, sample_weight: Any, n_votes: Any, groups: Any) -> Any:
+    rows = {"sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
+    tables = sc.cumulative_reliability(y_true, y_prob, **rows)
+    for rel in tables.values():
+        table(rel)
+    found = sc.cumulative_smece_interval(tables)
+    assert math.isclose(found.value, sc.cumulative_smece(tables))
+    return found
+
+
+OF_ORDINAL: tuple[Callable[..., Any], ...] = (
+    sc.cumulative_reliability, sc.cumulative_smece, sc.manhattan, sc.ranked_probability_score,
+    sc.wasserstein, sc.cumulative_smece_interval, sc.score_interval, _summed,
+)  # fmt: skip
+
+
 def call_any(
     functions: tuple[Callable[..., Any], ...], seed: int, *, of_classes: bool = False
 ) -> None:
@@ -442,50 +524,6 @@ def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
         assert not any(map(math.isnan, numbers_in(found))), f"{function.__name__} gave NaN"
     else:
         refuse_nonsense(found, function.__name__)
-
-
-# Frames
-
-
-def framed(seed: int) -> None:
-    """Scan random rows in a frame, and compare the result with that of the arrays."""
-    rng = Random(seed)  # noqa: S311 - nobody's secret
-    size = rng.choice((1, 2, 5, 40))
-    columns: dict[str, Any] = {name: [unit(rng) for _ in range(size)] for name in ("y", "p", "q")}
-    columns["w"] = [rng.choice((0.5, 1.0, 3.0)) for _ in range(size)]
-    columns["m"] = [rng.randrange(1, 5) for _ in range(size)]
-    columns["s"] = [rng.choice(("a", "b", None)) for _ in range(size)]
-    given: dict[str, Any] = {"y_true": "y", "y_prob": "p", "bins": rng.choice((1, 3, 10, 60))}
-    roles = {"sample_weight": "w", "n_votes": "m", "by": "s", "groups": "m"}
-    given |= {name: column for name, column in roles.items() if rng.random() < 0.3}
-    spoil = rng.choice((None, None, *columns))
-    if spoil is not None:
-        columns[spoil][rng.randrange(size)] = rng.choice(
-            (None, math.nan, -1.0, 2.0, math.inf, "x", True, [1.0])
-        )
-    frame = _frame(columns, rng)
-    tables = None if frame is None else answer(lambda: sc.scan(frame, **given))
-    if tables is None:
-        return
-    table(tables["p"].coarsen(given["bins"]))
-    names = ("sample_weight", "n_votes", "groups")
-    rows = {name: columns[given[name]] for name in names if name in given}
-    right = sc.reliability(columns["y"], columns["p"], bins=given["bins"], **rows)
-    assert tables.n == right.n
-    assert math.isclose(tables["p"].smece, right.smece, rel_tol=1e-9, abs_tol=1e-12)
-
-
-def _frame(columns: dict[str, Any], rng: Random) -> Any:
-    """Make a frame of some library; None where the library refuses the values."""
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-
-    make: Callable[[Any], Any] = rng.choice((pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table))
-    try:
-        return make(columns)
-    except Exception:  # each library has errors of its own
-        return None
 
 
 # Options

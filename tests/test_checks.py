@@ -174,3 +174,24 @@ def test_command_without_a_limit_is_refused(rows: Any) -> None:
     done = softcal_here("check", *rows)
     assert done.returncode == 2
     assert "--max-smece X" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_smece": "x"},
+        {"max_smece": 10**400},
+        {"max_gap": None, "max_smece": pd.NaT},
+        {"max_gap": 0.1, "min_rows": 0},
+        {"max_gap": 0.1, "min_rows": "x"},
+    ],
+)
+def test_odd_limits_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(sc.InputError, match="must be"):
+        sc.check([0.5, 1.0], [0.4, 0.9], **limits)
+
+
+def test_odd_outcome_of_an_undecided_check_is_refused() -> None:
+    odd: Any = pd.NA
+    with pytest.raises(sc.InputError, match="'pass' or 'fail'"):
+        sc.assert_calibrated([0.5], [0.4], max_smece=0.1, undecided=odd)

@@ -146,7 +146,7 @@ def test_names_from_the_data_are_not_markup(tmp_path: Path) -> None:
         (("score", "absent.csv", "--label", "y", "--pred", "p"), "no such file: absent.csv"),
         (("score", __file__, "--label", "y", "--pred", "p"), "test_cli.py has no column 'y'"),
         (("score", "absent.softcal"), "no such file: absent.softcal"),
-        (("score", DATA, "--pred", "p"), "give --label COL, or --label-low"),
+        (("score", DATA, "--pred", "p"), "pass --label COL, or --label-low"),
         (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "0"), "between 1 "
          "and 1000000: got 0"),
         (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "ten"), "Invalid "
@@ -479,7 +479,7 @@ def test_compare_refuses_one_model_or_the_same_twice(names: list[str]) -> None:
     preds = [part for name in names for part in ("--pred", name)]
     result = softcal("compare", DATA, "--label", "soft_malignant", *preds)
     assert result.returncode == 2
-    assert "give --pred two or more times" in result.stderr
+    assert "pass --pred two or more times" in result.stderr
 
 
 @pytest.mark.parametrize("closed", [1, 2])

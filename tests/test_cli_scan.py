@@ -180,7 +180,7 @@ def test_mixing_rows_and_saved_tables_is_refused(
     run(capsys, "scan", rows, "--label", "y", "--pred", "p", "-o", saved)
     said = refused(capsys, "score", saved, rows, "--label", "y", "--pred", "p")
     assert (
-        f"give rows or saved tables, not both: {saved} holds saved tables, {rows} does not" in said
+        f"pass rows or saved tables, not both: {saved} holds saved tables, {rows} does not" in said
     )
     said = refused(capsys, "scan", saved, "--label", "y", "--pred", "p", "-o", tmp_path / "t")
     assert f"{saved} already holds tables: use `softcal merge` to add up tables" in said

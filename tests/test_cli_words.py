@@ -88,7 +88,7 @@ def test_single_column_for_pred_columns_is_refused(capsys: pytest.CaptureFixture
     said = refused(capsys, "score", DATA, *labels, "--pred-columns", "prob_rf_all")
     assert "must hold a list of numbers per row, one per class: it holds single values." in said
     said = refused(capsys, "score", DATA, *labels, "--pred-columns", "nobody_")
-    assert "it matches none. Give names" in said
+    assert "it matches none. Pass names" in said
 
 
 # Values
@@ -110,7 +110,7 @@ def test_count_labels_get_a_hint_about_votes(
     [
         ("yes", "counts as 1: --positive yes."),
         ("N", "counts as 1: --positive Y."),
-        ("63.7%", "Write 0.637."),
+        ("63.7%", "For percentages, pass --pred-scale percent or --label-scale percent."),
         ("5 %", "Write 0.05."),
         ("100%", "Write 1."),
         ("very high", "counts as 1: --positive 'very high'.\n"),
@@ -154,7 +154,7 @@ def test_plan_refuses_options_without_effect(
     capsys: pytest.CaptureFixture[str], option: tuple[str, str], needed: str
 ) -> None:
     said = refused(capsys, "plan", *STATED, *option)
-    assert f"{option[0]} has no effect without {needed}: leave it out, or give {needed}." in said
+    assert f"{option[0]} has no effect without {needed}: leave it out, or pass {needed}." in said
 
 
 def test_plan_default_power_is_080(capsys: pytest.CaptureFixture[str]) -> None:

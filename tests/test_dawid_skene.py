@@ -387,7 +387,7 @@ def test_aggregation_needs_workers_and_votes(files: tuple[Path, Path]) -> None:
         with pytest.raises(sc.InputError, match=said):
             sc.scan(preds, y_prob="p", **options)
     for arguments, said in (
-        (("--votes-file", votes, *OPTIONS), "give --worker COL"),
+        (("--votes-file", votes, *OPTIONS), "pass --worker COL"),
         (("--pred", "p", "--label", "p"), "--aggregate needs raw votes"),
     ):
         result = softcal("score", preds, *arguments, "--aggregate", "dawid-skene")

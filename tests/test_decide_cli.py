@@ -86,7 +86,7 @@ def test_text_says_what_lies_below_and_fits_80_columns(nodules: Path) -> None:
     done = softcal_here("decide", nodules, *NODULES, *_thresholds(0.05, 0.2))
     text = " ".join(done.stdout.split())
     assert done.returncode == 0
-    assert "At 5%: 706 rows lie below; the model predicts 0.9%, the labels say 8.8%." in text
+    assert "At 5%: 706 rows lie below; the model predicts 0.9%, the labels average 8.8%." in text
     assert "5% 0.2252 0.2080 to 0.2423 0.2456 0 0.0204" in text
     assert "slope 0.6896 0.6428 to 0.7364" in text
     assert "AUROC 0.8261 0.8119 to 0.8394" in text
@@ -165,7 +165,7 @@ def test_figure_never_overwrites_the_data(nodules: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "give a threshold: --threshold T"),
+        ([], "pass a threshold: --threshold T"),
         (["--threshold", "1"], "from 0 to below 1: 1 of 1 are not"),
         (["--threshold", "nan"], "from 0 to below 1: 1 of 1 are not"),
         (["--threshold", "0.1", "--level", "2"], "level"),
@@ -197,7 +197,7 @@ def test_tables_without_net_benefit_are_refused(tmp_path: Path) -> None:
     sc.scan(frame, y_true="y", y_prob="p", groups="who").save(saved)
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2
-    assert "tables with groups (who) do not give the interval" in done.stderr
+    assert "the interval of net benefit needs rows if there are groups (who)." in done.stderr
     sc.scan(frame, label_bounds=("y", "q"), y_prob="p").save(saved)
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2

@@ -173,9 +173,9 @@ def test_sentences_say_what_lies_below() -> None:
     found = sc.net_benefit([0, 0.001, 0.0004], [0.0003, 0.2, 0.3], [0, 0.1, 0.25, 0.5])
     assert found.sentences == [
         "At 0%: no row lies below.",
-        "At 10%: 1 row lies below; the model predicts 0.03%, the labels say 0.0%.",
-        "At 25%: 2 rows lie below; the model predicts 10.0%, the labels say 0.1%.",
-        "At 50%: 3 rows lie below; the model predicts 16.7%, the labels say 0.05%.",
+        "At 10%: 1 row lies below; the model predicts 0.03%, the labels average 0.0%.",
+        "At 25%: 2 rows lie below; the model predicts 10.0%, the labels average 0.1%.",
+        "At 50%: 3 rows lie below; the model predicts 16.7%, the labels average 0.05%.",
     ]
 
 
@@ -462,3 +462,33 @@ def test_predictions_near_0_have_a_summary() -> None:
     tiny = sc.calibration_summary([0, 1], [5e-324, 5e-324])
     assert tiny.observed_expected.value == np.inf
     assert tiny.auroc.value == 0.5
+
+
+def test_large_weights_do_not_overflow_the_summary() -> None:
+    y, p = [0.0, 1.0, 0.5, 0.25], [0.2, 0.7, 0.5, 0.1]
+    plain = sc.calibration_summary(y, p)
+    large = sc.calibration_summary(y, p, sample_weight=[1e100] * 4)
+    table = sc.calibration_summary(sc.reliability(y, p, bins=10, sample_weight=[1e100] * 4))
+    assert large.slope.low == pytest.approx(plain.slope.low)
+    assert large.auroc == pytest.approx(plain.auroc)
+    assert table.auroc == pytest.approx(plain.auroc)
+
+
+def test_tiny_weight_does_not_change_the_summary() -> None:
+    y, p = [0.0, 1.0, 0.5, 0.25, 1.0], [0.2, 0.7, 0.5, 0.1, 0.3]
+    found = sc.calibration_summary(y, p, sample_weight=[*[1e100] * 4, 1e-100])
+    right = sc.calibration_summary(y[:4], p[:4])
+    assert found.ici.value == pytest.approx(right.ici.value)
+    assert np.isfinite([found.ici.low, found.brier.high]).all()
+
+
+def test_summary_of_tiny_predictions_has_no_finite_ratio() -> None:
+    found = sc.calibration_summary([0.0, 1.0, 1.0], [0.0, 5e-324, 5e-324])
+    assert (found.observed_expected.low, found.observed_expected.high) == (0.0, np.inf)
+    light = sc.calibration_summary([0.1, 0.7], [5e-324, 0.0], sample_weight=[1e-100, 1e100])
+    assert light.observed_expected.value == np.inf
+
+
+def test_ragged_thresholds_are_refused() -> None:
+    with pytest.raises(sc.SoftcalError, match="thresholds"):
+        sc.net_benefit([0.0, 1.0], [0.2, 0.7], [[0.1], [0.2, 0.3]])

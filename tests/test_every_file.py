@@ -300,6 +300,13 @@ def test_pipes_of_every_format_are_read(tmp_path: Path, kind: str) -> None:
     os.close(int(pipe.name))
 
 
+def test_pipe_of_the_shell_has_a_readable_name() -> None:
+    pipe = opened(PLAIN.encode())
+    done = softcal_here("score", pipe, "--label", "y", "--pred", "p")
+    os.close(int(pipe.name))
+    assert done.stdout.startswith(f"pipe {pipe.name}: 3 rows")
+
+
 def test_copies_of_pipes_are_removed_at_once_by_a_program_that_stops() -> None:
     pipe = opened(b"x")
     copy = _io.spooled(pipe)
@@ -318,6 +325,48 @@ y,p,pct,z,word,gap
 1,0.75,75,2,no,
 0,0.125,12.5,0.25,No,0.125
 """
+
+
+SIGNED = (["50%", "12,5 %", "7"], ["100%", "", "40%"])
+PERCENT: dict[str, Any] = {"pred_scale": "percent", "label_scale": "percent", "drop_missing": True}
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "xlsx"])
+def test_percent_signs_are_read_in_columns_of_percentages(tmp_path: Path, kind: str) -> None:
+    marks: dict[str, Any]
+    path, marks = tmp_path / f"a.{kind}", {"sep": ";", "decimal": ","} if kind == "csv" else {}
+    p, y = ([cell.replace(",", marks.get("decimal", ".")) for cell in column] for column in SIGNED)
+    if kind == "csv":
+        path.write_text("p;y\n" + "".join(map("{};{}\n".format, p, y)))
+    elif kind == "json":
+        path.write_text(json.dumps({"p": [*p[:2], 7], "y": y}))
+    else:
+        pd.DataFrame({"p": [*p[:2], 7], "y": y}).to_excel(path, index=False)
+    found = sc.scan(path, y_true="y", y_prob="p", **marks, **PERCENT)
+    right = sc.reliability([1.0, 0.4], [0.5, 0.07])
+    assert found["p"].smece == pytest.approx(right.smece)
+    assert found.rows_dropped == 1
+    with pytest.raises(sc.InputError, match=r"p must hold numbers: row 1 .* '50%'"):
+        sc.scan(path, y_true="y", y_prob="p", label_scale="percent", **marks)
+
+
+def test_percent_sign_alone_is_not_a_number(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"y": 1, "p": "half %"}]')
+    (tmp_path / "a.csv").write_text("y,p\n1,%\n")
+    for name, text in (("a.json", "half %"), ("a.csv", "%")):
+        with pytest.raises(sc.InputError, match=f"row 1 of {name} holds the text '{text}'"):
+            sc.scan(tmp_path / name, y_true="y", y_prob="p", pred_scale="percent")
+
+
+def test_calibrator_reads_percent_signs(tmp_path: Path) -> None:
+    source, target, saved = (tmp_path / name for name in ("a.csv", "b.csv", "map.json"))
+    source.write_text("p,y\n50%,1\n20,0\n")
+    platt = sc.calibrators.PlattCalibrator().fit([0.2, 0.5, 0.7, 0.3], [0.0, 1.0, 0.5, 0.5])
+    saved.write_text(json.dumps(platt.to_dict()))
+    line = ("apply", saved, source, "--pred", "p", "-o", target, "--pred-scale", "percent")
+    assert softcal_here(*line).stderr == ""
+    mapped = pd.read_csv(target)["p_calibrated"].to_list()
+    assert mapped == pytest.approx(platt.predict([0.5, 0.2]).tolist())
 
 
 @pytest.fixture
@@ -393,7 +442,7 @@ def test_name_option_renames_models(data: Path, tmp_path: Path) -> None:
     names = ("--name", "Forest", "--name", "Other")
     assert [m["pred"] for m in card("score", *line, *names)["models"]] == ["Forest", "Other"]
     said = softcal_here("score", *line, "--name", "Forest").stderr
-    assert "give --name once per model: there are 2, 'p', 'gap', and 1 of --name." in said
+    assert "pass --name once per model: there are 2, 'p', 'gap', and 1 of --name." in said
     said = softcal_here("score", *line, "--name", "A", "--name", "A").stderr
     assert "models must have different names: 'A' is given twice" in said
     saved, page = tmp_path / "t.softcal", tmp_path / "r.html"
@@ -474,7 +523,7 @@ def test_calibrator_of_logits_refuses_percentages(tmp_path: Path) -> None:
     softcal_here("recalibrate", path, "--label", "y", "--pred", "z", "--pred-scale", "logit",
                  "-o", cal)  # fmt: skip
     line = ("apply", cal, path, "--pred", "z", "-o", tmp_path / "out.csv", "--pred-scale")
-    assert "give logits, not percentages" in softcal_here(*line, "percent").stderr
+    assert "pass logits, not percentages" in softcal_here(*line, "percent").stderr
     assert softcal_here(*line, "logit").returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""Every entry point returns a correct result or raises `SoftcalError`: see `entry_points.py`."""
+"""Every entry point returns a correct result or raises `SoftcalError`: see `entry_points`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import entry_points
+import frame_entry_points
 import pytest
 import saved_examples
 from hypothesis import HealthCheck, given, settings
@@ -49,7 +50,35 @@ def test_tensors(seed: int) -> None:
 @settings(max_examples=200)
 @given(SEEDS)
 def test_frames(seed: int) -> None:
-    entry_points.framed(seed)
+    frame_entry_points.framed(seed)
+
+
+@settings(max_examples=200)
+@given(SEEDS)
+def test_ordinal_decisions_and_checks(seed: int) -> None:
+    entry_points.call_any(entry_points.OF_ORDINAL, seed, of_classes=True)
+    entry_points.call_any(entry_points.OF_DECISIONS, seed)
+    entry_points.call_any(entry_points.OF_CHECKS, seed)
+
+
+@settings(max_examples=100)
+@given(SEEDS)
+def test_votes(seed: int) -> None:
+    frame_entry_points.raters(seed)
+    frame_entry_points.raw_votes(seed)
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_audits_and_alarms(seed: int) -> None:
+    frame_entry_points.audited(seed)
+    frame_entry_points.watched(seed)
+
+
+@settings(max_examples=20)
+@given(SEEDS)
+def test_queries(seed: int) -> None:
+    frame_entry_points.queried(seed)
 
 
 @settings(AGAIN, max_examples=50)

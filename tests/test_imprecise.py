@@ -271,9 +271,9 @@ def test_bounds_of_rows_files_and_saved_tables_are_equal(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        ("", "give --label COL, or --label-low COL and --label-high COL."),
-        ("--label-low lo", "give both ends of the labels"),
-        ("--label-high hi", "give both ends of the labels"),
+        ("", "pass --label COL, or --label-low COL and --label-high COL."),
+        ("--label-low lo", "pass both ends of the labels"),
+        ("--label-high hi", "pass both ends of the labels"),
         (
             "--label-low lo --label-high hi --label w --votes w",
             "cannot go with --label and --votes",

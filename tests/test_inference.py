@@ -520,7 +520,7 @@ def test_certainty_contradicted_in_a_group() -> None:
 def test_one_group_gives_the_widest_interval() -> None:
     found = sc.smece_interval(sc.reliability([0, 1, 0], [0.2, 0.4, 0.6], groups=["a"] * 3))
     assert (found.low, found.high) == (0.0, 1.0)
-    assert found.note == "One group says nothing about the others."
+    assert found.note == "One group does not show how much groups vary."
 
 
 # Gap intervals

@@ -250,7 +250,7 @@ def test_cumulative_interval_has_the_note_of_its_thresholds() -> None:
     y, p = np.eye(3)[[0, 1, 2]], np.full((3, 3), 1 / 3)
     one = sc.cumulative_smece_interval(y[:1], p[:1])
     assert (one.low, one.high) == (0, 1)
-    assert one.note == "One row says nothing about the others."
+    assert one.note == "One row does not show how much rows vary."
     many = np.random.default_rng(0).dirichlet(np.ones(3), 3)
     noisy = sc.cumulative_smece_interval(np.eye(3)[[2, 0, 1]], many, bins=1000)
     assert "use fewer bins" in noisy.note or noisy.value <= noisy.high
@@ -284,7 +284,7 @@ def test_score_intervals_equal_the_interval_of_a_mean(
 def test_score_interval_of_one_row_or_exact_predictions() -> None:
     one = sc.score_interval([[1, 0, 0]], [[0, 0, 1]], metric="wasserstein")
     assert (one.low, one.high, one.note) == (
-        0.0, 2.0, "One row or group says nothing about the others."
+        0.0, 2.0, "One row or group does not show how much rows vary."
     )  # fmt: skip
     exact = sc.score_interval([[1, 0]] * 50, [[1, 0]] * 50, metric="dist_ce")
     assert (exact.low, exact.high) == pytest.approx((0.0, -np.log(0.025) / 50))
@@ -457,7 +457,7 @@ def test_report_of_arrays_uses_order_of_votes_or_argument(
 
 def test_order_on_the_command_line_needs_classes(file: Path) -> None:
     alone = softcal("score", file, "--label", "site", "--pred", "a_1", "--ordered")
-    assert "--ordered needs many classes: give --pred-columns, too." in alone.stderr
+    assert "--ordered needs many classes: pass --pred-columns, too." in alone.stderr
     saved = file.with_name("t.softcal")
     softcal("scan", file, *ARGUMENTS, "-o", saved)
     other = softcal("score", saved, "--ordered")
@@ -474,3 +474,9 @@ def test_ordinal_intervals_are_finite_and_contain_the_value(seed: int) -> None:
     assert 0 <= found.low <= found.value <= found.high <= 2
     cumulative = sc.cumulative_smece_interval(y, p)
     assert 0 <= cumulative.low <= cumulative.high <= 1
+
+
+def test_unhashable_metric_is_refused() -> None:
+    odd: Any = {}
+    with pytest.raises(sc.InputError, match="metric must be one of"):
+        sc.score_interval([[1.0, 0.0]], [[0.5, 0.5]], metric=odd)

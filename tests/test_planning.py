@@ -465,9 +465,9 @@ def test_plan_command_prints_a_plan_without_votes(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (STATED_OPTIONS, "give one goal: --half-width, --budget, or --difference."),
-        ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "give one goal"),
-        (("--half-width", "0.1"), "give --pilot DATA, or both --smece X"),
+        (STATED_OPTIONS, "pass one goal: --half-width, --budget, or --difference."),
+        ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "pass one goal"),
+        (("--half-width", "0.1"), "pass --pilot DATA, or both --smece X"),
         (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
         (("--half-width", "0.1", "--pilot", "absent.json"), "no such file: absent.json"),
         (("--half-width", "0.1", "--pilot", str(ITEMS)), "Missing option '--pred'."),

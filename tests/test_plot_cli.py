@@ -76,7 +76,7 @@ def test_trend_takes_a_column_of_days_or_files_of_days(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "give the file to write: -o figure.pdf, or .svg or .png."),
+        ((), "pass the file to write: -o figure.pdf, or .svg or .png."),
         (("-o", "figure.docx"), "a figure is saved as .svg, .pdf, or .png: got 'figure.docx'. Name "
                                 "it 'figure.pdf', for example."),
         (("-o", "f.pdf", "--day", "d"), "--day is for --kind trend: leave it out, or draw that "

@@ -637,3 +637,17 @@ def test_score_of_a_saved_set_with_raters_shows_their_share(tmp_path: Path) -> N
     assert "Intervals are for new items and new raters" in shown
     compared = json.loads(softcal("compare", path, "--format", "json").stdout)
     assert compared["residual_correlation"] is None
+
+
+def test_flags_must_be_true_or_false() -> None:
+    odd: Any = pd.NA
+    with pytest.raises(sc.InputTypeError, match="raters must be True or False"):
+        sc.scan(pd.DataFrame({"p": [0.5], "y": [1.0]}), y_true="y", y_prob="p", raters=odd)
+
+
+def test_a_table_with_raters_and_tiny_residuals_can_be_saved() -> None:
+    votes = sc.Votes.from_long(
+        {"i": [0, 0, 1], "w": ["u", "v", "u"], "a": [0, 0, 1]}, item="i", worker="w", label="a"
+    )
+    rel = sc.reliability(votes, [5e-324, 0.5], raters=True)
+    assert sc.Reliability.from_dict(rel.to_dict()) == rel

@@ -487,16 +487,16 @@ def test_bad_counts_are_refused(
 
 
 CONTRADICTIONS = [
-    (("--vote", "answer"), "give --item COL"),
-    (("--votes-file", "votes.csv", "--item", "q.id"), "give --vote COL, the column of the votes."),
-    (("--vote", "answer", "--item", "q.id", "--raters"), "give --worker COL"),
+    (("--vote", "answer"), "pass --item COL"),
+    (("--votes-file", "votes.csv", "--item", "q.id"), "pass --vote COL, the column of the votes."),
+    (("--vote", "answer", "--item", "q.id", "--raters"), "pass --worker COL"),
     (("--vote", "answer", "--item", "q.id", "--label", "p2"), "--label cannot go with --vote"),
-    (("--label", "p2", "--raters"), "--raters needs raw votes: give --vote COL"),
-    (("--label", "p2", "--item", "q.id"), "--item needs raw votes: give --vote COL"),
-    (("--label", "p2", "--by-rater", "kind"), "--by-rater needs raw votes: give --vote COL"),
+    (("--label", "p2", "--raters"), "--raters needs raw votes: pass --vote COL"),
+    (("--label", "p2", "--item", "q.id"), "--item needs raw votes: pass --vote COL"),
+    (("--label", "p2", "--by-rater", "kind"), "--by-rater needs raw votes: pass --vote COL"),
     (
         ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
-        "give --worker COL, the column of who voted, with --by-rater.",
+        "pass --worker COL, the column of who voted, with --by-rater.",
     ),
     (("--vote-columns", "no,yes", "--label", "p2"), "--label cannot go with --vote-columns"),
 ]
@@ -507,3 +507,9 @@ def test_contradicting_vote_options_are_refused(
     folder: Path, options: tuple[str, ...], message: str
 ) -> None:
     assert message in softcal_here("score", folder / "counts.csv", "--pred", "p", *options).stderr
+
+
+def test_votes_that_are_all_missing_are_refused() -> None:
+    rows = pd.DataFrame({"i": ["a"], "p": [0.5], "v": [None]})
+    with pytest.raises(sc.InputError, match="there are no votes"):
+        sc.scan(rows, y_prob="p", item="i", vote="v", positive="yes", drop_missing=True)

@@ -351,7 +351,7 @@ def test_votes_weights_and_groups_of_classes_are_used(
     shown = softcal(capsys, "recalibrate", classes, *names, "--weight", "w", "--group", "who")
     assert "450 rows" in shown  # every fourth has weight 0
     assert "top-label" in shown
-    assert "give the classes in this order: --pred-columns p_a,p_b,p_c" in shown
+    assert "pass the classes in this order: --pred-columns p_a,p_b,p_c" in shown
     data = csv.read_csv(classes).to_pydict()
     y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
     p = np.column_stack([data[f"p_{c}"] for c in "abc"])
@@ -420,7 +420,7 @@ def test_bad_logits_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     said = refused(capsys, "recalibrate", data, *names)
     assert "z must be finite logits" in said
     assert "1 of 2 values" in said
-    assert "give probabilities instead of logits." in said
+    assert "pass probabilities instead of logits." in said
     data.write_text("y,z\n0.5,0.1\n0.5,-3\n")
     shares = tmp_path / "shares.csv"
     shares.write_text("y_0,y_1,z_0,z_1\n0.5,0.5,1.5,1\n")

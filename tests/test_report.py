@@ -360,7 +360,7 @@ def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
     found, (model,) = sc.net_benefit(table, at), panel["models"]
     assert model["sentences"] == found.sentences
     assert model["sentences"][4] == (
-        "At 5%: 706 rows lie below; the model predicts 0.9%, the labels say 8.8%."
+        "At 5%: 706 rows lie below; the model predicts 0.9%, the labels average 8.8%."
     )
     expected = [
         [f"{v:.4f}", f"{a:.4f} to {b:.4f}"]

@@ -556,7 +556,7 @@ def test_large_row_group_is_read_in_batches(
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("63.7 %", "Write 0.637."),
+        ("63.7 %", 'Write 0.637. For percentages, pass pred_scale="percent" or label_.*'),
         ("1.234.567", "Write it without thousands separators."),
         ("Yes", 'If .* counts as 1: positive="Yes".'),
         ("No", 'If .* counts as 1: positive="Yes".'),

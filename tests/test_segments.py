@@ -484,3 +484,36 @@ def test_page_has_a_name_of_html_and_does_not_replace_the_data(tmp_path: Path) -
     before = path.read_bytes()
     assert softcal_here("audit", path, *options, "-o", path).returncode == 2
     assert path.read_bytes() == before
+
+
+def test_audit_of_predictions_next_to_0_and_1() -> None:
+    rows = pd.DataFrame(
+        {"p": [1 - 2**-53, 5e-324] * 20, "y": [1.0, 0.25] * 20, "s": ["a", "b"] * 20}
+    )
+    found = sc.audit(rows, y_true="y", y_prob="p", by="s", draws=20)
+    assert np.isfinite([each.low for each in found.segments]).all()
+
+
+def test_audit_refuses_odd_columns_and_endless_draws() -> None:
+    rows = pd.DataFrame({"p": [0.5], "y": [1.0], "s": ["a"]})
+    odd: Any = "x"
+    with pytest.raises(sc.InputTypeError, match="features must map"):
+        sc.audit(rows, y_true="y", y_prob="p", by="s", features=odd)
+    with pytest.raises(sc.InputError, match="draws must be"):
+        sc.audit(rows, y_true="y", y_prob="p", by="s", draws=10**400)
+
+
+def test_audit_without_segments_has_nothing_to_compare(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p,s,t\n1,0.5,a,b\n0,0.25,a,b\n")
+    one = softcal_here("audit", path, "--label", "y", "--pred", "p", "--by", "s", "--by", "t")
+    assert "Nothing to compare: all rows have the same value of s and t." in one.stdout
+    path.write_text("y,p,s\n1,0.5,a\n0,0.25,b\n")
+    few = softcal_here("audit", path, "--label", "y", "--pred", "p", "--by", "s")
+    assert "Nothing to compare: no segment has 30 rows or more." in few.stdout
+
+
+def test_audit_of_one_segment_is_in_the_singular() -> None:
+    frame = pd.DataFrame({"y": [1.0, 0.0] * 30, "p": 0.5, "s": ["a"] * 40 + ["b"] * 20})
+    found = sc.audit(frame, y_true="y", y_prob="p", by="s", draws=20)
+    assert "chance explains the gap of the 1 segment" in found.summary

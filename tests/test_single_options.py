@@ -100,7 +100,7 @@ def test_an_option_given_twice_is_refused_with_both_values(
     name = {"-o": "--output"}.get(option, option)
     assert said == (
         f"softcal: error: {name} takes one value and was given 2: {first!r}, {second!r}. "
-        "Give it once.\n"
+        "Pass it once.\n"
     )
 
 

@@ -150,3 +150,39 @@ def test_command_prints_the_query(rng: np.random.Generator, tmp_path: Path) -> N
 def test_command_needs_label_and_predictions() -> None:
     assert "--label" in softcal_here("sql", "t", "--pred", "p").stderr
     assert "--pred" in softcal_here("sql", "t", "--label", "p").stderr
+
+
+def test_query_counts_nan_and_takes_segments_named_as_sums() -> None:
+    rows = pd.DataFrame({"p": [0.5, 0.25], "y": [1.0, 0.0], "weight": ["a", "b"]})
+    query = sc.sql_query("rows", y_true="y", y_prob="p", by="weight")
+    ask: Any = duckdb.sql
+    tables = sc.tables_from_query(ask(query).to_arrow_table())
+    assert list(tables.by("weight")) == ["a", "b"]
+    rows["p"] = [np.nan, np.inf]
+    result = ask(query).to_arrow_table()
+    with pytest.raises(sc.InputError, match="2 rows break a rule"):
+        sc.tables_from_query(result)
+
+
+def test_odd_queries_and_results_are_refused() -> None:
+    odd: Any = 3
+    with pytest.raises(sc.InputTypeError, match="by must be the name of a column"):
+        sc.sql_query("t", y_true="y", y_prob="p", by=odd)
+    with pytest.raises(sc.InputError, match="y_prob is empty"):
+        sc.sql_query("t", y_true="y", y_prob=[])
+    with pytest.raises(sc.InputError, match="different columns"):
+        sc.sql_query("t", y_true="y", y_prob="y")
+    rows = pd.DataFrame({"p": [0.5, 0.25], "y": [1.0, 0.0]})  # noqa: F841 - read by DuckDB
+    ask: Any = duckdb.sql
+    result = ask(sc.sql_query("rows", y_true="y", y_prob="p")).to_df()
+    wrong: tuple[tuple[str, Any, str], ...] = (
+        ("weight", "x", "finite numbers"),
+        ("weight", -1.0, "no query gives"),
+        ("weight", 9.0, "contradict"),
+        ("count", 1.5, "no query gives"),
+        ("count", 0.0, "no rows"),
+        ("softcal_model", 3, "must have texts"),
+    )
+    for name, value, message in wrong:
+        with pytest.raises(sc.InputError, match=message):
+            sc.tables_from_query(result.assign(**{name: value}))

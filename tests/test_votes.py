@@ -277,3 +277,15 @@ def test_names_that_cannot_be_told_apart_are_refused() -> None:
 def test_pseudo_votes_that_are_a_span_of_time_are_refused() -> None:
     with pytest.raises(sc.InputError, match="pseudo_votes must be"):
         sc.Votes([[1, 2]]).smoothed(np.timedelta64(1, "s"))  # type: ignore[arg-type]
+
+
+def test_odd_classes_and_populations_are_refused() -> None:
+    votes = sc.Votes.from_long(
+        {"i": [0, 0], "w": ["u", "v"], "a": [0, 1]}, item="i", worker="w", label="a"
+    )
+    odd: Any = 0.5
+    with pytest.raises(sc.InputTypeError, match="population must map"):
+        votes.weighted(by={"u": "a", "v": "a"}, population=odd)
+    for odd in (pd.NA, 10**400, np.float16(0.1)):
+        with pytest.raises(sc.InputError, match="there is no class"):
+            votes.binary(odd)

@@ -381,3 +381,12 @@ def test_evidence_beyond_the_range_of_floats_is_infinite() -> None:
     state = watch.update(rel)
     assert state.evidence == inf
     assert state.pvalue == 0
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [{"tolerance": "x"}, {"max_weight": 10**400}, {"max_weight": 1e300}, {"by": 1.5}, {"by": [3]}],
+)
+def test_odd_settings_of_a_watch_are_refused(settings_: dict[str, Any]) -> None:
+    with pytest.raises(sc.SoftcalError, match="must be"):
+        sc.Watch(**settings_)

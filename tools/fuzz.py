@@ -169,23 +169,23 @@ def fuzz_here(target: str, tries: int, done: int, corpus: Path) -> None:
 def _seeded(target: str) -> Callable[[Any], object]:
     """Return the attempt of a target whose input a seed makes."""
     import entry_points
-    import newer_entry_points as newer
+    import frame_entry_points
 
     folder = Path(tempfile.mkdtemp())
     of_seeds = {
-        "frames": entry_points.framed,
-        "raters": newer.raters,
-        "raw_votes": newer.raw_votes,
-        "audits": newer.audited,
-        "alarms": newer.watched,
-        "queries": newer.queried,
+        "frames": frame_entry_points.framed,
+        "raters": frame_entry_points.raters,
+        "raw_votes": frame_entry_points.raw_votes,
+        "audits": frame_entry_points.audited,
+        "alarms": frame_entry_points.watched,
+        "queries": frame_entry_points.queried,
     }
     if target in of_seeds:
         return of_seeds[target]
     of_functions = {
-        "ordinal": newer.OF_ORDINAL,
-        "decisions": newer.OF_DECISIONS,
-        "checks": newer.OF_CHECKS,
+        "ordinal": entry_points.OF_ORDINAL,
+        "decisions": entry_points.OF_DECISIONS,
+        "checks": entry_points.OF_CHECKS,
         "columns": entry_points.OF_COLUMNS,
         "classes": entry_points.OF_CLASSES,
         "inference": entry_points.OF_INFERENCE,

@@ -117,7 +117,7 @@ def spooled(path: Path) -> Path:
     opened = path.as_posix().startswith(("/dev/fd/", "/proc/self/fd/"))
     if not standard and not (opened and (path.is_fifo() or path.is_socket())):
         return path
-    name = _STANDARD_INPUT if standard else path.name
+    name = _STANDARD_INPUT if standard else f"pipe {path.name}"
     copy = Path(tempfile.mkdtemp(prefix=_SPOOLED)) / name
     _unfinished.add(copy)
     atexit.register(_forget, copy)

@@ -72,7 +72,7 @@ class NetBenefit(_display.Printed):
         Examples
         --------
         >>> print(net_benefit([0.25, 0, 1], [0.1, 0.3, 0.9], [0.05, 0.5]).sentences[1])
-        At 50%: 2 rows lie below; the model predicts 20.0%, the labels say 12.5%.
+        At 50%: 2 rows lie below; the model predicts 20.0%, the labels average 12.5%.
         """
         numbers = (self.threshold, self.rows_below, self.prob_below, self.label_below)
         return [_sentence(*each) for each in zip(*numbers, strict=True)]
@@ -268,7 +268,7 @@ def _sentence(t: float, rows: int, prob: float, label: float) -> str:
     lie = "lies" if rows == 1 else "lie"
     return (
         f"At {_display.percent(t)}: {_display.counted(rows, 'row')} {lie} below; the model "
-        f"predicts {_percent(prob)}, the labels say {_percent(label)}."
+        f"predicts {_percent(prob)}, the labels average {_percent(label)}."
     )
 
 
@@ -597,8 +597,8 @@ def calibration_summary(
     at least a third as much. Let v be the value, and m, l, and q the mean and the quantiles of the
     draws. The interval is from \(v - 3 (m - v) - \max(q - m, m - l)\), at least 0, to q. Distances
     and the miscalibration have the lower limit 0 unless they exceed the same quantile for
-    simulated data of a calibrated model. The lower limit of E90 is at most, and that of Emax at
-    least, that of the ICI.
+    simulated data of a calibrated model. The lower limit of E90 is at most that of the ICI,
+    and the lower limit of Emax is at least that of the ICI.
 
     Parameters
     ----------
@@ -615,7 +615,7 @@ def calibration_summary(
     -------
     CalibrationSummary
         Without the logistic recalibration if a prediction is exactly 0 or 1, which has no logit,
-        or if the fit has no solution; `note` then says why.
+        or if the fit has no solution; `note` then states why.
 
     Raises
     ------
@@ -721,7 +721,8 @@ class _Atoms(NamedTuple):
             cells.square_label, cells.square_label_sq,
         ])  # fmt: skip
         sums = np.add.reduceat(columns[:, order], np.flatnonzero(new), axis=1)
-        weight, prob, label, square, of_label, of_square = sums
+        seen = sums[:, sums[3] > 0]  # squared weights below 1e-308 of the largest are 0
+        weight, prob, label, square, of_label, of_square = seen
         mean = np.clip(label / weight, 0.0, 1.0)
         most = mean * (1 - mean)
         spread = of_square / square - 2 * mean * of_label / square + mean**2
@@ -798,7 +799,7 @@ _POOLS = 2000  # of predictions in the bootstrap
 
 
 class _NoFitError(Exception):
-    """There is no logistic recalibration; the text says why."""
+    """There is no logistic recalibration; the text states why."""
 
 
 def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Estimate]:
@@ -823,7 +824,7 @@ def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Est
 def _ratio(cells: _Cells, reach: float) -> Estimate:
     """Return observed over expected, with an interval on the scale of its logarithm."""
     observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
-    ratio = observed / expected
+    ratio = observed / expected if expected else math.inf  # predictions of 1e-320 may add up to 0
     if min(observed, expected) < 1e-150:
         return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
     # The term of a row in the linear approximation of the logarithm.

@@ -130,8 +130,8 @@ class ReliabilityDisplay:
     level : float, default 0.95
         Confidence level of all intervals and of the band.
     simultaneous : bool, default False
-        Whether intervals and band hold for all bins together (Bonferroni correction), which is
-        needed to single out the worst bin, or for each bin alone.
+        Whether intervals and band hold for all bins together (Bonferroni correction) or for each
+        bin alone. Set it to single out the worst bin.
 
     Attributes
     ----------

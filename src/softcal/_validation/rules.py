@@ -161,7 +161,7 @@ def _what_labels_may_be(name: str, spread: Spread, scale: str = "") -> str:
         percent, _ = _conversions(name, spread, scale)
         return (
             f"If these are percentages, {percent}; if vote counts, divide each by the number "
-            "of votes on its row, and give that number too (softcal.Votes, --votes)."
+            "of votes on its row, and pass that number, too (softcal.Votes, --votes)."
         )
     return _what_they_may_be(name, spread, scale)
 
@@ -179,7 +179,7 @@ INFINITE = Rule(
     _infinite,
     "values are not",
     lambda _name, _spread: (
-        "Where a probability is exactly 0 or 1, give probabilities instead of logits."
+        "Where a probability is exactly 0 or 1, pass probabilities instead of logits."
     ),
 )
 NEGATIVE = Rule(
@@ -255,7 +255,7 @@ def length_rule(classes: int) -> Rule:
         f"must hold lists of {classes} values, one per class",
         lambda lengths: lengths != classes,
         "rows hold others",
-        lambda _name, _spread: "Give every class a value in each row.",
+        lambda _name, _spread: "Each row needs a value of every class.",
     )
 
 
@@ -267,7 +267,7 @@ def known_rule(classes: Sequence[str]) -> Rule:
         lambda numbers: numbers < 0,
         "values are not",
         lambda _name, _spread: (
-            "Give the names that this column uses with classes= (--classes), in the order of the "
+            "Pass the names that this column uses as classes= (--classes), in the order of the "
             "prediction columns; or omit those rows."
         ),
     )
@@ -338,7 +338,7 @@ DROPPED = MISSING._replace(
         f"Impute them first, or pass {keyword('drop_missing', True)} to leave those rows out."  # noqa: FBT003
     )
 )
-"""Of columns of a source: what is said of missing values."""
+"""The rule for missing values in columns of a source."""
 
 Scale: TypeAlias = Literal["probability", "percent", "logit"]
 """What numbers are that stand for probabilities."""
@@ -347,7 +347,7 @@ SCALES: tuple[Scale, ...] = ("probability", "percent", "logit")
 
 
 def scaled_rules(rules: tuple[Rule, ...], given: Scale, keyword_: str) -> tuple[Rule, ...]:
-    """Return the rules for numbers of a scale that a keyword says, given those of probabilities."""
+    """Return the rules for numbers of a scale, given those of probabilities."""
     missing, outside = rules
     if given == "logit":
         return (missing,)

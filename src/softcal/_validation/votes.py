@@ -467,11 +467,11 @@ class Votes:
     def weighted(self, *, by: Any, population: Mapping[Any, float]) -> Votes:
         r"""Return the votes, weighted so that kinds of workers have the shares of a population.
 
-        A vote of kind k has the weight \(P_k / f_k\), with P the share of the kind in the
-        population and f its share of the votes. The label of an item is the weighted share, with an
-        effective number of \((\sum \omega)^2 / \sum \omega^2\) votes. If a kind is rare among the
-        workers, its few votes have large weights. Intervals with `raters=True` include the
-        resulting uncertainty.
+        A vote of kind k has the weight \(P_k / f_k\). Here P is the share of the kind in the
+        population, and f is its share of the votes. The label of an item is the
+        weighted share, with an effective number of \((\sum \omega)^2 / \sum \omega^2\) votes. If a
+        kind is rare among the workers, its few votes have large weights. Intervals with
+        `raters=True` include the resulting uncertainty.
 
         Parameters
         ----------

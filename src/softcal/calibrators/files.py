@@ -14,6 +14,7 @@ import numpy as np
 from softcal._display import keyword
 from softcal._io import not_utf_8, place_of, readable, written_whole
 from softcal.exceptions import InputError, InputTypeError
+from softcal.sources.cells import number_of
 from softcal.sources.columns import (
     Values,
     Wanted,
@@ -30,7 +31,6 @@ from softcal.sources.files import (
     Reading,
     format_of,
     number_hint,
-    number_of,
     refuse_same_file,
     separator_hint,
 )
@@ -113,7 +113,7 @@ def write_calibrated(
         raise InputError(message)
     refuse_same_file(target, [source])
     if calibrator.takes_logits and values.pred_scale == "percent":
-        message = "the calibrator was fitted on logits: give logits, not percentages."
+        message = "the calibrator was fitted on logits: pass logits, not percentages."
         raise InputError(message)
     if calibrator.takes_logits:
         values = values._replace(pred_scale="probability")  # leaves logits unchanged
@@ -199,7 +199,7 @@ def _text(job: _Job, source: Path, target: Path) -> Written:
                 kept = [each for each in batch if not (each[1] and _lacks(each[1], wanted))]
                 dropped, batch = dropped + len(batch) - len(kept), kept
                 rows = [cells for _, cells in batch if cells]
-            parts = [_numbers(rows, k, header[k], done + dropped, form) for k in wanted]
+            parts = [_numbers(rows, k, header[k], done + dropped, job) for k in wanted]
             found = _calibrated(job, parts, done + dropped).tolist()
             cells_of = (separator.join(map(repr, row)) for row in found)
             added = (separator + cells.replace(".", form.decimal) for cells in cells_of)
@@ -260,10 +260,10 @@ def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int, file: str) ->
             raise InputError(message)
 
 
-def _numbers(rows: list[list[str]], k: int, name: str, done: int, form: Format) -> FloatArray:
-    found = np.empty(len(rows))
+def _numbers(rows: list[list[str]], k: int, name: str, done: int, job: _Job) -> FloatArray:
+    found, percent = np.empty(len(rows)), job.values.pred_scale == "percent"
     for row, cells in enumerate(rows):
-        number = number_of(cells[k], form.decimal)
+        number = number_of(cells[k], job.form.decimal, percent=percent)
         if number is None and not cells[k].strip():
             message = (
                 f"{name} must have no missing values: row {done + row + 1} has none. Impute it "

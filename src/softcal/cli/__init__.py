@@ -16,7 +16,7 @@ from softcal.cli.compare import compare
 from softcal.cli.decide import decide
 from softcal.cli.demo import demo
 from softcal.cli.merge import merge
-from softcal.cli.options import PlainCommand, PlainGroup, as_options
+from softcal.cli.options import PlainCommand, PlainGroup, as_options, help_of
 from softcal.cli.paper import paper
 from softcal.cli.plan import plan
 from softcal.cli.plot import plot
@@ -57,7 +57,7 @@ for command in (
     demo,
     paper,
 ):
-    app.command(cls=PlainCommand)(command)
+    app.command(cls=PlainCommand, help=help_of(command))(command)
 
 
 @app.callback()

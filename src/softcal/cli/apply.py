@@ -107,7 +107,7 @@ def _columns(
             pred, "Missing option '--pred', or '--pred-columns' for multiclass predictions."
         )
     if pred:
-        message = "give --pred or --pred-columns, not both."
+        message = "pass --pred or --pred-columns, not both."
         raise InputError(message)
     present = names_of_columns(data, how.reading)
     if pred_columns in present:  # a column of lists

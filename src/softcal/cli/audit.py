@@ -50,8 +50,8 @@ def audit(
     feature: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of numbers and how many ranges it is cut into, such as age:10; may be "
-            "repeated.",
+            help="Column of numbers and the number of ranges to divide it into, such as age:10; "
+            "may be repeated.",
             metavar="COL:N",
         ),
     ] = None,
@@ -67,7 +67,8 @@ def audit(
     draws: Annotated[int, typer.Option(help="Number of simulated data sets.", metavar="N")] = 2000,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.", metavar="N")] = 0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write a page here.", metavar="HTML")
+        Path | None,
+        typer.Option("--output", "-o", help="Write an HTML page to this file.", metavar="HTML"),
     ] = None,
     format_: Output = Format.TABLE,
     *,

@@ -79,7 +79,7 @@ def check(
     *,
     how: RowOptions,
 ) -> None:
-    """Check calibration against a limit: exit code 0 (pass), 1 (fail) or 3 (undecided).
+    """Check calibration against a limit: exit code 0 (pass), 1 (fail), or 3 (undecided).
 
     A model passes if the upper limit of its interval is at most the maximum. It fails if the lower
     limit is above the maximum. With --by, every segment must pass, and the intervals of all
@@ -90,7 +90,7 @@ def check(
 
     refuse_bad_level(level)
     if max_smece is None and max_gap is None:
-        message = "give a limit: --max-smece X, --max-gap X, or both."
+        message = "pass a limit: --max-smece X, --max-gap X, or both."
         raise InputError(message)
     columns = Columns(
         label, pred, weight, votes, tuple(by or ()), group, label_columns, vote_columns,

@@ -79,7 +79,7 @@ def compare(
     if columns.models and len(set(columns.models)) < max(len(columns.models), 2):
         columns.refuse_contradictions()
         got = ", ".join(columns.models)
-        message = f"give {option} two or more times, with different columns: got {got}."
+        message = f"pass {option} two or more times, with different columns: got {got}."
         raise InputError(message)
     refuse_bad_level(level)
     if bins is not None:

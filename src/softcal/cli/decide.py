@@ -61,9 +61,11 @@ def decide(
 ) -> None:
     """Compute net benefit at decision thresholds, and the cost of miscalibration there.
 
-    Net benefit counts what is found by acting where the prediction is at least the threshold,
-    minus needless actions, weighted by the odds of the threshold. Rows may have any threshold. For
-    saved tables, a threshold must be an edge of their grid: a multiple of 1/600.
+    Net benefit is the share of rows that are cases and acted on, minus needless actions times the
+    odds of the threshold. Action is taken where the prediction is at least the threshold.
+
+    Rows may have any threshold. For saved tables, a threshold must be an edge of their grid: a
+    multiple of 1/600.
     """
     import numpy as np
 
@@ -72,7 +74,7 @@ def decide(
     from softcal.decision import checked_thresholds, net_benefit
 
     refuse_bad_level(level)
-    at = np.unique(checked_thresholds(given(threshold, "give a threshold: --threshold T.")))
+    at = np.unique(checked_thresholds(given(threshold, "pass a threshold: --threshold T.")))
     if how.raters:
         message = "--raters is for scores and comparisons: leave it out."
         raise InputError(message)
@@ -102,7 +104,7 @@ def decide(
 
 
 def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
-    """Raise if saved tables do not give net benefit with its interval at these thresholds."""
+    """Raise if saved tables do not have net benefit with its interval at these thresholds."""
     import numpy as np
 
     from softcal.table.tableset import LABEL
@@ -115,9 +117,9 @@ def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
         raise InputError(message)
     if tables.groups is not None:
         message = (
-            f"tables with groups ({tables.groups.column}) do not give the interval of net benefit. "
-            "Give the rows in Python, net_benefit(y_true, y_prob, thresholds, groups=...), or scan "
-            "them without --group if they are independent."
+            "the interval of net benefit needs rows if there are groups "
+            f"({tables.groups.column}). In Python, call net_benefit(y_true, y_prob, thresholds, "
+            "groups=...). If the rows are independent, scan them without --group."
         )
         raise InputError(message)
     edges = tables.grid.edges
@@ -128,8 +130,8 @@ def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
         near = [float(edge) for edge in edges[k - 1 : k + 1] if edge < 1]
         message = (
             f"--threshold must be an edge of the saved tables' grid: {off.size} of {at.size} are "
-            f"not, the first is {first!r}. Nearest: {' and '.join(map(repr, near))}. Give "
-            "one of these, or give the rows, for which any threshold is possible."
+            f"not, the first is {first!r}. Nearest: {' and '.join(map(repr, near))}. Pass "
+            "one of these, or pass the rows, for which any threshold is possible."
         )
         raise InputError(message)
 

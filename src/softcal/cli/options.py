@@ -54,7 +54,7 @@ def _refuse_several(option: TyperOption, values: list[Any]) -> None:
     if len(values) > 1 and not (option.is_flag and len(set(values)) == 1):
         message = (
             f"{max(option.opts, key=len)} takes one value and was given {len(values)}: "
-            f"{', '.join(map(repr, values))}. Give it once."
+            f"{', '.join(map(repr, values))}. Pass it once."
         )
         raise InputError(message)
 
@@ -81,6 +81,11 @@ class PlainCommand(TyperCommand):
         """Write DATA... where typer writes {DATA}...."""
         pieces = super().collect_usage_pieces(ctx)
         return [piece.replace("{", "").replace("}", "") for piece in pieces]
+
+
+def help_of(command: Any) -> str:
+    """Return the docstring of a command with one line per paragraph, which the terminal wraps."""
+    return "\n\n".join(" ".join(text.split()) for text in command.__doc__.split("\n\n"))
 
 
 class PlainGroup(TyperGroup):
@@ -229,7 +234,7 @@ PredColumns = Annotated[
 ]
 ClassNames = Annotated[
     str | None,
-    typer.Option("--classes", help="Multiclass: their names in order, as a,b,c.", metavar="NAMES"),
+    typer.Option("--classes", help="Multiclass: class names in order, as a,b,c.", metavar="NAMES"),
 ]
 Ordered = Annotated[
     bool, typer.Option("--ordered", help="Multiclass: classes are in order, lowest first.")
@@ -315,15 +320,15 @@ Item = Annotated[str | None, _raw("Column of items, in votes and predictions.", 
 Worker = Annotated[str | None, _raw("Column of the worker who voted.", "COL")]
 Vote = Annotated[str | None, _raw("Column of votes; --positive names the vote for 1.", "COL")]
 DropUnmatched = Annotated[
-    bool, _raw("Drop items without votes or prediction.", "", "--drop-unmatched")
+    bool, _raw("Drop items without votes or without a prediction.", "", "--drop-unmatched")
 ]
 AllowRepeated = Annotated[
     bool, _raw("Allow several votes of a worker on an item.", "", "--allow-repeated")
 ]
-Raters = Annotated[bool, _raw("Intervals hold for new raters too.", "", "--raters")]
+Raters = Annotated[bool, _raw("Compute intervals that also hold for new raters.", "", "--raters")]
 ByRater = Annotated[
     str | None,
-    _raw("Column of kinds of raters: also score the votes of each; as with --raters.", "COL"),
+    _raw("Column of kinds of raters: also score the votes of each. Implies --raters.", "COL"),
 ]
 
 
@@ -371,12 +376,12 @@ class RowOptions(NamedTuple):
         """The columns of raw votes; raise if an option is missing or has no use."""
         from softcal.sources.votes import VoteColumns
 
-        item = given(self.item, "give --item COL, the column of the item of each vote.")
-        vote = given(self.vote, "give --vote COL, the column of the votes.")
+        item = given(self.item, "pass --item COL, the column of the item of each vote.")
+        vote = given(self.vote, "pass --vote COL, the column of the votes.")
         if self.raters:
-            given(self.worker, "give --worker COL, the column of who voted, with --raters.")
+            given(self.worker, "pass --worker COL, the column of who voted, with --raters.")
         if self.aggregate is Aggregate.DAWID_SKENE:
-            given(self.worker, "give --worker COL, the column of who voted, with --aggregate.")
+            given(self.worker, "pass --worker COL, the column of who voted, with --aggregate.")
         return VoteColumns(
             item, vote, self.worker, self.positive, self.drop_unmatched, self.allow_repeated,
             self.raters, self.aggregate.value,

@@ -96,7 +96,7 @@ def plan(
 
     goals = (half_width, budget, difference)
     if sum(goal is not None for goal in goals) != 1:
-        message = "give one goal: --half-width, --budget, or --difference."
+        message = "pass one goal: --half-width, --budget, or --difference."
         raise InputError(message)
     if difference is None:
         _refuse_without("--difference", {"--correlation": correlation, "--power": power})
@@ -146,7 +146,7 @@ def _refuse_without(needed: str, options: Mapping[str, object]) -> None:
     """Raise if an option is given that has no effect without another one."""
     for name, value in options.items():
         if value is not None:
-            message = f"{name} has no effect without {needed}: leave it out, or give {needed}."
+            message = f"{name} has no effect without {needed}: leave it out, or pass {needed}."
             raise InputError(message)
 
 
@@ -178,14 +178,14 @@ def _pilot(
 
     if pilot is not None:
         if smece is not None or label_spread is not None:
-            message = "give --pilot, or --smece and --label-spread, not both."
+            message = "pass --pilot, or --smece and --label-spread, not both."
             raise InputError(message)
         tables = _pilot_tables(pilot, columns, bins)
         return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.rows_dropped)
     given = {"--label": columns.label, "--pred": columns.preds, "--pilot-votes": columns.votes}
     _refuse_without("--pilot", given | columns.how.given)
     if smece is None or label_spread is None:
-        message = "give --pilot DATA, or both --smece X and --label-spread X."
+        message = "pass --pilot DATA, or both --smece X and --label-spread X."
         raise InputError(message)
     with _naming_options():
         stated = Assumptions.stated(

@@ -110,7 +110,7 @@ def plot(
     from softcal.plot import draw_bins, draw_gaps, draw_reliability, refuse_format, save_figure
 
     refuse_bad_level(level)
-    output = given(output, "give the file to write: -o figure.pdf, or .svg or .png.")
+    output = given(output, "pass the file to write: -o figure.pdf, or .svg or .png.")
     refuse_format(output)
     refuse_overwriting(output, data)
     _refuse_of_another_kind(

@@ -64,7 +64,7 @@ def _of_model(
         kinds.append({**about, "votes": int(rel.sums.votes.sum()), **numbers_of(rel, level)})
     differences = []
     for a, b in [tuple(raters)] if len(raters) == 2 else [(kind, None) for kind in raters]:
-        if min(raters[a], sum(raters.values()) - raters[a]) < 2:  # says nothing about new raters
+        if min(raters[a], sum(raters.values()) - raters[a]) < 2:  # too few
             continue
         by = [kind == a for kind in of_worker]
         found = rater_difference(votes, p, by=by, kinds=(True, False), bins=bins, level=level)

@@ -215,7 +215,7 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     if len(fitted.columns) > 1:
         order = f"--pred-columns {','.join(fitted.columns)}"
         console.print(
-            printable(f"For `softcal apply`, give the classes in this order: {order}"),
+            printable(f"For `softcal apply`, pass the classes in this order: {order}"),
             markup=False,
             soft_wrap=True,
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def schema(
     name: Annotated[
-        str | None, typer.Argument(help="A command, or a kind of saved file.", metavar="[NAME]")
+        str | None, typer.Argument(help="A command, or a kind of saved file.", metavar="NAME")
     ] = None,
 ) -> None:
     """Print the JSON Schema of a command's --format json or of a saved file.

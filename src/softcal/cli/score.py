@@ -84,7 +84,7 @@ def score(
     )  # fmt: skip
     labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
     if pred and not (labeled or saved_files(data)):
-        given(label, "give --label COL, or --label-low COL and --label-high COL.")
+        given(label, "pass --label COL, or --label-low COL and --label-high COL.")
     refuse_bad_level(level)
     if columns.bounds:
         _refuse_level(level)

@@ -23,7 +23,7 @@ def sql(
     weight: Weight = None,
     votes: Votes = None,
     dialect: Annotated[
-        _Dialect, typer.Option(help="Whose SQL to write.", metavar="duckdb|spark")
+        _Dialect, typer.Option(help="SQL dialect.", metavar="duckdb|spark")
     ] = _Dialect.duckdb,
 ) -> None:
     """Print the SQL query of one pass over a table, whose result softcal reads.

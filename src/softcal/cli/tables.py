@@ -73,7 +73,7 @@ class Columns(NamedTuple):
         found = self.how.vote_columns
         if self.by_rater is None:
             return found
-        given(found.worker, "give --worker COL, the column of who voted, with --by-rater.")
+        given(found.worker, "pass --worker COL, the column of who voted, with --by-rater.")
         return found._replace(raters=True, kind=self.by_rater)
 
     def refuse_contradictions(self) -> None:
@@ -93,7 +93,7 @@ class Columns(NamedTuple):
             }  # fmt: skip
             for option, value in without.items():
                 if value is not None:
-                    message = f"{option} needs raw votes: give --vote COL, or leave it out."
+                    message = f"{option} needs raw votes: pass --vote COL, or leave it out."
                     raise InputError(message)
         if self.many:
             self._refuse_beside_classes()
@@ -157,7 +157,7 @@ class Columns(NamedTuple):
         from softcal.sources.columns import Roles
 
         if self.ordered and not self.many:
-            message = "--ordered needs many classes: give --pred-columns, too."
+            message = "--ordered needs many classes: pass --pred-columns, too."
             raise InputError(message)
         others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
@@ -173,7 +173,7 @@ class Columns(NamedTuple):
             found = self._roles_of_classes(paths, others)
         elif self.bounds:
             if self.label_low is None or self.label_high is None:
-                message = "give both ends of the labels: --label-low COL and --label-high COL."
+                message = "pass both ends of the labels: --label-low COL and --label-high COL."
                 raise InputError(message)
             preds = given(self.preds, "Missing option '--pred'.")
             ends = (self.label_low, self.label_high)
@@ -286,7 +286,7 @@ def _refuse_useless(options: Mapping[str, object], beside: str) -> None:
 
 _NO_LABEL = "Missing option '--label'."
 _ONE_LABEL = (
-    "give one of --label-columns (shares), --vote-columns (counts) and --label (a column of class "
+    "pass one of --label-columns (shares), --vote-columns (counts), and --label (a column of class "
     "names or numbers)."
 )
 
@@ -377,7 +377,7 @@ def refuse_other_names(names: Sequence[str], models: Sequence[str]) -> None:
     """Raise if there is not one name per model."""
     if len(names) != len(models):
         message = (
-            f"give --name once per model: there are {len(models)}, {', '.join(map(repr, models))}, "
+            f"pass --name once per model: there are {len(models)}, {', '.join(map(repr, models))}, "
             f"and {len(names)} of --name."
         )
         raise InputError(message)
@@ -432,7 +432,7 @@ def saved_files(data: Sequence[str]) -> list[Path]:
     if saved and len(saved) < len(paths):
         rows = next(path for path in paths if path not in saved)
         message = (
-            f"give rows or saved tables, not both: {saved[0]} holds saved tables, {rows} does "
+            f"pass rows or saved tables, not both: {saved[0]} holds saved tables, {rows} does "
             "not. Save tables of the rows with `softcal scan`, then name all tables."
         )
         raise InputError(message)

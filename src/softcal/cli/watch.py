@@ -53,7 +53,8 @@ def watch(
     weight: Weight = None,
     votes: Votes = None,
     tolerance: Annotated[
-        float, typer.Option(help="Gap of prediction and mean label to accept.", metavar="T")
+        float,
+        typer.Option(help="Largest gap between prediction and mean label to accept.", metavar="T"),
     ] = 0.02,
     level: Level = DEFAULT_LEVEL,
     max_weight: Annotated[
@@ -61,17 +62,18 @@ def watch(
     ] = None,
     bins: MaybeBins = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write a page here.", metavar="HTML")
+        Path | None,
+        typer.Option("--output", "-o", help="Write an HTML page to this file.", metavar="HTML"),
     ] = None,
     plot: Figure = None,
     format_: Output = Format.TABLE,
     *,
     how: RowOptions,
 ) -> None:
-    """Watch calibration over days: 5% false alarms ever, however often one looks.
+    """Watch calibration over days; the chance of any false alarm is at most 5%.
 
     DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
-    0 without an alarm, 1 with one, 2 after an error.
+    0 without an alarm, 1 with an alarm, and 2 after an error.
     """
     from softcal.inference.sequential import Watch
 
@@ -113,12 +115,12 @@ def days_of(
         with_day = columns._replace(by=(*columns.by, day))
         found = list(load_tables(data, with_day, bins=bins).by(day).items())
         if found[-1][0] is None:
-            message = f"some rows have no value in {day!r}: give every row a date."
+            message = f"some rows have no value in {day!r}: every row needs a date."
             raise InputError(message)
         return sorted((str(date), tables) for date, tables in found)
     if not saved:
         files_of(data)  # raises if there is none
-        message = "name the column of dates with --day COL, or give one saved table per day."
+        message = "name the column of dates with --day COL, or pass one saved table per day."
         raise InputError(message)
 
     from softcal.table.files import load

@@ -77,8 +77,9 @@ def check(
     r"""Check whether the calibration error is below a limit, given its uncertainty.
 
     With the interval \([l, h]\) of SMECE and the limit m: "pass" if \(h \le m\), "fail" if
-    \(l > m\), else "undecided". A model whose error is exactly the limit passes, and fails, with
-    probability at most \((1 - \mathrm{level})/2\) each, as far as the interval keeps its coverage.
+    \(l > m\), else "undecided". A model whose error equals the limit passes with
+    probability at most \((1 - \mathrm{level})/2\), and fails with the same probability, if the
+    interval keeps its coverage.
 
     Parameters
     ----------

@@ -454,7 +454,7 @@ def compare(
 
 def _compared(joint: JointTable, level: float) -> Comparison:
     smece_a, smece_b = joint.a.smece, joint.b.smece
-    low, high, pvalue = -1.0, 1.0, 1.0  # one row, group, or rater says nothing about the others
+    low, high, pvalue = -1.0, 1.0, 1.0  # one row, group, or rater does not show how they vary
     ties = joint.a.ties
     if (joint.n if ties is None else ties.count) >= 2:
         family = _intervals(joint)

@@ -505,7 +505,7 @@ def smece_interval(
     if rel.raters is not None and rel.raters.count < 2:
         kind, independent = "rater", 1
     if independent < 2:
-        note = f"One {kind} says nothing about the others."
+        note = f"One {kind} does not show how much {kind}s vary."
         return Interval(value, value, 0.0, 1.0, level, note)
     less_noise, low, high, events = _limits(rel, rel.ties, level)
     note = _note(value, high, kind, independent, events)
@@ -721,10 +721,11 @@ class _Events(NamedTuple):
         r"""Return the highest SMECE that few events leave plausible; 0 without known events.
 
         Few labels contradict predictions near 0 and 1. By chance there may be none, and the
-        observed variance is then 0. With \(k = \sum (p - y)^2\) observed and
-        \(E = \sum p(1 - p)\) expected surprises, the true number may be up to \(u\), the upper
-        limit of a Poisson mean by Wilson and Hilferty. That is an error of \((u - E)/n\). Among
-        other labels, it is the observed gap toward more surprises, plus \(u - k\) more surprises.
+        observed variance is then 0. Let \(k = \sum (p - y)^2\) be the number of observed
+        surprises and \(E = \sum p(1 - p)\) that of expected ones. The true number may be up to
+        \(u\), the upper limit of a Poisson mean by Wilson and Hilferty. That is an error
+        of \((u - E)/n\). Among other labels, it is the observed gap toward more surprises, plus
+        \(u - k\) more surprises.
         m votes are m events of size 1/m.
         """
         if not self.known:

@@ -208,7 +208,7 @@ def _limits(
     own = np.bincount(group, weight * deviation)[np.unique(group[here])]
     n = own.size
     if n < 2:
-        return 0.0, largest, "One row or group says nothing about the others."
+        return 0.0, largest, "One row or group does not show how much rows vary."
     tail = (1 - level) / 2
     error = math.sqrt(n / (n - 1) * float(own @ own)) / float(weight.sum())
     half = -float(stdtrit(n - 1, tail)) * error

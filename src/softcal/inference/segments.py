@@ -110,7 +110,7 @@ class Audit(_display.Printed):
     model : str
         The column of predictions.
     segments : tuple of Segment
-        All segments that were tested, worst first: those found, by the least gap that their
+        All segments that were tested, worst first: those found, by the smallest gap that their
         interval allows, then the others by their p-value.
     overall : Segment
         All rows, tested with the segments.
@@ -153,10 +153,15 @@ class Audit(_display.Printed):
         """What was found, in one or two sentences."""
         tested = _display.counted(len(self.segments), "segment")
         level = _display.percent(self.level)
+        if not self.segments:
+            if self.too_small:
+                return f"Nothing to compare: no segment has {self.min_rows} rows or more."
+            return f"Nothing to compare: all rows have the same value of {' and '.join(self.by)}."
         if not self.found:
+            gaps = "the gap of the" if len(self.segments) == 1 else "the gaps of all"
             return (
-                f"Nothing found: chance explains the gaps of all {tested} (p-values over all "
-                f"segments together, level {level})."
+                f"Nothing found: chance explains {gaps} {tested} (p-values over all segments "
+                f"together, level {level})."
             )
         are = "is" if len(self.found) == 1 else "are"
         text = f"{len(self.found):,} of {tested} {are} off by more than chance explains."
@@ -314,8 +319,8 @@ def _refuse_other_sets(tables: TableSet) -> None:
 def unit_bins() -> Bins:
     """Return the bins of predictions that one binomial of a cell may stand for.
 
-    Their edges are those of the grid of tables whose logits are closest to whole numbers, so that
-    a set on the grid and one with these bins give the same audit.
+    Their edges are those of the grid of tables whose logits are closest to whole numbers. A set on
+    the grid and a set with these bins therefore have the same audit.
     """
     edges = Bins.grid().edges
     logits = np.log(edges[1:-1] / (1 - edges[1:-1]))
@@ -432,7 +437,7 @@ def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
     """Return how much the labels of each cell vary, as a share of p(1 - p).
 
     It is 1 for 0/1 labels. Else it is the largest share among all rows and the rows with one of the
-    cell's values. A cell of few events says little itself: if all labels are 0, it seems certain.
+    cell's values. A cell of few events is no evidence alone: if all labels are 0, it seems certain.
     """
     if not whole.label_var.any():
         return np.ones(cells.shape[1])
@@ -455,8 +460,8 @@ def _shrunk(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
 def _least_variance(whole: Sums, parts: Sums, pooled: FloatArray) -> FloatArray:
     """Return the lowest variance of the residual of each part that a calibrated model may have.
 
-    For 0/1 labels it is p(1 - p). Other labels vary at least as much as the pooled ones, as their
-    votes, and as outcomes where labels are 0 or 1, and at most as much as outcomes.
+    For 0/1 labels it is p(1 - p). Other labels vary at least as much as the pooled ones and as
+    their votes. Where labels are 0 or 1, they vary as outcomes do, and never more than these.
     """
     if not whole.label_var.any():
         return parts.prob_var

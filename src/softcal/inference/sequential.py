@@ -576,8 +576,8 @@ class Watch:
         Raises
         ------
         InputError
-            If the date is not later than the one before, if the tables differ in their models or
-            columns, or if the method is not valid for them.
+            If the date is not later than the previous one. If the tables differ in their models or
+            columns, or the method is not valid for them.
         BinMismatchError
             If the bins differ.
 

@@ -284,7 +284,7 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
             each = list(range(len(bins.weight)))
             noise = _noise(bins, each, clusters, noisy, worth)
             p_both = p_trend = _chance_of_trend(bins, noise, _kurtosis(bins, noise, noisy))
-        if clusters is not None and clusters.count < 2:  # one group says nothing about the others
+        if clusters is not None and clusters.count < 2:  # one group does not show how groups vary
             p_both = p_bins = p_trend = 1.0
         pvalue += part * p_both
         of_bins += part * p_bins

@@ -161,8 +161,8 @@ class Assumptions:
 
         To plan the number of votes, build the pilot with `n_votes`, and with two or more votes on
         some items. Noise increases the gaps of a small pilot. So all gaps are multiplied by
-        \(\sqrt{1 - B / \sum_b t_b^2}\), or by 0 if that is negative, with t the gaps in standard
-        errors and B the number of bins with rows.
+        \(\sqrt{1 - B / \sum_b t_b^2}\), or by 0 if that is negative. Here t are the gaps in
+        standard errors, and B is the number of bins with rows.
 
         Parameters
         ----------

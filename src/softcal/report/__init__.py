@@ -54,7 +54,7 @@ def write_report(
     """Write a report on one or more models as one HTML file for any browser.
 
     The report has a verdict in words for each model, a reliability diagram with a choice of bins,
-    the contribution of each bin, a comparison of the models, and, with `by`, each segment. It
+    and the contribution of each bin. It compares the models and, with `by`, shows each segment. It
     needs the extra `report`, and no network.
 
     Parameters
@@ -75,7 +75,7 @@ def write_report(
         The bins of the verdict; by default 10, or those of the TableSet. Readers can choose other
         bins on the page.
     ordered : bool
-        Whether the classes of arrays are in order, lowest first. `Votes` and a TableSet say so
+        Whether the classes of arrays are in order, lowest first. `Votes` and a TableSet state it
         themselves.
     level : float
         Confidence level of the intervals.

@@ -49,14 +49,33 @@ def table_of(columns: dict[str, list[Any]], wanted: Wanted) -> Any:
         elif name in wanted.named:
             found[name] = pa.array([text_of(cell) for cell in cells], pa.string())
         else:
-            found[name] = _numbers(cells, name)
+            found[name] = _numbers(cells, name, percent=name in wanted.percents)
     for name in {*wanted.numbers} & {*wanted.named}:
         _numbers(columns[name], name)  # raises for text if the column is also read as numbers
     return pa.table(found)
 
 
-def _numbers(cells: list[Any], name: str) -> Any:
-    """Return numbers and Booleans as floats; None and empty text are missing, other text raises."""
+def number_of(text: str, decimal: str = ".", *, percent: bool = False) -> float | None:
+    """Return the number that a text holds; None if it is not a number.
+
+    >>> number_of("50,5 %", ",", percent=True)
+    50.5
+    """
+    if percent:
+        text = text.rstrip().removesuffix("%")
+    if decimal == "," and "." in text:
+        return None
+    try:
+        return float(text.replace(decimal, "."))
+    except ValueError:
+        return None
+
+
+def _numbers(cells: list[Any], name: str, *, percent: bool = False) -> Any:
+    """Return numbers and Booleans as floats; None and empty text are missing, other text raises.
+
+    If `percent`, texts such as "50%" are numbers, too.
+    """
     import pyarrow as pa
 
     numbers: list[float | None] = []
@@ -66,7 +85,11 @@ def _numbers(cells: list[Any], name: str) -> Any:
         elif isinstance(cell, float) or (isinstance(cell, int) and abs(cell) < _LARGEST):
             numbers.append(float(cell))
         else:
-            raise NotANumberError(name, row, str(cell)) from None
+            signed = percent and "%" in str(cell)
+            found = number_of(str(cell), percent=True) if signed else None
+            if found is None:
+                raise NotANumberError(name, row, str(cell)) from None
+            numbers.append(found)
     return pa.array(numbers, pa.float64())
 
 

@@ -108,7 +108,7 @@ def class_columns(spec: Spec, present: Sequence[str]) -> ClassColumns:
         alone = "only the column of that name" if spec in present else "none"
         message = (
             f"{text_of_spec(spec)!r} must match two or more different columns: it matches "
-            f"{', '.join(map(repr, columns)) or alone}. Give names separated by commas, a prefix, "
+            f"{', '.join(map(repr, columns)) or alone}. Pass names separated by commas, a prefix, "
             f"or a pattern with one star. The columns are: {', '.join(map(repr, present))}."
         )
         raise InputError(message)
@@ -189,8 +189,8 @@ def class_roles(
     names, matched = _names(aligned, classes)
     if TOP in names:
         message = (
-            f"no class may be named {TOP!r}, which is the target of the predicted class. Give "
-            "other names, in the order of the columns, with classes= (--classes)"
+            f"no class may be named {TOP!r}, which is the target of the predicted class. Pass "
+            "other names, in the order of the columns, as classes= (--classes)"
             f"{', and rename that class in the column of labels' if named else ''}."
         )
         raise InputError(message)

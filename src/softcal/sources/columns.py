@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -66,6 +67,7 @@ class Wanted(NamedTuple):
     named: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     classes: int = 1  # 1 without many classes
+    percents: tuple[str, ...] = ()  # numbers that may have a percent sign
 
     @property
     def names(self) -> list[str]:
@@ -461,7 +463,11 @@ class Roles(NamedTuple):
             if self.made:
                 labels = self.counts
                 named = (*named, *self._label_names)
-            return Wanted((*labels, *self.y_prob, *read), tuple(dict.fromkeys(named)))
+            return Wanted(
+                (*labels, *self.y_prob, *read),
+                tuple(dict.fromkeys(named)),
+                percents=self._percents(() if self.made else labels, self.y_prob),
+            )
         found = self.classes
         lists: list[str] = []
         for columns in found.several:
@@ -473,7 +479,13 @@ class Roles(NamedTuple):
             tuple(dict.fromkeys(named)),
             tuple(dict.fromkeys(lists)),
             len(found.names),
+            self._percents(found.label, tuple(chain.from_iterable(found.models))),
         )
+
+    def _percents(self, labels: tuple[str, ...], preds: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns that the caller states to be percentages."""
+        scales = (self.values.label_scale, labels), (self.values.pred_scale, preds)
+        return tuple(name for scale, names in scales if scale == "percent" for name in names)
 
     @property
     def rules(self) -> Rules:

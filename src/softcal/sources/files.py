@@ -28,6 +28,7 @@ from softcal.sources.cells import (
     NotANumberError,
     RaggedRowError,
     json_columns,
+    number_of,
     sheet_rows,
     table_of,
 )
@@ -321,7 +322,7 @@ def number_hint(text: str) -> str:
     """Return a hint how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
 
     >>> number_hint("63.7 %")
-    ' Write 0.637.'
+    ' Write 0.637. For percentages, pass pred_scale="percent" or label_scale="percent".'
     """
     if re.fullmatch(r"[+-]?\d*,\d+", text):
         return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."
@@ -329,7 +330,9 @@ def number_hint(text: str) -> str:
         return " Write it without thousands separators."
     if percent := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
         whole, part = percent.groups()
-        return f" Write {Decimal(f'{whole}.{part}').scaleb(-2).normalize():f}."
+        number = Decimal(f"{whole}.{part}").scaleb(-2).normalize()
+        scales = keyword("pred_scale", "percent"), keyword("label_scale", "percent")
+        return f" Write {number:f}. For percentages, pass {scales[0]} or {scales[1]}."
     word = text.strip()
     for one, zero in _ANSWERS:
         if word.lower() == zero:
@@ -683,13 +686,16 @@ def _csv_block(
     if not block or block.isspace():
         return
 
-    def read(types: dict[str, Any]) -> Any:
+    def read(types: dict[str, Any], *, text_may_be_missing: bool = False) -> Any:
         return csv.read_csv(
             pa.BufferReader(block),
             _at_once(block, column_names=names),
             _csv_options(form, block),
             csv.ConvertOptions(
-                column_types=types, include_columns=wanted.names, decimal_point=form.decimal
+                column_types=types,
+                include_columns=wanted.names,
+                decimal_point=form.decimal,
+                strings_can_be_null=text_may_be_missing,
             ),
         )
 
@@ -699,8 +705,18 @@ def _csv_block(
         ragged = _RAGGED.search(str(error))
         if ragged:
             raise RaggedRowError(*map(int, ragged.groups())) from error
-        _refuse_text(read({name: pa.string() for name in wanted.names}), wanted, form.decimal)
-        raise
+        text = read(dict.fromkeys(wanted.names, pa.string()), text_may_be_missing=True)
+        _refuse_text(text, wanted, form.decimal)
+        percents = {*wanted.percents} - {*wanted.named}
+        if not percents:
+            raise
+        table = read(types | dict.fromkeys(percents, pa.string()))
+        for name in percents:
+            cells = text.column(name).to_pylist()
+            found = [number_of(cell or "", form.decimal, percent=True) for cell in cells]
+            table = table.set_column(
+                table.column_names.index(name), name, pa.array(found, pa.float64())
+            )
     for name in wanted.named:
         table = _with_gaps(table, name)
     yield table
@@ -722,18 +738,9 @@ def _refuse_text(table: Any, wanted: Wanted, decimal: str) -> None:
     """Raise if a cell is not a number; columns are searched in order."""
     for name in wanted.numbers:
         for row, cell in enumerate(table.column(name).to_pylist()):
-            if cell and number_of(cell, decimal) is None:
+            percent = name in wanted.percents
+            if cell and number_of(cell, decimal, percent=percent) is None:
                 raise NotANumberError(name, row, cell)
-
-
-def number_of(text: str, decimal: str) -> float | None:
-    """Return the number that a text holds, with this decimal mark; None if it is not a number."""
-    if decimal == "," and "." in text:
-        return None
-    try:
-        return float(text.replace(decimal, "."))
-    except ValueError:
-        return None
 
 
 def _json_lines(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:

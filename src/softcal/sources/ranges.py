@@ -41,7 +41,9 @@ def ranges_of(batches: Iterable[Batch], features: Mapping[str, int]) -> tuple[Ra
     """Return the ranges of columns, given how many of each; the numbers are held in memory."""
     for name, count in features.items():
         if not is_whole(count) or count < 2:
-            message = f"features must give 2 or more ranges to each column: {name!r} has {count!r}."
+            message = (
+                f"features must divide each column into 2 or more ranges: {name!r} has {count!r}."
+            )
             raise InputError(message)
     parts: dict[str, list[FloatArray]] = {name: [] for name in features}
     for batch in batches:

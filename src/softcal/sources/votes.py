@@ -363,8 +363,9 @@ def long_form(
 def long_wanted(roles: Roles, columns: VoteColumns) -> Wanted:
     """Return the columns to read, for rows that are votes with predictions."""
     plain = roles._replace(counts=roles.y_prob)  # counts need no column of labels
-    numbers, named = plain.wanted[:2]
-    return Wanted(tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys((*named, *columns.named))))
+    found = plain.wanted
+    named = tuple(dict.fromkeys((*found.named, *columns.named)))
+    return Wanted(tuple(dict.fromkeys(found.numbers)), named, percents=found.percents)
 
 
 def one_per_item(batches: list[Batch], item: str, without: Iterable[str]) -> list[Piece]:

@@ -489,8 +489,8 @@ def joint_table(
 ) -> JointTable:
     r"""Compute the joint table of two models: their tables, and products between them.
 
-    The product of bin b of model A and bin c of model B is \(\sum_i w_i^2 d^A_i d^B_i\), with
-    \(d = p - y\), over the rows in both bins.
+    The product of bin b of model A and bin c of model B is \(\sum_i w_i^2 d^A_i d^B_i\) over the
+    rows in both bins. Here \(d = p - y\).
 
     Parameters
     ----------

@@ -371,8 +371,8 @@ class SoftCalibrationError(TableMetric):
         weights : Tensor of shape (n,), optional
             Non-negative weights.
         groups : integer Tensor of shape (n,), optional
-            The patient, document, or annotator of each row, by a number that is the same in every
-            batch and process. Groups change only the uncertainty.
+            The number of the patient, document, or annotator of each row. It must be the same in
+            every batch and process. Groups change only the uncertainty.
         """
         _refuse_no_tensors(preds=preds, target=target)
         if preds.shape != target.shape or preds.numel():

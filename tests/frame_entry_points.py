@@ -1,4 +1,4 @@
-"""Call votes, decisions, checks, audits, alarms, and queries with any input, as `entry_points`.
+"""Scan, audit, watch, and query random frames and votes, by the rule of `entry_points`.
 
 Arguments come from a seed: good ones, and often one or two bad ones among them.
 """
@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from entry_points import answer, numbers_in, refuse_nonsense, table
+from entry_points import answer, refuse_nonsense, table
 from random_arguments import BAD_VALUES, spoiled_value, unit
 
 import softcal as sc
@@ -20,89 +20,48 @@ import softcal as sc
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Functions of arrays
+# Frames
 
 
-def _net_benefit(
-    y_true: Any, y_prob: Any, thresholds: Any, sample_weight: Any, groups: Any, level: Any
-) -> Any:
-    found = sc.net_benefit(
-        y_true, y_prob, thresholds, sample_weight=sample_weight, groups=groups, level=level
-    )
-    str(found)
-    assert len(found.sentences) == found.threshold.size
-    assert (found.cost >= 0).all()
-    assert (found.low <= found.value).all()
-    assert (found.value <= found.high).all()
-    some = found.rows_below > 0  # the means of no rows are NaN
-    return [
-        found.value,
-        found.treat_all,
-        found.cost,
-        found.prob_below[some],
-        found.label_below[some],
-    ]
-
-
-def _net_benefit_of_table(y_true: Any, y_prob: Any, sample_weight: Any, level: Any) -> Any:
-    rel = sc.reliability(y_true, y_prob, bins=20, sample_weight=sample_weight)
-    found = sc.net_benefit(rel, [0.0, 0.05, 0.5, 0.95], level=level)
-    return [found.value, found.cost]
-
-
-def _net_benefit_difference(
-    y_true: Any, models: Any, thresholds: Any, sample_weight: Any, groups: Any, level: Any
-) -> Any:
-    found = sc.net_benefit_difference(
-        y_true, models, thresholds, sample_weight=sample_weight, groups=groups, level=level
-    )
-    str(found)
-    assert not any(map(math.isnan, numbers_in([found.low, found.high])))
-    return found.value
-
-
-def _calibration_summary(
-    y_true: Any, y_prob: Any, sample_weight: Any, groups: Any, level: Any
-) -> Any:
-    found = sc.calibration_summary(
-        y_true, y_prob, sample_weight=sample_weight, groups=groups, level=level
-    )
-    str(found)
-    assert not any(map(math.isnan, numbers_in(found)))
-    return list(found.distances.values())
-
-
-def _assert_calibrated(
-    y_true: Any, y_prob: Any, max_smece: Any, undecided: Any, n_votes: Any, level: Any
-) -> None:
-    try:
-        sc.assert_calibrated(
-            y_true, y_prob, max_smece=max_smece, undecided=undecided, n_votes=n_votes, level=level
+def framed(seed: int) -> None:
+    """Scan random rows in a frame, and compare the result with that of the arrays."""
+    rng = Random(seed)  # noqa: S311 - nobody's secret
+    size = rng.choice((1, 2, 5, 40))
+    columns: dict[str, Any] = {name: [unit(rng) for _ in range(size)] for name in ("y", "p", "q")}
+    columns["w"] = [rng.choice((0.5, 1.0, 3.0)) for _ in range(size)]
+    columns["m"] = [rng.randrange(1, 5) for _ in range(size)]
+    columns["s"] = [rng.choice(("a", "b", None)) for _ in range(size)]
+    given: dict[str, Any] = {"y_true": "y", "y_prob": "p", "bins": rng.choice((1, 3, 10, 60))}
+    roles = {"sample_weight": "w", "n_votes": "m", "by": "s", "groups": "m"}
+    given |= {name: column for name, column in roles.items() if rng.random() < 0.3}
+    spoil = rng.choice((None, None, *columns))
+    if spoil is not None:
+        columns[spoil][rng.randrange(size)] = rng.choice(
+            (None, math.nan, -1.0, 2.0, math.inf, "x", True, [1.0])
         )
-    except AssertionError as error:
-        assert str(error).strip()  # noqa: PT017 - an error must have a message
+    frame = _frame(columns, rng)
+    tables = None if frame is None else answer(lambda: sc.scan(frame, **given))
+    if tables is None:
+        return
+    table(tables["p"].coarsen(given["bins"]))
+    names = ("sample_weight", "n_votes", "groups")
+    rows = {name: columns[given[name]] for name in names if name in given}
+    right = sc.reliability(columns["y"], columns["p"], bins=given["bins"], **rows)
+    assert tables.n == right.n
+    assert math.isclose(tables["p"].smece, right.smece, rel_tol=1e-9, abs_tol=1e-12)
 
 
-OF_DECISIONS: tuple[Callable[..., Any], ...] = (
-    _net_benefit, _net_benefit_of_table, _net_benefit_difference, _calibration_summary,
-)  # fmt: skip
-OF_CHECKS: tuple[Callable[..., Any], ...] = (sc.check, _assert_calibrated)
+def _frame(columns: dict[str, Any], rng: Random) -> Any:
+    """Make a frame of some library; None where the library refuses the values."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
-
-def _summed(y_true: Any, y_prob: Any, sample_weight: Any, n_votes: Any, groups: Any) -> Any:
-    rows = {"sample_weight": sample_weight, "n_votes": n_votes, "groups": groups}
-    tables = sc.cumulative_reliability(y_true, y_prob, **rows)
-    for rel in tables.values():
-        table(rel)
-    found = sc.cumulative_smece_interval(tables)
-    assert math.isclose(found.value, sc.cumulative_smece(tables))
-    return found
-
-
-OF_ORDINAL: tuple[Callable[..., Any], ...] = (
-    sc.cumulative_reliability, sc.cumulative_smece, sc.manhattan, sc.ranked_probability_score,
-    sc.wasserstein, sc.cumulative_smece_interval, sc.score_interval, _summed,
-)  # fmt: skip
+    make: Callable[[Any], Any] = rng.choice((pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table))
+    try:
+        return make(columns)
+    except Exception:  # each library has errors of its own
+        return None
 
 
 # Votes of raters
@@ -229,19 +188,6 @@ def raw_votes(seed: int) -> None:
         ]
         right = sc.smece(yes, list(prob.values()), bins=given["bins"])
         assert math.isclose(rel.smece, right, rel_tol=1e-9, abs_tol=1e-12)
-
-
-def _frame(columns: dict[str, Any], rng: Random) -> Any:
-    """Make a frame of some library; None where the library refuses the values."""
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-
-    make: Callable[[Any], Any] = rng.choice((pd.DataFrame, pl.DataFrame, pa.table))
-    try:
-        return make(columns)
-    except Exception:  # each library has errors of its own
-        return None
 
 
 # Audits, alarms, and queries
