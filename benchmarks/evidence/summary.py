@@ -83,9 +83,9 @@ def of_coverage(rows: list[dict[str, Any]]) -> str:
     wider = sum(row["width"] > row["percentile_width"] for row in noisy)
     return (
         f"- **Intervals.** In {len(noisy)} simulated settings of {DATA_SETS:,} data sets, "
-        f"softcal's 95% interval contains the true SMECE in {min(ours):.1%} to {max(ours):.1%} of data sets. "
-        f"The percentile bootstrap interval contains it in {min(boots):.1%} to {max(boots):.1%}. "
-        f"softcal's interval is wider in {wider} settings."
+        f"softcal's 95% interval contains the true SMECE in {min(ours):.1%} to {max(ours):.1%} of "
+        f"data sets. The percentile bootstrap interval contains it in {min(boots):.1%} to "
+        f"{max(boots):.1%}. softcal's interval is wider in {wider} settings."
     )
 
 
