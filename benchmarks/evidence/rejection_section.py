@@ -37,7 +37,8 @@ def section(found: dict[str, Any]) -> str:
         "drawn from Beta(8q, 8(1 - q)), so its mean is q. A calibrated model predicts q, and a "
         f"test should reject it in {LEVEL:.0%} of data sets ({LEVEL - SLACK:.3f} to "
         f"{LEVEL + SLACK:.3f} counts as right here). It should reject the other models as "
-        "often as possible. A test that uses p(1 - p) as the variance of a soft label can be right for 0/1 labels only.\n"
+        "often as possible. A test that uses p(1 - p) as the variance of a soft label can be right "
+        "for 0/1 labels only.\n"
     )
     head = ("test", "on soft labels", *KINDS)
     return "\n".join([
