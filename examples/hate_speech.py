@@ -2,7 +2,7 @@
 
 Run as `python examples/hate_speech.py DATA [FOLDER]`, where DATA has the votes of Davidson et al.
 2017 (`votes_hate`, `votes_offensive`, `votes_neither`) and out-of-fold predictions
-(`prob_hate_lr`, `prob_hate_nb`); it is not bundled with softcal.
+(`prob_hate_lr`, `prob_hate_nb`). DATA is not bundled with softcal.
 """
 
 from __future__ import annotations

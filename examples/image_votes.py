@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import softcal as sc
 
-RULE = 0.95  # no human check from this confidence on
+RULE = 0.95  # no human check at this confidence or above
 
 
 def main(data: Path, folder: Path) -> None:

@@ -1,8 +1,8 @@
-"""Irony in nine languages: about five votes per text, from annotators who recur.
+"""Irony in nine languages: about five votes per text, from annotators who vote on many texts.
 
-Run as `python examples/irony.py ITEMS VOTES [FOLDER]`. ITEMS has a text per row (`item`, `lang`,
-`prob_ironic_lr`), and VOTES a vote of MultiPICo (Casola et al. 2024) per row (`item`, `annotator`,
-`vote`). Neither is bundled with softcal.
+Run as `python examples/irony.py ITEMS VOTES [FOLDER]`. ITEMS has one text per row (`item`,
+`lang`, `prob_ironic_lr`), and VOTES has one vote of MultiPICo (Casola et al. 2024) per row
+(`item`, `annotator`, `vote`). Neither is bundled with softcal.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def main(items: Path, answers: Path, folder: Path) -> None:
         raters = 0 if new.raters is None else new.raters.count
         about = f"  {kind:19}{len(q):5}{raters:8}{same.bias:+9.3f}"
         print(f"{about}{chances[0]:23.3f}{chances[1]:13.3f}")
-        for anew, color, shift in ((False, "C0", -0.13), (True, "C1", 0.13)):
-            one = sc.reliability(own, q, bins=1, raters=anew)
+        for with_new, color, shift in ((False, "C0", -0.13), (True, "C1", 0.13)):
+            one = sc.reliability(own, q, bins=1, raters=with_new)
             low, high = sc.gap_intervals(one)
-            label = ("new raters" if anew else "same raters") if k == 0 else None
+            label = ("new raters" if with_new else "same raters") if k == 0 else None
             ax.plot([low[0], high[0]], [k + shift] * 2, color=color, lw=2.5, label=label)
             ax.plot(one.gap[0], k + shift, "o", color=color)
     ax.axvline(0, color="0.6", lw=1, zorder=0)

@@ -1,6 +1,6 @@
 """Radiologists' ratings from 1 to 5: what training on the median rating costs.
 
-Run as `python examples/ratings.py [FOLDER]`; the data comes with softcal.
+Run as `python examples/ratings.py [FOLDER]`; the data is bundled with softcal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def neighbors(x: FloatArray, labels: FloatArray, fold: npt.NDArray[np.int64]) -> FloatArray:
-    """Predict each nodule by the mean label of the nearest ones in other folds."""
+    """Predict each nodule by the mean label of the nearest nodules in other folds."""
     found = np.empty_like(labels)
     for k in np.unique(fold):
         others = np.flatnonzero(fold != k)
@@ -34,12 +34,12 @@ def neighbors(x: FloatArray, labels: FloatArray, fold: npt.NDArray[np.int64]) ->
 
 
 def show(name: str, values: list[str]) -> None:
-    """Print one line, a column per model."""
+    """Print one line, with one column per model."""
     print(f"{name:26}{''.join(f'{value:>18}' for value in values)}")
 
 
 def main(folder: Path) -> None:
-    """Compare two models of the rating, and leave a report in the folder."""
+    """Compare two models of the rating, and write a report to the folder."""
     d = lidc_malignancy()
     counts = np.column_stack([d[f"readers_rating_{k}"] for k in range(1, 6)])
     votes = sc.Votes(counts, classes=[1, 2, 3, 4, 5], ordered=True)

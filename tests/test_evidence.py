@@ -77,7 +77,7 @@ def test_verdict_depends_on_the_number_alone(question: Question, found: Answer, 
 def test_verdict_on_bad_input_depends_on_the_change_of_the_number() -> None:
     bad = next(question for question in QUICK if question.bad and question.right != "np.nan")
     right = right_answer(bad)
-    assert verdict(bad, right, Answer(right)) == "unharmed"
+    assert verdict(bad, right, Answer(right)) == "unaffected"
     assert verdict(bad, right, Answer(right + 0.25)) == "**silent, off by 0.25**"
     assert verdict(bad, math.nan, Answer(right)) == "**silent**"
 

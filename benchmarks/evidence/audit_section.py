@@ -46,14 +46,15 @@ def section(found: dict[str, Any]) -> str:
         f"{speed['ratio']:.0f} times as long as the audit "
         f"({speed['seconds']['MCGrad']:.1f} and {speed['seconds']['audit']:.1f} s of processor "
         "time).\n",
-        f"How often a gap of {power['gap']} in one of 36 cells is found ({power['rows']:,} rows, "
-        f"{power['segments']} segments, 0/1 labels, {power['runs']} runs):\n",
+        f"The table shows how often each method finds a gap of {power['gap']} in one of 36 cells "
+        f"({power['rows']:,} rows, {power['segments']} segments, 0/1 labels, {power['runs']} "
+        "runs):\n",
         table(("method", "found"), lines, numbers_from=1),
         "",
-        "MCGrad's p-value of its worst segment does not account for the number of segments. How "
-        "often it calls a calibrated model off, alone and with Bonferroni's correction of the "
-        "p-values of all segments:\n",
+        "MCGrad's p-value of its worst segment does not account for the number of segments. The "
+        "table shows how often it rejects a calibrated model, alone and with Bonferroni's "
+        "correction of the p-values of all segments:\n",
         table(("labels", "runs", "p-value of the worst", "with Bonferroni"), false, numbers_from=1),
         "",
-        "[Segments](segments.md#simulations) has the false findings of the audit.",
+        "[Segments](segments.md#simulations) has the rate of false findings of the audit.",
     ])  # fmt: skip

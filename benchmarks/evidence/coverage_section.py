@@ -57,11 +57,11 @@ def section(rows: list[dict[str, Any]]) -> str:
             "percentile bootstrap", "width", "BCa bootstrap")  # fmt: skip
     return "\n".join([
         "## Interval coverage\n",
-        f"How often a 95% interval contains the true SMECE, with {BINS} bins and U-shaped "
-        f"predictions. softcal: {DATA_SETS:,} data sets per row; bootstraps: {BOOTSTRAPPED} data "
-        "sets with 400 resamples each; ± one standard error. Exact soft labels of a calibrated "
-        "model have no noise, so every bootstrap interval there is the point 0. "
-        "[coverage.csv](coverage.csv) has the whole grid, 1,350 cells of 2,000 data sets each, "
-        "from `benchmarks/interval_coverage.py`.\n",
+        f"The table shows how often a 95% interval contains the true SMECE (± one standard error), "
+        f"with {BINS} bins and U-shaped predictions. Each row has {DATA_SETS:,} data sets for "
+        f"softcal, and {BOOTSTRAPPED} data sets with 400 resamples each for the bootstraps. Exact "
+        "soft labels of a calibrated model have no noise, so every bootstrap interval there is the "
+        "point 0. The file [coverage.csv](coverage.csv) has the whole grid, 1,350 cells of 2,000 "
+        "data sets each, from `benchmarks/interval_coverage.py`.\n",
         folded(f"Coverage in {len(rows)} settings", table(head, lines, numbers_from=1)),
     ])  # fmt: skip

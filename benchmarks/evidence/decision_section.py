@@ -44,9 +44,9 @@ def section(found: dict[str, Any]) -> str:
     largest = max(found[name] for name in ("rows", "table", "treat all"))
     return "\n".join([
         "## Net benefit\n",
-        "R's dcurves publishes the net benefit of a model of cancer on age (750 rows) at "
-        f"{found['thresholds']} thresholds. softcal's numbers, from rows and from a table, and for "
-        f"treating all, differ from these by at most {largest:.0e}. The published figures have no "
-        "interval.\n",
+        f"softcal's net benefit differs from that of R's dcurves by at most {largest:.0e}. This "
+        "holds for results from rows, from a table, and for treating all. dcurves publishes the "
+        "net benefit of a model that predicts cancer from age (750 rows) at "
+        f"{found['thresholds']} thresholds, without intervals.\n",
         table(("threshold", "dcurves", "softcal", "95% interval"), lines, numbers_from=0),
     ])  # fmt: skip

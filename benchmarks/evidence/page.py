@@ -53,9 +53,10 @@ def text(results: dict[str, Any]) -> str:
     rows, count = results["coverage"], results["paper"]
     return "\n".join([
         "# Evidence\n",
-        "softcal next to other Python libraries: which of them handle soft labels, edge cases, and "
-        "bad input correctly, and how long they take. `make evidence` runs every library, saves "
-        "the results, and writes this page from them. No figure is typed by hand.\n",
+        "This page compares softcal with other Python libraries: which handle soft labels, edge "
+        "cases, and bad input correctly, and how long they take. `make evidence` runs every "
+        "library, saves the results, and writes this page from them. No number is typed by "
+        "hand.\n",
         "## Summary\n",
         summary.of_soft_labels(found, right),
         summary.of_traps(found, right),
@@ -94,12 +95,12 @@ def _setup(found: dict[str, Any], facts: dict[str, str]) -> str:
         [peer.name, found[peer.name]["version"],
          "**no**: " + wrong_numbers.shortened(found[peer.name]["missing"])
          if "missing" in found[peer.name] else "yes",
-         f"in a folder of its own: {peer.why}" if peer.alone else ""]
+         f"in its own folder: {peer.why}" if peer.alone else ""]
         for peer in PEERS
     ]  # fmt: skip
     return "\n".join([
         "## Setup\n",
-        "Each library ran in a process of its own, with the versions in `constraints.txt`.\n",
+        "Each library ran in its own process, with the versions in `constraints.txt`.\n",
         folded("Versions, and which libraries ran",
                table(("library", "version", "ran", "installed"), lines)),
         "",

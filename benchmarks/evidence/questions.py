@@ -58,7 +58,7 @@ def _only(*names: str) -> dict[str, str]:
 SOFT = Question(
     "Soft labels",
     "The labels are probabilities; nothing else is unusual. Labels hardened at 0.5 would give "
-    "0.0368, and labels cast to integers 0.498.",
+    "0.0368, and labels cast to integers would give 0.498.",
     _SOFT,
     calls={
         "scikit-learn": "calibration_curve(y, p, n_bins=10)",
@@ -92,7 +92,7 @@ QUESTIONS = [
     ),
     Question(
         "Soft labels, both classes in columns",
-        "The same data, as the probabilities of both classes.",
+        "The data are the same, as probabilities of both classes.",
         _SOFT + "\nP, Y = np.c_[1 - p, p], np.c_[1 - y, y]",
         ours="sc.classwise_smece(Y, P)",
         calls={
@@ -102,7 +102,8 @@ QUESTIONS = [
     ),
     Question(
         "Soft labels of four classes, top label",
-        "The probability of each item's predicted class against the label's share of that class.",
+        "The answer compares the probability of each item's predicted class with the label's "
+        "share of that class.",
         """\
 rng = np.random.default_rng(0)
 Y = rng.dirichlet(np.ones(4), 5000)
@@ -119,7 +120,8 @@ top, rows = P.argmax(axis=1), np.arange(5000)""",
     ),
     Question(
         "The Kolmogorov-Smirnov distance of soft labels",
-        "The largest sum of p - y over the rows with the smallest predictions, divided by n.",
+        "The answer is the largest absolute sum of p - y over the rows with the smallest "
+        "predictions, divided by n.",
         _SOFT,
         right="np.abs(np.cumsum((p - y)[np.argsort(p)])).max() / len(p)",
         ours="sc.ecce_mad(y, p).statistic",
@@ -156,7 +158,7 @@ top, rows = P.argmax(axis=1), np.arange(5000)""",
     ),
     Question(
         "Labels of 0.2 and 0.8",
-        "The mean label of all rows, which is the only point of a curve with one bin.",
+        "The answer is the mean label of all rows, the only point of a curve with one bin.",
         """\
 rng = np.random.default_rng(0)
 p = rng.random(1000)
@@ -167,7 +169,7 @@ y = np.where(rng.random(1000) < p, 0.8, 0.2)""",
     ),
     Question(
         "Labels of 0.5",
-        "The same for labels that are all 0.5.",
+        "The answer is again the mean label, here of labels that are all 0.5.",
         "p = np.random.default_rng(0).random(1000)\ny = np.full(1000, 0.5)",
         right="y.mean()",
         ours="sc.reliability(y, p, bins=1).mean_label[0]",
@@ -175,7 +177,7 @@ y = np.where(rng.random(1000) < p, 0.8, 0.2)""",
     ),
     Question(
         "A p-value below 0",
-        "A p-value is at least 0.",
+        "A p-value cannot be negative.",
         _SOFT,
         right="0.0",
         within=0.0,
@@ -184,7 +186,7 @@ y = np.where(rng.random(1000) < p, 0.8, 0.2)""",
     ),
     Question(
         "Predictions of exactly 1",
-        "1.0 and 0.95 belong to the same bin of ten.",
+        "With ten bins, 1.0 and 0.95 belong to the same bin.",
         """\
 p = np.array([1.0] * 50 + [0.95] * 50)
 y = np.array([1.0] * 40 + [0.0] * 10 + [1.0] * 50)""",
@@ -194,7 +196,7 @@ y = np.array([1.0] * 40 + [0.0] * 10 + [1.0] * 50)""",
     ),
     Question(
         "Predictions of exactly 0",
-        "0.0 and 0.05 belong to the same bin of ten.",
+        "With ten bins, 0.0 and 0.05 belong to the same bin.",
         "p = np.array([0.0] * 50 + [0.05] * 50)\ny = np.array([1.0] * 10 + [0.0] * 90)",
         ours="sc.ece(y, p)",
         calls=_FIXED_BINS,
@@ -228,7 +230,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "One prediction of 1.0000001",
-        "One row of 1,000 has a rounding error. Reading it as 1 does no harm.",
+        "One row of 1,000 has a rounding error. Treating it as 1 is harmless.",
         _HARD + "\np[7] = 1 + 1e-7",
         right="formula(y, np.minimum(p, 1))",
         good="y, np.minimum(p, 1)",
@@ -265,7 +267,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "Labels -1 and 1",
-        "A common way to write outcomes. Reading them as 0 and 1 is right, too.",
+        "Some data sets code outcomes as -1 and 1. Treating them as 0 and 1 is also right.",
         _HARD + "\nzero_one, y = y, 2 * y - 1",
         right="formula(zero_one, p)",
         good="zero_one, p",
@@ -287,7 +289,7 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "One label for a thousand predictions",
-        "A label array of length 1. There is no right number.",
+        "The label array has length 1, so there is no right number.",
         _HARD + "\ny = y[:1]",
         right="np.nan",
         ours="sc.ece(y, p)",
@@ -295,8 +297,8 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "Labels after the call",
-        "The largest label after the call. A library may refuse labels of 1 and 2, but must not "
-        "change them.",
+        "The answer is the largest label after the call. A library may refuse labels of 1 and 2, "
+        "but must not change them.",
         _HARD + "\ny = y + 1",
         right="y.max()",
         ours="(sc.ece(y, p), y.max())[1]",
@@ -305,8 +307,8 @@ p[-rare:], y[: round(0.31 * (n - rare))] = 0.95, 1""",
     ),
     Question(
         "Level of a bootstrap interval",
-        "The width of a 50% interval relative to a 90% one: about 0.41 by normal quantiles. The "
-        "library documents `alpha` as one minus the level.",
+        "The answer is the width of a 50% interval relative to a 90% interval, about 0.41 by "
+        "normal quantiles. The library documents `alpha` as one minus the level.",
         _HARD + "\ny, _ = y.astype(int), np.random.seed(0)",
         right="0.41",
         within=0.2,

@@ -32,12 +32,13 @@ def section(found: dict[str, Any]) -> str:
             lines.append([label, verdict(rates), *shown])
             calls.append([label, code(tests[test])])
     words = (
-        f"The share of {DATA_SETS} data sets of 1,000 rows with a p-value below {LEVEL}. True "
-        "rates q are uniform. A 0/1 label is 1 with probability q; a soft label is drawn from "
-        "Beta(8q, 8(1 - q)), so its mean is q. A calibrated model predicts q, and a test should "
-        f"reject it in {LEVEL:.0%} of data sets ({LEVEL - SLACK:.3f} to {LEVEL + SLACK:.3f} counts "
-        "as right here). It should reject the others as often as possible. A test that uses "
-        "p(1 - p) as the variance of a soft label can be right for 0/1 labels only.\n"
+        f"The table shows the share of {DATA_SETS} data sets of 1,000 rows with a p-value below "
+        f"{LEVEL}. True rates q are uniform. A 0/1 label is 1 with probability q; a soft label is "
+        "drawn from Beta(8q, 8(1 - q)), so its mean is q. A calibrated model predicts q, and a "
+        f"test should reject it in {LEVEL:.0%} of data sets ({LEVEL - SLACK:.3f} to "
+        f"{LEVEL + SLACK:.3f} counts as right here). It should reject the other models as "
+        "often as possible. A test that uses p(1 - p) as the variance of a soft label can be right "
+        "for 0/1 labels only.\n"
     )
     head = ("test", "on soft labels", *KINDS)
     return "\n".join([

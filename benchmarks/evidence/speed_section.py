@@ -57,11 +57,11 @@ def section(found: dict[str, Any], interval_seconds: dict[str, float]) -> str:
     ]
     return "\n".join([
         "## Speed\n",
-        "ECE with ten bins, 0/1 labels, float64, lowest of several runs. A call over 2 s ran once, "
-        f"and a size that would take over {TOO_LONG:.0f} s is left out. Each library ran in a "
-        "process of its own, next to softcal and to the floor, `p.sum() + y.sum()`. softcal uses "
-        "all cores, the floor uses one. softcal builds the whole table and checks every value; the "
-        "other libraries return a number or a curve.\n",
+        "The tables show the time of ECE with ten bins, 0/1 labels, and float64, as the lowest of "
+        f"several runs. A call over 2 s ran once, and a size that would take over {TOO_LONG:.0f} s "
+        "is left out. Each library ran in its own process, together with softcal and the floor, "
+        "`p.sum() + y.sum()`. The floor uses one core, and softcal uses all cores. It builds the "
+        "whole table and checks every value. The other libraries return a number or a curve.\n",
         folded("Time relative to softcal (below 1: the library is faster)",
                table(("library", *sizes), to_ours, numbers_from=1)),
         "",

@@ -32,10 +32,10 @@ def of_traps(found: dict[str, Any], right: dict[str, float]) -> str:
     mine = tally(found, right, soft=False, ours=True)
     ours = {kind: len(names) for kind, names in mine.items()}
     return (
-        f"- **Edge cases and bad input.** Of {sum(counts.values())} answers of other libraries, "
+        f"- **Edge cases and bad input.** Of {sum(counts.values())} answers by other libraries, "
         f"{counts['right']} are right, NaN, or unaffected, {counts['refuses']} are errors, and "
-        f"{counts['off']} are wrong numbers. Of softcal's {sum(ours.values())}, {ours['right']} "
-        f"are right, {ours['refuses']} are errors, and {ours['off']} are wrong."
+        f"{counts['off']} are wrong numbers. Of softcal's {sum(ours.values())} answers, "
+        f"{ours['right']} are right, {ours['refuses']} are errors, and {ours['off']} are wrong."
     )
 
 
@@ -63,15 +63,15 @@ def of_speed(found: dict[str, Any]) -> str:
         for n in SIZES
         for name, times in faster[n].items()
     ]
-    slower = " or ".join(f"{n:,}" for n in SIZES if not faster[n])
-    words = "; ".join([f"No library is faster at {slower} rows"] * bool(slower) + quicker)
+    *most, last_size = [f"{n:,}" for n in SIZES if not faster[n]] or [""]
+    slower = f"{', '.join(most)}, or {last_size}" if most else last_size
+    words = ". ".join([f"No library is faster at {slower} rows"] * bool(slower) + quicker)
     first = next(iter(timed_peers(found)))
     last = found[first]["times"][str(SIZES[-1])]
     return (
         f"- **Speed.** {words}. At {SIZES[-1]:,} rows softcal takes "
-        f"{ours_to_floor(found, SIZES[-1]):.1f} times as long as `p.sum() + y.sum()`, and the "
-        f"next library, {first}, takes {last['seconds'] / last['ours']:.1f} times as long as "
-        "softcal."
+        f"{ours_to_floor(found, SIZES[-1]):.1f} times as long as `p.sum() + y.sum()`. The next "
+        f"library, {first}, takes {last['seconds'] / last['ours']:.1f} times as long as softcal."
     )
 
 
@@ -82,10 +82,10 @@ def of_coverage(rows: list[dict[str, Any]]) -> str:
     boots = [row["percentile_coverage"] for row in noisy]
     wider = sum(row["width"] > row["percentile_width"] for row in noisy)
     return (
-        f"- **Intervals.** In {len(noisy)} simulated settings of {DATA_SETS:,} data sets, the 95% "
-        f"interval contains the true SMECE in {min(ours):.1%} to {max(ours):.1%} of data sets, the "
-        f"percentile bootstrap in {min(boots):.1%} to {max(boots):.1%}. softcal's interval is the "
-        f"wider one in {wider} settings."
+        f"- **Intervals.** In {len(noisy)} simulated settings of {DATA_SETS:,} data sets, "
+        f"softcal's 95% interval contains the true SMECE in {min(ours):.1%} to {max(ours):.1%} of "
+        f"data sets. The percentile bootstrap interval contains it in {min(boots):.1%} to "
+        f"{max(boots):.1%}. softcal's interval is wider in {wider} settings."
     )
 
 

@@ -37,9 +37,10 @@ def section(rows: list[dict[str, Any]]) -> str:
     head = ("labels", "`Watch`", "chi-square test each day at 5%", "the same, Bonferroni")
     return "\n".join([
         "## False alarms of daily monitoring\n",
-        f"The share of {RUNS} calibrated streams that ever raise an alarm in {LOOKS:,} days of 100 "
-        "rows, with a tolerance of 0; ± one standard error. At most 0.05 is promised. The test is "
-        "of all rows so far and knows the variance of the labels. In a drifting mix, predictions "
-        "grow from day to day. Code: `benchmarks/monitoring.py`.\n",
+        f"The table shows the share of {RUNS} calibrated streams that ever raise an alarm in "
+        f"{LOOKS:,} days of 100 rows (± one standard error). The tolerance is 0. `Watch` "
+        "guarantees at most 0.05. The chi-square test uses all rows so far and knows the "
+        "variance of the labels. In a drifting mix, predictions grow from day to day. The code is "
+        "in `benchmarks/monitoring.py`.\n",
         table(head, lines, numbers_from=1),
     ])  # fmt: skip

@@ -64,7 +64,7 @@ def _of_bad_input(question: Question, right: float, answer: Answer) -> str:
     if math.isnan(good):
         return "**silent**"
     away = abs(answer.number - good)
-    return "unharmed" if away <= question.within else f"**silent, off by {away:.2g}**"
+    return "unaffected" if away <= question.within else f"**silent, off by {away:.2g}**"
 
 
 def row(name: str, call: str, question: Question, right: float, answer: Answer) -> list[str]:
@@ -93,10 +93,10 @@ def section(found: dict[str, Any], right: dict[str, float]) -> str:
     """Return all questions, each folded."""
     parts = [
         "## Correctness\n",
-        "Each question is code that makes labels y and predictions p, the right answer by a "
-        "formula of two lines, and what every library returned. *Refuses* is an error, *fails* an "
-        "error that looks like an accident, and *off by* the distance from the right answer. One "
-        "formula is the ECE of 0/1 labels and the SMECE of soft labels:\n",
+        "Each question has code that creates labels y and predictions p, the right answer from a "
+        "short formula, and the result of every library. *Refuses* means an error, and *fails* an "
+        "accidental error such as `IndexError`. *Off by* is the distance from the right answer. "
+        "The same formula gives the ECE of 0/1 labels and the SMECE of soft labels:\n",
         session(FORMULA),
     ]
     for place, question in enumerate(QUESTIONS, 1):

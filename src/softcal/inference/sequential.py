@@ -479,15 +479,15 @@ class Watch:
     be 0 or 1, vote shares, or any probability.
 
     The evidence averages over rates \(\lambda\) and four patterns: all predictions too high
-    or low, predictions too extreme or not extreme enough, each bin with a sign of its own, and a
+    or low, predictions too extreme or not extreme enough, each bin with its own sign, and a
     single bin. For a pattern g with values in [-1, 1] it is
 
     \[ \exp\Bigl(\lambda \sum_b (g_b R_b - \varepsilon |g_b| n_b) - \psi(\lambda) \sum_b g_b^2
-    Q_b\Bigr), \qquad \psi(\lambda) = -\log(1 - \lambda) - \lambda, \]
+    Q_b\Bigr) . \]
 
-    with R the sum of label minus prediction, Q the sum of its squares and n the number of rows of a
-    bin. Half of the evidence is for errors that begin later, with weight \(1/(k(k + 1))\) for the
-    k-th update.
+    Here \(\psi(\lambda) = -\log(1 - \lambda) - \lambda\). R is the sum of label minus prediction
+    in a bin, Q the sum of its squares, and n the number of rows. Half of the evidence is for errors
+    that begin later, with weight \(1/(k(k + 1))\) for the k-th update.
 
     It is not valid if rows repeat, if rows of one group vary together, or if the same raters vote
     on many rows. Memory is constant: of the start days at most 64 are kept.
