@@ -223,7 +223,7 @@ def test_report_writes_page_and_prints_verdicts(tmp_path: Path) -> None:
     assert not path.exists()
     shown = softcal("report", DATA, *options, "--by", "fold", "-o", path)
     assert shown.returncode == 0, shown.stderr
-    assert "prob_rf_all: too low." in shown.stdout
+    assert "prob_rf_all: material, too low." in shown.stdout
     assert "SMECE 0.095, 95% interval 0.081 to 0.106" in " ".join(shown.stdout.split())
     page = path.read_text(encoding="utf-8")
     assert f"<title>Calibration of {FOREST}</title>" in page

@@ -69,7 +69,7 @@ LINES = [
     f"score {RATED} --by-rater kind",
     "score rows.csv --label-low low --label-high high --pred p --by site",
     f"score {OF_CLASSES} --pred-columns q_* --by site --by device",
-    f"score {OF_CLASSES} --ordered",
+    f"score {OF_CLASSES} --ordered --by site",
     "score rows.csv --label-columns p_* --pred-columns q_*",
     f"compare {TWO}",
     f"compare {TWO} --by site",
@@ -96,6 +96,9 @@ LINES = [
     "recalibrate rows.csv --label y --pred gap --drop-missing --method isotonic -o iso.json",
     f"recalibrate {OF_CLASSES} -o classes.json",
     "apply cal.json rows.csv --pred p -o out.csv",
+    "audit rows.csv --label y --pred p --by m",
+    "merge rows.softcal",
+    "merge groups.softcal",
     "paper",
 ]
 
@@ -113,6 +116,9 @@ def test_output_of_each_command_validates(
     if line.startswith("apply"):
         calibrator = sc.calibrators.PlattCalibrator().fit([0.2, 0.8, 0.5], [0.1, 0.9, 0.4])
         Path("cal.json").write_text(json.dumps(calibrator.to_dict()), encoding="utf-8")
+    if line.startswith("merge"):
+        group = ("--group", "patient") if "groups" in line else ()
+        softcal_here("scan", *SOFT.split(), *group, "-o", line.split()[-1])
     done = softcal_here(*line.split(), "--format", "json")
     assert done.returncode in (0, 1, 3), done.stderr
     card = json.loads(done.stdout)
@@ -128,7 +134,10 @@ def test_output_of_each_command_validates(
 
 
 # Keys that only some outputs of a command have.
-OPTIONAL = {"rows_without_weight", "rows_dropped", "ordered", "by", "by_rater", "segments"}
+OPTIONAL = {
+    "rows_without_weight", "rows_dropped", "ordered", "by", "by_rater", "segments",
+    "groups_in_two_files",
+}  # fmt: skip
 
 
 def test_saved_tables_and_calibrators_validate() -> None:
