@@ -412,7 +412,7 @@ def test_an_error_of_unclear_size_is_named_with_its_direction() -> None:
 
 
 def test_small_p_value_of_three_rows_gives_no_verdict() -> None:
-    y, p = [0.2, 0.4, 0.9], [0.9, 0.5, 0.3]
+    y, p = [0.1, 0.4, 0.95], [0.95, 0.5, 0.1]
     assert sc.calibration_test(sc.reliability(y, p)).pvalue < 0.05
     assert verdict_of(y, p).state == "undecided"
 
