@@ -207,7 +207,7 @@ def test_apply_maps_classes_jointly(tmp_path: Path) -> None:
         ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),
         ("in.parquet", "PAR1\0 nonsense PAR1", "p", "cannot read"),
         ("in.xlsx", "", "p", "has no column 'p'"),
-        ("in.jsonl", '{"p": 0.5}\n', "p", "save it as CSV, TSV or Parquet first, without compression"),
+        ("in.jsonl", '{"p": 0.5}\n', "p", "save it as CSV, TSV, or Parquet first, without compression"),
         (None, "", "p", "no such file"),
     ],
 )  # fmt: skip
@@ -237,7 +237,7 @@ def test_unknown_output_suffix_is_refused(
     message = refused(
         capsys, "apply", calibrator, source, "--pred", "p", "-o", tmp_path / "out.xlsx"
     )
-    assert "the name must end in .csv, .tsv or .parquet" in message
+    assert "the name must end in .csv, .tsv, or .parquet" in message
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ class Bins:
 
         Parameters
         ----------
-        bins : int, Bins or sequence of float, default=10
+        bins : int, Bins, or sequence of float, default=10
             The bins to which the grid must coarsen.
         coarse : bool, default=False
             Whether to start from 60 equal-width bins, as sets of more than 100 classes do.
@@ -191,7 +191,7 @@ class Bins:
 
         Parameters
         ----------
-        bins : int, Bins or sequence of float, default=10
+        bins : int, Bins, or sequence of float, default=10
             The bins to which the grid must coarsen.
 
         Examples
@@ -244,7 +244,7 @@ class Bins:
 
         Parameters
         ----------
-        bins : int, Bins or sequence of float
+        bins : int, Bins, or sequence of float
             A number of equal-width bins, bins, or edges.
 
         Examples

@@ -410,7 +410,7 @@ def _checked_rows(
 ) -> Rows:
     if y_prob is None:
         message = (
-            "net_benefit takes labels, predictions and thresholds, net_benefit(y_true, y_prob, "
+            "net_benefit takes labels, predictions, and thresholds, net_benefit(y_true, y_prob, "
             "thresholds), or net_benefit(rel, thresholds) with a Reliability."
         )
         raise InputTypeError(message)

@@ -107,7 +107,7 @@ def write_calibrated(
     """
     if target.suffix.lower() not in {*MARKS, *_PARQUET}:
         message = (
-            f"cannot tell the format of {target.name!r}: the name must end in .csv, .tsv or "
+            f"cannot tell the format of {target.name!r}: the name must end in .csv, .tsv, or "
             ".parquet."
         )
         raise InputError(message)
@@ -121,7 +121,7 @@ def write_calibrated(
         form = format_of(source, reading)
     if form.kind not in ("text", "parquet") or form.compression is not None:
         message = (
-            f"cannot apply a calibrator to {place_of(source)}: save it as CSV, TSV or Parquet "
+            f"cannot apply a calibrator to {place_of(source)}: save it as CSV, TSV, or Parquet "
             "first, without compression."
         )
         raise InputError(message)

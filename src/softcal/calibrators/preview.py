@@ -176,7 +176,7 @@ def repair_preview(
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predictions. For classes, the Brier score and the log loss are those of all classes, and
         SMECE and the tables are those of the predicted class.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         The bins of the tables, as in `reliability`.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.

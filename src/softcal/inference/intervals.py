@@ -478,7 +478,7 @@ def smece_interval(
         Labels as in `reliability`; or a table, with no other argument than `level`.
     y_prob, sample_weight, n_votes, groups, raters
         As in `reliability`.
-    bins : int, Bins or edges, default 10
+    bins : int, Bins, or edges, default 10
         Bins chosen before seeing the labels, as in `reliability`.
     level : float
         The level of the interval, between 0 and 1.

@@ -43,7 +43,7 @@ def reliability_by_rater(
         Predicted probabilities of the second class, one per item.
     by : mapping from worker to kind, or sequence
         The kind of each worker. A sequence is in the order of `votes.workers`.
-    bins : int, Bins or edges, default 10
+    bins : int, Bins, or edges, default 10
         As in `reliability`.
 
     Returns

@@ -437,7 +437,7 @@ def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
     """Return how much the labels of each cell vary, as a share of p(1 - p).
 
     It is 1 for 0/1 labels. Else it is the largest share among all rows and the rows with one of the
-    cell's values. A cell of few events is no evidence alone: if all labels are 0, it seems certain.
+    cell's values. A cell of few events may have no variance: all its labels may be 0.
     """
     if not whole.label_var.any():
         return np.ones(cells.shape[1])

@@ -53,7 +53,7 @@ def smece(
         Labels in [0, 1], as in `reliability`. A table may be passed as the only argument instead.
     y_prob : array-like of shape (n_samples,), optional
         Predicted probabilities in [0, 1]; required with labels.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
@@ -103,7 +103,7 @@ def ece(
         Labels, which must be 0 or 1 unless a threshold is given. A table may be passed instead.
     y_prob : array-like of shape (n_samples,), optional
         Predicted probabilities in [0, 1]; required with labels.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
@@ -210,7 +210,7 @@ def max_gap(
         Labels in [0, 1]. A table may be passed as the only argument instead.
     y_prob : array-like of shape (n_samples,), optional
         Predicted probabilities in [0, 1]; required with labels.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
@@ -245,7 +245,7 @@ def rms_gap(
         Labels in [0, 1]. A table may be passed as the only argument instead.
     y_prob : array-like of shape (n_samples,), optional
         Predicted probabilities in [0, 1]; required with labels.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
@@ -323,7 +323,7 @@ def squared_gap_debiased(
         Labels in [0, 1]. A table may be passed as the only argument instead.
     y_prob : array-like of shape (n_samples,), optional
         Predicted probabilities in [0, 1]; required with labels.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights. The products are then \(w_i w_j d_i d_j\), divided by the sum of

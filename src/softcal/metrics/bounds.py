@@ -131,7 +131,7 @@ class ReliabilityBounds(_display.Printed):
 
         Parameters
         ----------
-        bins : int, Bins or sequence of float
+        bins : int, Bins, or sequence of float
             The coarser bins. Each of their edges must be an edge of the tables.
 
         Examples
@@ -207,7 +207,7 @@ def smece_bounds(
 
     Parameters
     ----------
-    y_low : array-like of shape (n_samples,), Reliability, ReliabilityBounds or TableSet
+    y_low : array-like of shape (n_samples,), Reliability, ReliabilityBounds, or TableSet
         The lower end of each label's interval, in [0, 1]. Instead of rows: the table of the lower
         ends, bounds, or the set of one model from `scan(..., label_bounds=...)`.
     y_high : array-like of shape (n_samples,) or Reliability, optional
@@ -215,7 +215,7 @@ def smece_bounds(
         the table of the upper ends. Omit it with bounds or a set.
     y_prob : array-like of shape (n_samples,), optional
         Predicted probabilities in [0, 1]; required with rows.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1. Only with rows.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights. Only with rows.
@@ -259,13 +259,13 @@ def reliability_bounds(
 
     Parameters
     ----------
-    y_low : array-like of shape (n_samples,), Reliability, ReliabilityBounds or TableSet
+    y_low : array-like of shape (n_samples,), Reliability, ReliabilityBounds, or TableSet
         The lower end of each label's interval, or tables, as in `smece_bounds`.
     y_high : array-like of shape (n_samples,) or Reliability, optional
         The upper end of each label's interval, or the table of the upper ends.
     y_prob : array-like of shape (n_samples,), optional
         Predicted probabilities in [0, 1]; required with rows.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1. Only with rows.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights. Only with rows.

@@ -47,7 +47,7 @@ def classwise_reliability(
         votes enter every interval. For class numbers, pass `numpy.eye(n_classes)[numbers]`.
     y_prob : array-like of shape (n_samples, n_classes)
         Predictions that sum to 1 for each item within 1e-3, a tolerance for half precision.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1, for every class.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
@@ -117,7 +117,7 @@ def classwise_smece(
         Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
     y_prob : array-like of shape (n_samples, n_classes)
         Predictions that sum to 1 for each item.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1, for every class.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
@@ -158,7 +158,7 @@ def top_label_reliability(
         Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
     y_prob : array-like of shape (n_samples, n_classes)
         Predictions that sum to 1 for each item.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
@@ -207,7 +207,7 @@ def top_label_smece(
         Labels: shares that sum to 1 for each item, one-hot rows, or `Votes`.
     y_prob : array-like of shape (n_samples, n_classes)
         Predictions that sum to 1 for each item.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.

@@ -219,7 +219,7 @@ class Assumptions:
         rater_spread : float
             The standard deviation between raters of their mean vote on the same items, between 0
             and 0.5. It is used if the number of raters is given.
-        bins : int, Bins or edges, default 10
+        bins : int, Bins, or edges, default 10
             The bins of the future table.
 
         Examples

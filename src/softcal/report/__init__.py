@@ -71,7 +71,7 @@ def write_report(
         the columns to show, by default all.
     groups, sample_weight, n_votes
         As in `reliability`. Must be omitted with a TableSet.
-    bins : int, Bins or edges, optional
+    bins : int, Bins, or edges, optional
         The bins of the verdict; by default 10, or those of the TableSet. Readers can choose other
         bins on the page.
     ordered : bool

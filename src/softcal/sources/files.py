@@ -89,7 +89,7 @@ def _refuse_encoding(encoding: str) -> None:
         "".encode(encoding).decode(encoding)
     except (LookupError, TypeError, ValueError) as error:
         message = (
-            f"encoding must be one that Python knows, such as 'latin-1', 'cp1252' or 'utf-16': "
+            f"encoding must be one that Python knows, such as 'latin-1', 'cp1252', or 'utf-16': "
             f"got {encoding!r:.60}."
         )
         raise InputError(message) from error

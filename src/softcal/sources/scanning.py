@@ -112,7 +112,7 @@ def scan(
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
         Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
         model is used. Dask and Spark shuffle the rows by group.
-    bins : int, Bins or edges, default 10
+    bins : int, Bins, or edges, default 10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so `coarsen` can return
         other bins.
     pairs : bool, default True
@@ -446,7 +446,7 @@ def _tables(
         found = all_pieces(paths, roles.wanted, reading)
         return collect(found, roles, bins, pairs=pairs, date=date)
     if reading != AS_IT_IS:
-        message = "leave sep, decimal, encoding, input_format and sheet out: they are for files."
+        message = "leave sep, decimal, encoding, input_format, and sheet out: they are for files."
         raise InputError(message)
     # Imported here, because paths do not need narwhals.
     import narwhals.stable.v2 as nw

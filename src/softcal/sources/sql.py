@@ -177,7 +177,7 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
     ----------
     result : data frame
         All rows of the result: pandas, Polars, an Arrow table, or any frame that narwhals knows.
-    bins : int, Bins or edges, default 10
+    bins : int, Bins, or edges, default 10
         The bins of the tables, of which every edge must be a multiple of 1/600.
     date : str, optional
         The date of the rows.

@@ -499,7 +499,7 @@ def joint_table(
     y_prob : mapping from str to array-like of shape (n_samples,) or (n_samples, n_classes)
         The predictions of two models, A first. For classes, each model's predicted class is used,
         as in `top_label_reliability`.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         As in `reliability`; at most 2,000 bins.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.

@@ -109,7 +109,7 @@ class Reliability(_display.Printed):
 
         Parameters
         ----------
-        bins : int, Bins or sequence of float, default=10
+        bins : int, Bins, or sequence of float, default=10
             As in `reliability`.
 
         Examples
@@ -295,7 +295,7 @@ class Reliability(_display.Printed):
 
         Parameters
         ----------
-        bins : int, Bins or sequence of float
+        bins : int, Bins, or sequence of float
             The coarser bins. Each of their edges must be an edge of the table. A number of
             equal-width bins must divide the number of bins of an equal-width table.
 
@@ -477,7 +477,7 @@ def reliability(
         pandas, Polars, and Arrow, and CPU tensors are accepted, with any real dtype.
     y_prob : array-like of shape (n_samples,)
         Predicted probabilities in [0, 1].
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins.quantile(...)`, or edges from 0 to 1. Bin b is
         \([e_b, e_{b+1})\), and the last bin is closed. float32 predictions are not rounded:
         `float32(0.7)` is less than 0.7, so it belongs to the bin that ends there.

@@ -34,7 +34,7 @@ class StreamingReliability:
 
     Parameters
     ----------
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         As in `reliability`.
 
     Examples

@@ -544,7 +544,7 @@ class TableSet(Mapping[str, Reliability]):
 
         Parameters
         ----------
-        bins : int, Bins or sequence of float
+        bins : int, Bins, or sequence of float
             The new bins. Each of their edges must be an edge of `grid`.
 
         Raises

@@ -329,7 +329,7 @@ class SoftCalibrationError(TableMetric):
 
     Parameters
     ----------
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges. Predictions of float16, bfloat16, and
         float32 are compared with the edges without rounding.
     **kwargs
@@ -399,7 +399,7 @@ class TopLabelSoftCalibrationError(TableMetric):
     ----------
     num_classes : int
         The number of classes, at least 2.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges.
     **kwargs
         Arguments of `torchmetrics.Metric`.
@@ -470,7 +470,7 @@ class ClasswiseSoftCalibrationError(TableMetric):
     ----------
     num_classes : int
         The number of classes, at least 2.
-    bins : int, Bins or sequence of float, default=10
+    bins : int, Bins, or sequence of float, default=10
         A number of equal-width bins, `Bins`, or edges.
     **kwargs
         Arguments of `torchmetrics.Metric`.
