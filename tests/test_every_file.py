@@ -8,7 +8,9 @@ import math
 import os
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,13 @@ def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:
         scanned(path)
     path.write_bytes(whole.replace(b"<v>0.5</v>", b"<v>x.5</v>").replace(b"</row>", b"</rov>"))
     with pytest.raises(sc.InputError, match=r"cannot read .*a\.xlsx"):
+        scanned(path)
+    with zipfile.ZipFile(BytesIO(whole)) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, part in parts.items():
+            file.writestr(name, part.replace(b"<v>0.5</v>", b"<v>x.5</v>"))
+    with pytest.raises(sc.InputError, match=r"the sheet is damaged .*'x\.5'"):
         scanned(path)
 
 
