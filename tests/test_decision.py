@@ -492,3 +492,10 @@ def test_summary_of_tiny_predictions_has_no_finite_ratio() -> None:
 def test_ragged_thresholds_are_refused() -> None:
     with pytest.raises(sc.SoftcalError, match="thresholds"):
         sc.net_benefit([0.0, 1.0], [0.2, 0.7], [[0.1], [0.2, 0.3]])
+
+
+def test_weights_of_almost_one_row_have_no_logistic_recalibration() -> None:
+    """Else the step of Newton's method is infinite, and halving it never ends."""
+    y, p = [0.56739932, 0.64447301, 0.3, 0.63410109, 0.88527609], [0.67, 0.38, 0.06, 5e-324, 0.001]
+    found = sc.calibration_summary(y, p, sample_weight=[0.5, 1e-100, 2.0, 0.5, 1e20])
+    assert "has no finite solution" in found.note

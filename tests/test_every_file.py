@@ -362,7 +362,8 @@ def test_percent_signs_are_read_in_columns_of_percentages(tmp_path: Path, kind: 
 def test_percent_sign_alone_is_not_a_number(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"y": 1, "p": "half %"}]')
     (tmp_path / "a.csv").write_text("y,p\n1,%\n")
-    for name, text in (("a.json", "half %"), ("a.csv", "%")):
+    (tmp_path / "b.csv").write_text("y,p\n1,1_0%\n")
+    for name, text in (("a.json", "half %"), ("a.csv", "%"), ("b.csv", "1_0%")):
         with pytest.raises(sc.InputError, match=f"row 1 of {name} holds the text '{text}'"):
             sc.scan(tmp_path / name, y_true="y", y_prob="p", pred_scale="percent")
 

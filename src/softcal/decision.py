@@ -966,6 +966,8 @@ def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
             return theta, inverse @ squares @ inverse if cells.n > 1 else squares
         slope = z.T @ (cells.label - cells.weight * mean)
         step = np.linalg.solve(bread, slope)
+        if not np.isfinite(step).all():  # the matrix is almost singular
+            raise _NoFitError(_NO_SOLUTION)
         before, rounding = loss(theta)
         # Newton squares the error in each step, so a step that gains only rounding is the last.
         # For labels that predictions separate, steps stay long.

@@ -63,7 +63,7 @@ def number_of(text: str, decimal: str = ".", *, percent: bool = False) -> float 
     """
     if percent:
         text = text.rstrip().removesuffix("%")
-    if decimal == "," and "." in text:
+    if "_" in text or (decimal == "," and "." in text):  # Python would read 1_0 as 10
         return None
     try:
         return float(text.replace(decimal, "."))
