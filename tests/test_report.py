@@ -322,7 +322,7 @@ def test_severity_compares_the_interval_with_the_tolerance(
         assert ("Use these probabilities" in words) <= (0 < high <= tolerance or high == 0)
         assert ("before you use them" in words) <= (low >= tolerance)
         assert (judged.headline == "too few rows to tell") <= (judged.severity == "too few rows")
-        assert judged.title.startswith(judged.severity)
+        assert judged.severity in judged.title
         assert judged.title.count("too few rows") <= 1
     possible = {"material", "small", "none shown", "too few rows"}
     assert found == (possible if tolerance else {"material", "too few rows"})

@@ -334,7 +334,7 @@ def test_features_that_cannot_be_cut_are_refused(tmp_path: Path) -> None:
     frame = rows(n=200)
     frame["none"], frame["endless"] = np.nan, np.inf
     for features, words in (
-        ({"p": 1}, "2 or more ranges to each column: 'p' has 1"),
+        ({"p": 1}, "divide each column into 2 or more ranges: 'p' has 1"),
         ({"country": 3}, "country cannot be cut into ranges: it must hold numbers"),
         ({"none": 3}, "none cannot be cut into ranges: it needs finite numbers"),
         ({"endless": 3}, "endless cannot be cut into ranges: it needs finite numbers"),
