@@ -275,9 +275,14 @@ def test_malformed_line_in_a_later_block_is_refused(
 
 def test_python_number_literals_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("y,p\n1,0.5\n1,0.2_5\n")
-    with pytest.raises(sc.InputError, match=r"cannot read .*a.csv: .*0\.2_5"):
-        sc.scan(path, y_true="y", y_prob="p")
+    # Python reads underscores, and digits of every script.
+    for cell, words in (
+        ("0.2_5", "p must hold numbers: row 2 of"),
+        ("\u0660.\u0665", "cannot read"),
+    ):
+        path.write_text(f"y,p\n1,0.5\n1,{cell}\n", encoding="utf-8")
+        with pytest.raises(sc.InputError, match=rf"{words} .*a\.csv.* '{cell}'"):
+            sc.scan(path, y_true="y", y_prob="p")
 
 
 def test_empty_batches_of_a_file_are_ignored(tmp_path: Path) -> None:
