@@ -55,8 +55,7 @@ def text(results: dict[str, Any]) -> str:
         "# Evidence\n",
         "This page compares softcal with other Python libraries: which handle soft labels, edge "
         "cases, and bad input correctly, and how long they take. `make evidence` runs every "
-        "library, saves the results, and writes this page from them. No number is typed by "
-        "hand.\n",
+        "library, saves the results, and writes this page from them.\n",
         "## Summary\n",
         summary.of_soft_labels(found, right),
         summary.of_traps(found, right),
