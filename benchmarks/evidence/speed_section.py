@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.evidence.markdown import folded, table
-from benchmarks.evidence.timing import SIZES, TOO_LONG
+from benchmarks.evidence.timing import SIZES, TOO_LONG, TURNS_BELOW
 
 
 def ratio(timed: dict[str, Any], to: str) -> str:
@@ -58,10 +58,10 @@ def section(found: dict[str, Any], interval_seconds: dict[str, float]) -> str:
     return "\n".join([
         "## Speed\n",
         "The tables show the time of ECE with ten bins, 0/1 labels, and float64, as the lowest of "
-        f"several runs. A call over 2 s ran once, and a size that would take over {TOO_LONG:.0f} s "
-        "is left out. Each library ran in its own process, together with softcal and the floor, "
-        "`p.sum() + y.sum()`. The floor uses one core, and softcal uses all cores. It builds the "
-        "whole table and checks every value. The other libraries return a number or a curve.\n",
+        f"several alternated runs. A call over {TURNS_BELOW:.0f} s ran once, and a size that would "
+        f"take over {TOO_LONG:.0f} s is left out. Each library ran in its own process, in turns "
+        "with softcal and the floor, `p.sum() + y.sum()`. The floor uses one core, softcal all "
+        "cores and checks every value.\n",
         folded("Time relative to softcal (below 1: the library is faster)",
                table(("library", *sizes), to_ours, numbers_from=1)),
         "",
