@@ -296,7 +296,7 @@ def test_score_interval_of_one_row_or_exact_predictions() -> None:
 
 def test_tables_are_the_only_argument() -> None:
     tables = sc.cumulative_reliability([[0.5, 0.25, 0.25]], [[0.5, 0.5, 0.0]])
-    with pytest.raises(sc.InputError, match="takes no rows: leave y_prob, bins out"):
+    with pytest.raises(sc.InputError, match="takes no rows: omit y_prob, bins"):
         sc.cumulative_smece(tables, [[1, 0, 0]], bins=3)
     with pytest.raises(sc.InputError, match="the table of one threshold or more: got none"):
         sc.cumulative_smece({})

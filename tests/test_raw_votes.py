@@ -392,7 +392,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(LONG.assign(kind=LONG["who"]), None, by="kind"),
      "kind must be the same in all rows of an item: q.id 'q\\d+' has 'w"),
     (lambda: scanned(raters=True, worker=None), "raters=True needs worker="),
-    (lambda: scanned(raters=True, groups="kind"), "raters=True cannot go with groups"),
+    (lambda: scanned(raters=True, groups="kind"), "raters=True cannot be combined with groups"),
     (lambda: scanned(y_true="p2"), "pass one of y_true, .* got 2 of them"),
     (lambda: scanned(n_votes=3), "leave n_votes out: the votes determine their number"),
     (lambda: scanned(y_prob={"m": "p*"}), "raw votes need one prediction per row"),

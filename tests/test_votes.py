@@ -119,8 +119,8 @@ def test_what_is_no_table_is_refused() -> None:
         ([[0.5, 0.5]], "counts must be whole numbers of 0 or more: 2 of 2 are not"),
         ([[1, float("nan")]], "counts[0, 1] = nan"),
         ([[1, 0], [0, 0], [0, 0]], "every item must have a vote: 2 of 3 have none, the first is counts[1]"),
-        ([3, 4], "one row per item and one column per class: it has shape (2,). Count the votes for every"),
-        ([[1], [2]], "it has shape (2, 1). Count the votes for every class"),
+        ([3, 4], "one row per item and one column per class: it has shape (2,). Pass one column"),
+        ([[1], [2]], "it has shape (2, 1). Pass one column"),
         ([[[1, 2]]], "it has shape (1, 1, 2)."),
         (np.zeros((0, 2)), "counts is empty"),
     ],
@@ -132,9 +132,7 @@ def test_counts_that_are_refused(counts: Any, message: str) -> None:
 
 
 def test_names_must_fit() -> None:
-    with pytest.raises(
-        sc.InputError, match="classes must be 2 different names, one for each of them: got 3"
-    ):
+    with pytest.raises(sc.InputError, match="classes must be 2 different names: got 3"):
         sc.Votes([[1, 2]], classes=["a", "b", "c"])
     with pytest.raises(
         sc.InputError, match=r"items must be 2 different names.*of which 1 are different"
@@ -198,7 +196,7 @@ def test_votes_are_put_beside_other_tables() -> None:
         sc.InputError, match="items must have votes: 1 of 2 names have none, the first is 'z'"
     ):
         votes.for_items(["a", "z"])
-    with pytest.raises(sc.InputError, match="these votes have no names of items"):
+    with pytest.raises(sc.InputError, match="these votes have no item names"):
         sc.Votes([[1, 2]]).for_items(["a"])
 
 

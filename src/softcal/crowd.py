@@ -152,12 +152,12 @@ def dawid_skene(
     strata : array-like of shape (items,), optional
         A name or number for each item, in the order of `votes.items`. Each stratum has its own
         \(\pi\); workers are shared. By default there is one stratum.
-    tolerance : float
+    tolerance : float, default=1e-8
         The estimates have converged if an iteration changes no posterior by more. Steps shrink
         slowly, so a posterior can be up to about 500 times `tolerance` away from its limit.
-    max_iterations : int
+    max_iterations : int, default=10000
         Maximum number of iterations. Without convergence, a warning is issued.
-    smoothing : float
+    smoothing : float, default=0
         Lowest expected count of each class a worker has voted for, whatever the true class, and
         lowest prior. crowd-kit uses 1e-10, and results then agree with crowd-kit. A worker without
         items of class t then has equal rates for their votes.

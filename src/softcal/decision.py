@@ -160,7 +160,7 @@ def net_benefit(
         As in `reliability`. A table with groups is refused, because it lacks the sums per group and
         threshold: pass the rows. The interval of a table with unequal weights assumes that weights
         and labels are unrelated within a bin.
-    level : float
+    level : float, default=0.95
         The level of the intervals, between 0 and 1.
 
     Returns
@@ -233,6 +233,11 @@ def net_benefit_difference(
         As in `net_benefit`.
     y_prob : mapping from str to array-like
         The predictions of two models, A and B; the difference is A minus B.
+
+    Returns
+    -------
+    NetBenefitDifference
+        The difference at each threshold, with its interval.
 
     Examples
     --------
@@ -606,9 +611,9 @@ def calibration_summary(
         As in `reliability`; or a Reliability alone. Its bins should be fine, because each is
         represented by its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with
         groups is refused: pass the rows.
-    level : float
+    level : float, default=0.95
         The level of the intervals, between 0 and 1.
-    rng : numpy.random.Generator or int, default 0
+    rng : numpy.random.Generator or int, default=0
         The source of random numbers of the bootstrap, or its seed.
 
     Returns

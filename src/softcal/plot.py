@@ -127,9 +127,9 @@ class ReliabilityDisplay:
         The table to draw.
     name : str, optional
         Name of the model in the legend.
-    level : float, default 0.95
+    level : float, default=0.95
         Confidence level of all intervals and of the band.
-    simultaneous : bool, default False
+    simultaneous : bool, default=False
         Whether intervals and band hold for all bins together (Bonferroni correction) or for each
         bin alone. Set it to single out the worst bin.
 
@@ -273,15 +273,15 @@ class ReliabilityDisplay:
         ----------
         ax : Axes, optional
             The axes to draw on, which may already show other models. Default: a new figure.
-        intervals : bool, default True
+        intervals : bool, default=True
             Whether to draw the interval of each bin's mean label.
-        consistency : bool, default False
+        consistency : bool, default=False
             Whether to draw the band around the diagonal that contains the points of a calibrated
             model.
-        histogram : bool, default True
+        histogram : bool, default=True
             Whether to draw the number of rows per bin: below the diagram in a figure made here,
             else along the bottom of `ax`. Weights do not change these numbers.
-        legend : bool, default True
+        legend : bool, default=True
             Whether to draw the legend: above or beside the diagram if the figure has a layout
             engine (`layout="constrained"`), else inside, where it may cover points.
         size : {"column", "page", "talk"}, optional

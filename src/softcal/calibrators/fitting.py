@@ -25,7 +25,7 @@ _MOST_STEPS = 200
 _MOST_HALVINGS = 40
 _MOST_DIRECTIONS = 50
 _NEARLY_FLAT = 1e-13  # gradient below which the search stops
-_NEARLY_THERE = 1e-13  # predicted decrease that is too small to check, so the step is accepted
+_NEARLY_THERE = 1e-13  # predicted decrease too small to check, so the step is accepted
 
 
 class Local(NamedTuple):

@@ -90,7 +90,7 @@ def check(
     max_gap : float, optional
         The largest acceptable gap of a bin, in either direction. The intervals of all bins hold
         together.
-    min_rows : int, default 100
+    min_rows : int, default=100
         Bins with fewer rows are not judged by `max_gap`.
 
     Returns
@@ -216,7 +216,7 @@ def assert_calibrated(
     ----------
     y_true, y_prob, max_smece, max_gap, min_rows, bins, sample_weight, n_votes, groups, level
         As in `check`.
-    undecided : {"fail", "pass"}, default "fail"
+    undecided : {"fail", "pass"}, default="fail"
         The outcome of an undecided check.
 
     Raises

@@ -478,9 +478,9 @@ def smece_interval(
         Labels as in `reliability`; or a table, with no other argument than `level`.
     y_prob, sample_weight, n_votes, groups, raters
         As in `reliability`.
-    bins : int, Bins, or edges, default 10
+    bins : int, Bins, or edges, default=10
         Bins chosen before seeing the labels, as in `reliability`.
-    level : float
+    level : float, default=0.95
         The level of the interval, between 0 and 1.
 
     Returns
@@ -621,9 +621,14 @@ def gap_intervals(
     ----------
     y_true, y_prob, bins, sample_weight, n_votes, groups, raters, level
         As in `smece_interval`.
-    simultaneous : bool
+    simultaneous : bool, default=False
         Whether the level holds for all intervals together (Bonferroni's correction), rather than
         for each separately. Use it to select the worst bin of a diagram.
+
+    Returns
+    -------
+    GapIntervals
+        `low` and `high`, one value per bin.
 
     Examples
     --------

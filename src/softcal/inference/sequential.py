@@ -494,10 +494,10 @@ class Watch:
 
     Parameters
     ----------
-    tolerance : float, default 0.02
+    tolerance : float, default=0.02
         The acceptable gap between prediction and mean label. With 0, a model that is not perfect
         raises an alarm in the end.
-    level : float, default 0.95
+    level : float, default=0.95
         One minus the probability of ever raising a false alarm.
     by : str or sequence of str, optional
         Columns of a `TableSet` whose segments are watched too. The error rate holds over all

@@ -135,9 +135,9 @@ def consistency_band(
     ----------
     y_true, y_prob, bins, sample_weight, n_votes, groups, raters
         As in `smece_interval`.
-    level : float
+    level : float, default=0.95
         The probability that the gap of a calibrated model lies within the band.
-    simultaneous : bool
+    simultaneous : bool, default=False
         Whether the level holds for all bins together (Bonferroni's correction), rather than for
         each separately.
 

@@ -50,17 +50,17 @@ def audit(
         For rows: as in `scan`. For a set, `by` selects some of its columns.
     features : mapping from str to int, optional
         For rows: columns of numbers, each with how many ranges it is cut into, as in `scan`.
-    depth : int, default 2
+    depth : int, default=2
         The largest number of columns in a conjunction.
     model : str, optional
         The model of a set that has several.
-    level : float, default 0.95
+    level : float, default=0.95
         The level of the intervals; 1 - `level` bounds the probability of any false finding.
-    min_rows : int, default 30
+    min_rows : int, default=30
         Segments with fewer rows are counted but not tested.
-    draws : int, default 2000
+    draws : int, default=2000
         The number of simulated data sets. No p-value is below 1 / (draws + 1).
-    rng : numpy.random.Generator or int, default 0
+    rng : numpy.random.Generator or int, default=0
         The source of random numbers, or its seed.
     **options
         For rows: other arguments of `scan`, such as `sample_weight` and `n_votes`.

@@ -93,7 +93,7 @@ def scan(
     classes : sequence of str, optional
         Names of the classes in the order of the columns. Default: the texts that the star of the
         pattern matches, else the names of the columns, else 0, 1, ...
-    ordered : bool, default False
+    ordered : bool, default=False
         Whether the classes are in order, lowest first, as ratings from 1 to 5 are. The set then
         also has the thresholds between them (`tables.cumulative("a")`), for `cumulative_smece`.
     label_bounds : (str, str), optional
@@ -112,20 +112,20 @@ def scan(
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
         Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
         model is used. Dask and Spark shuffle the rows by group.
-    bins : int, Bins, or edges, default 10
+    bins : int, Bins, or edges, default=10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so `coarsen` can return
         other bins.
-    pairs : bool, default True
+    pairs : bool, default=True
         Whether to add up joint sums of each pair of models, which `compare` needs. For many
         classes, these are of the predicted class. For intervals, there are none.
     date : str or date, optional
         The date of the rows, stored in the set.
-    pred_scale, label_scale : {"probability", "percent", "logit"}
+    pred_scale, label_scale : {"probability", "percent", "logit"}, default="probability"
         The scale of the numbers. Percentages are divided by 100. A logit z becomes 1 / (1 +
         exp(-z)), and logits of many classes become their softmax.
     positive : value, optional
         For labels in words: the value that counts as 1. Every other value counts as 0.
-    drop_missing : bool, default False
+    drop_missing : bool, default=False
         Whether to leave out rows in which a label, prediction, weight, number of votes, or group
         is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
     votes : Votes, path or frame, optional
@@ -135,14 +135,14 @@ def scan(
     item, vote, worker : str, optional
         The columns of items (of votes and of predictions), of votes, and of who voted. `positive`
         is the vote that counts as 1.
-    drop_unmatched : bool, default False
+    drop_unmatched : bool, default=False
         Whether to leave out items without votes, and votes on items without a prediction.
         Otherwise they are refused.
-    allow_repeated : bool, default False
+    allow_repeated : bool, default=False
         Whether a worker may have several votes on an item, as in `Votes.from_long`.
-    raters : bool, default False
+    raters : bool, default=False
         Whether intervals and tests hold for new raters too; needs `worker`.
-    aggregate : {"shares", "dawid-skene"}, default "shares"
+    aggregate : {"shares", "dawid-skene"}, default="shares"
         The label of an item: the share of its votes, or the posterior of `dawid_skene`, which needs
         `worker` and assumes one true class per item.
     sep, decimal, encoding : str, optional
