@@ -111,7 +111,7 @@ def test_assert_calibrated_raises_with_the_reasons(rng: np.random.Generator) -> 
 def test_missing_and_impossible_limits_are_refused() -> None:
     with pytest.raises(sc.InputError, match="name a limit"):
         sc.check([0.5], [0.5])
-    with pytest.raises(sc.InputError, match="max_gap must be above 0 and below 1; got 2"):
+    with pytest.raises(sc.InputError, match="max_gap must be above 0 and below 1: got 2"):
         sc.check([0.5], [0.5], max_gap=2)
 
 

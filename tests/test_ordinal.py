@@ -457,7 +457,7 @@ def test_report_of_arrays_uses_order_of_votes_or_argument(
 
 def test_order_on_the_command_line_needs_classes(file: Path) -> None:
     alone = softcal("score", file, "--label", "site", "--pred", "a_1", "--ordered")
-    assert "--ordered needs many classes: pass --pred-columns, too." in alone.stderr
+    assert "--ordered needs many classes: pass --pred-columns too." in alone.stderr
     saved = file.with_name("t.softcal")
     softcal("scan", file, *ARGUMENTS, "-o", saved)
     other = softcal("score", saved, "--ordered")

@@ -312,7 +312,7 @@ def test_dates_come_from_the_set_and_must_rise() -> None:
     first = sc.scan(rows, y_true="y", y_prob="p", date="2026-03-01")
     watch = Watch()
     assert watch.update(first).date == "2026-03-01"
-    with pytest.raises(sc.InputError, match="dates must rise: '2026-03-01' comes after"):
+    with pytest.raises(sc.InputError, match="dates must increase: '2026-03-01' follows"):
         watch.update(first)
     assert watch.update(first, date=dt.date(2026, 3, 2)).date == "2026-03-02"
     dateless = sc.scan(rows, y_true="y", y_prob="p")

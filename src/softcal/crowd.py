@@ -132,7 +132,7 @@ def dawid_skene(
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
-    By default nothing is smoothed, so the likelihood never falls. If all items of worker w have
+    By default nothing is smoothed, so the likelihood never decreases. If all items of worker w have
     posterior 0 for class t, the votes do not determine \(\theta^w_t\). It is then set to
     \(\theta^w_{tt} = 1\), so that uncontradicted votes keep their class. Votes of a worker who
     always votes for the same class have no information: items with only such votes get the prior.
@@ -143,7 +143,7 @@ def dawid_skene(
 
     To measure calibration to the true class, pass the bins of the predictions as `strata`. A single
     prior for all items biases posteriors toward the overall rate, so that even a calibrated model
-    looks over-confident. With strata, the mean posterior of a bin estimates its own rate.
+    looks overconfident. With strata, the mean posterior of a bin estimates its own rate.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def dawid_skene(
     Returns
     -------
     DawidSkene
-        Its `posterior` can be used as `y_true`; pass `n_votes=1` with it, because a posterior of
-        one true class carries at most the information of one 0/1 outcome.
+        Its `posterior` can be used as `y_true`. Pass `n_votes=1` with it, because a posterior of
+        one true class has at most the information of one 0/1 outcome.
 
     Warns
     -----

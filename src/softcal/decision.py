@@ -584,7 +584,7 @@ def calibration_summary(
     level: float = 0.95,
     rng: np.random.Generator | int = 0,
 ) -> CalibrationSummary:
-    r"""Compute the calibration numbers of clinical papers, right for soft labels.
+    r"""Compute the calibration numbers of clinical papers, valid for soft labels.
 
     The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted to soft
     labels by cross-entropy. Its covariance is the sandwich \(A^{-1} B A^{-1}\) with
@@ -619,8 +619,8 @@ def calibration_summary(
     Returns
     -------
     CalibrationSummary
-        Without the logistic recalibration if a prediction is exactly 0 or 1, which has no logit,
-        or if the fit has no solution; `note` then states why.
+        The logistic recalibration is missing if a prediction is exactly 0 or 1, which has no
+        logit, or if the fit has no solution. `note` then states why.
 
     Raises
     ------
@@ -651,7 +651,7 @@ def calibration_summary(
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
         if any(each is not None for each in (y_prob, sample_weight, groups)):
-            message = "calibration_summary of a Reliability takes no rows: leave them out."
+            message = "calibration_summary of a Reliability takes no rows: omit them."
             raise InputError(message)
         cells, curve = _cells_of_table(y_true), corp(y_true)
     else:
@@ -831,7 +831,7 @@ def _ratio(cells: _Cells, reach: float) -> Estimate:
     observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
     ratio = observed / expected if expected else math.inf  # predictions of 1e-320 may add up to 0
     if min(observed, expected) < 1e-150:
-        return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
+        return Estimate(ratio, 0.0, math.inf)  # its error is unknown
     # The term of a row in the linear approximation of the logarithm.
     spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))
     exponent = reach * math.sqrt(spread)
@@ -854,7 +854,7 @@ def _auroc(cells: _Cells, reach: float) -> Estimate:
     constant = cases_above - value * all_cases
     factor = others_below - value * all_others - constant
     error = math.sqrt(cells.squares_of(constant, factor)) / pairs
-    if not 0 < value < 1 or cells.n < 2:  # nothing is known of its error
+    if not 0 < value < 1 or cells.n < 2:  # its error is unknown
         return Estimate(value, 0.0, 1.0)
     logit, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
     return Estimate(value, float(expit(logit - half)), float(expit(logit + half)))

@@ -117,9 +117,9 @@ def style_of(k: int) -> dict[str, Any]:
 class ReliabilityDisplay:
     """Soft reliability diagram of one model: mean label against mean prediction per bin.
 
-    Create it with `from_predictions`, with `from_estimator`, or from a table, and draw it with
-    `plot`, on the axes of another model if desired. docs/diagram.md explains how to read it. It
-    needs matplotlib (`pip install 'softcal[plot]'`).
+    Create it with `from_predictions`, with `from_estimator`, or from a table. Draw it with `plot`,
+    on the axes of another model if desired. docs/diagram.md explains how to read it. It needs
+    matplotlib (`pip install 'softcal[plot]'`).
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class ReliabilityDisplay:
         Confidence level of all intervals and of the band.
     simultaneous : bool, default=False
         Whether intervals and band hold for all bins together (Bonferroni correction) or for each
-        bin alone. Set it to single out the worst bin.
+        bin alone. Set it to select the worst bin.
 
     Attributes
     ----------
@@ -748,7 +748,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 def draw_watch(
     states: Sequence[WatchState], *, tolerance: float, level: float, size: Size | None = None
 ) -> Figure:
-    """Draw what `Watch` saw: SMECE by day, the evidence, and the gaps of the worst stream.
+    """Draw the states of a `Watch`: SMECE by day, the evidence, and gaps of the worst stream.
 
     Parameters
     ----------
@@ -762,8 +762,9 @@ def draw_watch(
     Returns
     -------
     Figure
-        Three panels: SMECE of each day, and of all rows so far with its band; the evidence on a
-        log scale with the alarm line; the gap of each bin with its band.
+        Three panels. The first shows SMECE of each day, and of all rows so far with its band. The
+        second shows the evidence on a log scale with the alarm line. The third shows the gap of
+        each bin with its band.
 
     Examples
     --------

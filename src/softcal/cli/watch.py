@@ -1,4 +1,4 @@
-"""`softcal watch`: calibration day by day, with an alarm that stays valid under daily looks."""
+"""`softcal watch`: calibration by day, with an alarm that is valid although checked every day."""
 
 from __future__ import annotations
 
@@ -229,9 +229,10 @@ def _show(states: list[WatchState], tolerance: float, level: float) -> None:
 
 
 _HOW_TO_READ = (
-    "The band holds on all days together. Evidence is a bet against the model: if every mean label "
-    "is within the tolerance of its prediction, it ever reaches the alarm line with at most the "
-    "probability 1 - level. Rows must not repeat, and rows or raters must not vary together."
+    "The band holds on all days together. Evidence counts against the model. If every mean label "
+    "is within the tolerance of its prediction, evidence ever reaches the alarm line with "
+    "probability at most 1 - level. Rows must not repeat, and rows or raters must not vary "
+    "together."
 )
 
 

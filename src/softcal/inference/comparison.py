@@ -398,7 +398,7 @@ def compare(
 
     Parameters
     ----------
-    y_true : array-like, TableSet or JointTable
+    y_true : array-like, TableSet, or JointTable
         Labels as in `reliability`, or the tables of the rows.
     y_prob : mapping from str to array-like of shape (n,) or (n, classes), or str
         The predictions of two models, or the name of the first model in the set. For many classes,

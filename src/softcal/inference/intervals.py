@@ -161,7 +161,7 @@ class Gaps:
         return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
-        """Join neighboring bins, given the first bin of each new one."""
+        """Merge adjacent bins, given the first bin of each new one."""
 
         def along(values: FloatArray) -> FloatArray:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
@@ -266,7 +266,7 @@ class Gaps:
         the remaining number of standard errors, \(\sqrt{z^2 - \xi^2}\). All bins move together, so
         their signs are not free.
 
-        Returns the gaps without each shift, the remaining z, and the covariances without signs.
+        Return the gaps without each shift, the remaining z, and the covariances without signs.
         """
         u = raters.direction(self.variance)
         rest = square - np.outer(u, u)
@@ -531,7 +531,7 @@ def _limits(
 
 
 def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
-    """Return `_limits` of independent rows by the extension, in a fraction of the time."""
+    """Return `_limits` of independent rows, computed by the extension, which is faster."""
     s, out, alpha = rel.sums, np.empty(3 + len(_Events._fields)), 1 - level
     native_limits(
         s.weight, s.weight_sq, s.label, s.residual, s.residual_var, s.prob_var, s.label_var,

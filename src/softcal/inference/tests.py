@@ -422,9 +422,9 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
 
 
 def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[list[int], float]]:
-    """Join neighboring bins until each pool expects an event, for every threshold in `_EVENTS`.
+    """Merge adjacent bins until each pool expects an event, for every threshold in `_EVENTS`.
 
-    With a single threshold, rounding of the sums could decide which bins are joined. Yields the
+    With a single threshold, rounding of the sums could decide which bins are merged. Yield the
     first bin of each pool, and the share of the range with these pools.
     """
     at, end = _EVENTS
@@ -440,9 +440,9 @@ def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[li
 
 
 def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list[int], float]:
-    """Join bins, left to right, until each pool expects more than `least` events.
+    """Merge bins, left to right, until each pool expects more than `least` events.
 
-    The last pool ends with the last bin that has rows. Also returns the lowest number of events
+    The last pool ends with the last bin that has rows. Also return the lowest number of events
     that a closed pool expects: for thresholds up to it, the pools stay the same.
     """
     starts, expected, until = [0], 0.0, math.inf

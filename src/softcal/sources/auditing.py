@@ -69,14 +69,14 @@ def audit(
     -------
     Audit
         `segments` has all segments tested, each with `where`, `n`, `gap`, `low`, `high`, `pvalue`,
-        and `sentence`; `found` has those that chance does not explain. Intervals hold for all
+        and `sentence`. `found` has those that chance does not explain. Intervals hold for all
         segments together.
 
     Raises
     ------
     InputError
-        If the columns have more than a million combinations of values; if rows are tied by groups
-        or raters.
+        If the columns have more than a million combinations of values, or if rows depend on each
+        other through groups or raters.
 
     Examples
     --------

@@ -78,11 +78,12 @@ def scan(
     ----------
     source : path, glob pattern, folder, several of these, or frame
         Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx), or Arrow files, or "-" for standard
-        input; or a frame of pandas, Polars, PyArrow (also a dataset or a stream of batches),
+        input. Or a frame of pandas, Polars, PyArrow (also a dataset or a stream of batches),
         DuckDB, Dask, or PySpark.
     y_true : str or sequence of str
-        The column of labels. For many classes: one column of shares per class, as names or as a
-        pattern ("share_*"); one column of lists of shares; or one column of class names or numbers.
+        The column of labels. For many classes, there are three forms: one column of shares per
+        class, as names or as a pattern ("share_*"), one column of lists of shares, or one column
+        of class names or numbers.
     y_prob : str, sequence of str, or mapping
         The column of predictions of each model. For many classes: a mapping from the name of each
         model to its columns, one per class ("prob_*" or names), or to one column of lists.
@@ -128,10 +129,10 @@ def scan(
     drop_missing : bool, default=False
         Whether to leave out rows in which a label, prediction, weight, number of votes, or group
         is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
-    votes : Votes, path or frame, optional
+    votes : Votes, path, or frame, optional
         Instead of `y_true`: votes on items, one per row, or `Votes` that name their items. They
         are held in memory. Without it, `vote` is a column of the source itself, whose rows are
-        then votes, and predictions must be the same in all rows of an item.
+        then votes. Predictions must be the same in all rows of an item.
     item, vote, worker : str, optional
         The columns of items (of votes and of predictions), of votes, and of who voted. `positive`
         is the vote that counts as 1.
@@ -165,8 +166,8 @@ def scan(
     Raises
     ------
     InputError, InputTypeError
-        If a value is missing or breaks a rule, with the column and the count; if a column or file
-        does not exist. No row is dropped unless `drop_missing` or `drop_unmatched` asks for it.
+        If a value is missing or breaks a rule, with the column and the count, or if a column or
+        file does not exist. No row is dropped without `drop_missing` or `drop_unmatched`.
 
     Examples
     --------

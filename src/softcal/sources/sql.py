@@ -57,7 +57,7 @@ class _Words:
 
     def __init__(self, dialect: Dialect) -> None:
         if dialect not in ("duckdb", "spark"):
-            message = f"dialect must be 'duckdb' or 'spark'; got {dialect!r}."
+            message = f"dialect must be 'duckdb' or 'spark': got {dialect!r}."
             raise InputError(message)
         self._spark = dialect == "spark"
         self.text_type = "STRING" if self._spark else "VARCHAR"
