@@ -67,7 +67,7 @@ def check(
     ] = 100,
     undecided: Annotated[
         Undecided | None,
-        typer.Option(help="Exit code of an undecided check: 0 or 1.", metavar="pass|fail"),
+        typer.Option(help="If undecided, exit with 0 (pass) or 1 (fail).", metavar="pass|fail"),
     ] = None,
     bins: MaybeBins = None,
     weight: Weight = None,

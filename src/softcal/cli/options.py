@@ -274,7 +274,7 @@ def _reading(text: str, metavar: str) -> Any:
 
 
 Sep = Annotated[str | None, _reading("Separator of cells of text, such as ';' or tab.", "CHAR")]
-Decimal = Annotated[str, _reading("Decimal mark of text: . or a comma.", "CHAR")]
+Decimal = Annotated[str, _reading("Decimal mark of text: a period or a comma.", "CHAR")]
 Encoding = Annotated[
     str | None, _reading("Encoding of text that is not UTF-8, such as latin-1.", "NAME")
 ]
@@ -317,7 +317,7 @@ VotesFile = Annotated[
     ),
 ]
 Item = Annotated[str | None, _raw("Column of items, in votes and predictions.", "COL")]
-Worker = Annotated[str | None, _raw("Column of the worker who voted.", "COL")]
+Worker = Annotated[str | None, _raw("Column of the worker (rater) who voted.", "COL")]
 Vote = Annotated[str | None, _raw("Column of votes; --positive names the vote for 1.", "COL")]
 DropUnmatched = Annotated[
     bool, _raw("Drop items without votes or without a prediction.", "", "--drop-unmatched")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @reads_rows
 def plan(
     pilot: Pilot = None,
-    label: Annotated[str | None, column_option("With a pilot: column of labels in [0, 1].")] = None,
+    label: Annotated[str | None, column_option("With a pilot: column of labels.")] = None,
     pred: Annotated[str | None, column_option("With a pilot: column of predictions.")] = None,
     pilot_votes: Annotated[
         str | None,

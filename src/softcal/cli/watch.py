@@ -70,7 +70,7 @@ def watch(
     *,
     how: RowOptions,
 ) -> None:
-    """Watch calibration over days; the chance of any false alarm is at most 5%.
+    """Watch calibration over days; by default, the chance of any false alarm is at most 5%.
 
     DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
     0 without an alarm, 1 with an alarm, and 2 after an error.
