@@ -1,4 +1,4 @@
-"""Ordered classes against exact arithmetic, scipy, scoringrules, and POT; laws of the scores."""
+"""Ordered classes against exact arithmetic, scipy, scoringrules, and POT; properties of the scores."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Confidence intervals from the sums of a table, without resampling.
 
-Arrays hold the sums of one table or of many, and the last axis is the bin. docs/uncertainty.md has
-the assumptions, the formulas, and the evidence.
+Arrays hold the sums of one table or of many, and the last axis is the bin. The
+assumptions are in docs/uncertainty.md, and the formulas in docs/interval_method.md.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _GRID_MEAN = mean_abs(_GRID)
 _GRID_SPREAD = np.sqrt(variance_abs(_GRID))
 
 
-# Constants of the method, set by simulation as docs/uncertainty.md describes.
+# Constants of the method, set by simulation; see docs/interval_method.md.
 SHARPNESS = 0.8
 """The c of the cautious absolute value and of its soft signs."""
 _FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folded at 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
-SHRINKAGE = 5.0  # weight of the pooled variance, in events; docs/uncertainty.md
+SHRINKAGE = 5.0  # weight of the pooled variance, in events; docs/interval_method.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects, because both p-values use the same gaps
 _EVENTS = (1.0, 1.01)  # lowest expected events of a pool; the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # variance below which p counts as exactly 0 or 1
