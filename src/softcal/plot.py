@@ -130,8 +130,8 @@ class ReliabilityDisplay:
     level : float, default=0.95
         Confidence level of all intervals and of the band.
     simultaneous : bool, default=False
-        Whether intervals and band hold for all bins together (Bonferroni correction) or for each
-        bin alone. Set it to select the worst bin.
+        Whether intervals and band hold for all bins simultaneously (Bonferroni correction) or for
+        each bin alone. Set it to select the worst bin.
 
     Attributes
     ----------
@@ -365,7 +365,7 @@ class ReliabilityDisplay:
 
     def _once(self, what: str) -> str:
         """Return the legend label of intervals or band, or "_" if another model has it."""
-        together = "\n(all bins together)" if self.simultaneous else ""
+        together = "\n(simultaneous)" if self.simultaneous else ""
         label = f"{100 * self.level:g}% {what}{together}"
         return "_" if label in self.ax_.get_legend_handles_labels()[1] else label
 

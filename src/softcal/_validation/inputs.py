@@ -269,7 +269,7 @@ def refuse_misaligned(indexes: Iterable[tuple[Any, str]]) -> None:
         if not first.equals(index):
             message = (
                 f"{first_name} and {name} must have the same pandas index: they differ, so "
-                f"their rows may not belong together. Align them (for instance {name} = "
+                f"their rows may not belong together. Align them (for example {name} = "
                 f"{name}.loc[{first_name}.index]), or pass .to_numpy() to match by position."
             )
             raise InputError(message)

@@ -229,8 +229,8 @@ def _show(states: list[WatchState], tolerance: float, level: float) -> None:
 
 
 _HOW_TO_READ = (
-    "The band holds on all days together. Evidence counts against the model. If every mean label "
-    "is within the tolerance of its prediction, evidence ever reaches the alarm line with "
+    "The band holds on all days simultaneously. Evidence counts against the model. If every mean "
+    "label is within the tolerance of its prediction, evidence ever reaches the alarm line with "
     "probability at most 1 - level. Rows must not repeat, and rows or raters must not vary "
     "together."
 )

@@ -89,7 +89,7 @@ def check(
         The largest acceptable SMECE.
     max_gap : float, optional
         The largest acceptable gap of a bin, in either direction. The intervals of all bins hold
-        together.
+        simultaneously.
     min_rows : int, default=100
         Bins with fewer rows are not judged by `max_gap`.
 

@@ -622,8 +622,8 @@ def gap_intervals(
     y_true, y_prob, bins, sample_weight, n_votes, groups, raters, level
         As in `smece_interval`.
     simultaneous : bool, default=False
-        Whether the level holds for all intervals together (Bonferroni's correction), rather than
-        for each separately. Use it to select the worst bin of a diagram.
+        Whether the level holds for all intervals simultaneously (Bonferroni's correction), rather
+        than for each separately. Use it to select the worst bin of a diagram.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Find the segments whose predictions are too high or too low, among thousands that overlap.
 
 A segment is a conjunction of values, such as device = phone and country = DE. Its sums are sums of
-cells. The p-values hold for all segments together: they compare each segment with the largest
-deviation of any segment in simulated data of a calibrated model.
+cells. The p-values hold for all segments simultaneously: they compare each segment with the
+largest deviation of any segment in simulated data of a calibrated model.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Segment:
     gap : float
         The mean prediction minus the mean label. A positive gap is a prediction that is too high.
     low, high : float
-        The interval of the gap. The intervals of all segments hold together.
+        The interval of the gap. The intervals of all segments hold simultaneously.
     pvalue : float
         The familywise p-value: how often any of the segments that remain, in data of a calibrated
         model, would be at least this far off.

@@ -1,4 +1,4 @@
-"""Monitor calibration over time, with evidence and bands that are valid at all times together.
+"""Monitor calibration over time, with evidence and bands that are valid at all times.
 
 Let r = y - p, in [-1, 1]. The claim to test is that the mean of r, given p and the past, is at most
 e in size. For every rate l in (0, 1) and every g in [-1, 1] that is known before the row,
@@ -294,7 +294,7 @@ class StreamState(_display.Printed):
 
     @property
     def low(self) -> float:
-        """Lower end of a band of SMECE that holds at all times together."""
+        """Lower end of a band of SMECE that holds simultaneously at all times."""
         return max(self.smece - self._reach, 0.0)
 
     @property
@@ -316,7 +316,7 @@ class StreamState(_display.Printed):
 
     @property
     def gap_low(self) -> FloatArray:
-        """Lower ends of a band of the gaps that holds for all bins at all times together."""
+        """Lower ends of a band of the gaps that holds for all bins simultaneously at all times."""
         return np.maximum(self.gap - self._gap_reach, -1.0)
 
     @property

@@ -138,8 +138,8 @@ def consistency_band(
     level : float, default=0.95
         The probability that the gap of a calibrated model lies within the band.
     simultaneous : bool, default=False
-        Whether the level holds for all bins together (Bonferroni's correction), rather than for
-        each separately.
+        Whether the level holds for all bins simultaneously (Bonferroni's correction), rather than
+        for each separately.
 
     Returns
     -------

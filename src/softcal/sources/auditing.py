@@ -34,8 +34,8 @@ def audit(
 
     Every conjunction of up to `depth` values of the columns is a segment. With residuals
     \(d = p - y\), weights w, and the variance V of a calibrated model, its statistic is
-    \(\sum w d / \sqrt{V}\), corrected for skewness. The p-values hold for all segments together
-    (step-down max-T): the largest statistic is compared with the largest of simulated data of a
+    \(\sum w d / \sqrt{V}\), corrected for skewness. The p-values hold for all segments
+    simultaneously (step-down max-T): the largest statistic is compared with the largest of simulated data of a
     calibrated model. For 0/1 labels, outcomes are drawn with probability p, so rare events keep
     the error rate. For other labels, V is estimated from the residuals of segment and table. It is
     at least the variance of the votes if their number is known.
@@ -70,7 +70,7 @@ def audit(
     Audit
         `segments` has all segments tested, each with `where`, `n`, `gap`, `low`, `high`, `pvalue`,
         and `sentence`. `found` has those that chance does not explain. Intervals hold for all
-        segments together.
+        segments simultaneously.
 
     Raises
     ------
