@@ -35,10 +35,10 @@ def audit(
     Every conjunction of up to `depth` values of the columns is a segment. With residuals
     \(d = p - y\), weights w, and the variance V of a calibrated model, its statistic is
     \(\sum w d / \sqrt{V}\), corrected for skewness. The p-values hold for all segments
-    simultaneously (step-down max-T): the largest statistic is compared with the largest of simulated data of a
-    calibrated model. For 0/1 labels, outcomes are drawn with probability p, so rare events keep
-    the error rate. For other labels, V is estimated from the residuals of segment and table. It is
-    at least the variance of the votes if their number is known.
+    simultaneously (step-down max-T): the largest statistic is compared with the largest one in
+    simulated data of a calibrated model. For 0/1 labels, outcomes are drawn with probability p, so
+    rare events keep the error rate. For other labels, V is estimated from the residuals of segment
+    and table. It is at least the variance of the votes if their number is known.
 
     Rows count as independent. Errors that cancel within a segment are not tested.
 
