@@ -57,7 +57,7 @@ def minimum(
         for halvings in range(_MOST_HALVINGS):
             there = at + (target - at) / 2**halvings
             found = with_ridge(there)
-            # The decrease must be a fair part of what the gradient predicts (Armijo's rule).
+            # The decrease must be a sufficient part of what the gradient predicts (Armijo's rule).
             if found.value <= here.value + 1e-4 * float(here.slope @ (there - at)):
                 break
         at, here = there, found

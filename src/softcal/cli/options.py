@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
     """Raise if the line gives two values to an option that takes one.
 
-    Typer silently uses the last value. So the line is parsed again with every option repeatable,
-    which keeps all values.
+    Typer silently uses the last value. The line is therefore parsed again with all options
+    repeatable, which keeps all values.
     """
     keeping_all = copy(command)
     keeping_all.params = [_repeatable(param) for param in command.params]

@@ -436,8 +436,8 @@ def _varies(parts: Sums) -> npt.NDArray[np.bool_]:
 def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
     """Return how much the labels of each cell vary, as a share of p(1 - p).
 
-    It is 1 for 0/1 labels. Else it is the largest share among all rows and the rows with one of the
-    cell's values. A cell of few events may have no variance: all its labels may be 0.
+    It is 1 for 0/1 labels. Otherwise it is the largest share among all rows and the rows with one
+    of the cell's values. A cell of few events may have no variance: all its labels may be 0.
     """
     if not whole.label_var.any():
         return np.ones(cells.shape[1])
