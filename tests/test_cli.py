@@ -529,7 +529,7 @@ def test_compare_explains_an_infinite_log_loss(
     assert cli.run(options) == 0
     shown = capsys.readouterr().out
     for name in "pq":
-        assert f"{name} predicts exactly 0 or 1 in 1 of 3 rows whose labels differ" in shown
+        assert f"In 1 of 3 rows, {name} predicts exactly 0 or 1 and the label differs" in shown
 
 
 def test_file_of_zero_weights_changes_nothing(

@@ -522,8 +522,8 @@ def loss_text(loss: float | None) -> str:
 def infinite_loss_text(model: str, infinite: int, rows: int) -> str:
     """Return why the log loss of a model is infinite."""
     return printable(
-        f"{model} predicts exactly 0 or 1 in {infinite:,} of {counted(rows, 'row')} whose labels "
-        "differ, so its log loss is infinite."
+        f"In {infinite:,} of {counted(rows, 'row')}, {model} predicts exactly 0 or 1 and the label "
+        "differs, so its log loss is infinite."
     )
 
 
