@@ -28,10 +28,10 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "
 
 
 class NativeHook(Hook):  # type: ignore[misc]
-    """Adds the loops to a wheel, where they can be built."""
+    """Add the loops to a wheel if they can be built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Build, and say what kind of wheel this is."""
+        """Build the loops, and set the kind of the wheel."""
         built = build_in_place()
         if built is None:
             self.app.display_warning(

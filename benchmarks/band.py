@@ -17,7 +17,7 @@ REPEATS = 600
 def calibrated_labels(rng: np.random.Generator, kind: str, p: Any) -> tuple[Any, dict[str, Any]]:
     """Draw labels with mean p; return them with the other arguments of the table."""
     n = p.size
-    if kind == "groups":  # five rows or so share their luck
+    if kind == "groups":  # about five rows have a common effect
         groups = rng.integers(0, n // 5, n)
         return (rng.random(n // 5)[groups] < p).astype(float), {"groups": groups}
     if kind == "tight":

@@ -2,14 +2,14 @@
 
 Posteriors have one prior, or one prior per bin of predictions (strata).
 
-Run as `python benchmarks/crowd_labels.py [REPETITIONS]`. Two worlds are simulated:
+Run as `python benchmarks/crowd_labels.py [REPETITIONS]`. Two settings are simulated:
 
 - *one truth*: each item has a true class, drawn at rate r; workers of different skill report it.
   The target is the SMECE of the model for the true class.
-- *opinion*: each item has a rate r of people who would say yes, because workers lean to either
+- *opinion*: each item has a rate r of people who would vote yes, because workers lean to either
   side (normally, on the logit scale). The target is the SMECE of the model for r.
 
-In both the model is r made over-confident (a slope of 1.5 on the logit scale) or r itself.
+In both, the model is r made overconfident (a slope of 1.5 on the logit scale) or r itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _expit(x: FloatArray) -> FloatArray:
 
 
 def _of_all(logit: FloatArray, spread: float) -> FloatArray:
-    """Return the share of all people who say yes, given the logit of one who leans nowhere."""
+    """Return the share of all people who vote yes, given the logit of a worker without a lean."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     share: FloatArray = _expit(logit[:, None] + spread * nodes) @ weights / weights.sum()
     return share
@@ -76,7 +76,7 @@ def cast(
 
 
 def labels(votes: sc.Votes, p: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return labels and numbers of votes, by the way in which the labels are made."""
+    """Return labels and numbers of votes, for each method to compute labels."""
     strata = sc.Bins.uniform(BINS).locate(p)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -92,7 +92,7 @@ def labels(votes: sc.Votes, p: FloatArray) -> dict[str, tuple[FloatArray, FloatA
 
 
 def main(repetitions: int) -> None:
-    """Print, per setting and kind of label, the mean SMECE and how often its interval holds."""
+    """Print, per setting and kind of label, the mean SMECE and the coverage of its interval."""
     print("world      quality  votes  slope   true", end="")
     print("".join(f"{name:>14}" for name in ("shares", "majority", "posterior", "with strata")))
     for world, quality in (

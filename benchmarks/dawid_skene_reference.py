@@ -1,6 +1,6 @@
 """Write tests/reference/dawid_skene.json, the results of crowd-kit 1.4.2.
 
-crowd-kit needs transformers and nltk, so it is no dependency of the tests. To write the file anew:
+crowd-kit needs transformers and nltk, so the tests do not depend on it. To write the file again:
 make a virtual environment, `pip install --no-deps crowd-kit==1.4.2 nltk regex` into it, and attrs,
 click, joblib, numpy, pandas, pyarrow, scikit-learn, tqdm; then run this there. Given the votes of
 MultiPICo (a Parquet file) as an argument, it adds sums over them; they cannot be stored here.
@@ -36,7 +36,7 @@ def synthetic() -> pd.DataFrame:
 
 
 def sparse() -> pd.DataFrame:
-    """Make 60 items with two votes each of 40 workers, most of whom never meet some class."""
+    """Return 60 items with two votes each of 40 workers, most without items of some class."""
     rng = np.random.default_rng(8)
     rows = []
     for item in range(60):
@@ -53,7 +53,7 @@ def fitted(votes: pd.DataFrame) -> DawidSkene:
 
 
 def estimates(votes: pd.DataFrame) -> dict[str, Any]:
-    """Fit votes for three classes, and return these and what was found."""
+    """Fit votes for three classes, and return the votes and the estimates."""
     model = fitted(votes)
     posterior = model.probas_.sort_index()[[0, 1, 2]]
     errors = model.errors_[[0, 1, 2]]
@@ -68,7 +68,7 @@ def estimates(votes: pd.DataFrame) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Fit, and write what was found; sums over MultiPICo stay where its votes are not given."""
+    """Fit, and write the estimates; sums over MultiPICo are kept if its votes are not given."""
     target = Path(__file__).resolve().parents[1] / "tests" / "reference" / "dawid_skene.json"
     found: dict[str, Any] = {
         "crowd-kit": version("crowd-kit"),

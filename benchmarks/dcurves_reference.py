@@ -18,7 +18,7 @@ from scipy.special import expit
 
 
 def main(folder: Path) -> None:
-    """Fit the model, and store predictions, labels and the published net benefit."""
+    """Fit the model, and store predictions, labels, and the published net benefit."""
     with (folder / "data.csv").open() as file:
         data = list(csv.DictReader(file))
     y = np.array([row["cancer"] == "TRUE" for row in data], dtype=float)

@@ -1,4 +1,4 @@
-"""Simulate how often the intervals of net benefit and of the calibration summary hold.
+"""Simulate the coverage of intervals of net benefit and of the calibration summary.
 
 python -m benchmarks.decision_coverage RUNS
 """

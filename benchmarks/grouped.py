@@ -1,13 +1,13 @@
-"""Simulate intervals, tests and comparisons with groups and weights.
+"""Simulate intervals, tests, and comparisons with groups and weights.
 
     .venv/bin/python -m benchmarks.grouped [--sets 1000]
 
-Writes docs/grouped.csv. Patients have several rows each and share their luck, or each row is its
-own; weights are all 1, or vary by a factor of ten and more. Labels are drawn from
-Phi(sqrt(2) q + luck), luck standard normal, so that Phi(q) is calibrated and Phi(1.5 q) is not. It
-is counted how often `smece_interval` contains the SMECE of the second and `compare` its difference
-to the first, with groups and weights and, for contrast, as if all rows were independent; and how
-often the test rejects the first. A quarter of an hour.
+Writes docs/grouped.csv. Patients have several rows each with a common effect u, or rows are
+independent. Weights are all 1, or vary by a factor of ten and more. Labels are drawn from
+Phi(sqrt(2) q + u) with u standard normal, so that Phi(q) is calibrated and Phi(1.5 q) is not. The
+file has the coverage of `smece_interval` for the second model and of `compare` for its difference
+from the first, with groups and weights, and as if all rows were independent. It also has how often
+the test rejects the first model. It takes 15 minutes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def sizes(patients: int, rows: str, rng: np.random.Generator) -> Any:
 
 
 def drawn(patients: int, rows: str, label: str, weighted: str, rng: np.random.Generator) -> Any:
-    """Return labels, calibrated q, patients and weights of one data set."""
+    """Return labels, calibrated q, patients, and weights of one data set."""
     patient = np.repeat(np.arange(patients), sizes(patients, rows, rng))
     both = rng.standard_normal((2, patients))[:, patient]
     q = 0.5 * both[0] + np.sqrt(0.75) * rng.standard_normal(patient.size)
@@ -69,7 +69,7 @@ def truth(bins: int) -> float:
 
 
 def judged(joint: JointTable, theta: float) -> list[float]:
-    """Return whether the interval, the comparison and the test are right, and two widths."""
+    """Return whether the interval, the comparison, and the test are right, and two widths."""
     one = sc.smece_interval(joint.a)
     family = DifferenceIntervals(
         joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing),

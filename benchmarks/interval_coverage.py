@@ -4,9 +4,9 @@
 
 Writes docs/coverage.csv (a row per cell; `make docs` draws it) and docs/coverage_bootstrap.csv (the
 bootstraps on some of them). A cell is a kind of label, a distribution of predictions, a kind of
-miscalibration, a sample size and a number of bins. The kinds of label and numbers of bins
-share the predictions, so cells are not independent of each other. All laws are exact: predictions
-by the inverse of their distribution function, votes one by one. A quarter of an hour on one core.
+miscalibration, a sample size, and a number of bins. The kinds of label and numbers of bins
+share the predictions, so cells are not independent of each other. All distributions are exact:
+predictions by the inverse distribution function, votes one by one. It takes 15 minutes on one core.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def bca(again: Any, value: float, place: Any, d: Any, bins: int, tail: float) ->
 
 
 def report(console: Console, rows: list[dict[str, Any]]) -> None:
-    table_ = Table(title="Coverage of the 95 % interval", title_justify="left")
+    table_ = Table(title="Coverage of the 95% interval", title_justify="left")
     for name in (
         "labels",
         "cells",
@@ -260,7 +260,7 @@ def report(console: Console, rows: list[dict[str, Any]]) -> None:
     console.print(table_)
     sizes = [row for row in rows if row["curve"] == "calibrated" and row["label"] != "exact soft"]
     large = np.array([row["rejected"] for row in sizes if row["n"] >= 300])
-    console.print(f"Size of the 5 % test for n >= 300: {large.min():.3f} to {large.max():.3f}")
+    console.print(f"Size of the 5% test for n >= 300: {large.min():.3f} to {large.max():.3f}")
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 
 Writes docs/mixed.csv, one row per cell: coverage and mean width of the 95% interval, and how often
 the test rejects at 5%. A cell is a distribution of predictions, a kind of label, a kind of
-miscalibration, a sample size and a number of bins. Kinds of label and numbers of bins share the
+miscalibration, a sample size, and a number of bins. Kinds of label and numbers of bins share the
 predictions of a data set, so cells are not independent of each other. One process, about half an
 hour. docs/mixed.csv has 1,000 data sets per calibrated cell, and 200 per other cell.
 """
@@ -39,7 +39,7 @@ SHARES = np.array([0.3, 0.3, 0.2, 0.15, 0.05])
 
 
 def clustered(u: Any) -> Any:
-    """Return predictions in three narrow clusters, about 0.005, 0.03 and 0.5."""
+    """Return predictions in three narrow clusters, about 0.005, 0.03, and 0.5."""
     center = np.select([u < 0.6, u < 0.95], [logit(0.005), logit(0.03)], 0.0)
     inside = np.select([u < 0.6, u < 0.95], [u / 0.6, (u - 0.6) / 0.35], (u - 0.95) / 0.05)
     return expit(center + 0.15 * ndtri(np.clip(inside, 1e-9, 1 - 1e-9)))

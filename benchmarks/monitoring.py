@@ -32,7 +32,7 @@ LABELS: dict[str, Labels] = {
 
 
 class Seen(NamedTuple):
-    """Of one run: the day of the alarm of each method, infinite where there was none."""
+    """The day of the alarm of each method in one run; infinite without an alarm."""
 
     watch: float
     daily: float  # a test of the running table each day, at 5%

@@ -1,7 +1,7 @@
 """Time multiclass metrics against other libraries. Run as `python benchmarks/multiclass.py`.
 
-Times are ratios: on a busy machine trust these, not seconds. Wall time is what a user waits for,
-CPU time what all threads together spend, which other work on the machine disturbs less.
+Compare ratios, not seconds, if the machine is busy. Wall time is what a user waits for. CPU time is
+the sum over all threads, which depends less on other work on the machine.
 """
 
 from __future__ import annotations

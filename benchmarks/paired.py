@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/paired.py [--scale 1.0]
 
-Writes docs/paired.csv and prints it: for each kind of label, size and scenario, how often three
-intervals of level 0.95 contain the true difference and how wide they are on average: the separate
-one (each model by itself, combined), a paired percentile bootstrap (Gaussian, of the bins), and the
-one softcal gives. A few minutes; `--scale 0.2` takes a fifth of the data sets and writes nothing.
+Writes docs/paired.csv and prints it: the coverage and mean width of three 95% intervals for each
+kind of label, size, and scenario. They are the separate interval (each model by itself, combined),
+a paired percentile bootstrap (Gaussian, of the bins), and softcal's interval. It takes a few
+minutes; `--scale 0.2` uses a fifth of the data sets and writes nothing.
 
 Labels are drawn from pi = Phi(z1 + z2/2 + z3/2). A knows z1 and z2, B the same or z1 and z3, so
 that Phi((z1 + z2/2)/sqrt(1.25)) is calibrated exactly, and true values are one-dimensional sums.
@@ -206,7 +206,7 @@ def main() -> None:
         table.add_row(*(str(value) for value in row.values()))
     Console(width=150).print(table)
     least = min(row["softcal_coverage"] for row in rows)
-    print(f"least coverage of softcal's interval: {least:.3f}, {len(rows)} cells")
+    print(f"lowest coverage of softcal's interval: {least:.3f}, {len(rows)} cells")
     if scale >= 1:
         write_csv(DOCS / "paired.csv", rows)
 

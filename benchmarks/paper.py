@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/paper.py
 
 All make the same draws and score the same data sets; the plain scripts differ in how a metric is
-computed. Least of three runs each (the slow scripts run on a part and are scaled up).
+computed. Each time is the lowest of three runs. Slow scripts run on a part and are scaled up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def digitize_and_loop(p: Any, y: Any) -> float:
 
 
 def digitize_and_bincount(p: Any, y: Any) -> float:
-    """Return the ECE with correct edges, np.digitize and one bincount of the differences."""
+    """Return the ECE with correct edges, np.digitize, and one bincount of the differences."""
     index = np.digitize(p, np.arange(BINS + 1) / BINS) - 1
     gaps = np.abs(np.bincount(index, p - y, BINS + 1)[:BINS])
     return float(gaps.sum() / p.size)
@@ -86,7 +86,7 @@ def ours() -> float:
 
 
 def main() -> None:
-    ours()  # loads the compiler
+    ours()  # a warm-up
     cases: dict[str, Callable[[], float]] = {
         "softcal run_all": ours,
         "np.digitize and loop": lambda: plain_script(digitize_and_loop, 0.05),

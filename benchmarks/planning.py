@@ -2,12 +2,11 @@
 
     .venv/bin/python -m benchmarks.planning [--studies 500]
 
-Writes docs/planning_width.csv and docs/planning_power.csv. Widths: models and labels of many
-kinds, the assumptions known exactly; planned width over the mean width of `smece_interval`. Powers:
-two models that share part of what they know about the labels, A with a SMECE of 0.02, B with one
-larger by D; planned from a pilot of 200,000 items for a power of 0.8, then that many items are
-drawn again and again, and it is counted how often the interval of `compare` lies above 0. Ten
-minutes.
+Writes docs/planning_width.csv and docs/planning_power.csv. Widths: the planned width over the mean
+width of `smece_interval`, for models and labels of many kinds, with exact assumptions. Powers: two
+models share some information about the labels. A has a SMECE of 0.02, and that of B is larger by D.
+A study is planned from a pilot of 200,000 items for a power of 0.8. The file has how often the
+interval of `compare` lies above 0 in such studies. It takes ten minutes.
 
 Labels are drawn from pi = Phi(c z1 + s z2 + s z3), c^2 + 2 s^2 = 1.5. A knows z1 and z2, B z1 and
 z3: the larger s, the less they have in common.

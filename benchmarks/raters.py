@@ -231,11 +231,11 @@ def main() -> None:
     """Simulate the cells, print each, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=2_000)
-    parser.add_argument("--cells", type=int, help="a random choice of so many cells")
+    parser.add_argument("--cells", type=int, help="a random choice of this many cells")
     parser.add_argument("--items", type=int, nargs="*", default=ITEMS)
-    parser.add_argument("--minutes", type=float, default=np.inf, help="stop after so long")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="stop after this time")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--speed", type=int, help="time so many votes instead")
+    parser.add_argument("--speed", type=int, help="time this many votes instead")
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/raters.csv"))
     args = parser.parse_args()
     if args.speed:

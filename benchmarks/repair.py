@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/repair.py [--rows 1000000] [--runs 5]
 
-Prints a table; the ratio is scikit-learn's time over ours, each the least of several runs taken in
-turns. Above 1, softcal is faster. 0/1 labels, since scikit-learn takes no others.
+Prints a table. The ratio is scikit-learn's time over softcal's, each the lowest of several
+alternated runs. Above 1, softcal is faster. Labels are 0/1, because scikit-learn takes no others.
 """
 
 from __future__ import annotations

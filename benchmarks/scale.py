@@ -3,7 +3,7 @@
     make scale          (or: python benchmarks/scale.py [--rows 100000000] [--skip-spark])
     python benchmarks/scale.py --only groups [--rows 100000000] [--groups 1000000]
 
-The Parquet file (two float64 columns, as PyArrow writes it) is made on the spot in a temporary
+The Parquet file (two float64 columns, as PyArrow writes it) is written to a temporary
 folder, 1.6 GB for 10^8 rows. The group-bys give the same sums (count, label, residual, its square,
 and the variances of prediction and label), but do not check values and put a few predictions on an
 edge into the wrong bin. Each case runs in a process of its own, three times after a warm-up; the
@@ -406,8 +406,8 @@ def table(title: str, children: dict[str, Child], console: Console) -> None:
 
 def growth(folder: Path, largest: int, console: Console) -> None:
     """Time increasing numbers of rows; beyond the largest file, ten links to it."""
-    out = Table(title="How cost grows (softcal, Parquet)", title_justify="left")
-    for name in ("rows", "seconds", "ns a row", "peak MB"):
+    out = Table(title="Cost by number of rows (softcal, Parquet)", title_justify="left")
+    for name in ("rows", "seconds", "ns per row", "peak MB"):
         out.add_column(name, justify="right")
     for rows in (10**6, 10**7, 10**8, 10**9):
         size = min(rows, largest)

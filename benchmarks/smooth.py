@@ -1,10 +1,10 @@
-"""Time metrics without bins: softcal against relplot, probcal and scikit-learn.
+"""Time metrics without bins: softcal against relplot, probcal, and scikit-learn.
 
     python benchmarks/smooth.py [--rows 10000 1000000]
 
-Each figure is the least of several runs on the same arrays; compare ratios, the machine is shared.
-probcal smooths on the logit scale and takes 0/1 labels only, so its number is another one;
-relplot's is the same up to its grid.
+Each figure is the lowest of several runs on the same arrays. Compare ratios, because the machine is
+shared. probcal smooths on the logit scale and takes 0/1 labels only, so it computes another
+quantity. relplot computes the same one, up to its grid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def least_times(calls: dict[str, Call], rounds: int) -> dict[str, float]:
     """Return the lowest time of each, alternated so that a busy machine affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
-        call()  # imports, compilers and caches are not what is measured here
+        call()  # a warm-up, for imports and caches
     for _ in range(rounds):
         for name, call in calls.items():
             start = time.perf_counter()
@@ -84,7 +84,7 @@ def main() -> None:
             fine = sc.reliability(y, p, bins=3600)
             calls = smooth_calls(y, p, fine)
             if large and what == "calibrated":
-                # So small a bandwidth sends probcal down its road of n x 257 numbers: 20 GB.
+                # With so small a bandwidth, probcal needs a table of n x 257 numbers: 20 GB.
                 del calls["probcal smooth_ece"]
             times = least_times(calls, 3 if large else 15)
             show(f"n = {n:,}, {what}, 0/1 labels", times, "softcal smooth_ece", console)

@@ -2,12 +2,12 @@
 
     make bench      (or: python benchmarks/speed.py [--rows 1000 10000000] [--csv 10000000])
 
-Each figure is the least of several runs on the same arrays. Compare ratios, not seconds: the
-machine is shared. The first table is that of docs/speed.md, with the goal of each figure. Its cases
-take turns, so that a busy machine is busy for all; `--targets` stops after it. "floor" is
-p.sum() + y.sum(), which reads the data and does nothing with it; softcal checks every value and
-keeps all the sums, the peers return one number or one curve. Peak memory is what the process grew
-by while the call ran (Linux only).
+Each figure is the lowest of several runs on the same arrays. Compare ratios, not seconds, because
+the machine is shared. The first table is that of docs/speed.md, with the goal of each figure. Its
+cases alternate, so that a busy machine affects all of them; `--targets` stops after it. "floor" is
+p.sum() + y.sum(), which only reads the data. softcal validates every value and keeps all sums; the
+peers return one number or one curve. Peak memory is the growth of the process during the call
+(Linux only).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def digitize_and_loop(y: Any, p: Any) -> float:
-    """ECE the way it is usually pasted into a notebook."""
+    """Compute ECE as in many notebooks: np.digitize, then a loop over bins."""
     index = np.clip(np.digitize(p, np.linspace(0, 1, BINS + 1)) - 1, 0, BINS - 1)
     total = 0.0
     for b in range(BINS):
@@ -119,7 +119,7 @@ def peers(y: Any, p: Any) -> dict[str, Call | str]:
 
 def least_time(call: Call, budget: float = 1.5, most: int = 300) -> float:
     """Return the lowest of several runs: at least three, then as many as the budget allows."""
-    call()  # imports, compilers and caches are not what is measured here
+    call()  # a warm-up, for imports and caches
     times: list[float] = []
     while len(times) < 3 or (sum(times) < budget and len(times) < most):
         start = time.perf_counter()
@@ -134,12 +134,12 @@ _TURN = 2e-3  # seconds
 def alternated(calls: dict[str, Call], budget: float = 2.0, most: int = 3000) -> dict[str, float]:
     """Return the lowest time of each call; they take turns, at least three each.
 
-    A turn of a call that takes microseconds has many, so that each finds its own data in the cache.
+    A turn repeats a call that takes microseconds, so that its data is in the cache.
     """
     timers = {name: timeit.Timer(call) for name, call in calls.items()}
     numbers = {}
     for name, timer in timers.items():
-        timer.timeit(1)  # imports and caches are not what is measured here
+        timer.timeit(1)  # a warm-up, for imports and caches
         numbers[name] = max(1, round(_TURN / timer.timeit(1)))
     least = dict.fromkeys(calls, math.inf)
     start, turns = time.perf_counter(), 0
@@ -386,7 +386,7 @@ def certainty_costs(n: int) -> dict[str, float]:
 
 def uncertainty(console: Console) -> None:
     """Compare the cost of an interval and a test with that of the table and of a bootstrap."""
-    table = Table(title="What certainty costs", title_justify="left")
+    table = Table(title="Cost of uncertainty", title_justify="left")
     table.add_column("call")
     for n in (10**5, 10**6, 10**7):
         table.add_column(f"n = {n:,}", justify="right")
@@ -434,8 +434,8 @@ def start_up(console: Console) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10**3, 10**5, 10**7])
-    parser.add_argument("--csv", type=int, default=0, help="also read a CSV file of so many rows")
-    parser.add_argument("--targets", action="store_true", help="measure nothing but the targets")
+    parser.add_argument("--csv", type=int, default=0, help="also read a CSV file of this many rows")
+    parser.add_argument("--targets", action="store_true", help="measure only the targets")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     console = Console()

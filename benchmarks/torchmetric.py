@@ -2,11 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/torchmetric.py [--rows 1000 100000] [--batches 1000]
 
-float32 predictions, 0/1 labels (theirs takes no others), 10 bins, on the CPU. Both metrics see the
-same batches in turn, and each figure is the least of several: compare ratios, not seconds, since
-the machine is shared. Theirs is timed with its checks (its default; ours cannot be switched off)
-and without. On a busy machine torch's threads wait for each other, hence one. Memory is what the
-process grew by over the batches, each metric in a process of its own.
+float32 predictions, 0/1 labels (torchmetrics takes no others), 10 bins, on the CPU. Both metrics
+get the same batches in turn, and each figure is the lowest of several. Compare ratios, not seconds,
+because the machine is shared. torchmetrics is timed with its checks, its default, and without;
+softcal's checks cannot be switched off. One thread is used, because torch's threads wait for each
+other on a busy machine. Memory is the growth of the process, each metric in its own process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ with warnings.catch_warnings():
 BINS = 10
 EPOCH = 10
 CALLS = {
-    "epoch": f"update on {EPOCH} batches, then compute: time a batch",
+    "epoch": f"update on {EPOCH} batches, then compute: time per batch",
     "forward": "forward: the value of each batch",
 }
 METRICS: dict[str, Any] = {

@@ -35,7 +35,7 @@ def softcal_here(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def text_of_page(page: Path) -> str:
-    """Return the text of an HTML file, without its marks."""
+    """Return the text of an HTML file, without its tags."""
     return html.unescape(re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")))
 
 

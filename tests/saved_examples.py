@@ -59,7 +59,7 @@ def sets() -> tuple[dict[str, Any], ...]:
 
 @cache
 def scores() -> tuple[dict[str, Any], ...]:
-    """Return files as `softcal score --save` of 0.1 wrote them, with and without slices."""
+    """Return files as `softcal score --save` of 0.1 wrote them, with and without segments."""
     soft, hard = (sc.reliability(y, [0.2, 0.7], bins=2).to_dict() for y in ([0.5, 1.0], [0, 1]))
     tables = {"table": soft, "hardened": hard}
     model = {"pred": "m", **tables, "slices": [{"value": "a", **tables}]}

@@ -1,4 +1,4 @@
-"""`check`, `assert_calibrated` and `softcal check`: pass, fail, undecided, and their words."""
+"""`check`, `assert_calibrated` and `softcal check`: pass, fail, undecided, and their messages."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_worst_of_two_limits_decides(rng: np.random.Generator) -> None:
 
 
 def test_model_at_the_limit_seldom_passes_and_seldom_fails(rng: np.random.Generator) -> None:
-    """At the margin each wrong word has a probability of at most (1 - level) / 2."""
+    """At the margin each wrong outcome has a probability of at most (1 - level) / 2."""
     found = [sc.check(table(rng, 0.05, n=2000), max_smece=0.05).outcome for _ in range(300)]
     # Three standard errors of 300 tries above 0.025.
     assert found.count("pass") <= 15
@@ -111,7 +111,7 @@ def test_assert_calibrated_raises_with_the_reasons(rng: np.random.Generator) -> 
 def test_missing_and_impossible_limits_are_refused() -> None:
     with pytest.raises(sc.InputError, match="name a limit"):
         sc.check([0.5], [0.5])
-    with pytest.raises(sc.InputError, match="max_gap must be above 0 and below 1; got 2"):
+    with pytest.raises(sc.InputError, match="max_gap must be above 0 and below 1: got 2"):
         sc.check([0.5], [0.5], max_gap=2)
 
 

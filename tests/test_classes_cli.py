@@ -181,7 +181,7 @@ def test_infinite_log_loss_is_null_in_json(tmp_path: Path) -> None:
     lines = softcal(*arguments).stdout.splitlines()
     for name in ("log loss  ", "KL divergence"):
         assert [line.split()[-1] for line in lines if name in line] == ["inf"]
-    assert "p_ predicts exactly 0 or 1 in 1 of 2 rows whose labels differ" in " ".join(lines)
+    assert "In 1 of 2 rows, p_ predicts exactly 0 or 1 and the label differs" in " ".join(lines)
     card = found("compare", *arguments[1:], "--pred-columns", "q_")
     assert card["top_label"]["log_loss"]["low"] is None
 

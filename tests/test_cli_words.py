@@ -168,7 +168,7 @@ def test_bounds_refuse_level_and_repeated_columns(
 ) -> None:
     ends = ("--label-low", "soft_malignant", "--label-high", "soft_malignant")
     call = ("score", DATA, *ends, "--pred", "prob_rf_all")
-    assert "cannot go with --level" in refused(capsys, *call, "--level", "0.9")
+    assert "cannot be combined with --level" in refused(capsys, *call, "--level", "0.9")
     assert "must be named once" in refused(capsys, *call, "--pred", "prob_rf_all")
     assert "must be different columns" in refused(capsys, *call, "--pred", "soft_malignant")
 

@@ -386,9 +386,9 @@ def test_comparison_with_groups_and_weights_keeps_coverage(rng: np.random.Genera
     patient = np.repeat(np.arange(150), 6)
     hits = 0
     for _ in range(200):
-        luck = rng.standard_normal(150)[patient]
+        effect = rng.standard_normal(150)[patient]
         q = rng.standard_normal(900)
-        y = rng.random(900) < ndtr(math.sqrt(2) * q + luck)
+        y = rng.random(900) < ndtr(math.sqrt(2) * q + effect)
         w = np.exp(rng.standard_normal(900))
         found = compare(y, {"a": ndtr(1.5 * q), "b": ndtr(q)}, sample_weight=w, groups=patient)
         hits += found.low <= truth <= found.high

@@ -1,4 +1,4 @@
-"""Dawid-Skene against crowd-kit and the data of 1979; laws of its EM."""
+"""Dawid-Skene against crowd-kit and the data of 1979; properties of its EM."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_missing_convergence_warns(votes: sc.Votes) -> None:
     assert found.iterations == 2
 
 
-def test_refusals(votes: sc.Votes) -> None:
+def test_invalid_arguments_are_refused(votes: sc.Votes) -> None:
     with pytest.raises(
         sc.InputTypeError, match=r"votes must be Votes, from Votes.from_long: got list"
     ):

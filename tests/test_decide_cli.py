@@ -82,7 +82,7 @@ def test_rows_may_have_any_threshold(nodules: Path) -> None:
     np.testing.assert_allclose(found["cost_of_miscalibration"], expected.cost, atol=2e-3)
 
 
-def test_text_says_what_lies_below_and_fits_80_columns(nodules: Path) -> None:
+def test_text_reports_rows_below_and_fits_80_columns(nodules: Path) -> None:
     done = softcal_here("decide", nodules, *NODULES, *_thresholds(0.05, 0.2))
     text = " ".join(done.stdout.split())
     assert done.returncode == 0
@@ -94,7 +94,7 @@ def test_text_says_what_lies_below_and_fits_80_columns(nodules: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_models_without_a_summary_say_why(tmp_path: Path) -> None:
+def test_missing_summary_is_explained(tmp_path: Path) -> None:
     frame = pd.DataFrame({"y": [0, 0, 0], "p": [0.1, 0.2, 0.3]})
     frame.to_csv(tmp_path / "zero.csv", index=False)
     asked = (tmp_path / "zero.csv", "--label", "y", "--pred", "p", "--threshold", "0.15")

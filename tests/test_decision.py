@@ -1,4 +1,4 @@
-"""Net benefit against R's dcurves and exact arithmetic, and laws of decisions at a threshold."""
+"""Net benefit against R's dcurves and exact arithmetic, and properties of decisions."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_rows_below_are_those_on_which_nobody_acts(rng: np.random.Generator) -> 
             assert label == pytest.approx(np.average(y[below], weights=w[below]), abs=1e-13)
 
 
-def test_sentences_say_what_lies_below() -> None:
+def test_sentences_describe_rows_below() -> None:
     found = sc.net_benefit([0, 0.001, 0.0004], [0.0003, 0.2, 0.3], [0, 0.1, 0.25, 0.5])
     assert found.sentences == [
         "At 0%: no row lies below.",
@@ -195,7 +195,7 @@ def test_sentences_say_what_lies_below() -> None:
         ),
     ],
 )  # fmt: skip
-def test_refusals(arguments: Any, options: Any, said: str) -> None:
+def test_invalid_arguments_are_refused(arguments: Any, options: Any, said: str) -> None:
     with pytest.raises(sc.SoftcalError, match=said):
         sc.net_benefit(*arguments, **options)
 
@@ -290,7 +290,7 @@ def test_calibration_summary_without_solution_is_refused() -> None:
         ([0.5, 0.25], [0.5, 0.5], "no finite solution"),
     ],
 )
-def test_a_summary_without_logistic_recalibration_says_why(y: Any, p: Any, said: str) -> None:
+def test_a_summary_without_logistic_recalibration_states_why(y: Any, p: Any, said: str) -> None:
     found = sc.calibration_summary(y, p)
     assert said in found.note
     assert said in " ".join(str(found).split())

@@ -1,4 +1,4 @@
-"""Failures: full disks, corrupted files, concurrent writers. What is left, and the messages."""
+"""Failures: full disks, corrupted files, concurrent writers; remaining files and messages."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_options(seed: int, tmp_path: Path) -> None:
 
 
 def spoiled_bytes(good: bytes, seed: int) -> bytes:
-    """Change, lose, double or move a few bytes."""
+    """Change, delete, duplicate, or move a few bytes."""
     rng = Random(seed)  # noqa: S311 - nobody's secret
     data = bytearray(good)
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -148,14 +148,14 @@ def test_saved_calibrators(seed: int) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".arrow"])
-def test_the_good_examples_are_good(suffix: str, tmp_path: Path) -> None:
+def test_valid_examples_are_accepted(suffix: str, tmp_path: Path) -> None:
     """Else a fuzzer that starts from them would never get past the first check."""
     path = tmp_path / f"rows{suffix}"
     path.write_bytes(saved_examples.files(suffix)[0])
     assert entry_points.command(["score", str(path), "--label", "y", "--pred", "p"]) is not None
 
 
-def test_the_saved_examples_are_good(tmp_path: Path) -> None:
+def test_saved_examples_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     for saved in saved_examples.scores():
         path.write_bytes(saved_examples.as_bytes(saved))

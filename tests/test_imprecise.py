@@ -261,7 +261,7 @@ def test_bounds_of_rows_files_and_saved_tables_are_equal(tmp_path: Path) -> None
         assert_same_card(part[key], alone[key])
     shown = softcal("score", saved, "--by", "site").stdout
     assert "q, by site" in shown
-    assert "cannot go with --level" in softcal("score", saved, "--level", "0.9").stderr
+    assert "cannot be combined with --level" in softcal("score", saved, "--level", "0.9").stderr
     for command in (["compare"], ["report"], ["plan", "--half-width", "0.1", "--pilot"]):
         refused = softcal(*command, saved)
         assert refused.returncode == 2
@@ -276,7 +276,7 @@ def test_bounds_of_rows_files_and_saved_tables_are_equal(tmp_path: Path) -> None
         ("--label-high hi", "pass both ends of the labels"),
         (
             "--label-low lo --label-high hi --label w --votes w",
-            "cannot go with --label and --votes",
+            "cannot be combined with --label and --votes",
         ),
         ("--label-low hi --label-high lo", "hi must be at most lo: 2 of 3 rows are not"),
         ("--label-low lo --label-high hi --weight q --pred w", "w must be in [0, 1]: 1 of 3"),

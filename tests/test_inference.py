@@ -1,4 +1,4 @@
-"""Intervals and the test: laws, hand-checked values, degenerate input, short coverage runs."""
+"""Intervals and the test: properties, known values, degenerate input, short coverage runs."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ def test_the_test_equals_its_formulas_in_long_arrays(rel: sc.Reliability) -> Non
 
 
 def by_arrays(rel: sc.Reliability) -> dict[str, float] | None:
-    """Compute p-values and statistic by the formulas of docs/uncertainty.md, in long doubles.
+    """Compute p-values and statistic by the formulas of docs/interval_method.md, in long doubles.
 
     Each threshold of events between two sums of neighboring bins is used. Returns None if rounding
     decides the p-values: with predictions of exactly 0 and 1, or nearly equal pools.
@@ -599,9 +599,9 @@ def test_gap_intervals_keep_coverage(rng: np.random.Generator) -> None:
 
 def clustered(rng: np.random.Generator, size: int) -> sc.Reliability:
     """Return calibrated outcomes of 150 patients with `size` correlated rows each."""
-    luck = np.repeat(rng.normal(0, 1.0, 150), size)
+    effect = np.repeat(rng.normal(0, 1.0, 150), size)
     p = np.repeat(rng.random(150), size) * 0.5 + rng.random(150 * size) * 0.5
-    score = norm.ppf(p) * math.sqrt(2) + luck  # above the noise with probability p, given p
+    score = norm.ppf(p) * math.sqrt(2) + effect  # above the noise with probability p, given p
     y = score > rng.normal(0, 1.0, p.size)
     return sc.reliability(y, p, groups=np.repeat(np.arange(150), size))
 

@@ -66,22 +66,22 @@ def test_several_files_on_the_command_line_are_one_source(week: Path) -> None:
     assert "7 sources: 3,010 rows" in shown
 
 
-def test_the_table_shows_every_slice(week: Path) -> None:
+def test_table_shows_every_segment(week: Path) -> None:
     shown = softcal("score", week / "6.parquet", *NAMES, "--by", "segment").stdout
     rows = shown.partition("p, by segment\n")[2].splitlines()[4:8]
     assert [row.split()[0] for row in rows] == ["all", "0", "1", "2"]
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_a_slice_without_weight_is_left_out_of_the_card(tmp_path: Path) -> None:
+def test_segment_without_weight_is_omitted_from_json(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("y,p,w,s\n1,0.5,1,a\n0,0.25,1,a\n0,0.5,0,b\n")
     found = scored("score", path, "--label", "y", "--pred", "p", "--weight", "w", "--by", "s")
     assert [one["value"] for one in found["models"][0]["slices"]] == ["a"]
 
 
-def test_rows_without_weight_are_told_of(tmp_path: Path) -> None:
-    """Whole blocks of them, some of a block, by the scan and by what reads all rows at once."""
+def test_rows_without_weight_are_reported(tmp_path: Path) -> None:
+    """All or some rows of a file have weight 0, with and without groups."""
     names = ("--label", "y", "--pred", "p", "--weight", "w")
     for k, weights in enumerate(((0, 0), (1, 0), (2, 3))):
         rows = "".join(f"0.5,0.{k + 3},0.2,{w},{i}\n" for i, w in enumerate(weights))
@@ -161,7 +161,7 @@ def test_groups_are_saved_too(tmp_path: Path) -> None:
     assert merged["models"][0]["pvalue"] is not None
 
 
-def test_merge_says_that_it_cannot_see_a_group_in_two_files(tmp_path: Path) -> None:
+def test_merge_notes_that_groups_in_two_files_are_not_detected(tmp_path: Path) -> None:
     for k in range(2):
         (tmp_path / f"{k}.csv").write_text("y,p,g\n" + f"{k},0.5,ann\n1,0.25,{k}\n")
         options = ("--label", "y", "--pred", "p", "--group", "g", "-o", tmp_path / f"{k}.json")
@@ -175,7 +175,7 @@ def test_merge_says_that_it_cannot_see_a_group_in_two_files(tmp_path: Path) -> N
     assert "ann" not in (tmp_path / "0.json").read_text()  # a name of a patient is never saved
 
 
-def test_bare_tables_can_be_merged_and_planned_with(tmp_path: Path) -> None:
+def test_single_saved_tables_can_be_merged_and_used_as_a_pilot(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     parts = [sc.reliability(rng.random(300), rng.random(300)) for _ in range(2)]
     files = [tmp_path / f"{k}.json" for k in range(2)]
@@ -202,7 +202,7 @@ def test_a_pilot_of_several_models_needs_a_name(week: Path, tmp_path: Path) -> N
     assert named.stdout.startswith("Collect")
 
 
-def test_tables_of_0_1_know_no_hardened_labels(tmp_path: Path) -> None:
+def test_tables_of_0_1_have_no_hardened_labels(tmp_path: Path) -> None:
     saved = sc.reliability([0.4, 0.6], [0.3, 0.8]).to_dict()
     old = {**saved, "schema": 1}
     old["sums"] = {k: v for k, v in saved["sums"].items() if k[:4] not in ("hard", "outc")}
@@ -242,7 +242,7 @@ def test_damaged_files_are_refused(
     assert message in result.stderr
 
 
-def test_what_is_absent_or_not_json_is_refused(tmp_path: Path) -> None:
+def test_missing_file_and_non_json_are_refused(tmp_path: Path) -> None:
     assert "no such file" in softcal("merge", tmp_path / "absent.json").stderr
     path = tmp_path / "text.json"
     for text in ("no json", "[1, 2]"):
@@ -262,8 +262,8 @@ def test_dates_of_segments_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_terminal_is_shown_how_far_it_is(week: Path, tmp_path: Path) -> None:
-    """Rows, bytes and time left on stderr, where a person watches; the answer on stdout."""
+def test_progress_is_shown_on_a_terminal(week: Path, tmp_path: Path) -> None:
+    """Rows, bytes, and time left are on stderr, and the result is on stdout."""
     import pty
 
     reader, writer = pty.openpty()

@@ -1,4 +1,4 @@
-"""Ordered classes against exact arithmetic, scipy, scoringrules, and POT; laws of the scores."""
+"""Ordered classes against exact arithmetic, scipy, scoringrules, and POT; properties of the scores."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_score_interval_of_one_row_or_exact_predictions() -> None:
 
 def test_tables_are_the_only_argument() -> None:
     tables = sc.cumulative_reliability([[0.5, 0.25, 0.25]], [[0.5, 0.5, 0.0]])
-    with pytest.raises(sc.InputError, match="takes no rows: leave y_prob, bins out"):
+    with pytest.raises(sc.InputError, match="takes no rows: omit y_prob, bins"):
         sc.cumulative_smece(tables, [[1, 0, 0]], bins=3)
     with pytest.raises(sc.InputError, match="the table of one threshold or more: got none"):
         sc.cumulative_smece({})
@@ -457,7 +457,7 @@ def test_report_of_arrays_uses_order_of_votes_or_argument(
 
 def test_order_on_the_command_line_needs_classes(file: Path) -> None:
     alone = softcal("score", file, "--label", "site", "--pred", "a_1", "--ordered")
-    assert "--ordered needs many classes: pass --pred-columns, too." in alone.stderr
+    assert "--ordered needs many classes: pass --pred-columns too." in alone.stderr
     saved = file.with_name("t.softcal")
     softcal("scan", file, *ARGUMENTS, "-o", saved)
     other = softcal("score", saved, "--ordered")

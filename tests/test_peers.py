@@ -1,7 +1,7 @@
 """Peers agree with softcal on 0/1 labels, except for their known bugs, which softcal avoids.
 
-The numbers in comments are what PEERS.md (section 2) measured the peers to return; the wrong
-ones that these tests call live are asserted too, so that we notice when a peer is mended.
+The numbers in comments are measured results of the peers. Wrong results of installed peers are
+asserted too, so that a test fails when a peer is fixed.
 """
 
 from __future__ import annotations

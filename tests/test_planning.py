@@ -407,8 +407,8 @@ def test_plan_command_prints_the_plan() -> None:
     assert shown.stderr == ""
     assert shown.stdout == (
         "Collect 1,020 items with 3 votes each, 3,060 in total. Cost: 3,060.\n"
-        "Assuming SMECE = 0.0500, expect a 95%\n"
-        "interval of about ±0.0200.\n"
+        "Assuming SMECE = 0.0500,\n"
+        "expect a 95% interval of about ±0.0200.\n"
     )
 
 

@@ -120,8 +120,8 @@ def test_legend_shows_smece_interval_bars_and_band(
     together = rel.plot(name="m", simultaneous=True, consistency=True)
     assert texts(together.legend_)[1:] == [
         f"m: {sc_label(rel)}",
-        "95% consistency band\n(all bins together)",
-        "95% interval of the mean label\n(all bins together)",
+        "95% consistency band\n(simultaneous)",
+        "95% interval of the mean label\n(simultaneous)",
     ]
     assert (together.label_high - together.label_low > shown.label_high - shown.label_low).sum() > 5
 

@@ -30,7 +30,7 @@ def test_every_test_the_page_names_exists() -> None:
         assert f"def {name}(" in (HERE / file).read_text(encoding="utf-8"), f"{file}::{name}"
 
 
-def test_no_source_file_knows_the_network_or_pickle() -> None:
+def test_no_source_file_imports_network_or_pickle() -> None:
     unwanted = r"^\s*(import|from) (socket|ssl|urllib|http|requests|pickle|shelve|joblib)\b"
     for path in SOURCE.rglob("*.py"):
         assert not re.search(unwanted, path.read_text(encoding="utf-8"), re.MULTILINE), path

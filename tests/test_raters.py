@@ -389,7 +389,7 @@ def test_labels_without_workers_are_refused() -> None:
 
 def test_raters_with_groups_or_classes_are_refused() -> None:
     votes, p, q = study(items=20)
-    with pytest.raises(sc.InputError, match="cannot go with groups"):
+    with pytest.raises(sc.InputError, match="cannot be combined with groups"):
         sc.reliability(votes, p, groups=np.arange(20), raters=True)
     classes = {"a": np.column_stack([1 - p, p]), "b": np.column_stack([1 - q, q])}
     with pytest.raises(sc.InputError, match="one probability per row"):

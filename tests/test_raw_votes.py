@@ -314,9 +314,9 @@ BAD_KINDS: list[tuple[pd.DataFrame, tuple[str, ...], str]] = [
      "side must be the same in all votes of a worker: 1 of 15 workers have several values, the "),
     (KINDS.assign(side=KINDS["side"].where(KINDS.index != 7)), (),
      "side must have no missing values: 1 of"),
-    (KINDS, ("--weight", "w"), "--weight cannot go with --by-rater."),
-    (KINDS, ("--group", "kind"), "--group cannot go with --by-rater."),
-    (KINDS, ("--aggregate", "dawid-skene"), "--aggregate dawid-skene cannot go with --by-rater."),
+    (KINDS, ("--weight", "w"), "--weight cannot be combined with --by-rater."),
+    (KINDS, ("--group", "kind"), "--group cannot be combined with --by-rater."),
+    (KINDS, ("--aggregate", "dawid-skene"), "--aggregate dawid-skene cannot be combined with --by-rater."),
 ]  # fmt: skip
 
 
@@ -392,7 +392,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(LONG.assign(kind=LONG["who"]), None, by="kind"),
      "kind must be the same in all rows of an item: q.id 'q\\d+' has 'w"),
     (lambda: scanned(raters=True, worker=None), "raters=True needs worker="),
-    (lambda: scanned(raters=True, groups="kind"), "raters=True cannot go with groups"),
+    (lambda: scanned(raters=True, groups="kind"), "raters=True cannot be combined with groups"),
     (lambda: scanned(y_true="p2"), "pass one of y_true, .* got 2 of them"),
     (lambda: scanned(n_votes=3), "leave n_votes out: the votes determine their number"),
     (lambda: scanned(y_prob={"m": "p*"}), "raw votes need one prediction per row"),
@@ -490,7 +490,10 @@ CONTRADICTIONS = [
     (("--vote", "answer"), "pass --item COL"),
     (("--votes-file", "votes.csv", "--item", "q.id"), "pass --vote COL, the column of the votes."),
     (("--vote", "answer", "--item", "q.id", "--raters"), "pass --worker COL"),
-    (("--vote", "answer", "--item", "q.id", "--label", "p2"), "--label cannot go with --vote"),
+    (
+        ("--vote", "answer", "--item", "q.id", "--label", "p2"),
+        "--label cannot be combined with --vote",
+    ),
     (("--label", "p2", "--raters"), "--raters needs raw votes: pass --vote COL"),
     (("--label", "p2", "--item", "q.id"), "--item needs raw votes: pass --vote COL"),
     (("--label", "p2", "--by-rater", "kind"), "--by-rater needs raw votes: pass --vote COL"),
@@ -498,7 +501,10 @@ CONTRADICTIONS = [
         ("--vote", "no", "--item", "q.id", "--by-rater", "kind"),
         "pass --worker COL, the column of who voted, with --by-rater.",
     ),
-    (("--vote-columns", "no,yes", "--label", "p2"), "--label cannot go with --vote-columns"),
+    (
+        ("--vote-columns", "no,yes", "--label", "p2"),
+        "--label cannot be combined with --vote-columns",
+    ),
 ]
 
 

@@ -65,7 +65,7 @@ def test_auto_picks_the_lowest_brier_score(
     assert card["helps"]
     assert card["n"] == 1377
     assert json.loads(cal.read_text()) == {**card["calibrator"], "columns": card["columns"]}
-    assert rows["none"]["log_loss"] is None  # the forest says 0 where a reader says malignant
+    assert rows["none"]["log_loss"] is None  # a prediction of 0 whose label is above 0
     shown = softcal(capsys, "recalibrate", DATA, *NODULES, *options)
     assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
     for row in rows.values():

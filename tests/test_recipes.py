@@ -58,7 +58,8 @@ def test_workflow_steps_run(preds: pd.DataFrame, page: str) -> None:
 def test_dbt_model_runs_in_duckdb_and_its_result_is_the_set_of_the_rows(preds: Any) -> None:
     (line,) = re.findall(
         r"^    (softcal sql .*) > models/calibration\.sql$",
-        (DOCS / "pipelines.md").read_text(encoding="utf-8"), flags=re.MULTILINE,
+        (DOCS / "pipelines.md").read_text(encoding="utf-8").replace("\\\n", ""),
+        flags=re.MULTILINE,
     )  # fmt: skip
     model = softcal_here(*shlex.split(line)[1:]).stdout
     assert "{{ ref('predictions') }}" in model

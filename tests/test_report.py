@@ -486,7 +486,7 @@ def test_each_segment_column_is_reported_with_missing_values(
     assert missing["n"] == 200
     assert missing["smece"] == pytest.approx(rel.smece, abs=1e-12)
     assert (missing["low"], missing["high"]) == pytest.approx((interval.low, interval.high))
-    assert "all 14, in the tables of all columns, hold together" in " ".join(page.split())
+    assert "all 14, in the tables of all columns, hold, including" in " ".join(page.split())
     assert "Worst first" not in written(tmp_path, p, {"m": p}, by=["a"] * 600)  # one interval
     unnamed = written(tmp_path, p, {"m": p}, by=by["site"])
     assert 'By <span class="name">segment</span>' in unnamed
@@ -930,7 +930,7 @@ def test_classes_of_a_report_are_listed_worst_first(
     assert model["rows"][0][1:] == pytest.approx(expected, rel=1e-5)
     assert [row[2] for row in exact["rows"]] == [0.0] * 30
     assert "The worst 20 of 30 classes" in page
-    assert "all 60 hold together" in " ".join(page.split())
+    assert "all 60 hold, including" in " ".join(page.split())
     assert page.count("<figure>") == 12
     assert "DistCE (total variation distance)" in page
     grouped = tmp_path / "grouped.html"

@@ -66,7 +66,7 @@ def test_classes_are_named_by_the_star_the_columns_or_numbers() -> None:
     assert _roles("list", ["list"]).names == ("0", "1")
 
 
-def test_given_names_of_classes_reorder_patterns_that_have_them_and_else_rename() -> None:
+def test_given_class_names_reorder_matching_patterns_and_rename_others() -> None:
     same = _roles("y_", "p_*_lr", "list", classes=["dog", "cat"])
     assert same.names == ("dog", "cat")
     assert same.label == ("y_dog", "y_cat")
@@ -538,7 +538,7 @@ def test_a_pattern_without_a_mapping_is_refused_with_the_remedy() -> None:
         sc.scan(pd.DataFrame(ROWS), y_true="y_a", y_prob="p_*")
 
 
-def test_lists_of_whole_numbers_need_not_stay_whole_further_down_a_file(
+def test_lists_of_integers_may_have_fractions_later_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "_BLOCK_BYTES", 64)
@@ -552,7 +552,7 @@ def test_lists_of_whole_numbers_need_not_stay_whole_further_down_a_file(
 # Many classes, in bounded memory
 
 
-def test_wide_rows_are_cut_by_their_values_and_give_the_same_tables(
+def test_wide_rows_are_split_and_give_the_same_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)

@@ -203,7 +203,7 @@ def test_missing_files_are_named(tmp_path: Path, name: str, message: str) -> Non
         sc.scan(tmp_path / name, y_true="y", y_prob="p")
 
 
-def test_text_far_down_a_file_is_found_with_its_row(
+def test_text_late_in_a_file_is_reported_with_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "_BLOCK_BYTES", 100)

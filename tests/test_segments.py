@@ -75,7 +75,7 @@ def test_planted_segment_is_found_first(votes: int) -> None:
     assert f"of {len(found.segments)} segments are off" in found.summary
 
 
-def test_predictions_that_are_too_low_are_called_so() -> None:
+def test_predictions_that_are_too_low_are_named_as_such() -> None:
     worst = audited(rows(off=-0.2)).segments[0]
     assert worst.direction == "too low"
     assert worst.high <= 0
@@ -403,7 +403,7 @@ def test_command_prints_the_worst_segments_first(tmp_path: Path) -> None:
     assert both["models"][0] == model
 
 
-def test_command_says_that_nothing_was_found_or_how_much_is_not_shown(tmp_path: Path) -> None:
+def test_command_reports_that_nothing_was_found_or_how_many_are_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     rows().to_csv(path, index=False)
     options = ["--label", "y", "--pred", "p", "--by"]
@@ -448,7 +448,7 @@ def test_page_shows_segments_as_sentences_worst_first(tmp_path: Path) -> None:
     assert "These data have 6 cells." in text
 
 
-def test_page_says_plainly_that_nothing_was_found(tmp_path: Path) -> None:
+def test_page_states_that_nothing_was_found(tmp_path: Path) -> None:
     found = audited(rows())
     page = tmp_path / "audit.html"
     write_audit_page(page, [found], source="rows.csv", label="y")
@@ -475,7 +475,7 @@ def test_page_folds_many_segments_and_counts_those_left_out(tmp_path: Path) -> N
     assert "580 more segments: in the output" in text
 
 
-def test_page_has_a_name_of_html_and_does_not_replace_the_data(tmp_path: Path) -> None:
+def test_page_name_must_be_html_and_page_does_not_replace_the_data(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     rows().to_csv(path, index=False)
     options = ["--label", "y", "--pred", "p", "--by", "country"]

@@ -177,9 +177,9 @@ def test_smooth_ece_agrees_with_relplot_within_the_error_of_its_grid(
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """relplot bins linearly on 1,001 nodes and bisects to 1/1024; the mesh we make fine.
+    """relplot bins linearly on 1,001 nodes and bisects to 1/1024; the test uses a fine mesh.
 
-    So at our sigma its error is sigma up to the bound for its spacing, and its own bandwidth is
+    At our sigma its error is sigma up to the bound for its spacing, and its own bandwidth is
     the end of a cell of 1/1024 that our sigma lies in.
     """
     mesh = 20_000

@@ -122,7 +122,7 @@ def test_other_results_are_refused() -> None:
         tables_from_query(pd.DataFrame({"a": [1]}))
     with pytest.raises(sc.InputTypeError, match="a data frame in memory, not list"):
         tables_from_query([1])
-    with pytest.raises(sc.InputError, match="dialect must be 'duckdb' or 'spark'; got 'oracle'"):
+    with pytest.raises(sc.InputError, match="dialect must be 'duckdb' or 'spark': got 'oracle'"):
         sql_query("t", y_true="y", y_prob="p", dialect="oracle")  # type: ignore[arg-type]
     empty = pd.DataFrame({"y": [0.5], "p": [0.5]}).head(0)
     with pytest.raises(sc.InputError, match="the table has no rows"):

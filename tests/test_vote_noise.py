@@ -116,7 +116,7 @@ def test_simulated_floor_is_repeatable_and_requires_a_seed() -> None:
     )
     assert a == b
     with pytest.raises(
-        sc.InputError, match="ent_ce of 3 classes is simulated: pass a seed, for instance rng=0"
+        sc.InputError, match="ent_ce of 3 classes is simulated: pass a seed, for example rng=0"
     ):
         sc.vote_noise_floor(votes, p, metric="ent_ce")
     with pytest.raises(sc.InputError, match="draws must be 1 or more: got 0"):

@@ -1,4 +1,4 @@
-"""Votes: what goes in, what comes out, and that everything that takes labels takes them."""
+"""Votes: their input, their attributes, and their use as labels in every function."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_long_votes_that_are_refused(frame: Any, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_what_is_no_table_is_refused() -> None:
+def test_input_that_is_not_a_table_is_refused() -> None:
     with pytest.raises(sc.InputTypeError, match="frame must be a pandas, Polars, or Arrow table"):
         from_long([1, 2])
     with pytest.raises(sc.InputTypeError, match=r"got LazyFrame\. Collect or load it first"):
@@ -119,8 +119,8 @@ def test_what_is_no_table_is_refused() -> None:
         ([[0.5, 0.5]], "counts must be whole numbers of 0 or more: 2 of 2 are not"),
         ([[1, float("nan")]], "counts[0, 1] = nan"),
         ([[1, 0], [0, 0], [0, 0]], "every item must have a vote: 2 of 3 have none, the first is counts[1]"),
-        ([3, 4], "one row per item and one column per class: it has shape (2,). Count the votes for every"),
-        ([[1], [2]], "it has shape (2, 1). Count the votes for every class"),
+        ([3, 4], "one row per item and one column per class: it has shape (2,). Pass one column"),
+        ([[1], [2]], "it has shape (2, 1). Pass one column"),
         ([[[1, 2]]], "it has shape (1, 1, 2)."),
         (np.zeros((0, 2)), "counts is empty"),
     ],
@@ -132,9 +132,7 @@ def test_counts_that_are_refused(counts: Any, message: str) -> None:
 
 
 def test_names_must_fit() -> None:
-    with pytest.raises(
-        sc.InputError, match="classes must be 2 different names, one for each of them: got 3"
-    ):
+    with pytest.raises(sc.InputError, match="classes must be 2 different names: got 3"):
         sc.Votes([[1, 2]], classes=["a", "b", "c"])
     with pytest.raises(
         sc.InputError, match=r"items must be 2 different names.*of which 1 are different"
@@ -142,10 +140,10 @@ def test_names_must_fit() -> None:
         sc.Votes([[1, 2], [3, 4]], items=["x", "x"])
 
 
-# What comes out
+# Attributes
 
 
-def test_votes_are_frozen_and_travel() -> None:
+def test_votes_are_immutable_and_survive_pickling() -> None:
     given_counts = np.array([[1, 2], [3, 4]])
     votes = sc.Votes(given_counts)
     given_counts[0, 0] = 99
@@ -191,14 +189,14 @@ def test_one_class_against_the_rest() -> None:
         votes.binary("si")
 
 
-def test_votes_are_put_beside_other_tables() -> None:
+def test_votes_are_aligned_with_other_tables() -> None:
     votes = from_long(LONG)
     assert votes.for_items(pd.Series(["c", "a", "a"])).counts.tolist() == [[1, 0], [2, 1], [2, 1]]
     with pytest.raises(
         sc.InputError, match="items must have votes: 1 of 2 names have none, the first is 'z'"
     ):
         votes.for_items(["a", "z"])
-    with pytest.raises(sc.InputError, match="these votes have no names of items"):
+    with pytest.raises(sc.InputError, match="these votes have no item names"):
         sc.Votes([[1, 2]]).for_items(["a"])
 
 
@@ -233,7 +231,7 @@ def test_metrics_of_votes_are_those_of_shares(metric: Any, binary: tuple[sc.Vote
     assert metric(votes, p, sample_weight=w) == metric(votes.shares[:, 1], p, sample_weight=w)
 
 
-def test_other_functions_of_labels(binary: tuple[sc.Votes, Any]) -> None:
+def test_other_functions_accept_votes(binary: tuple[sc.Votes, Any]) -> None:
     votes, p = binary
     share = votes.shares[:, 1]
     assert sc.label_entropy(votes) == sc.label_entropy(share)
@@ -258,7 +256,7 @@ def test_votes_that_cannot_be_one_label_are_refused(binary: tuple[sc.Votes, Any]
         sc.smece(p, votes)
 
 
-def test_votes_of_a_frame_keep_to_its_index() -> None:
+def test_votes_of_a_frame_keep_its_index() -> None:
     frame = pd.DataFrame({"no": [1, 2], "yes": [3, 0]}, index=[7, 8])
     p = pd.Series([0.5, 0.25], index=[7, 8])
     assert sc.smece(sc.Votes(frame), p) == 0.25

@@ -165,7 +165,7 @@ def test_alarm_names_the_day_and_the_direction_and_stays(rng: np.random.Generato
 @pytest.mark.parametrize(
     ("slope", "direction"), [(0.5, "too extreme"), (2.0, "not extreme enough")]
 )
-def test_predictions_of_a_wrong_slope_are_called_so(
+def test_wrong_slope_of_predictions_is_named(
     rng: np.random.Generator, slope: float, direction: str
 ) -> None:
     watch = Watch()
@@ -305,14 +305,14 @@ def test_table_set_of_one_model_gives_the_evidence_of_its_table(
         assert Watch().update(given_).log_evidence == one.log_evidence
 
 
-def test_dates_come_from_the_set_and_must_rise() -> None:
+def test_dates_come_from_the_set_and_must_increase() -> None:
     import pandas as pd
 
     rows = pd.DataFrame({"y": [0.5, 0.2], "p": [0.4, 0.3]})
     first = sc.scan(rows, y_true="y", y_prob="p", date="2026-03-01")
     watch = Watch()
     assert watch.update(first).date == "2026-03-01"
-    with pytest.raises(sc.InputError, match="dates must rise: '2026-03-01' comes after"):
+    with pytest.raises(sc.InputError, match="dates must increase: '2026-03-01' follows"):
         watch.update(first)
     assert watch.update(first, date=dt.date(2026, 3, 2)).date == "2026-03-02"
     dateless = sc.scan(rows, y_true="y", y_prob="p")

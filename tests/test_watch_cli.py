@@ -41,7 +41,7 @@ def days(rows: Any, tmp_path: Path) -> Any:
     return tmp_path / "*.softcal"
 
 
-def test_alarm_exits_with_1_and_says_since_when_and_for_whom(days: Any) -> None:
+def test_alarm_exits_with_1_and_names_start_and_segment(days: Any) -> None:
     done = softcal_here("watch", days, "--by", "country")
     text = " ".join(done.stdout.split())
     assert done.returncode == 1
@@ -125,7 +125,7 @@ def test_rows_without_a_date_are_refused(rows: Any, tmp_path: Path) -> None:
     assert "some rows have no value in 'day'" in done.stderr
 
 
-def test_many_segments_are_cut_with_their_number_said(rows: Any, tmp_path: Path) -> None:
+def test_many_segments_are_cut_and_counted(rows: Any, tmp_path: Path) -> None:
     rows["site"] = [f"site {k % 14}" for k in range(len(rows))]
     rows.to_csv(tmp_path / "rows.csv", index=False)
     done = softcal_here(

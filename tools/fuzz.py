@@ -160,7 +160,7 @@ def fuzz_here(target: str, tries: int, done: int, corpus: Path) -> None:
         warnings.simplefilter("error")
         findings = Findings(attempt, target, corpus.parent)
         for number in range(1, tries + 1):
-            sys.stderr.write(f"#{number}\t\n")  # the last line says which seed ended the process
+            sys.stderr.write(f"#{number}\t\n")  # the last line states which seed ended the process
             findings.run(done + number)
         return
     _fuzz_bytes(target, tries, corpus)
@@ -267,7 +267,7 @@ def _spoil_json(data: bytes, max_size: int, seed: int) -> bytes:
     """Change a JSON value into another JSON value."""
     import saved_examples
 
-    rng = random.Random(seed)  # noqa: S311 - nobody's secret
+    rng = random.Random(seed)  # noqa: S311 - not a secret
     try:
         changed = json.dumps(saved_examples.spoiled(json.loads(data), rng)).encode()
     except ValueError:

@@ -1,7 +1,7 @@
 """Try an installed softcal that has no extras: the example of every public name, and a large array.
 
-`tools/check_release.py` runs this in an environment of its own. It needs nothing but the core. Its
-argument says which loops must be in use: C++ or NumPy.
+`tools/check_release.py` runs this in its own environment. It needs only the core. Its argument
+states which loops must be in use: C++ or NumPy.
 """
 
 from __future__ import annotations

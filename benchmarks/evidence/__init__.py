@@ -1,1 +1,1 @@
-"""`make evidence`: every claim measured again, live, and written to docs/evidence.md."""
+"""`make evidence`: measure every claim again, and write docs/evidence.md."""

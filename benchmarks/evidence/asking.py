@@ -1,4 +1,4 @@
-"""Run one library on every question, test and size of data, in a process of its own.
+"""Run one library on every question, test, and size of data, in its own process.
 
     python -m benchmarks.evidence.asking NAME ANSWERS.json
 

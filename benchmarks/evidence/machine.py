@@ -29,7 +29,7 @@ def memory() -> str:
 
 
 def facts() -> dict[str, str]:
-    """Return the machine, the versions and the date."""
+    """Return the machine, the versions, and the date."""
     system = _field("/etc/os-release", "PRETTY_NAME") or platform.system()
     return {
         "processor": _field("/proc/cpuinfo", "model name") or platform.machine(),

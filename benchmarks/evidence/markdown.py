@@ -1,4 +1,4 @@
-"""Write tables, code and folded details as the site's Markdown has them."""
+"""Write tables, code, and folded details in the Markdown of the site."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def session(source: str, shown: str = "", result: str = "") -> str:
 
 
 def code(text: str) -> str:
-    """Return a call in the type of code."""
+    """Return a call, formatted as code."""
     return f"`{text}`"
 
 

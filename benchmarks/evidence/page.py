@@ -48,7 +48,7 @@ def write(results: dict[str, Any]) -> None:
 
 
 def text(results: dict[str, Any]) -> str:
-    """Return the page: what follows from the results, one matrix, and the details, folded."""
+    """Return the page: a summary, one matrix, and the details, folded."""
     found, right = results["libraries"], results["right"]
     rows, count = results["coverage"], results["paper"]
     return "\n".join([
@@ -89,7 +89,7 @@ def text(results: dict[str, Any]) -> str:
 
 
 def _setup(found: dict[str, Any], facts: dict[str, str]) -> str:
-    """Return the versions, the imports and the machine."""
+    """Return the versions, the imports, and the machine."""
     lines = [
         [peer.name, found[peer.name]["version"],
          "**no**: " + wrong_numbers.shortened(found[peer.name]["missing"])

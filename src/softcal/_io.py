@@ -58,7 +58,7 @@ def refuse_elsewhere(path: Path) -> None:
     if re.match(r"[A-Za-z][\w+.-]+:/", name) and not path.exists():
         message = (
             f"cannot read {name.replace(':/', '://', 1)}: only files of this machine are read. "
-            "Copy it here first; in Python, a frame of DuckDB, Arrow or Spark may hold it instead."
+            "Copy it here first, or in Python pass a frame of DuckDB, Arrow, or Spark."
         )
         raise InputError(message)
 
@@ -80,7 +80,7 @@ def _reason(error: Exception, path: Path) -> str:
     # Arrow has no error class for it. Text in Arrow's own formats is UTF-8, or damaged.
     if "UTF8" in str(error) and not _is_of_arrow(path):
         return not_utf_8("latin-1")
-    if isinstance(error, UnicodeDecodeError):  # Arrow's last words are of the file's encoding
+    if isinstance(error, UnicodeDecodeError):  # with the encoding of the file
         utf_8 = error.encoding.replace("-", "") == "utf8"
         return not_utf_8("latin-1") if utf_8 else f"it is not text in {error.encoding}."
     return " ".join(str(error).split())

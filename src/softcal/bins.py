@@ -114,7 +114,7 @@ class Bins:
     guide: Guide
 
     def __init__(self, edges: Sequence[float] | FloatArray) -> None:
-        # A copy, since the caller may change theirs; plus 0, which turns an edge of -0 into 0.
+        # A copy, because the caller may change theirs. Adding 0 turns an edge of -0 into 0.
         own = column(edges, "edges").astype(np.float64) + 0.0
         _refuse_bad_edges(own)
         own.setflags(write=False)

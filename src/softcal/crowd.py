@@ -132,7 +132,7 @@ def dawid_skene(
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
-    By default nothing is smoothed, so the likelihood never falls. If all items of worker w have
+    By default nothing is smoothed, so the likelihood never decreases. If all items of worker w have
     posterior 0 for class t, the votes do not determine \(\theta^w_t\). It is then set to
     \(\theta^w_{tt} = 1\), so that uncontradicted votes keep their class. Votes of a worker who
     always votes for the same class have no information: items with only such votes get the prior.
@@ -143,7 +143,7 @@ def dawid_skene(
 
     To measure calibration to the true class, pass the bins of the predictions as `strata`. A single
     prior for all items biases posteriors toward the overall rate, so that even a calibrated model
-    looks over-confident. With strata, the mean posterior of a bin estimates its own rate.
+    looks overconfident. With strata, the mean posterior of a bin estimates its own rate.
 
     Parameters
     ----------
@@ -152,12 +152,12 @@ def dawid_skene(
     strata : array-like of shape (items,), optional
         A name or number for each item, in the order of `votes.items`. Each stratum has its own
         \(\pi\); workers are shared. By default there is one stratum.
-    tolerance : float
+    tolerance : float, default=1e-8
         The estimates have converged if an iteration changes no posterior by more. Steps shrink
         slowly, so a posterior can be up to about 500 times `tolerance` away from its limit.
-    max_iterations : int
+    max_iterations : int, default=10000
         Maximum number of iterations. Without convergence, a warning is issued.
-    smoothing : float
+    smoothing : float, default=0
         Lowest expected count of each class a worker has voted for, whatever the true class, and
         lowest prior. crowd-kit uses 1e-10, and results then agree with crowd-kit. A worker without
         items of class t then has equal rates for their votes.
@@ -165,8 +165,8 @@ def dawid_skene(
     Returns
     -------
     DawidSkene
-        Its `posterior` can be used as `y_true`; pass `n_votes=1` with it, because a posterior of
-        one true class carries at most the information of one 0/1 outcome.
+        Its `posterior` can be used as `y_true`. Pass `n_votes=1` with it, because a posterior of
+        one true class has at most the information of one 0/1 outcome.
 
     Warns
     -----

@@ -160,7 +160,7 @@ def net_benefit(
         As in `reliability`. A table with groups is refused, because it lacks the sums per group and
         threshold: pass the rows. The interval of a table with unequal weights assumes that weights
         and labels are unrelated within a bin.
-    level : float
+    level : float, default=0.95
         The level of the intervals, between 0 and 1.
 
     Returns
@@ -233,6 +233,11 @@ def net_benefit_difference(
         As in `net_benefit`.
     y_prob : mapping from str to array-like
         The predictions of two models, A and B; the difference is A minus B.
+
+    Returns
+    -------
+    NetBenefitDifference
+        The difference at each threshold, with its interval.
 
     Examples
     --------
@@ -579,7 +584,7 @@ def calibration_summary(
     level: float = 0.95,
     rng: np.random.Generator | int = 0,
 ) -> CalibrationSummary:
-    r"""Compute the calibration numbers of clinical papers, right for soft labels.
+    r"""Compute the calibration numbers of clinical papers, valid for soft labels.
 
     The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted to soft
     labels by cross-entropy. Its covariance is the sandwich \(A^{-1} B A^{-1}\) with
@@ -606,16 +611,16 @@ def calibration_summary(
         As in `reliability`; or a Reliability alone. Its bins should be fine, because each is
         represented by its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with
         groups is refused: pass the rows.
-    level : float
+    level : float, default=0.95
         The level of the intervals, between 0 and 1.
-    rng : numpy.random.Generator or int, default 0
+    rng : numpy.random.Generator or int, default=0
         The source of random numbers of the bootstrap, or its seed.
 
     Returns
     -------
     CalibrationSummary
-        Without the logistic recalibration if a prediction is exactly 0 or 1, which has no logit,
-        or if the fit has no solution; `note` then states why.
+        The logistic recalibration is missing if a prediction is exactly 0 or 1, which has no
+        logit, or if the fit has no solution. `note` then states why.
 
     Raises
     ------
@@ -646,7 +651,7 @@ def calibration_summary(
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
         if any(each is not None for each in (y_prob, sample_weight, groups)):
-            message = "calibration_summary of a Reliability takes no rows: leave them out."
+            message = "calibration_summary of a Reliability takes no rows: omit them."
             raise InputError(message)
         cells, curve = _cells_of_table(y_true), corp(y_true)
     else:
@@ -826,7 +831,7 @@ def _ratio(cells: _Cells, reach: float) -> Estimate:
     observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
     ratio = observed / expected if expected else math.inf  # predictions of 1e-320 may add up to 0
     if min(observed, expected) < 1e-150:
-        return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
+        return Estimate(ratio, 0.0, math.inf)  # its error is unknown
     # The term of a row in the linear approximation of the logarithm.
     spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))
     exponent = reach * math.sqrt(spread)
@@ -849,7 +854,7 @@ def _auroc(cells: _Cells, reach: float) -> Estimate:
     constant = cases_above - value * all_cases
     factor = others_below - value * all_others - constant
     error = math.sqrt(cells.squares_of(constant, factor)) / pairs
-    if not 0 < value < 1 or cells.n < 2:  # nothing is known of its error
+    if not 0 < value < 1 or cells.n < 2:  # its error is unknown
         return Estimate(value, 0.0, 1.0)
     logit, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
     return Estimate(value, float(expit(logit - half)), float(expit(logit + half)))

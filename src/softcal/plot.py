@@ -117,9 +117,9 @@ def style_of(k: int) -> dict[str, Any]:
 class ReliabilityDisplay:
     """Soft reliability diagram of one model: mean label against mean prediction per bin.
 
-    Create it with `from_predictions`, with `from_estimator`, or from a table, and draw it with
-    `plot`, on the axes of another model if desired. docs/diagram.md explains how to read it. It
-    needs matplotlib (`pip install 'softcal[plot]'`).
+    Create it with `from_predictions`, with `from_estimator`, or from a table. Draw it with `plot`,
+    on the axes of another model if desired. docs/diagram.md explains how to read it. It needs
+    matplotlib (`pip install 'softcal[plot]'`).
 
     Parameters
     ----------
@@ -127,11 +127,11 @@ class ReliabilityDisplay:
         The table to draw.
     name : str, optional
         Name of the model in the legend.
-    level : float, default 0.95
+    level : float, default=0.95
         Confidence level of all intervals and of the band.
-    simultaneous : bool, default False
-        Whether intervals and band hold for all bins together (Bonferroni correction) or for each
-        bin alone. Set it to single out the worst bin.
+    simultaneous : bool, default=False
+        Whether intervals and band hold for all bins simultaneously (Bonferroni correction) or for
+        each bin alone. Set it to select the worst bin.
 
     Attributes
     ----------
@@ -273,15 +273,15 @@ class ReliabilityDisplay:
         ----------
         ax : Axes, optional
             The axes to draw on, which may already show other models. Default: a new figure.
-        intervals : bool, default True
+        intervals : bool, default=True
             Whether to draw the interval of each bin's mean label.
-        consistency : bool, default False
+        consistency : bool, default=False
             Whether to draw the band around the diagonal that contains the points of a calibrated
             model.
-        histogram : bool, default True
+        histogram : bool, default=True
             Whether to draw the number of rows per bin: below the diagram in a figure made here,
             else along the bottom of `ax`. Weights do not change these numbers.
-        legend : bool, default True
+        legend : bool, default=True
             Whether to draw the legend: above or beside the diagram if the figure has a layout
             engine (`layout="constrained"`), else inside, where it may cover points.
         size : {"column", "page", "talk"}, optional
@@ -365,7 +365,7 @@ class ReliabilityDisplay:
 
     def _once(self, what: str) -> str:
         """Return the legend label of intervals or band, or "_" if another model has it."""
-        together = "\n(all bins together)" if self.simultaneous else ""
+        together = "\n(simultaneous)" if self.simultaneous else ""
         label = f"{100 * self.level:g}% {what}{together}"
         return "_" if label in self.ax_.get_legend_handles_labels()[1] else label
 
@@ -748,7 +748,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 def draw_watch(
     states: Sequence[WatchState], *, tolerance: float, level: float, size: Size | None = None
 ) -> Figure:
-    """Draw what `Watch` saw: SMECE by day, the evidence, and the gaps of the worst stream.
+    """Draw the states of a `Watch`: SMECE by day, the evidence, and gaps of the worst stream.
 
     Parameters
     ----------
@@ -762,8 +762,9 @@ def draw_watch(
     Returns
     -------
     Figure
-        Three panels: SMECE of each day, and of all rows so far with its band; the evidence on a
-        log scale with the alarm line; the gap of each bin with its band.
+        Three panels. The first shows SMECE of each day, and of all rows so far with its band. The
+        second shows the evidence on a log scale with the alarm line. The third shows the gap of
+        each bin with its band.
 
     Examples
     --------

@@ -43,7 +43,7 @@ _DARKEST_INK, _DARK_PAGE = 228, 24  # what black and white become
 
 @cache
 def nodules() -> dict[str, Any]:
-    """Return the bundled data: 1,377 lung nodules, their radiologists and two models."""
+    """Return the bundled data: 1,377 lung nodules, their radiologists, and two models."""
     return dict(lidc_malignancy())
 
 

@@ -1,4 +1,4 @@
-"""Figures of intervals, coverage and plans."""
+"""Figures of intervals, coverage, and plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of metrics without bins: smoothed, isotonic and cumulative."""
+"""Figures of metrics without bins: smoothed, isotonic, and cumulative."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def numbered(values: Any, name: str) -> tuple[list[Any], npt.NDArray[np.intp]]:
         _refuse_unhashable(array, name)
     try:
         ordered = sorted(place)
-    except TypeError:  # a mixture of kinds
+    except TypeError:  # names of types that cannot be compared
         return list(place), numbers
     rank = np.empty(len(place), dtype=np.intp)
     rank[[place[key] for key in ordered]] = np.arange(len(place))
@@ -111,8 +111,8 @@ def different_names(names: Sequence[Any], size: int, what: str) -> tuple[Any, ..
         raise InputTypeError(message) from error
     if len(given) != size or len(set(given)) != size:
         message = (
-            f"{what} must be {size} different names, one for each of them: got {len(given)}, of "
-            f"which {len(set(given))} are different."
+            f"{what} must be {size} different names: got {len(given)}, of which "
+            f"{len(set(given))} are different."
         )
         raise InputError(message)
     return given
@@ -131,7 +131,7 @@ def _refuse_missing_names(array: Column, name: str) -> None:
 
 def _refuse_other_shapes(array: Column, name: str) -> None:
     if array.ndim != 1:
-        hint = "Pass a list, an array or a column, one value per row."
+        hint = "Pass a list, an array, or a column, with one value per row."
         if array.ndim == 2 and 1 in array.shape:
             hint = f"Pass that column itself (of an array, {name}.ravel())."
         elif array.ndim == 2:
@@ -202,7 +202,7 @@ def real_numbers(array: Column, name: str) -> Column:
 
 def _from_objects(array: Column, name: str) -> Column:
     """Convert objects one by one: accept numbers, refuse text, and treat None as missing."""
-    from decimal import Decimal  # here, since it is rarely needed and slow to import
+    from decimal import Decimal  # here, because it is slow to import and rarely needed
 
     flat = array.ravel()
     missing = np.array([_is_missing(value) for value in flat], dtype=bool)

@@ -39,7 +39,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 class Names(NamedTuple):
-    """The caller's names of the columns, for error messages."""
+    """The caller's names for the columns, for error messages."""
 
     y_true: str = "y_true"
     y_prob: str = "y_prob"
@@ -204,7 +204,7 @@ def refuse_no_weight(data: Rows) -> NoReturn:
 def refuse_zeros(name: str, rows: int) -> NoReturn:
     """Raise because all weights of that name are zero."""
     message = (
-        f"{name} must have a positive value somewhere: all {rows} are 0, which leaves no row. "
+        f"{name} must have a positive value: all {rows} are 0, so no row counts. "
         f"Leave {name} out to count every row once."
     )
     raise InputError(message)
@@ -269,7 +269,7 @@ def refuse_misaligned(indexes: Iterable[tuple[Any, str]]) -> None:
         if not first.equals(index):
             message = (
                 f"{first_name} and {name} must have the same pandas index: they differ, so "
-                f"their rows may not belong together. Align them (for instance {name} = "
+                f"their rows may not belong together. Align them (for example {name} = "
                 f"{name}.loc[{first_name}.index]), or pass .to_numpy() to match by position."
             )
             raise InputError(message)

@@ -39,7 +39,7 @@ _NUMBERS_AT_ONCE = 1 << 17  # fits the cache of a core
 class ClassRows(NamedTuple):
     """Labels and predictions of the same shape (items, classes), with values not yet checked.
 
-    Weights and numbers of votes, of which there are few, are checked already.
+    Weights and numbers of votes are already checked.
     """
 
     y_true: Column
@@ -86,7 +86,7 @@ def class_rows(
     n_votes: npt.ArrayLike | None = None,
     names: Names = DEFAULT_NAMES,
 ) -> ClassRows:
-    """Check the kind and shape of labels and predictions of many classes."""
+    """Validate the type and shape of labels and predictions of many classes."""
     y, p = _matrix(y_true, names.y_true), _matrix(y_prob, names.y_prob)
     if y.shape[1] != p.shape[1]:
         message = (
@@ -101,7 +101,7 @@ def class_rows(
     if isinstance(y_true, Votes):
         inputs.refuse_votes_twice(n_votes, names)
         n_votes = y_true.effective_totals
-    one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # do the lengths fit?
+    one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # lengths
     inputs.check_weights_and_votes(one)
     classes = _classes(y_true, y_prob, p.shape[1])
     return ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)

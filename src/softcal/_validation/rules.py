@@ -93,7 +93,7 @@ class Rule(NamedTuple):
 
 def is_whole(value: object) -> bool:
     """Return whether this is an integer; Booleans and timedeltas are not."""
-    if type(value) is int:  # the most frequent, in a fraction of the time
+    if type(value) is int:  # the most frequent type, and the fastest check
         return True
     # Tuples of types, because building a union takes as long as the check.
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
@@ -149,7 +149,7 @@ def _what_they_may_be(name: str, spread: Spread, scale: str = "") -> str:
 
 
 def _conversions(name: str, spread: Spread, scale: str) -> tuple[str, str]:
-    """Return the hint how to convert percentages and logits to probabilities."""
+    """Return how to convert percentages and logits to probabilities."""
     if scale:
         return f"pass {keyword(scale, 'percent')}", f"pass {keyword(scale, 'logit')}"
     return f"use {name} / 100", f"use {spread.from_logits.format(name)}"
@@ -161,7 +161,7 @@ def _what_labels_may_be(name: str, spread: Spread, scale: str = "") -> str:
         percent, _ = _conversions(name, spread, scale)
         return (
             f"If these are percentages, {percent}; if vote counts, divide each by the number "
-            "of votes on its row, and pass that number, too (softcal.Votes, --votes)."
+            "of votes on its row, and pass that number too (softcal.Votes, --votes)."
         )
     return _what_they_may_be(name, spread, scale)
 
@@ -203,7 +203,7 @@ NOT_WHOLE = Rule(
 
 
 def _off_one(sums: _Values) -> Marks:
-    # A little stricter, since the kernel may have added the row up in another order.
+    # Slightly stricter than the kernel, which may add up the row in another order.
     off: Marks = ~(np.abs(sums - 1) <= SUM_TOLERANCE - 1e-12)
     return off
 
@@ -254,8 +254,8 @@ def length_rule(classes: int) -> Rule:
     return Rule(
         f"must hold lists of {classes} values, one per class",
         lambda lengths: lengths != classes,
-        "rows hold others",
-        lambda _name, _spread: "Each row needs a value of every class.",
+        "rows do not",
+        lambda _name, _spread: "Each row needs a value for every class.",
     )
 
 
@@ -341,13 +341,13 @@ DROPPED = MISSING._replace(
 """The rule for missing values in columns of a source."""
 
 Scale: TypeAlias = Literal["probability", "percent", "logit"]
-"""What numbers are that stand for probabilities."""
+"""The scales of numbers that stand for probabilities."""
 
 SCALES: tuple[Scale, ...] = ("probability", "percent", "logit")
 
 
 def scaled_rules(rules: tuple[Rule, ...], given: Scale, keyword_: str) -> tuple[Rule, ...]:
-    """Return the rules for numbers of a scale, given those of probabilities."""
+    """Return the rules for numbers on a scale, given those for probabilities."""
     missing, outside = rules
     if given == "logit":
         return (missing,)

@@ -232,7 +232,7 @@ class Votes:
         items: Sequence[Any] | None = None,
         ordered: bool = False,
     ) -> None:
-        hint = "Count the votes for every class, for two numpy.column_stack([no, yes])."
+        hint = "Pass one column of counts per class; for two classes, column_stack([no, yes])."
         own = _checked(arrays.matrix(counts, "counts", hint))
         if classes is None:
             classes = arrays.column_names(counts) or range(own.shape[1])
@@ -267,17 +267,17 @@ class Votes:
 
         Parameters
         ----------
-        frame : pandas, Polars or Arrow table, or dict of columns
+        frame : pandas, Polars, or Arrow table, or dict of columns
             The votes, one per row.
         item, label, worker : str
-            Names of the columns of the items, of the classes voted for, and of the workers.
+            Names of the columns of the items, the classes voted for, and the workers (raters).
         classes : sequence, optional
             All classes in order, including those without votes.
-        allow_repeated : bool
+        allow_repeated : bool, default=False
             Whether a worker may have several votes on an item. Each then counts as an independent
             vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
             because most are duplicated rows. Without `worker`, repeats cannot be detected.
-        ordered : bool
+        ordered : bool, default=False
             Whether the classes are in order. Classes that are not numbers then need `classes`,
             because their names would be sorted as text.
 
@@ -384,6 +384,11 @@ class Votes:
     def binary(self, positive: Any) -> Votes:
         """Return the votes for one class against those for all others together.
 
+        Parameters
+        ----------
+        positive : name of a class
+            The class whose share is the label.
+
         Examples
         --------
         >>> votes = Votes([[1, 2, 0], [0, 1, 3]], classes=["hate", "offensive", "neither"])
@@ -399,7 +404,12 @@ class Votes:
         return self._split(chosen, (f"not {positive}", positive))
 
     def above(self, threshold: Any) -> Votes:
-        """Return the votes for the classes above one of ordered classes, against all others.
+        """Return the votes for the classes above a threshold, against all others.
+
+        Parameters
+        ----------
+        threshold : name of a class
+            One of the ordered classes, except the highest.
 
         Examples
         --------
@@ -432,6 +442,11 @@ class Votes:
 
         Use it to align votes with a table of predictions.
 
+        Parameters
+        ----------
+        items : array-like
+            Names of items; a name may repeat.
+
         Examples
         --------
         >>> votes = Votes([[3, 1], [0, 2]], items=["x", "y"])
@@ -439,7 +454,7 @@ class Votes:
         [[0, 2], [3, 1]]
         """
         if self.items is None:
-            message = "these votes have no names of items: pass them as Votes(counts, items=...)."
+            message = "these votes have no item names: pass them as Votes(counts, items=...)."
             raise InputError(message)
         place = {name: k for k, name in enumerate(self.items)}
         names, numbers = arrays.numbered(items, "items")
@@ -492,7 +507,7 @@ class Votes:
         """
         names, kind = self._kinds(by)
         _refuse_other_population(names, population)
-        assert self.ballots is not None  # noqa: S101 - `_kinds` has looked
+        assert self.ballots is not None  # noqa: S101 - `_kinds` has checked
         seen = np.bincount(kind[self.ballots.worker], minlength=len(names)) / self.counts.sum()
         weight = np.array([float(population[name]) for name in names]) / seen
         votes = Votes(self.counts, classes=self.classes)
@@ -527,7 +542,7 @@ class Votes:
     def rows_by_kind(self, by: Any) -> dict[Any, tuple[Votes, npt.NDArray[np.intp]]]:
         """Return the votes of each kind as in `by_kind`, and the rows of their items."""
         names, kind = self._kinds(by)
-        assert self.ballots is not None  # noqa: S101 - `_kinds` has looked
+        assert self.ballots is not None  # noqa: S101 - `_kinds` has checked
         of_vote = kind[self.ballots.worker]
         return {name: self._some(of_vote == k) for k, name in enumerate(names)}
 
@@ -564,7 +579,7 @@ class Votes:
 
     def _some(self, chosen: npt.NDArray[np.bool_]) -> tuple[Votes, npt.NDArray[np.intp]]:
         """Return some of the single votes, and the rows of the items that have any of them."""
-        assert self.ballots is not None  # noqa: S101 - the caller has looked
+        assert self.ballots is not None  # noqa: S101 - the caller has checked
         ballots = self.ballots
         rows, item = np.unique(ballots.item[chosen], return_inverse=True)
         workers, worker = np.unique(ballots.worker[chosen], return_inverse=True)
@@ -582,7 +597,7 @@ class Votes:
         return votes, rows.astype(np.intp)
 
     def majority(self) -> npt.NDArray[np.intp]:
-        """Return the column of the class with most votes; the first of tied classes.
+        """Return the column of the class with the most votes; the first of tied classes.
 
         This discards the uncertainty of the votes. `tied` marks the items with ties.
 
@@ -606,8 +621,13 @@ class Votes:
 
         \[ \frac{k_{ic} + a}{m_i + C a} \]
 
-        the posterior mean under a Dirichlet prior with parameter a for each of the C classes. No
-        share is 0 then, but the shares are biased, and so are metrics that use them.
+        This is the posterior mean under a Dirichlet prior with parameter a for each of C classes.
+        No share is then 0, but the shares are biased, and so are metrics that use them.
+
+        Parameters
+        ----------
+        pseudo_votes : float
+            The number a of votes added to each class, above 0.
 
         Examples
         --------

@@ -181,7 +181,7 @@ class CalibrationMap(_display.Printed, ABC):
 
         Parameters
         ----------
-        y_prob : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+        y_prob : array-like of shape (n_samples,), (n_samples, 1), or (n_samples, n_classes)
             Predictions, or logits if the map was fitted on logits.
 
         Returns
@@ -267,7 +267,7 @@ def refuse_unless(rule: bool, text: str) -> None:  # noqa: FBT001
         raise InputError(message)
 
 
-_SMALLEST = 2.0**-1074  # positive float64
+_SMALLEST = 2.0**-1074  # the smallest positive float64
 _CLOSEST_TO_1 = 2.0**-53  # the distance between 1 and the next smaller float64
 _HARD = 0.5  # used as the smallest other prediction if all are 0 or 1
 

@@ -137,8 +137,8 @@ def trained_on_shares(
     Raises
     ------
     InputError
-        If the classifier does not accept weights, and they are not all 1; or if all rows are of one
-        class, and the classifier refuses that.
+        If the classifier does not accept weights and they are not all 1, or if it refuses rows of
+        a single class.
     """
     row, class_ = np.nonzero(shares)
     weight = shares[row, class_]
@@ -183,7 +183,7 @@ def _weights(sample_weight: npt.ArrayLike, size: int) -> inputs.FloatArray:
 class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Train a classifier on soft labels, and calibrate it on out-of-fold predictions.
 
-    The classifier is trained as by `SoftLabelClassifier`, on any number of classes: each row is
+    The classifier is trained as in `SoftLabelClassifier`, on any number of classes: each row is
     repeated per class, weighted by the label's share of that class. The calibration map is fitted
     to out-of-fold predictions and the soft labels. The classifier is then trained on all rows.
 
@@ -191,8 +191,8 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     ----------
     estimator : classifier
         A classifier with `predict_proba`, whose `fit` accepts `sample_weight` unless all labels are
-        0 or 1. A fitted classifier in scikit-learn's `FrozenEstimator` is only calibrated: then
-        pass rows on which it was not trained.
+        0 or 1. A fitted classifier in scikit-learn's `FrozenEstimator` is only calibrated. Pass
+        rows on which it was not trained.
     method : str, default="temperature"
         temperature, platt, beta, histogram, or isotonic for one column of labels; temperature,
         vector, or dirichlet for one column per class.

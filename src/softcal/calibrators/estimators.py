@@ -57,9 +57,9 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        y_prob : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+        y_prob : array-like of shape (n_samples,), (n_samples, 1), or (n_samples, n_classes)
             Predictions, or logits, for rows the model was not trained on.
-        y_true : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+        y_true : array-like of shape (n_samples,), (n_samples, 1), or (n_samples, n_classes)
             Labels in [0, 1].
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights. A weight of k equals k copies of the row.
@@ -82,7 +82,7 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        y_prob : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+        y_prob : array-like of shape (n_samples,), (n_samples, 1), or (n_samples, n_classes)
             Predictions, or logits if the calibrator was fitted on logits.
 
         Returns

@@ -25,7 +25,7 @@ _MOST_STEPS = 200
 _MOST_HALVINGS = 40
 _MOST_DIRECTIONS = 50
 _NEARLY_FLAT = 1e-13  # gradient below which the search stops
-_NEARLY_THERE = 1e-13  # predicted decrease that is too small to check, so the step is accepted
+_NEARLY_THERE = 1e-13  # predicted decrease too small to check, so the step is accepted
 
 
 class Local(NamedTuple):
@@ -57,7 +57,7 @@ def minimum(
         for halvings in range(_MOST_HALVINGS):
             there = at + (target - at) / 2**halvings
             found = with_ridge(there)
-            # The decrease must be a fair part of what the gradient predicts (Armijo's rule).
+            # The decrease must be a sufficient part of what the gradient predicts (Armijo's rule).
             if found.value <= here.value + 1e-4 * float(here.slope @ (there - at)):
                 break
         at, here = there, found

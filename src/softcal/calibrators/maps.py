@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.calibrators.base import Data
 
-_LEAST_SCALE = 1e-6  # directions in which the logarithms vary less than this are not rescaled
+_LOWEST_SCALE = 1e-6  # directions in which the logarithms vary less than this are not rescaled
 _TILT = 1e-15  # per prediction: more than the rounding error of a mean label
 _SHALLOWEST = float(np.exp(-10))  # the smallest slope, so that T is at most about 22,000
 
@@ -159,8 +159,8 @@ class IsotonicMap(CalibrationMap):
         new = np.append(True, p[1:] > p[:-1])
         group, p = np.cumsum(new) - 1, p[new]  # groups of equal predictions
         label, weight = means(group, y, w, p.size), np.bincount(group, w)
-        # scipy rounds, so the labels are tilted: scipy may then fail to pool some values, which
-        # the loop below corrects, but never pools too many.
+        # scipy rounds, so the labels are tilted. It may then fail to pool some values, which the
+        # loop below corrects, but it never pools too many.
         blocks = isotonic_regression(label + _TILT * np.arange(p.size), weights=weight).blocks
         pool = np.repeat(np.arange(blocks.size - 1), np.diff(blocks))
         while True:
@@ -310,7 +310,7 @@ class DirichletMap(LogMap):
         z, y, w = input_.log_classes(data.p), data.y, data.shares
         n, center = z.shape[1], w @ z
         scales, axes = np.linalg.eigh(((z - center).T * w) @ (z - center))
-        roots = np.sqrt(np.maximum(scales, _LEAST_SCALE))
+        roots = np.sqrt(np.maximum(scales, _LOWEST_SCALE))
         x = (z - center) @ axes / roots  # uncorrelated, of variance 1
 
         def eta(theta: FloatArray, part: slice) -> FloatArray:

@@ -67,7 +67,10 @@ def main(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
-    """Measure, compare, and fix calibration when labels are probabilities."""
+    """Measure, compare, and fix calibration when labels are probabilities.
+
+    Start with `softcal demo`, or `softcal score FILE --label COL --pred COL`.
+    """
     if version:
         from softcal import __version__
 

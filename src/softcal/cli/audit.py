@@ -76,7 +76,7 @@ def audit(
 ) -> None:
     """Find the segments whose predictions are too high or too low, worst first.
 
-    The p-values and intervals hold for all segments of a model together.
+    The p-values and intervals hold for all segments of a model simultaneously.
     """
     from softcal.cli.display import about, title_of
     from softcal.inference.segments import audit_tables

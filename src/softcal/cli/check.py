@@ -67,7 +67,7 @@ def check(
     ] = 100,
     undecided: Annotated[
         Undecided | None,
-        typer.Option(help="Exit code of an undecided check: 0 or 1.", metavar="pass|fail"),
+        typer.Option(help="If undecided, exit with 0 (pass) or 1 (fail).", metavar="pass|fail"),
     ] = None,
     bins: MaybeBins = None,
     weight: Weight = None,
@@ -83,7 +83,7 @@ def check(
 
     A model passes if the upper limit of its interval is at most the maximum. It fails if the lower
     limit is above the maximum. With --by, every segment must pass, and the intervals of all
-    segments hold together.
+    segments hold simultaneously.
     """
     from softcal._validation.rules import refuse_bad_level
     from softcal.inference.checks import check as judge

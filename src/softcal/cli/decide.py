@@ -62,10 +62,10 @@ def decide(
     """Compute net benefit at decision thresholds, and the cost of miscalibration there.
 
     Net benefit is the share of rows that are cases and acted on, minus needless actions times the
-    odds of the threshold. One acts where the prediction is at least the threshold.
+    odds of the threshold. Rows whose prediction is at least the threshold are acted on.
 
-    Rows may have any threshold. For saved tables, a threshold must be an edge of their grid: a
-    multiple of 1/600.
+    For rows, any threshold is possible. For saved tables, a threshold must be an edge of their
+    grid: a multiple of 1/600.
     """
     import numpy as np
 

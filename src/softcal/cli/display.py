@@ -272,7 +272,7 @@ def show_sketch(console: Console, models: Mapping[str, Reliability], level: floa
 
 
 def with_few_bins(rel: Reliability) -> Reliability:
-    """Merge neighboring bins until at most ten are left, in equal numbers if possible."""
+    """Merge adjacent bins until at most ten are left, in equal numbers if possible."""
     n = len(rel.bins)
     if n <= _MOST_BINS:
         return rel

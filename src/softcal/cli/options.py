@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def refuse_repeated(command: TyperCommand, ctx: Any, line: list[str]) -> None:
     """Raise if the line gives two values to an option that takes one.
 
-    Typer silently uses the last value. So the line is parsed again with every option repeatable,
-    which keeps all values.
+    Typer silently uses the last value. The line is therefore parsed again with all options
+    repeatable, which keeps all values.
     """
     keeping_all = copy(command)
     keeping_all.params = [_repeatable(param) for param in command.params]
@@ -274,7 +274,7 @@ def _reading(text: str, metavar: str) -> Any:
 
 
 Sep = Annotated[str | None, _reading("Separator of cells of text, such as ';' or tab.", "CHAR")]
-Decimal = Annotated[str, _reading("Decimal mark of text: . or a comma.", "CHAR")]
+Decimal = Annotated[str, _reading("Decimal mark of text: a period or a comma.", "CHAR")]
 Encoding = Annotated[
     str | None, _reading("Encoding of text that is not UTF-8, such as latin-1.", "NAME")
 ]
@@ -317,7 +317,7 @@ VotesFile = Annotated[
     ),
 ]
 Item = Annotated[str | None, _raw("Column of items, in votes and predictions.", "COL")]
-Worker = Annotated[str | None, _raw("Column of the worker who voted.", "COL")]
+Worker = Annotated[str | None, _raw("Column of the worker (rater) who voted.", "COL")]
 Vote = Annotated[str | None, _raw("Column of votes; --positive names the vote for 1.", "COL")]
 DropUnmatched = Annotated[
     bool, _raw("Drop items without votes or without a prediction.", "", "--drop-unmatched")
@@ -522,8 +522,8 @@ def loss_text(loss: float | None) -> str:
 def infinite_loss_text(model: str, infinite: int, rows: int) -> str:
     """Return why the log loss of a model is infinite."""
     return printable(
-        f"{model} predicts exactly 0 or 1 in {infinite:,} of {counted(rows, 'row')} whose labels "
-        "differ, so its log loss is infinite."
+        f"In {infinite:,} of {counted(rows, 'row')}, {model} predicts exactly 0 or 1 and the label "
+        "differs, so its log loss is infinite."
     )
 
 

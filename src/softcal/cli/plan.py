@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @reads_rows
 def plan(
     pilot: Pilot = None,
-    label: Annotated[str | None, column_option("With a pilot: column of labels in [0, 1].")] = None,
+    label: Annotated[str | None, column_option("With a pilot: column of labels.")] = None,
     pred: Annotated[str | None, column_option("With a pilot: column of predictions.")] = None,
     pilot_votes: Annotated[
         str | None,
@@ -227,8 +227,8 @@ def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> 
     supposed = f"{smece:.4f} (the pilot's without noise)" if of_pilot else f"{smece:.4f}"
     if isinstance(found, Plan):
         return (
-            f"{collect}\nAssuming SMECE = {supposed}, expect a {level}\n"
-            f"interval of about ±{found.half_width:.4f}."
+            f"{collect}\nAssuming SMECE = {supposed},\n"
+            f"expect a {level} interval of about ±{found.half_width:.4f}."
         )
     worse = smece + found.difference
     return (

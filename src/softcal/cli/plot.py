@@ -101,7 +101,7 @@ def plot(
     *,
     how: RowOptions,
 ) -> None:
-    """Draw one figure: a reliability diagram, gaps, decision curves, a trend, or SMECE by bins.
+    """Draw one figure for a paper or a talk, such as a reliability diagram or decision curves.
 
     The kind `trend` takes saved tables of one day each, or rows with a column of dates (--day), as
     `softcal watch` does. The kind `bins` draws SMECE for each number of bins.

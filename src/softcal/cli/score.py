@@ -138,5 +138,5 @@ def show_scores(
 def _refuse_level(level: float) -> None:
     """Raise if a level is given for bounds, which are not confidence intervals."""
     if level != DEFAULT_LEVEL:
-        message = "--label-low and --label-high cannot go with --level."
+        message = "--label-low and --label-high cannot be combined with --level."
         raise InputError(message)

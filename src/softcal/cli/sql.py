@@ -26,7 +26,7 @@ def sql(
         _Dialect, typer.Option(help="SQL dialect.", metavar="duckdb|spark")
     ] = _Dialect.duckdb,
 ) -> None:
-    """Print the SQL query of one pass over a table, whose result softcal reads.
+    """Print a SQL query that adds up a table in one pass; softcal reads its result.
 
     Run the query in your database, then read its result in Python with
     `softcal.tables_from_query(result)`.

@@ -101,7 +101,9 @@ class Columns(NamedTuple):
             others = {"--label": self.label, "--votes": self.votes, "--group": self.group}
             useless = [option for option, value in others.items() if value is not None]
             if useless:
-                message = f"--label-low and --label-high cannot go with {' and '.join(useless)}."
+                message = (
+                    f"--label-low and --label-high cannot be combined with {' and '.join(useless)}."
+                )
                 raise InputError(message)
 
     def _refuse_beside_votes(self) -> None:
@@ -157,7 +159,7 @@ class Columns(NamedTuple):
         from softcal.sources.columns import Roles
 
         if self.ordered and not self.many:
-            message = "--ordered needs many classes: pass --pred-columns, too."
+            message = "--ordered needs many classes: pass --pred-columns too."
             raise InputError(message)
         others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
@@ -280,7 +282,7 @@ class Columns(NamedTuple):
 def _refuse_useless(options: Mapping[str, object], beside: str) -> None:
     for option, value in options.items():
         if value:
-            message = f"{option} cannot go with {beside}."
+            message = f"{option} cannot be combined with {beside}."
             raise InputError(message)
 
 

@@ -1,4 +1,4 @@
-"""`softcal watch`: calibration day by day, with an alarm that stays valid under daily looks."""
+"""`softcal watch`: calibration by day, with an alarm that is valid although checked every day."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def watch(
     *,
     how: RowOptions,
 ) -> None:
-    """Watch calibration over days; the chance of any false alarm is at most 5%.
+    """Watch calibration over days; by default, the chance of any false alarm is at most 5%.
 
     DATA are saved tables of one day each, or rows with a column of dates (--day). The exit code is
     0 without an alarm, 1 with an alarm, and 2 after an error.
@@ -229,9 +229,10 @@ def _show(states: list[WatchState], tolerance: float, level: float) -> None:
 
 
 _HOW_TO_READ = (
-    "The band holds on all days together. Evidence is a bet against the model: if every mean label "
-    "is within the tolerance of its prediction, it ever reaches the alarm line with at most the "
-    "probability 1 - level. Rows must not repeat, and rows or raters must not vary together."
+    "The band holds on all days simultaneously. Evidence counts against the model. If every mean "
+    "label is within the tolerance of its prediction, evidence ever reaches the alarm line with "
+    "probability at most 1 - level. Rows must not repeat, and rows or raters must not vary "
+    "together."
 )
 
 

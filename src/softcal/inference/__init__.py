@@ -1,4 +1,4 @@
-"""Intervals, tests, and comparisons; the functions are at the top of softcal."""
+"""Intervals, tests, and comparisons. The functions are in the `softcal` namespace."""
 
 from softcal._optional import attach_stub
 

@@ -77,9 +77,9 @@ def check(
     r"""Check whether the calibration error is below a limit, given its uncertainty.
 
     With the interval \([l, h]\) of SMECE and the limit m: "pass" if \(h \le m\), "fail" if
-    \(l > m\), else "undecided". A model whose error equals the limit passes with
-    probability at most \((1 - \mathrm{level})/2\), and fails with the same probability, if the
-    interval keeps its coverage.
+    \(l > m\), else "undecided". Consider a model whose error equals the limit. If the interval
+    keeps its coverage, the model passes with probability at most \((1 - \mathrm{level})/2\), and
+    fails with at most the same probability.
 
     Parameters
     ----------
@@ -89,13 +89,14 @@ def check(
         The largest acceptable SMECE.
     max_gap : float, optional
         The largest acceptable gap of a bin, in either direction. The intervals of all bins hold
-        together.
-    min_rows : int, default 100
+        simultaneously.
+    min_rows : int, default=100
         Bins with fewer rows are not judged by `max_gap`.
 
     Returns
     -------
     Check
+        The outcome and the reasons.
 
     Examples
     --------
@@ -119,10 +120,10 @@ def check(
         raise InputError(message)
     for name, limit in (("max_smece", max_smece), ("max_gap", max_gap)):
         if limit is not None and not 0 < real(limit) < 1:
-            message = f"{name} must be above 0 and below 1; got {limit!r:.60}."
+            message = f"{name} must be above 0 and below 1: got {limit!r:.60}."
             raise InputError(message)
     if not is_whole(min_rows) or not 1 <= min_rows <= _MOST_ROWS:
-        message = f"min_rows must be a whole number from 1 to {_MOST_ROWS:g}; got {min_rows!r:.60}."
+        message = f"min_rows must be a whole number from 1 to {_MOST_ROWS:g}: got {min_rows!r:.60}."
         raise InputError(message)
     judged = []
     if max_smece is not None:
@@ -216,7 +217,7 @@ def assert_calibrated(
     ----------
     y_true, y_prob, max_smece, max_gap, min_rows, bins, sample_weight, n_votes, groups, level
         As in `check`.
-    undecided : {"fail", "pass"}, default "fail"
+    undecided : {"fail", "pass"}, default="fail"
         The outcome of an undecided check.
 
     Raises
@@ -232,7 +233,7 @@ def assert_calibrated(
     ...     d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"], max_smece=0.12)
     """
     if not isinstance(undecided, str) or undecided not in ("pass", "fail"):
-        message = f"undecided must be 'pass' or 'fail'; got {undecided!r:.60}."
+        message = f"undecided must be 'pass' or 'fail': got {undecided!r:.60}."
         raise InputError(message)
     found = check(
         y_true, y_prob, max_smece=max_smece, max_gap=max_gap, min_rows=min_rows, bins=bins,

@@ -398,18 +398,23 @@ def compare(
 
     Parameters
     ----------
-    y_true : array-like, TableSet or JointTable
+    y_true : array-like, TableSet, or JointTable
         Labels as in `reliability`, or the tables of the rows.
     y_prob : mapping from str to array-like of shape (n,) or (n, classes), or str
         The predictions of two models, or the name of the first model in the set. For many classes,
-        each model is scored by the class it predicts, as in `top_label_smece`; the Brier score and
+        each model is scored by the class it predicts, as in `top_label_smece`. The Brier score and
         the log loss are then those of the predicted class against all others.
     other : str
         The name of the second model in the set.
     bins, sample_weight, n_votes, groups, raters
         As in `joint_table`; for rows only. For vote shares, pass `n_votes`.
-    level : float
-        The level, between 0 and 1.
+    level : float, default=0.95
+        The confidence level, between 0 and 1.
+
+    Returns
+    -------
+    Comparison
+        The differences of SMECE, Brier score, and log loss, with intervals and p-values.
 
     Examples
     --------
@@ -516,7 +521,7 @@ def compare_many(
     r"""Rank models by SMECE, and test every pair on the same rows.
 
     Holm's correction multiplies the k-th smallest of m p-values by \(m + 1 - k\), and keeps them
-    nondecreasing. So, with probability `level`, no two equally calibrated models are told apart.
+    non-decreasing. No two equally calibrated models are told apart, with probability `level`.
 
     Parameters
     ----------
@@ -526,8 +531,13 @@ def compare_many(
         The predictions of two models or more, as in `compare`.
     bins, sample_weight, n_votes, groups, raters
         As in `compare`; for rows only.
-    level : float
-        The level, between 0 and 1.
+    level : float, default=0.95
+        The confidence level, between 0 and 1.
+
+    Returns
+    -------
+    Ranking
+        The models with the lowest SMECE first, and the comparison of each pair.
 
     Examples
     --------

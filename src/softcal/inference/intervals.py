@@ -1,7 +1,7 @@
 """Confidence intervals from the sums of a table, without resampling.
 
-Arrays hold the sums of one table or of many, and the last axis is the bin. docs/uncertainty.md has
-the assumptions, the formulas, and the evidence.
+Arrays hold the sums of one table or of many, and the last axis is the bin. The
+assumptions are in docs/uncertainty.md, and the formulas in docs/interval_method.md.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _GRID_MEAN = mean_abs(_GRID)
 _GRID_SPREAD = np.sqrt(variance_abs(_GRID))
 
 
-# Constants of the method, set by simulation as docs/uncertainty.md describes.
+# Constants of the method, set by simulation; see docs/interval_method.md.
 SHARPNESS = 0.8
 """The c of the cautious absolute value and of its soft signs."""
 _FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folded at 0
@@ -161,7 +161,7 @@ class Gaps:
         return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
-        """Join neighboring bins, given the first bin of each new one."""
+        """Merge adjacent bins, given the first bin of each new one."""
 
         def along(values: FloatArray) -> FloatArray:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
@@ -266,7 +266,7 @@ class Gaps:
         the remaining number of standard errors, \(\sqrt{z^2 - \xi^2}\). All bins move together, so
         their signs are not free.
 
-        Returns the gaps without each shift, the remaining z, and the covariances without signs.
+        Return the gaps without each shift, the remaining z, and the covariances without signs.
         """
         u = raters.direction(self.variance)
         rest = square - np.outer(u, u)
@@ -478,9 +478,9 @@ def smece_interval(
         Labels as in `reliability`; or a table, with no other argument than `level`.
     y_prob, sample_weight, n_votes, groups, raters
         As in `reliability`.
-    bins : int, Bins, or edges, default 10
+    bins : int, Bins, or edges, default=10
         Bins chosen before seeing the labels, as in `reliability`.
-    level : float
+    level : float, default=0.95
         The level of the interval, between 0 and 1.
 
     Returns
@@ -531,7 +531,7 @@ def _limits(
 
 
 def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
-    """Return `_limits` of independent rows by the extension, in a fraction of the time."""
+    """Return `_limits` of independent rows, computed by the extension, which is faster."""
     s, out, alpha = rel.sums, np.empty(3 + len(_Events._fields)), 1 - level
     native_limits(
         s.weight, s.weight_sq, s.label, s.residual, s.residual_var, s.prob_var, s.label_var,
@@ -621,9 +621,14 @@ def gap_intervals(
     ----------
     y_true, y_prob, bins, sample_weight, n_votes, groups, raters, level
         As in `smece_interval`.
-    simultaneous : bool
-        Whether the level holds for all intervals together (Bonferroni's correction), rather than
-        for each separately. Use it to select the worst bin of a diagram.
+    simultaneous : bool, default=False
+        Whether the level holds for all intervals simultaneously (Bonferroni's correction), rather
+        than for each separately. Use it to select the worst bin of a diagram.
+
+    Returns
+    -------
+    GapIntervals
+        `low` and `high`, one value per bin.
 
     Examples
     --------

@@ -106,6 +106,11 @@ def cumulative_smece_interval(
     n_votes, groups, level
         As in `smece_interval`.
 
+    Returns
+    -------
+    ScoreInterval
+        `value`, `low`, and `high`.
+
     Examples
     --------
     >>> votes = Votes([[3, 1, 0], [0, 1, 1]] * 50, ordered=True)
@@ -154,7 +159,7 @@ def score_interval(
         The score.
     groups : array-like of shape (n,), optional
         The group of each row, as in `reliability`; rows of one group are not independent.
-    level : float
+    level : float, default=0.95
         The level of the interval, between 0 and 1.
 
     Returns

@@ -43,7 +43,7 @@ def reliability_by_rater(
         Predicted probabilities of the second class, one per item.
     by : mapping from worker to kind, or sequence
         The kind of each worker. A sequence is in the order of `votes.workers`.
-    bins : int, Bins, or edges, default 10
+    bins : int, Bins, or edges, default=10
         As in `reliability`.
 
     Returns
@@ -152,7 +152,7 @@ def rater_difference(
         As in `reliability_by_rater`.
     kinds : (kind, kind), optional
         The two kinds to compare; required if there are more than two.
-    level : float
+    level : float, default=0.95
         The level of the interval, between 0 and 1.
 
     Returns

@@ -1,8 +1,8 @@
 """Find the segments whose predictions are too high or too low, among thousands that overlap.
 
 A segment is a conjunction of values, such as device = phone and country = DE. Its sums are sums of
-cells. The p-values hold for all segments together: they compare each segment with the largest
-deviation of any segment in simulated data of a calibrated model.
+cells. The p-values hold for all segments simultaneously: they compare each segment with the
+largest deviation of any segment in simulated data of a calibrated model.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Segment:
     gap : float
         The mean prediction minus the mean label. A positive gap is a prediction that is too high.
     low, high : float
-        The interval of the gap. The intervals of all segments hold together.
+        The interval of the gap. The intervals of all segments hold simultaneously.
     pvalue : float
         The familywise p-value: how often any of the segments that remain, in data of a calibrated
         model, would be at least this far off.
@@ -436,8 +436,8 @@ def _varies(parts: Sums) -> npt.NDArray[np.bool_]:
 def _shares(whole: Sums, cells: FloatArray, single: csr_array) -> FloatArray:
     """Return how much the labels of each cell vary, as a share of p(1 - p).
 
-    It is 1 for 0/1 labels. Else it is the largest share among all rows and the rows with one of the
-    cell's values. A cell of few events may have no variance: all its labels may be 0.
+    It is 1 for 0/1 labels. Otherwise it is the largest share among all rows and the rows with one
+    of the cell's values. A cell of few events may have no variance: all its labels may be 0.
     """
     if not whole.label_var.any():
         return np.ones(cells.shape[1])

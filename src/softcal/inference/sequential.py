@@ -1,11 +1,11 @@
-"""Monitor calibration over time, with evidence and bands that are valid at all times together.
+"""Monitor calibration over time, with evidence and bands that are valid at all times.
 
 Let r = y - p, in [-1, 1]. The claim to test is that the mean of r, given p and the past, is at most
 e in size. For every rate l in (0, 1) and every g in [-1, 1] that is known before the row,
 
     E exp(l (g r - e |g|) - psi(l) g^2 r^2) <= 1,    psi(l) = -log(1 - l) - l
 
-(Fan, Grama and Liu 2015; Howard et al. 2021). The product over rows is then a nonnegative
+(Fan, Grama, and Liu 2015; Howard et al. 2021). The product over rows is then a nonnegative
 supermartingale, whose maximum reaches 1/a with probability at most a (Ville). Its exponent needs
 only sums that a table keeps. Averages over rates, signs, patterns g, and start days keep the
 property.
@@ -294,7 +294,7 @@ class StreamState(_display.Printed):
 
     @property
     def low(self) -> float:
-        """Lower end of a band of SMECE that holds at all times together."""
+        """Lower end of a band of SMECE that holds simultaneously at all times."""
         return max(self.smece - self._reach, 0.0)
 
     @property
@@ -316,7 +316,7 @@ class StreamState(_display.Printed):
 
     @property
     def gap_low(self) -> FloatArray:
-        """Lower ends of a band of the gaps that holds for all bins at all times together."""
+        """Lower ends of a band of the gaps that holds for all bins simultaneously at all times."""
         return np.maximum(self.gap - self._gap_reach, -1.0)
 
     @property
@@ -409,10 +409,10 @@ class WatchState(_display.Printed):
     log_evidence : float
         Natural logarithm of `evidence`.
     pvalue : float
-        An always-valid p-value: 1 / the largest evidence so far, at most 1. If the model is
-        calibrated within the tolerance, it ever falls to a or below with probability at most a.
+        An always-valid p-value: 1 / the largest evidence so far, at most 1. For a model that is
+        calibrated within the tolerance, the probability that it ever falls to a is at most a.
     alarm : bool
-        Whether the p-value is at most 1 - level. An alarm stays.
+        Whether the p-value is at most 1 - level. It stays True after the first alarm.
     alarm_date : str or int or None
         The date of the first alarm.
     streams : tuple of StreamState
@@ -471,12 +471,12 @@ class WatchState(_display.Printed):
 
 
 class Watch:
-    r"""Watch a model over time, with at most 1 - level false alarms ever.
+    r"""Watch a model over time, with a probability of at most 1 - level of any false alarm.
 
-    Each update adds the table of new rows. The evidence against "every mean label is within the
-    tolerance of its prediction" is a nonnegative supermartingale, so one may look after every
-    update: a calibrated model raises an alarm, ever, with probability at most 1 - level. Labels may
-    be 0 or 1, vote shares, or any probability.
+    Each update adds the table of new rows. The hypothesis is that every mean label is within the
+    tolerance of its prediction. The evidence against it is a nonnegative supermartingale, so it may
+    be inspected after every update. A calibrated model ever raises an alarm with probability at
+    most 1 - level. Labels may be 0 or 1, vote shares, or any probability.
 
     The evidence averages over rates \(\lambda\) and four patterns: all predictions too high
     or low, predictions too extreme or not extreme enough, each bin with its own sign, and a
@@ -494,15 +494,15 @@ class Watch:
 
     Parameters
     ----------
-    tolerance : float, default 0.02
+    tolerance : float, default=0.02
         The acceptable gap between prediction and mean label. With 0, a model that is not perfect
-        raises an alarm in the end.
-    level : float, default 0.95
+        eventually raises an alarm.
+    level : float, default=0.95
         One minus the probability of ever raising a false alarm.
     by : str or sequence of str, optional
         Columns of a `TableSet` whose segments are watched too. The error rate holds over all
-        models and segments together: all rows of the models have half of it, the segments of the
-        first update a quarter, segments that appear later the rest.
+        models and segments together. All rows of the models have half of it, the segments of the
+        first update a quarter, and segments that appear later the rest.
     max_weight : float, optional
         An upper bound of a row's weight, needed if the tables have weights.
 
@@ -531,17 +531,17 @@ class Watch:
     ) -> None:
         refuse_bad_level(level)
         if not 0 <= real(tolerance) < 1:
-            message = f"tolerance must be at least 0 and below 1; got {tolerance!r:.60}."
+            message = f"tolerance must be at least 0 and below 1: got {tolerance!r:.60}."
             raise InputError(message)
         if max_weight is not None and not SMALLEST_WEIGHT <= real(max_weight) <= LARGEST_WEIGHT:
             message = (
-                f"max_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}; got "
+                f"max_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}: got "
                 f"{max_weight!r:.60}."
             )
             raise InputError(message)
         names = (by,) if isinstance(by, str) else by
         if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
-            message = f"by must be the name of a column, or a list of names; got {by!r:.60}."
+            message = f"by must be the name of a column, or a list of names: got {by!r:.60}."
             raise InputTypeError(message)
         self._tolerance, self._level = real(tolerance), level
         self._max_weight = None if max_weight is None else real(max_weight)
@@ -572,6 +572,7 @@ class Watch:
         Returns
         -------
         WatchState
+            The state after the update.
 
         Raises
         ------
@@ -652,7 +653,7 @@ class Watch:
             message = "either every update has a date, or none has: pass date= each time."
             raise InputError(message)
         if self._date is not None and not date > self._date:  # type: ignore[operator]
-            message = f"dates must rise: {date!r} comes after {self._date!r}. Sort the days first."
+            message = f"dates must increase: {date!r} follows {self._date!r}. Sort the days first."
             raise InputError(message)
         return date
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.kernel import Sums
 
-SHRINKAGE = 5.0  # weight of the pooled variance, in events; docs/uncertainty.md
+SHRINKAGE = 5.0  # weight of the pooled variance, in events; docs/interval_method.md
 _SHARED = 1.055  # how much too often Cauchy's rule rejects, because both p-values use the same gaps
 _EVENTS = (1.0, 1.01)  # lowest expected events of a pool; the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # variance below which p counts as exactly 0 or 1
@@ -135,11 +135,11 @@ def consistency_band(
     ----------
     y_true, y_prob, bins, sample_weight, n_votes, groups, raters
         As in `smece_interval`.
-    level : float
+    level : float, default=0.95
         The probability that the gap of a calibrated model lies within the band.
-    simultaneous : bool
-        Whether the level holds for all bins together (Bonferroni's correction), rather than for
-        each separately.
+    simultaneous : bool, default=False
+        Whether the level holds for all bins simultaneously (Bonferroni's correction), rather than
+        for each separately.
 
     Returns
     -------
@@ -422,9 +422,9 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
 
 
 def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[list[int], float]]:
-    """Join neighboring bins until each pool expects an event, for every threshold in `_EVENTS`.
+    """Merge adjacent bins until each pool expects an event, for every threshold in `_EVENTS`.
 
-    With a single threshold, rounding of the sums could decide which bins are joined. Yields the
+    With a single threshold, rounding of the sums could decide which bins are merged. Yield the
     first bin of each pool, and the share of the range with these pools.
     """
     at, end = _EVENTS
@@ -440,9 +440,9 @@ def _ways_to_pool(events: list[float], weight: list[float]) -> Iterator[tuple[li
 
 
 def _pools_expecting(least: float, events: list[float], last: int) -> tuple[list[int], float]:
-    """Join bins, left to right, until each pool expects more than `least` events.
+    """Merge bins, left to right, until each pool expects more than `least` events.
 
-    The last pool ends with the last bin that has rows. Also returns the lowest number of events
+    The last pool ends with the last bin that has rows. Also return the lowest number of events
     that a closed pool expects: for thresholds up to it, the pools stay the same.
     """
     starts, expected, until = [0], 0.0, math.inf

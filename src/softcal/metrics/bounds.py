@@ -52,7 +52,7 @@ class ReliabilityBounds(_display.Printed):
 
     `reliability_bounds` builds it. In each bin the sum of p - y can be any value from
     \(\sum (p - y_\text{high})\) to \(\sum (p - y_\text{low})\), independently of the other bins.
-    The two tables therefore determine the range of SMECE. Bounds add, as tables do.
+    The two tables therefore determine the range of SMECE. Bounds can be added, as tables can.
 
     Parameters
     ----------

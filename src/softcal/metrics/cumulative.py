@@ -168,8 +168,8 @@ def _walk_over(rel: Reliability) -> tuple[FloatArray, float, float, float]:
     if rel.ties is not None:
         message = (
             "the test assumes independent rows, and this table was built with "
-            f"{'groups' if rel.raters is None else 'raters'}. Check "
-            "whether smece_interval contains 0 instead."
+            f"{'groups' if rel.raters is None else 'raters'}. Check instead "
+            "whether smece_interval contains 0."
         )
         raise InputError(message)
     s = rel.sums

@@ -1,4 +1,4 @@
-"""Metrics of ordered classes, such as ratings from 1 to 5, which depend on the distance in classes.
+"""Metrics of ordered classes, such as ratings from 1 to 5.
 
 Labels and predictions have one column per class, lowest class first. All metrics depend on the
 probability that the class lies above each threshold, except the Manhattan distance, which ignores
@@ -100,6 +100,11 @@ def cumulative_smece(
     y_prob, bins, sample_weight
         As in `cumulative_reliability`.
 
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
     Examples
     --------
     >>> votes = Votes([[3, 1, 0], [0, 1, 1]], ordered=True)
@@ -118,7 +123,7 @@ def tables_of(
     if isinstance(y_true, Mapping) and all(isinstance(t, Reliability) for t in y_true.values()):
         if y_prob is not None or given:
             beside = ", ".join([*(["y_prob"] if y_prob is not None else []), *given])
-            message = f"{function} of tables takes no rows: leave {beside} out."
+            message = f"{function} of tables takes no rows: omit {beside}."
             raise InputError(message)
         if not y_true:
             message = f"{function} needs the table of one threshold or more: got none."
@@ -151,8 +156,13 @@ def wasserstein(
     ----------
     y_true, y_prob, sample_weight
         As in `cumulative_reliability`.
-    normalized : bool
+    normalized : bool, default=False
         Whether to divide by K - 1, the largest possible distance.
+
+    Returns
+    -------
+    float
+        Between 0 and K - 1, or between 0 and 1 if normalized.
 
     Examples
     --------
@@ -183,8 +193,13 @@ def ranked_probability_score(
     ----------
     y_true, y_prob, sample_weight
         As in `cumulative_reliability`.
-    normalized : bool
+    normalized : bool, default=False
         Whether to divide by K - 1.
+
+    Returns
+    -------
+    float
+        Between 0 and K - 1, or between 0 and 1 if normalized; lower is better.
 
     Examples
     --------
@@ -211,8 +226,13 @@ def manhattan(
     ----------
     y_true, y_prob, sample_weight
         As in `classwise_reliability`; votes need not be ordered.
-    normalized : bool
+    normalized : bool, default=False
         Whether to divide by 2, the largest possible distance. The result is then `dist_ce`.
+
+    Returns
+    -------
+    float
+        Between 0 and 2, or between 0 and 1 if normalized.
 
     Examples
     --------

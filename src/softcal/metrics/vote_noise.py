@@ -1,9 +1,9 @@
 """Effects of vote noise on scores of single items.
 
-A share of m votes differs from the rate it estimates. Calibration errors average this difference
-out. Scores of single items do not, and are positive even for a perfect model. The excess of the
-Brier score can be subtracted without bias. Total variation and entropy have no unbiased correction,
-but the expected score of a perfect model can be computed.
+A share of m votes differs from the rate it estimates. In calibration errors this difference
+averages out. Scores of single items include it, and are positive even for a perfect model. The
+excess of the Brier score can be subtracted without bias. Total variation and entropy have no
+unbiased correction, but the expected score of a perfect model can be computed.
 """
 
 from __future__ import annotations
@@ -159,8 +159,13 @@ def vote_noise_floor(
         "ranked_probability_score" need ordered votes.
     rng : numpy.random.Generator or int, optional
         Required if votes are simulated. The same seed gives the same result.
-    draws : int
+    draws : int, default=100
         The number of simulated draws of each item's votes.
+
+    Returns
+    -------
+    float
+        The expected score of the perfect model: a floor, or a ceiling for `rank_cs`.
 
     Examples
     --------
@@ -186,7 +191,7 @@ def vote_noise_floor(
         return _two_class_floor(data, votes.effective_totals, metric)
     if rng is None:
         message = (
-            f"{metric} of {votes.n_classes} classes is simulated: pass a seed, for instance rng=0."
+            f"{metric} of {votes.n_classes} classes is simulated: pass a seed, for example rng=0."
         )
         raise InputError(message)
     return _simulated_floor(data, votes.effective_totals, metric, generator(rng), draws)

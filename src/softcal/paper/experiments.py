@@ -178,6 +178,11 @@ def experiment_1(
 ) -> Ranking:
     """Score and rank the five models on one data set.
 
+    Parameters
+    ----------
+    rng, k, n, bins, step
+        As in `scores`.
+
     Examples
     --------
     >>> experiment_1(np.random.default_rng(42)).value[0, 0].round(4)
@@ -194,7 +199,15 @@ def experiment_2(
     bins: int = 10,
     step: Callable[[int], object] = silent,
 ) -> Sweep:
-    """Score the five models on one data set for each steepness k."""
+    """Score the five models on one data set for each steepness k.
+
+    Parameters
+    ----------
+    rng, n, bins, step
+        As in `scores`.
+    k : sequence of float
+        The steepnesses of the posterior.
+    """
     values = [scores(rng, each, n, bins=bins, step=step)[..., 0] for each in k]
     return Sweep(tuple(k), n, np.stack(values, axis=-1))
 
@@ -208,7 +221,15 @@ def experiment_3(
     bins: int = 10,
     step: Callable[[int], object] = silent,
 ) -> PairAccuracy:
-    """Compute how often each pair of models is ranked in the paper's order A > B ~ C > D > E."""
+    """Compute how often each pair of models is ranked in the paper's order A > B ~ C > D > E.
+
+    Parameters
+    ----------
+    rng, n, replications, bins, step
+        As in `scores`.
+    k : sequence of float
+        The steepnesses of the posterior.
+    """
     values = [ranked_right(scores(rng, each, n, replications, bins=bins, step=step)) for each in k]
     return PairAccuracy(tuple(k), n, replications, np.stack(values, axis=-1))
 
@@ -233,7 +254,15 @@ def experiment_4(
     bins: int = 10,
     step: Callable[[int], object] = silent,
 ) -> Spread:
-    """Compute the mean and standard deviation of the scores of the five models for each n."""
+    """Compute the mean and standard deviation of the scores of the five models for each n.
+
+    Parameters
+    ----------
+    rng, k, replications, bins, step
+        As in `scores`.
+    n : sequence of int
+        The numbers of rows.
+    """
     values = [scores(rng, k, each, replications, bins=bins, step=step) for each in n]
     return Spread(
         k,
@@ -278,6 +307,13 @@ def experiment_5(
     Let s be the sign of the gap of a row's bin. One row adds \(s(p - y)\) to SMECE, and drawing z
     adds \(E\,y(1-y)\) to its variance. One soft label is therefore worth
     \(1 + E\,y(1-y) / \mathrm{Var}(s(p - y))\) outcomes.
+
+    Parameters
+    ----------
+    rng, k, replications, bins
+        As in `scores`.
+    n : sequence of int
+        The numbers of rows.
     """
     drawn, thresholded = [], []
     for size in n:
@@ -348,6 +384,13 @@ def experiment_6(
     The rates are drawn from Beta(2, 2), so annotators disagree on most items. As K grows, the
     majority vote approaches the thresholded rate, and the ECE of the perfect model increases. The
     vote share approaches the rate, and SMECE approaches 0. A tie does not count as a majority.
+
+    Parameters
+    ----------
+    rng, n, replications, bins
+        As in `scores`.
+    votes : sequence of int
+        The numbers K of annotators.
     """
     means = []
     for count in votes:
@@ -393,6 +436,15 @@ def experiment_7(
     """Score the true posterior and a linear model in d dimensions.
 
     SMECE of the true posterior is exactly 0 in any number of dimensions.
+
+    Parameters
+    ----------
+    rng, n, bins
+        As in `scores`.
+    d : sequence of int
+        The numbers of dimensions.
+    prior : float, default=0.3
+        The probability of the second class.
     """
     found = []
     for size in d:

@@ -68,7 +68,7 @@ def _split_by_votes(s: Sums) -> tuple[FloatArray, FloatArray, int | None]:
 def _refuse_bad_pilot(rel: Reliability) -> None:
     if rel.clusters is not None:
         message = (
-            "a plan assumes independent rows, and this pilot has groups: it would have too few "
+            "a plan assumes independent rows, and this pilot has groups, so it would have too few "
             "items. Build the pilot from one row per group, and plan the number of groups."
         )
         raise InputError(message)
@@ -160,8 +160,8 @@ class Assumptions:
         r"""Estimate the assumptions from a pilot table.
 
         To plan the number of votes, build the pilot with `n_votes`, and with two or more votes on
-        some items. Noise increases the gaps of a small pilot. So all gaps are multiplied by
-        \(\sqrt{1 - B / \sum_b t_b^2}\), or by 0 if that is negative. Here t are the gaps in
+        some items. Noise increases the gaps of a small pilot, so all gaps are multiplied by
+        \(\sqrt{1 - B / \sum_b t_b^2}\), or by 0 if the root is not real. Here t are the gaps in
         standard errors, and B is the number of bins with rows.
 
         Parameters
@@ -213,13 +213,13 @@ class Assumptions:
         smece : float
             The expected SMECE, between 0 and 0.5.
         label_spread : float
-            The standard deviation of the items' own probabilities \(y^*\) inside a bin, between 0
+            The standard deviation of the items' true probabilities \(y^*\) in a bin, between 0
             and 0.5. It is 0 if items with equal predictions have equal probabilities, and 0.5 if
             all voters always agree. It does not matter for one vote per item.
-        rater_spread : float
+        rater_spread : float, default=0
             The standard deviation between raters of their mean vote on the same items, between 0
             and 0.5. It is used if the number of raters is given.
-        bins : int, Bins, or edges, default 10
+        bins : int, Bins, or edges, default=10
             The bins of the future table.
 
         Examples
@@ -260,6 +260,11 @@ class Assumptions:
 
         If all gaps are 0, every bin gets the same gap.
 
+        Parameters
+        ----------
+        smece : float
+            The new SMECE.
+
         Examples
         --------
         >>> round(Assumptions.stated(smece=0.05, label_spread=0.1).with_smece(0.02).smece, 9)
@@ -287,6 +292,8 @@ class Assumptions:
             Votes per item; 0 if the labels are not votes.
         raters : int, optional
             The number of raters who share the votes equally, for an interval over new raters too.
+        level : float, default=0.95
+            The level of the interval.
 
         Examples
         --------

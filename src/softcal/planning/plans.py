@@ -118,17 +118,17 @@ def plan(
         The assumptions, from a pilot or stated.
     half_width : float
         The expected half-width of the interval.
-    level : float
+    level : float, default=0.95
         The level of the interval, between 0 and 1.
     votes : int, optional
         Votes per item, if fixed. By default the cheapest number is found. It is near
-        \(\sqrt{(C/A)(c_{item}/c_{vote})}\), with C the variance of a vote and A that of an item, so
-        it is 1 if items cost nothing.
+        \(\sqrt{(C/A)(c_{item}/c_{vote})}\), with C the variance of a vote and A that of an item.
+        It is 1 if items cost nothing.
     raters : int, optional
         The number of raters who share the votes equally, for an interval over new items and new
         raters. With few raters, the width has a lower bound for any number of items. By default the
         plan is for the same raters.
-    item_cost, vote_cost : float
+    item_cost, vote_cost : float, default=0 and 1
         The costs of an item and of a vote, in any unit.
 
     Returns
@@ -241,7 +241,7 @@ def plan_difference(
         The correlation between the residuals p - y of the two models, each times the sign of its
         bin's gap. `pilot_correlation` estimates it. It is assumed to be the same for any number of
         votes.
-    power : float
+    power : float, default=0.8
         The required probability that the interval of the difference excludes 0.
     level, votes, item_cost, vote_cost
         As in `plan`.

@@ -74,15 +74,17 @@ def write_report(
     bins : int, Bins, or edges, optional
         The bins of the verdict; by default 10, or those of the TableSet. Readers can choose other
         bins on the page.
-    ordered : bool
+    ordered : bool, default=False
         Whether the classes of arrays are in order, lowest first. `Votes` and a TableSet state it
         themselves.
-    level : float
+    level : float, default=0.95
         Confidence level of the intervals.
-    tolerance : float
+    tolerance : float, default=0.02
         The SMECE to accept. An error is material if its interval lies above the tolerance.
-    title, label : str
-        The heading of the page, and the name of the labels.
+    title : str, default="Calibration report"
+        The heading of the page.
+    label : str, optional
+        The name of the labels.
 
     Examples
     --------

@@ -262,7 +262,7 @@ def _outstanding(rel: Reliability, level: float) -> list[BinGap]:
 
 
 def _bins_text(outstanding: int, filled: int, level: float, state: State) -> str:
-    together = f"{percent(level)} intervals adjusted to hold for all bins together"
+    together = f"{percent(level)} intervals adjusted to hold for all bins simultaneously"
     if not outstanding:
         return f"No single bin stands out: all {together} include 0."
     few = outstanding == 1

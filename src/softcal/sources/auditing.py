@@ -34,11 +34,11 @@ def audit(
 
     Every conjunction of up to `depth` values of the columns is a segment. With residuals
     \(d = p - y\), weights w, and the variance V of a calibrated model, its statistic is
-    \(\sum w d / \sqrt{V}\), corrected for skewness. The p-values hold for all segments together
-    (step-down max-T): the largest statistic is compared with the largest of simulated data of a
-    calibrated model. For 0/1 labels, outcomes are drawn with probability p, so rare events keep
-    the error rate. For other labels, V is estimated from the residuals of segment and table. It is
-    at least the variance of the votes if their number is known.
+    \(\sum w d / \sqrt{V}\), corrected for skewness. The p-values hold for all segments
+    simultaneously (step-down max-T): the largest statistic is compared with the largest one in
+    simulated data of a calibrated model. For 0/1 labels, outcomes are drawn with probability p, so
+    rare events keep the error rate. For other labels, V is estimated from the residuals of segment
+    and table. It is at least the variance of the votes if their number is known.
 
     Rows count as independent. Errors that cancel within a segment are not tested.
 
@@ -50,17 +50,17 @@ def audit(
         For rows: as in `scan`. For a set, `by` selects some of its columns.
     features : mapping from str to int, optional
         For rows: columns of numbers, each with how many ranges it is cut into, as in `scan`.
-    depth : int, default 2
+    depth : int, default=2
         The largest number of columns in a conjunction.
     model : str, optional
         The model of a set that has several.
-    level : float, default 0.95
+    level : float, default=0.95
         The level of the intervals; 1 - `level` bounds the probability of any false finding.
-    min_rows : int, default 30
+    min_rows : int, default=30
         Segments with fewer rows are counted but not tested.
-    draws : int, default 2000
+    draws : int, default=2000
         The number of simulated data sets. No p-value is below 1 / (draws + 1).
-    rng : numpy.random.Generator or int, default 0
+    rng : numpy.random.Generator or int, default=0
         The source of random numbers, or its seed.
     **options
         For rows: other arguments of `scan`, such as `sample_weight` and `n_votes`.
@@ -69,14 +69,14 @@ def audit(
     -------
     Audit
         `segments` has all segments tested, each with `where`, `n`, `gap`, `low`, `high`, `pvalue`,
-        and `sentence`; `found` has those that chance does not explain. Intervals hold for all
-        segments together.
+        and `sentence`. `found` has those that chance does not explain. Intervals hold for all
+        segments simultaneously.
 
     Raises
     ------
     InputError
-        If the columns have more than a million combinations of values; if rows are tied by groups
-        or raters.
+        If the columns have more than a million combinations of values, or if rows depend on each
+        other through groups or raters.
 
     Examples
     --------

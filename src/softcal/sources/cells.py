@@ -74,7 +74,7 @@ def number_of(text: str, decimal: str = ".", *, percent: bool = False) -> float 
 def _numbers(cells: list[Any], name: str, *, percent: bool = False) -> Any:
     """Return numbers and Booleans as floats; None and empty text are missing, other text raises.
 
-    If `percent`, texts such as "50%" are numbers, too.
+    If `percent`, texts such as "50%" are numbers too.
     """
     import pyarrow as pa
 

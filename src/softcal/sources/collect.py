@@ -136,10 +136,10 @@ def collect(
     """Add up all pieces on all cores into one set of tables.
 
     If a value breaks a rule, the remaining rows are still read, to count such values. `look` is
-    called from the threads with the number of each piece, the rows of its models, and their groups;
-    for many classes, with the rows of the predicted class. `report_groups` is called after the last
-    piece with the share of the groups added up so far. `tell` is called with what was found besides
-    the tables: words of labels, and items without votes.
+    called from the threads with the number of each piece, the rows of its models, and their groups.
+    For many classes, these are the rows of the predicted class. `report_groups` is called after the
+    last piece with the share of the groups added up so far. `tell` is called with what was found
+    besides the tables: words of labels, and items without votes.
     """
     part = part_of(
         pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report,

@@ -198,7 +198,7 @@ def refuse_type(name: str, found: Any, place: str, what: str = "real numbers") -
 
 
 def words_hint(word: str) -> str:
-    """Return the hint how to read labels in words."""
+    """Return a hint on how to read labels in words."""
     return f" If labels are words, name the one that counts as 1: {keyword('positive', word)}."
 
 
@@ -617,7 +617,7 @@ class Roles(NamedTuple):
         """Return the grid of the set, which is coarser with groups or very many classes.
 
         The sums of 1,000 classes take 93 MB per model on the standard grid, and as much again
-        in each thread; on 118 bins, they take 17 MB.
+        in each thread. On 118 bins, they take 17 MB.
         """
         if self.group is not None:
             return Bins.tie_grid(bins)
@@ -638,8 +638,8 @@ class Roles(NamedTuple):
             raise InputError(message)
         if self.votes is not None and self.votes.columns.raters and self.group is not None:
             message = (
-                "raters=True cannot go with groups: intervals allow for one of them. Leave one of "
-                "the two out."
+                "raters=True cannot be combined with groups: intervals account for one of the two. "
+                "Omit one of them."
             )
             raise InputError(message)
         if self.values.positive is not None and (self.classes or self.bounds):

@@ -1,7 +1,7 @@
 """Read rows from engines: DuckDB and Polars stream rows here; Dask and Spark workers add up theirs.
 
-Each worker returns a set of tables, and sets add. A group must not have rows in two sets, so the
-engine first shuffles the rows by group.
+Each worker returns a set of tables, and the sets are added. A group must not have rows in two sets,
+so the engine first shuffles the rows by group.
 """
 
 from __future__ import annotations

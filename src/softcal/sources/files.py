@@ -319,7 +319,7 @@ def separator_hint(names: Sequence[str], mark: str) -> str:
 
 
 def number_hint(text: str) -> str:
-    """Return a hint how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
+    """Return a hint on how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
 
     >>> number_hint("63.7 %")
     ' Write 0.637. For percentages, pass pred_scale="percent" or label_scale="percent".'

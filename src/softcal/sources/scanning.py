@@ -78,11 +78,12 @@ def scan(
     ----------
     source : path, glob pattern, folder, several of these, or frame
         Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx), or Arrow files, or "-" for standard
-        input; or a frame of pandas, Polars, PyArrow (also a dataset or a stream of batches),
+        input. Or a frame of pandas, Polars, PyArrow (also a dataset or a stream of batches),
         DuckDB, Dask, or PySpark.
     y_true : str or sequence of str
-        The column of labels. For many classes: one column of shares per class, as names or as a
-        pattern ("share_*"); one column of lists of shares; or one column of class names or numbers.
+        The column of labels. For many classes, there are three forms: one column of shares per
+        class, as names or as a pattern ("share_*"), one column of lists of shares, or one column
+        of class names or numbers.
     y_prob : str, sequence of str, or mapping
         The column of predictions of each model. For many classes: a mapping from the name of each
         model to its columns, one per class ("prob_*" or names), or to one column of lists.
@@ -93,7 +94,7 @@ def scan(
     classes : sequence of str, optional
         Names of the classes in the order of the columns. Default: the texts that the star of the
         pattern matches, else the names of the columns, else 0, 1, ...
-    ordered : bool, default False
+    ordered : bool, default=False
         Whether the classes are in order, lowest first, as ratings from 1 to 5 are. The set then
         also has the thresholds between them (`tables.cumulative("a")`), for `cumulative_smece`.
     label_bounds : (str, str), optional
@@ -112,37 +113,37 @@ def scan(
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
         Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
         model is used. Dask and Spark shuffle the rows by group.
-    bins : int, Bins, or edges, default 10
+    bins : int, Bins, or edges, default=10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so `coarsen` can return
         other bins.
-    pairs : bool, default True
+    pairs : bool, default=True
         Whether to add up joint sums of each pair of models, which `compare` needs. For many
         classes, these are of the predicted class. For intervals, there are none.
     date : str or date, optional
         The date of the rows, stored in the set.
-    pred_scale, label_scale : {"probability", "percent", "logit"}
+    pred_scale, label_scale : {"probability", "percent", "logit"}, default="probability"
         The scale of the numbers. Percentages are divided by 100. A logit z becomes 1 / (1 +
         exp(-z)), and logits of many classes become their softmax.
     positive : value, optional
         For labels in words: the value that counts as 1. Every other value counts as 0.
-    drop_missing : bool, default False
+    drop_missing : bool, default=False
         Whether to leave out rows in which a label, prediction, weight, number of votes, or group
         is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
-    votes : Votes, path or frame, optional
+    votes : Votes, path, or frame, optional
         Instead of `y_true`: votes on items, one per row, or `Votes` that name their items. They
         are held in memory. Without it, `vote` is a column of the source itself, whose rows are
-        then votes, and predictions must be the same in all rows of an item.
+        then votes. Predictions must be the same in all rows of an item.
     item, vote, worker : str, optional
         The columns of items (of votes and of predictions), of votes, and of who voted. `positive`
         is the vote that counts as 1.
-    drop_unmatched : bool, default False
+    drop_unmatched : bool, default=False
         Whether to leave out items without votes, and votes on items without a prediction.
         Otherwise they are refused.
-    allow_repeated : bool, default False
+    allow_repeated : bool, default=False
         Whether a worker may have several votes on an item, as in `Votes.from_long`.
-    raters : bool, default False
+    raters : bool, default=False
         Whether intervals and tests hold for new raters too; needs `worker`.
-    aggregate : {"shares", "dawid-skene"}, default "shares"
+    aggregate : {"shares", "dawid-skene"}, default="shares"
         The label of an item: the share of its votes, or the posterior of `dawid_skene`, which needs
         `worker` and assumes one true class per item.
     sep, decimal, encoding : str, optional
@@ -165,8 +166,8 @@ def scan(
     Raises
     ------
     InputError, InputTypeError
-        If a value is missing or breaks a rule, with the column and the count; if a column or file
-        does not exist. No row is dropped unless `drop_missing` or `drop_unmatched` asks for it.
+        If a value is missing or breaks a rule, with the column and the count, or if a column or
+        file does not exist. No row is dropped without `drop_missing` or `drop_unmatched`.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class _Words:
 
     def __init__(self, dialect: Dialect) -> None:
         if dialect not in ("duckdb", "spark"):
-            message = f"dialect must be 'duckdb' or 'spark'; got {dialect!r}."
+            message = f"dialect must be 'duckdb' or 'spark': got {dialect!r}."
             raise InputError(message)
         self._spark = dialect == "spark"
         self.text_type = "STRING" if self._spark else "VARCHAR"
@@ -94,7 +94,7 @@ def sql_query(
         The table, or anything else that may follow FROM. It is copied into the query as it is.
     y_true, y_prob, by, sample_weight, n_votes : str or sequence of str
         Columns, as in `scan`. Their names are quoted.
-    dialect : {"duckdb", "spark"}
+    dialect : {"duckdb", "spark"}, default="duckdb"
         How the query quotes names and texts.
 
     Returns
@@ -177,7 +177,7 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
     ----------
     result : data frame
         All rows of the result: pandas, Polars, an Arrow table, or any frame that narwhals knows.
-    bins : int, Bins, or edges, default 10
+    bins : int, Bins, or edges, default=10
         The bins of the tables, of which every edge must be a multiple of 1/600.
     date : str, optional
         The date of the rows.

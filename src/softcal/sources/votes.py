@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _CAUTION = (
     "labels are Dawid-Skene posteriors, which assume one true class per item. They are biased "
-    "toward the overall rate, so a calibrated model can look over-confident. They are wrong if "
+    "toward the overall rate, so a calibrated model can look overconfident. They are wrong if "
     "people differ in opinion. Vote shares are therefore the default."
 )
 

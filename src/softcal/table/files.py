@@ -294,8 +294,8 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         names = {key: _texts(saved[key]) for key in ("models", "targets", "by")}
         about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
         label = _text(saved["label"])
-        label_high = _maybe_text(saved.get("label_high"))  # which earlier files lack
-        ordered = saved.get("ordered", False)  # as they do this
+        label_high = _maybe_text(saved.get("label_high"))  # absent from earlier files
+        ordered = saved.get("ordered", False)  # absent from earlier files
         _require(type(ordered) is bool, "ordered")
         if ordered:
             own = names["targets"][1 : len(names["targets"]) // 2 + 1]
@@ -311,7 +311,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         )
         weightless = saved["rows_without_weight"]
         _require(weightless is None or type(weightless) is int, "rows_without_weight")
-        dropped = saved.get("rows_dropped")  # which earlier files lack
+        dropped = saved.get("rows_dropped")  # absent from earlier files
         _require(dropped is None or type(dropped) is int, "rows_dropped")
         _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
         _require(len(set(cells)) == len(cells) > 0, "cells")
@@ -440,7 +440,7 @@ def _refuse_tables(tables: Sparse, grid: Bins) -> None:
     known = [row for name, row in values.items() if name not in HARDENED]
     if (
         np.isnan(known).any()
-        or not ((count >= 1) & (count <= LARGEST_VOTES)).all()  # beyond, a float64 cannot count
+        or not ((count >= 1) & (count <= LARGEST_VOTES)).all()  # a float64 cannot count further
         or (count != np.floor(count)).any()
         or any((row < 0).any() for name, row in values.items() if name not in _SIGNED)
     ):
@@ -587,7 +587,7 @@ def _of_scores(saved: dict[str, Any]) -> TableSet:
                 pred: {str(each["value"]): _with_hardened(each) for each in one["slices"]}
                 for pred, one in models.items()
             }
-        weightless = saved.get("rows_without_weight")  # which the first files of 0.1 lack
+        weightless = saved.get("rows_without_weight")  # absent from the first files of 0.1
         about: dict[str, Any] = {
             "weight": _maybe_text(saved["weight"]),
             "votes": _maybe_text(saved["votes"]),

@@ -149,7 +149,7 @@ class SharedByRaters(NamedTuple):
         return float(np.sqrt(self.degrees * (outside ** (-2 / self.degrees) - 1)))
 
     def joined(self, starts: npt.NDArray[np.intp]) -> SharedByRaters:
-        """Join neighboring bins, given the first bin of each new one."""
+        """Merge adjacent bins, given the first bin of each new one."""
         return self._replace(
             covariance=joined_square(self.covariance, starts),
             noise=joined_square(self.noise, starts),

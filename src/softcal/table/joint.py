@@ -59,7 +59,7 @@ class JointRaters(NamedTuple):
 
     def covariance(self, a: Reliability, b: Reliability) -> FloatArray:
         """Return the raters' part of the covariances between the residuals of A and of B."""
-        assert a.raters is not None  # noqa: S101 - who has this has both
+        assert a.raters is not None  # noqa: S101 - both tables have raters
         assert b.raters is not None  # noqa: S101
         gap_a, gap_b = gaps_of(a.sums)[:, None], gaps_of(b.sums)
         product, mixed_a, mixed_b, weight_sq = self.products
@@ -82,7 +82,7 @@ class JointRaters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JointTable:
-    r"""Two models on the same rows: their tables, and products between them. Joint tables add.
+    r"""Two models on the same rows: their tables, and products between them; `+` merges them.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class JointTable:
         if self.raters is None or other.raters is None:
             return None
         mine, theirs = self.a.raters, other.a.raters
-        assert mine is not None  # noqa: S101 - who has the one has the other
+        assert mine is not None  # noqa: S101 - both have raters or neither has
         assert theirs is not None  # noqa: S101
         known = {name: k for k, name in enumerate(mine.names)}
         numbers = [known.setdefault(name, len(known)) for name in theirs.names]

@@ -35,7 +35,7 @@ except ImportError:  # no compiler was found at installation
     from softcal.table import numpy_kernel as loops  # type: ignore[no-redef]
 
 native_limits: Any = getattr(loops, "limits", None)
-"""The limits of SMECE in C++; None without the extension, because arrays compute them too."""
+"""The limits of SMECE in C++; None without the extension, because NumPy then computes them."""
 
 _LARGE = 200_000
 """The number of values from which threads save more time than starting them takes."""

@@ -81,7 +81,7 @@ class Raters:
         )
 
     def coarsen(self, starts: npt.NDArray[np.intp]) -> Raters:
-        """Join neighboring bins, given the first bin of each new one."""
+        """Merge adjacent bins, given the first bin of each new one."""
         place = starts.searchsorted(self.place, side="right") - 1
         return Raters.of(self.names, self.rater, place, self.values)
 
@@ -215,8 +215,8 @@ def pair_entries(
 ) -> tuple[tuple[IntArray, FloatArray], tuple[IntArray, FloatArray]]:
     """Add up the joint sums of the votes on the rows of two models.
 
-    Returns `VOTE_PRODUCTS` under the key (cell * bins + bin of A) * bins + bin of B, and
-    `RATER_LOSSES` under the key cell * raters + rater.
+    The key of `VOTE_PRODUCTS` is (cell * bins + bin of A) * bins + bin of B. The key of
+    `RATER_LOSSES` is cell * raters + rater.
     """
     size, raters = len(bins), len(votes.names)
     p_a, p_b = as_float64(a.y_prob), as_float64(b.y_prob)
@@ -265,7 +265,7 @@ def two_way(raters: Raters, sums: Sums) -> Clusters:
         - \mathrm{diag}\Bigl(\sum_{votes} \tilde s^2\Bigr) , \]
 
     the covariances over items and over raters, minus the part counted twice, made positive
-    semidefinite. The number of rows in a bin depends on the items alone. So the squares of weights
+    semidefinite. The number of rows in a bin depends on the items alone, so the squares of weights
     are those of the items.
     """
     gap = gaps_of(sums)

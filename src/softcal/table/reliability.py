@@ -60,7 +60,7 @@ def _as_row(
 class Reliability(_display.Printed):
     r"""A reliability table: the sums of the rows in each bin. `reliability` builds it.
 
-    Tables add: the table of two data sets is the sum of their tables, in any order. Chunks, files,
+    Tables can be added: the table of two data sets is the sum of their tables. Chunks, files,
     and machines can therefore be processed separately. Every metric below is computed from the
     sums.
 
@@ -489,7 +489,7 @@ def reliability(
     groups : array-like of shape (n_samples,), optional
         The patient, document, or annotator of each row, by any name, if rows are not independent.
         It does not change the metrics, only their uncertainty.
-    raters : bool, default False
+    raters : bool, default=False
         Whether raters are a sample, as items are. Every interval and test of the table then holds
         for new items and new raters. `y_true` must be `Votes` with workers, and `groups` must be
         omitted.
@@ -525,8 +525,8 @@ def votes_of_raters(y_true: Any, groups: object) -> RowVotes:
     """Return the single votes behind labels; raise if there are groups too."""
     if groups is not None:
         message = (
-            "raters=True cannot go with groups: intervals allow for one of them. Leave one of the "
-            "two out."
+            "raters=True cannot be combined with groups: intervals account for one of the two. "
+            "Omit one of them."
         )
         raise InputError(message)
     return row_votes(y_true)
@@ -611,7 +611,7 @@ def refuse_given(what: str, **arguments: object) -> None:
 def refuse_no_rows(rel: Reliability) -> None:
     """Refuse an empty table."""
     if not rel.n:
-        message = "the table has no rows, so it has no calibration error: add some first."
+        message = "the table has no rows, so it has no calibration error: add rows first."
         raise InputError(message)
 
 

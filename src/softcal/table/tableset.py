@@ -200,8 +200,8 @@ class RaterTables(NamedTuple):
 class TableSet(Mapping[str, Reliability]):
     """Tables from one pass over the rows, keyed by model, target, and segment. See `scan`.
 
-    Sets add, for example daily sets into a weekly total. `tables["a"]` is the table of model a, and
-    `tables.by("country")` maps each country to the set of its rows.
+    Sets can be added, for example daily sets into a weekly total. `tables["a"]` is the table of
+    model a, and `tables.by("country")` maps each country to the set of its rows.
 
     Attributes
     ----------
@@ -525,7 +525,7 @@ class TableSet(Mapping[str, Reliability]):
         self, chosen: Callable[[Sparse], Sparse], names: tuple[str, ...]
     ) -> JointRaters:
         """Return the joint sums of votes on two models, with raters sorted by name."""
-        assert self.raters is not None  # noqa: S101 - the caller has looked
+        assert self.raters is not None  # noqa: S101 - the caller has checked
         assert self.pairs is not None  # noqa: S101
         products, losses = chosen(self.raters.products), chosen(self.raters.losses)
         size, place = len(self.bins), self._places(self.pairs.bins)
