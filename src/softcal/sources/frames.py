@@ -39,6 +39,8 @@ _PLACE = "the frame"
 def frame_pieces(frame: Any, wanted: Wanted) -> list[Piece]:
     """Return the chunks of an eager narwhals frame as pieces, without copying columns."""
     refuse_unknown(wanted, frame.columns, _PLACE)
+    if not len(frame):
+        return []  # without a look at types, which an empty frame may not have
     if frame.implementation.is_pandas():
         return list(_pieces(_pandas_batch(frame.to_native(), wanted), wanted))
     table = frame.select(wanted.names).to_arrow()
