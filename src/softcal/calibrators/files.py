@@ -259,7 +259,7 @@ def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int, file: str) ->
         if len(cells) != n_cells:
             message = (
                 f"every row must have {n_cells} cells, as the header has: row {done + row + 1} of "
-                f"{file} has {len(cells)}."
+                f"{file} has {len(cells)}. Fix that row, or quote cells that contain the separator."
             )
             raise InputError(message)
 
@@ -277,7 +277,7 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int, job: _Job) -> 
         if number is None:
             message = (
                 f"{name} must hold numbers: row {done + row + 1} holds the text "
-                f"{cells[k]!r:.60}.{number_hint(cells[k], percent=percent)}"
+                f"{cells[k]!r:.60}.{number_hint(cells[k], percent=percent, of_labels=False)}"
             )
             raise InputError(message)
         found[row] = number

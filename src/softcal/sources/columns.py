@@ -235,7 +235,7 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
                     " A pattern stands for the columns of many classes: pass it as "
                     f"y_prob={{'model': {name!r}}} (--pred-columns)."
                 )
-            asked = "" if name in present else did_you_mean(name, present)
+            asked = " Rename one." if name in present else did_you_mean(name, present)
             message = f"{place} has {problem}.{asked} Its columns are: {names}.{hint}"
             raise InputError(message)
 

@@ -320,10 +320,11 @@ def separator_hint(names: Sequence[str], mark: str) -> str:
     return f" They look separated by {marks[often]}, not {by}. Pass {sep}."
 
 
-def number_hint(text: str, *, percent: bool = False) -> str:
+def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> str:
     """Return a hint how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
 
-    If `percent`, the column may already hold percent signs.
+    If `percent`, the column may already hold percent signs. Without `of_labels`, options for labels
+    are not named.
 
     >>> number_hint("63.7 %")
     ' Write 0.637. For percentages, pass pred_scale="percent" or label_scale="percent".'
@@ -337,9 +338,10 @@ def number_hint(text: str, *, percent: bool = False) -> str:
         if percent:
             return f" Write {whole}.{part}%, or pass {keyword('decimal', ',')} for a text file."
         number = Decimal(f"{whole}.{part}").scaleb(-2).normalize()
-        scales = keyword("pred_scale", "percent"), keyword("label_scale", "percent")
-        return f" Write {number:f}. For percentages, pass {scales[0]} or {scales[1]}."
-    word = "" if percent else text.strip()
+        scales = keyword("pred_scale", "percent")
+        scales += f" or {keyword('label_scale', 'percent')}" if of_labels else ""
+        return f" Write {number:f}. For percentages, pass {scales}."
+    word = "" if percent or not of_labels else text.strip()
     for one, zero in _ANSWERS:
         if word.lower() == zero:
             word = one if word.islower() else one.capitalize()
