@@ -787,3 +787,19 @@ def test_apply_names_the_encoding_and_the_missing_value(tmp_path: Path) -> None:
     path.write_text("p,s\n,a\n")
     done = softcal_here("apply", saved, path, "--pred", "p", "-o", out)
     assert "pass --drop-missing" in done.stderr
+
+
+def test_watch_and_plan_read_counts_of_votes(tmp_path: Path, rng: np.random.Generator) -> None:
+    yes = rng.binomial(5, 0.4, 60)
+    counts = pd.DataFrame({"no": 5 - yes, "yes": yes, "p": 0.4, "day": ["a", "b"] * 30})
+    shares = counts.assign(y=yes / 5, m=5)
+    counts.to_csv(tmp_path / "counts.csv", index=False)
+    shares.to_csv(tmp_path / "shares.csv", index=False)
+    both = ("--vote-columns", "no,yes", "--pred", "p")
+    one = ("--label", "y", "--pred", "p")
+    watched = card("watch", tmp_path / "counts.csv", *both, "--day", "day")
+    right = card("watch", tmp_path / "shares.csv", *one, "--votes", "m", "--day", "day")
+    assert watched == right
+    goal = ("--half-width", "0.05", "--pilot")
+    planned = card("plan", *goal, tmp_path / "counts.csv", *both)
+    assert planned == card("plan", *goal, tmp_path / "shares.csv", *one, "--pilot-votes", "m")
