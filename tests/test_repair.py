@@ -374,7 +374,7 @@ SHARED = Path(os.environ.get("SOFTCAL_SHARED_DATA", Path(__file__).parents[2] / 
     not (SHARED / "cifar10h_vgg16").is_dir(), reason="shared/data/cifar10h_vgg16 is not here"
 )
 def test_votes_calibrate_cifar10h_better_than_majorities() -> None:
-    """Fit on every other image, and compute top-label SMECE on the rest, as in docs/repair.md."""
+    """Fit on every other image, and compute top-label SMECE on the rest."""
     table = pq.read_table(SHARED / "cifar10h_vgg16" / "items.parquet")
 
     def columns(prefix: str) -> Any:
