@@ -35,7 +35,7 @@ def test_empty_set_adds_as_zero_and_is_saved(
     elif kind == "parquet":
         pq.write_table(pa.Table.from_pandas(EMPTY), source)
     elif kind == "dask":
-        source = dd.from_pandas(ROWS, npartitions=1).query("p > 2")
+        source = dd.from_pandas(ROWS, npartitions=1).query("p > 2")  # type: ignore[no-untyped-call]
     elif kind == "stream":
         source = pa.Table.from_pandas(EMPTY).to_reader()
     else:

@@ -423,8 +423,8 @@ def platt(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("target", ["b.csv", "b.parquet"])
 def test_calibrator_reads_percent_signs(tmp_path: Path, platt: Any, target: str) -> None:
     (tmp_path / "a.csv").write_text("p,y\n50%,1\n20,0\n")
-    line = ("apply", tmp_path / "map.json", tmp_path / "a.csv", "--pred", "p")
-    line = (*line, "-o", tmp_path / target, "--pred-scale", "percent")
+    where = (tmp_path / "map.json", tmp_path / "a.csv", "-o", tmp_path / target)
+    line = ("apply", *where, "--pred", "p", "--pred-scale", "percent")
     assert softcal_here(*line).stderr == ""
     read = pd.read_csv if target == "b.csv" else pd.read_parquet
     found = read(tmp_path / target)
@@ -434,8 +434,8 @@ def test_calibrator_reads_percent_signs(tmp_path: Path, platt: Any, target: str)
 
 def test_calibrator_drops_missing_percentages(tmp_path: Path, platt: Any) -> None:
     (tmp_path / "a.csv").write_text("y,p\n1,50%\n0,\n0,20%\n")
-    line = ("apply", tmp_path / "map.json", tmp_path / "a.csv", "--pred", "p")
-    line = (*line, "-o", tmp_path / "b.parquet", "--pred-scale", "percent")
+    where = (tmp_path / "map.json", tmp_path / "a.csv", "-o", tmp_path / "b.parquet")
+    line = ("apply", *where, "--pred", "p", "--pred-scale", "percent")
     assert "row 2 has none. Impute it first, or pass --drop-missing" in softcal_here(*line).stderr
     assert card(*line, "--drop-missing")["rows_dropped"] == 1
     mapped = pd.read_parquet(tmp_path / "b.parquet")["p_calibrated"].to_list()
