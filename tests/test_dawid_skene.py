@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -314,8 +315,8 @@ def test_invalid_arguments_are_refused(votes: sc.Votes) -> None:
         sc.dawid_skene([[1, 2]])  # type: ignore[arg-type]
     with pytest.raises(sc.InputError, match="votes must have workers"):
         sc.dawid_skene(sc.Votes([[1, 2]]))
-    spans = {"tolerance": np.timedelta64(1, "s")}
-    for wrong in ({"max_iterations": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}, spans):
+    spans, nan = {"tolerance": np.timedelta64(1, "s")}, {"max_iterations": float("nan")}
+    for wrong in ({"max_iterations": 0}, nan, {"tolerance": -1.0}, {"tolerance": math.nan}, spans):
         with pytest.raises(sc.InputError, match="max_iterations must be 1 or more"):
             sc.dawid_skene(votes, **wrong)
     for smoothing in (-1, float("nan"), float("inf"), "1"):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import openpyxl  # type: ignore[import-untyped]
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -359,6 +360,49 @@ def test_percent_signs_are_read_in_columns_of_percentages(tmp_path: Path, kind: 
         sc.scan(path, y_true="y", y_prob="p", label_scale="percent", **marks)
 
 
+TEXTS = {"p": ["50%", "12.5 %", "7"], "y": ["100%", None, "40%"]}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "pandas", "categories", "polars", "stream"])
+def test_percent_signs_are_read_in_typed_columns(tmp_path: Path, kind: str) -> None:
+    table, path = pa.table(TEXTS), tmp_path / f"a.{kind}"
+    source: Any = path
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    elif kind == "parquet":
+        pq.write_table(table, path)
+    elif kind == "polars":
+        source = pl.DataFrame(TEXTS).with_columns(pl.col("p").cast(pl.Categorical))
+    else:
+        source = table.to_pandas() if kind == "pandas" else table.to_reader()
+    if kind == "categories":
+        source = table.to_pandas().astype("category")
+    found = scanned(source, **PERCENT)
+    assert found["p"].smece == pytest.approx(sc.smece([1.0, 0.4], [0.5, 0.07]))
+    assert found.rows_dropped == 1
+
+
+def test_frame_may_mix_percent_signs_and_numbers() -> None:
+    frame = pd.DataFrame({"y": [1.0, 0.0], "p": pd.Series(["50%", np.int64(7)], dtype=object)})
+    found = scanned(frame, pred_scale="percent")
+    assert found["p"].smece == pytest.approx(sc.smece([1.0, 0.0], [0.5, 0.07]))
+
+
+def test_text_that_is_not_a_percentage_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    texts = {"y": [1.0, 0.0], "p": ["50,5%", "7"]}
+    for frame in (pd.DataFrame(texts), pl.DataFrame(texts)):
+        with pytest.raises(sc.InputError, match=r"p must hold percentages: it .* Write 50.5%, or"):
+            scanned(frame, pred_scale="percent")
+        with pytest.raises(sc.InputTypeError, match='such as 50%, pass pred_scale="percent"'):
+            scanned(frame)
+    (tmp_path / "a.csv").write_text("y;p\n1;50,5%\n")
+    with pytest.raises(sc.InputError, match=r"Write 50.5%, or pass decimal=\",\""):
+        scanned(tmp_path / "a.csv", sep=";", pred_scale="percent")
+    (tmp_path / "a.jsonl").write_text('{"y": 1, "p": 2}\n{"y": 1, "p": "5%"}\n')
+    with pytest.raises(sc.InputError, match="all values of a column with quotes, or all without"):
+        scanned(tmp_path / "a.jsonl", pred_scale="percent")
+
+
 def test_percent_sign_alone_is_not_a_number(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"y": 1, "p": "half %"}]')
     (tmp_path / "a.csv").write_text("y,p\n1,%\n")
@@ -368,15 +412,71 @@ def test_percent_sign_alone_is_not_a_number(tmp_path: Path) -> None:
             sc.scan(tmp_path / name, y_true="y", y_prob="p", pred_scale="percent")
 
 
-def test_calibrator_reads_percent_signs(tmp_path: Path) -> None:
-    source, target, saved = (tmp_path / name for name in ("a.csv", "b.csv", "map.json"))
-    source.write_text("p,y\n50%,1\n20,0\n")
-    platt = sc.calibrators.PlattCalibrator().fit([0.2, 0.5, 0.7, 0.3], [0.0, 1.0, 0.5, 0.5])
-    saved.write_text(json.dumps(platt.to_dict()))
-    line = ("apply", saved, source, "--pred", "p", "-o", target, "--pred-scale", "percent")
+@pytest.fixture
+def platt(tmp_path: Path) -> Any:
+    """Fit a calibrator, and save it as map.json."""
+    found = sc.calibrators.PlattCalibrator().fit([0.2, 0.5, 0.7, 0.3], [0.0, 1.0, 0.5, 0.5])
+    (tmp_path / "map.json").write_text(json.dumps(found.to_dict()))
+    return found
+
+
+@pytest.mark.parametrize("target", ["b.csv", "b.parquet"])
+def test_calibrator_reads_percent_signs(tmp_path: Path, platt: Any, target: str) -> None:
+    (tmp_path / "a.csv").write_text("p,y\n50%,1\n20,0\n")
+    where = (tmp_path / "map.json", tmp_path / "a.csv", "-o", tmp_path / target)
+    line = ("apply", *where, "--pred", "p", "--pred-scale", "percent")
     assert softcal_here(*line).stderr == ""
-    mapped = pd.read_csv(target)["p_calibrated"].to_list()
+    read = pd.read_csv if target == "b.csv" else pd.read_parquet
+    found = read(tmp_path / target)
+    assert found["p"].to_list() == ["50%", "20"]
+    assert found["p_calibrated"].to_list() == pytest.approx(platt.predict([0.5, 0.2]).tolist())
+
+
+def test_calibrator_drops_missing_percentages(tmp_path: Path, platt: Any) -> None:
+    (tmp_path / "a.csv").write_text("y,p\n1,50%\n0,\n0,20%\n")
+    where = (tmp_path / "map.json", tmp_path / "a.csv", "-o", tmp_path / "b.parquet")
+    line = ("apply", *where, "--pred", "p", "--pred-scale", "percent")
+    assert "row 2 has none. Impute it first, or pass --drop-missing" in softcal_here(*line).stderr
+    assert card(*line, "--drop-missing")["rows_dropped"] == 1
+    mapped = pd.read_parquet(tmp_path / "b.parquet")["p_calibrated"].to_list()
     assert mapped == pytest.approx(platt.predict([0.5, 0.2]).tolist())
+
+
+CONTENT = {"id": [7, 8], "p": [0.5, 0.25], "mixed": [1, "x"]}
+PLAIN_LINES = 'id,p,mixed\n7,0.50,"1\n2"\n8,0.25,x\n'
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.xlsx", "a.arrow", "a.ipc", "a.csv.gz"])
+@pytest.mark.parametrize("target", ["b.csv", "b.parquet"])
+def test_calibrator_is_applied_to_every_format(
+    tmp_path: Path, platt: Any, name: str, target: str
+) -> None:
+    path = tmp_path / name
+    line: tuple[object, ...] = ("apply", tmp_path / "map.json", path, "--pred", "p")
+    if name == "a.json":
+        path.write_text(json.dumps(CONTENT))
+    elif name == "a.jsonl":
+        rows = pa.table(CONTENT | {"mixed": ["1", "x"]}).to_pylist()
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8-sig")
+    elif name == "a.xlsx":
+        write_workbook(
+            path, {"other": [["z"]], "data": [list(CONTENT), *zip(*CONTENT.values(), strict=True)]}
+        )
+        assert "has 2 sheets" in softcal_here(*line, "-o", tmp_path / target).stderr
+        line = (*line, "--sheet", "data")
+    elif name == "a.csv.gz":
+        path.write_bytes(gzip.compress(PLAIN_LINES.encode()))
+    else:
+        table = pa.table(CONTENT | {"mixed": ["1", "x"]})
+        new = pa.ipc.new_file if name == "a.arrow" else pa.ipc.new_stream
+        with new(path, table.schema) as out:
+            out.write_table(table)
+    assert softcal_here(*line, "-o", tmp_path / target).stderr == ""
+    found = (pd.read_csv if target == "b.csv" else pd.read_parquet)(tmp_path / target)
+    assert found["id"].to_list() == [7, 8]
+    assert found["p_calibrated"].to_list() == pytest.approx(platt.predict([0.5, 0.25]).tolist())
+    if target == "b.csv" and name == "a.csv.gz":
+        assert (tmp_path / target).read_text().startswith('id,p,mixed,p_calibrated\n7,0.50,"1\n2",')
 
 
 @pytest.fixture
@@ -687,3 +787,19 @@ def test_apply_names_the_encoding_and_the_missing_value(tmp_path: Path) -> None:
     path.write_text("p,s\n,a\n")
     done = softcal_here("apply", saved, path, "--pred", "p", "-o", out)
     assert "pass --drop-missing" in done.stderr
+
+
+def test_watch_and_plan_read_counts_of_votes(tmp_path: Path, rng: np.random.Generator) -> None:
+    yes = rng.binomial(5, 0.4, 60)
+    counts = pd.DataFrame({"no": 5 - yes, "yes": yes, "p": 0.4, "day": ["a", "b"] * 30})
+    shares = counts.assign(y=yes / 5, m=5)
+    counts.to_csv(tmp_path / "counts.csv", index=False)
+    shares.to_csv(tmp_path / "shares.csv", index=False)
+    both = ("--vote-columns", "no,yes", "--pred", "p")
+    one = ("--label", "y", "--pred", "p")
+    watched = card("watch", tmp_path / "counts.csv", *both, "--day", "day")
+    right = card("watch", tmp_path / "shares.csv", *one, "--votes", "m", "--day", "day")
+    assert watched == right
+    goal = ("--half-width", "0.05", "--pilot")
+    planned = card("plan", *goal, tmp_path / "counts.csv", *both)
+    assert planned == card("plan", *goal, tmp_path / "shares.csv", *one, "--pilot-votes", "m")

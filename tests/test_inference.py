@@ -929,3 +929,10 @@ def test_level_of_another_kind_of_number_is_refused(level: Any) -> None:
     rel = sc.reliability([0.0, 1.0, 1.0], [0.2, 0.4, 0.9])
     with pytest.raises(sc.InputTypeError, match="level must be a number between 0 and 1"):
         sc.smece_interval(rel, level=level)
+
+
+def test_interval_of_tiny_weights_and_many_votes_is_that_of_weights_of_1() -> None:
+    labels, predictions = [0.65, 0.05], [0.78, 0.29]
+    tiny = sc.smece_interval(labels, predictions, sample_weight=[1e-100] * 2, n_votes=2**52)
+    plain = sc.smece_interval(labels, predictions, n_votes=2**52)
+    assert (tiny.low, tiny.high) == pytest.approx((plain.low, plain.high), rel=1e-12)

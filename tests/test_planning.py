@@ -356,7 +356,7 @@ def test_pilot_correlation_of_a_model_with_itself_and_with_the_truth() -> None:
         (lambda: Assumptions.stated(smece=0, label_spread=0, bins=10_001), "a plan takes at most "
          "10,000 bins: there are 10,001. Use fewer."),
         (lambda: pilot_correlation([0.5], {"a": [0.5], "b": [0.5]}), "a pilot needs at least 50 items: this one "
-         "has 1. State the assumptions."),
+         "has 1. State smece and label_spread instead (--smece X --label-spread X)."),
     ],
 )  # fmt: skip
 def test_invalid_plans_are_refused(call: Any, message: str) -> None:

@@ -207,7 +207,8 @@ def test_apply_maps_classes_jointly(tmp_path: Path) -> None:
         ("in.csv", b"p,a\n0.5,\xff\n", "p", "cannot read"),
         ("in.parquet", "PAR1\0 nonsense PAR1", "p", "cannot read"),
         ("in.xlsx", "", "p", "has no column 'p'"),
-        ("in.jsonl", '{"p": 0.5}\n', "p", "save it as CSV, TSV, or Parquet first, without compression"),
+        ("in.jsonl", '{"p": 0.5, "a": {"b": 1}}\n', "p", "a holds lists or objects, which a text file cannot store"),
+        ("in.json", '[{"p": 0.5}, {"p": "high"}]', "p", "p, in the batch from row 1: y_prob must hold real numbers"),
         (None, "", "p", "no such file"),
     ],
 )  # fmt: skip

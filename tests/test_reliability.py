@@ -481,3 +481,13 @@ def test_tables_of_extreme_rows_can_be_loaded() -> None:
         groups=[1, 1, 2],
     )
     assert sc.Reliability.from_dict(json.loads(json.dumps(rel.to_dict()))) == rel
+
+
+def test_only_means_of_empty_bins_are_nan() -> None:
+    rel = sc.reliability([0.5, 1.0, 0.25], [0.25, 0.75, 0.3], bins=4)
+    empty = rel.count == 0
+    assert empty.tolist() == [True, False, True, False]
+    for values in (rel.mean_prob, rel.mean_label, rel.gap, *sc.gap_intervals(rel)):
+        assert (np.isnan(values) == empty).all()
+    whole = (rel.smece, rel.bias, rel.brier, rel.rms_gap, rel.max_gap, sc.smece_interval(rel).high)
+    assert np.isfinite(whole).all()

@@ -287,3 +287,8 @@ def test_odd_classes_and_populations_are_refused() -> None:
     for odd in (pd.NA, 10**400, np.float16(0.1)):
         with pytest.raises(sc.InputError, match="there is no class"):
             votes.binary(odd)
+
+
+def test_pseudo_votes_may_have_half_precision() -> None:
+    votes = sc.Votes([[3, 1], [0, 2]])
+    assert np.allclose(votes.smoothed(np.float16(0.5)), votes.smoothed(0.5))

@@ -199,7 +199,7 @@ def dawid_skene(
     if not is_number(smoothing) or not 0 <= smoothing < np.inf:
         message = f"smoothing must be 0 or more: got {smoothing!r:.30}."
         raise InputError(message)
-    if not numbers or max_iterations < 1 or not 0 <= tolerance < np.inf:
+    if not numbers or not max_iterations >= 1 or not 0 <= tolerance < np.inf:
         message = (
             "max_iterations must be 1 or more and tolerance 0 or more: got "
             f"{max_iterations!r:.30} and {tolerance!r:.30}."

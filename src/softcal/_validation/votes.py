@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import arrays
-from softcal._validation.rules import LARGEST_VOTES, SHARES, is_bad_count, is_number
+from softcal._validation.rules import LARGEST_VOTES, SHARES, is_bad_count, is_number, real
 from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -635,10 +635,11 @@ class Votes:
         array([[0.667, 0.333],
                [0.25 , 0.75 ]])
         """
-        if not is_number(pseudo_votes) or not 0 < pseudo_votes < LARGEST_VOTES:
+        more_votes = real(pseudo_votes)
+        if not 0 < more_votes < LARGEST_VOTES:
             message = f"pseudo_votes must be above 0 and finite: got {pseudo_votes!r:.60}."
             raise InputError(message)
-        more = self.counts + np.float64(pseudo_votes)
+        more = self.counts + more_votes
         shares: FloatArray = more / more.sum(axis=1, keepdims=True)
         return shares
 
@@ -696,8 +697,8 @@ def _refuse_other_population(kinds: list[Any], population: Mapping[Any, float]) 
         )
         raise InputError(message)
     shares = [population[kind] for kind in kinds]
-    real = all(is_number(share) and 0 < share <= 1 for share in shares)
-    if not real or abs(sum(shares) - 1) > 1e-6:
+    between = all(0 < real(share) <= 1 for share in shares)
+    if not between or abs(sum(shares) - 1) > 1e-6:
         message = f"population must be shares above 0 that sum to 1: got {shares!r:.80}."
         raise InputError(message)
 

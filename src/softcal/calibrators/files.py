@@ -6,6 +6,7 @@ Files are processed in batches, so that memory is bounded. The new file is writt
 from __future__ import annotations
 
 import csv
+import io
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ from softcal.sources.columns import (
     Values,
     Wanted,
     is_list,
+    is_text,
     missing_in_lists,
     missing_values,
     refuse_unknown,
@@ -31,12 +33,13 @@ from softcal.sources.files import (
     Reading,
     format_of,
     number_hint,
+    opened,
     refuse_same_file,
     separator_hint,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from softcal._validation.inputs import FloatArray
@@ -78,7 +81,8 @@ def write_calibrated(
     """Write a copy of a file with a column `NAME_calibrated` for each of the columns.
 
     From text to text, every byte of the rows is kept, and cells are added at their ends. From
-    Parquet to Parquet, the schema, metadata, and values are kept. Other conversions use Arrow.
+    Parquet to Parquet, the schema, metadata, and values are kept. Other conversions use Arrow. JSON
+    and Excel files are read as a whole.
 
     Parameters
     ----------
@@ -91,7 +95,7 @@ def write_calibrated(
     target : Path
         The file to write.
     reading : Reading
-        The options for reading text.
+        The options for reading the file.
     values : Values
         The scale of the predictions. New columns hold probabilities.
 
@@ -119,12 +123,6 @@ def write_calibrated(
         values = values._replace(pred_scale="probability")  # leaves logits unchanged
     with readable(source):
         form = format_of(source, reading)
-    if form.kind not in ("text", "parquet") or form.compression is not None:
-        message = (
-            f"cannot apply a calibrator to {place_of(source)}: save it as CSV, TSV, or Parquet "
-            "first, without compression."
-        )
-        raise InputError(message)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
     with written_whole(target) as beside:
         job = _Job(calibrator, columns, form, values)
@@ -220,21 +218,27 @@ def _records(source: Path, form: Format) -> Iterator[tuple[str, list[str]]]:
     """Yield the unchanged text of each record, with quotes and line ends, and its cells."""
     taken: list[str] = []
 
-    def remembered() -> Iterator[str]:
+    def remembered(lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
             taken.append(line)
-            yield line
+            yield line.removeprefix(_BYTE_ORDER_MARK)
 
-    with source.open(encoding=form.encoding or "utf-8", newline="") as lines:
-        if lines.read(1) == _BYTE_ORDER_MARK:
-            taken.append(_BYTE_ORDER_MARK)
-        else:
-            lines.seek(0)
+    with _open_text(source, form) as lines:
         if form.sep_line:
             taken.append(lines.readline())
-        for cells in csv.reader(remembered(), delimiter=form.mark, strict=True):
+        for cells in csv.reader(remembered(lines), delimiter=form.mark, strict=True):
             yield "".join(taken), cells
             taken.clear()
+
+
+def _open_text(source: Path, form: Format) -> io.TextIOWrapper:
+    encoding = form.encoding or "utf-8"
+    if form.compression is None:
+        return source.open(encoding=encoding, newline="")
+    import pyarrow as pa
+
+    stream = pa.input_stream(str(source), compression=form.compression)
+    return io.TextIOWrapper(stream, encoding=encoding, newline="")
 
 
 def _with_cells(raw: str, added: str) -> str:
@@ -255,7 +259,7 @@ def _refuse_ragged(rows: list[list[str]], n_cells: int, done: int, file: str) ->
         if len(cells) != n_cells:
             message = (
                 f"every row must have {n_cells} cells, as the header has: row {done + row + 1} of "
-                f"{file} has {len(cells)}."
+                f"{file} has {len(cells)}. Fix that row, or quote cells that contain the separator."
             )
             raise InputError(message)
 
@@ -273,7 +277,7 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int, job: _Job) -> 
         if number is None:
             message = (
                 f"{name} must hold numbers: row {done + row + 1} holds the text "
-                f"{cells[k]!r:.60}.{number_hint(cells[k])}"
+                f"{cells[k]!r:.60}.{number_hint(cells[k], percent=percent, of_labels=False)}"
             )
             raise InputError(message)
         found[row] = number
@@ -288,14 +292,16 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
 
     columns, form = job.columns, job.form
     with readable(source):
-        schema, batches = _opened(source, form)
+        schema, batches = opened(source, form)
     _refuse_columns(schema.names, columns, source, form)
     if form.kind == "text" and any(pa.types.is_binary(field.type) for field in schema):
         message = f"cannot read {place_of(source)}: {not_utf_8('latin-1')}"
         raise InputError(message)
     in_lists = any(is_list(schema.field(name).type) for name in columns)
-    if in_lists:
-        _refuse_lists(columns, target)
+    if in_lists and len(columns) > 1:
+        message = f"name one column of lists, or single columns: got {', '.join(columns)}."
+        raise InputError(message)
+    _refuse_nested(schema, target)
     kind = pa.list_(pa.float64()) if in_lists else pa.float64()
     for name in columns:
         schema = schema.append(pa.field(name + SUFFIX, kind))
@@ -310,12 +316,22 @@ def _arrow(job: _Job, source: Path, target: Path) -> Written:
                 starts = np.arange(len(found) + 1, dtype=np.int32) * found.shape[1]
                 added = [pa.ListArray.from_arrays(starts, found.ravel())]
             else:
-                parts = [each.to_numpy(zero_copy_only=False) for each in given]
+                parts = [
+                    _plain_numbers(each, name, done + dropped, job)
+                    for name, each in zip(columns, given, strict=True)
+                ]
                 found = _calibrated(job, parts, done + dropped)
                 added = [pa.array(each) for each in found.T]
             out.write_batch(pa.record_batch([*batch.columns, *added], schema=schema))
             done += batch.num_rows
     return Written(done, dropped)
+
+
+def _plain_numbers(column: Any, name: str, first_row: int, job: _Job) -> Any:
+    """Return an Arrow column as NumPy numbers; text is allowed for percentages."""
+    if job.values.pred_scale != "percent" or not is_text(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    return _numbers([[cell or ""] for cell in column.to_pylist()], 0, name, first_row, job)
 
 
 def _without_missing(batch: Any, columns: Sequence[str]) -> Any:
@@ -327,17 +343,20 @@ def _without_missing(batch: Any, columns: Sequence[str]) -> Any:
         column = batch.column(name)
         in_lists = is_list(column.type)
         missing |= missing_in_lists(column) if in_lists else missing_values(column)
+        if is_text(column.type):
+            missing |= np.array([_lacks([cell or ""], [0]) for cell in column.to_pylist()])
     return batch.filter(pa.array(~missing))
 
 
-def _refuse_lists(columns: Sequence[str], target: Path) -> None:
-    """Raise if columns of lists are combined with others, or written to a text file."""
-    if len(columns) > 1:
-        message = f"name one column of lists, or single columns: got {', '.join(columns)}."
-        raise InputError(message)
-    if target.suffix.lower() in MARKS:
+def _refuse_nested(schema: Any, target: Path) -> None:
+    """Raise if a text file is to store lists or objects."""
+    from pyarrow import types
+
+    nested = [field.name for field in schema if types.is_nested(field.type)]
+    if nested and target.suffix.lower() in MARKS:
         message = (
-            f"{columns[0]} holds lists, which a text file cannot store: write to a .parquet file."
+            f"{nested[0]} holds lists or objects, which a text file cannot store: write to a "
+            ".parquet file."
         )
         raise InputError(message)
 
@@ -358,25 +377,6 @@ def _matrix(lists: Any, name: str, first_row: int) -> FloatArray:
         raise InputError(message)
     values: FloatArray = lists.flatten().to_numpy(zero_copy_only=False)
     return values.reshape(len(lists), -1)
-
-
-def _opened(source: Path, form: Format) -> tuple[Any, Iterator[Any]]:
-    """Return the schema and the batches of a file."""
-    if form.kind == "text":
-        from pyarrow import csv as arrow_csv
-
-        parse = arrow_csv.ParseOptions(delimiter=form.mark, newlines_in_values=True)
-        reader = arrow_csv.open_csv(
-            source,
-            arrow_csv.ReadOptions(skip_rows=int(form.sep_line), encoding=form.encoding or "utf8"),
-            parse,
-            arrow_csv.ConvertOptions(decimal_point=form.decimal),
-        )
-        return reader.schema, iter(reader)
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(source)
-    return file.schema_arrow, file.iter_batches(_ROWS_AT_ONCE)
 
 
 def _writer(target: Path, schema: Any) -> Any:

@@ -21,6 +21,7 @@ from softcal.cli.options import (
     RowOptions,
     Scale,
     Sep,
+    Sheet,
     column_option,
     given,
     print_json,
@@ -59,6 +60,7 @@ def apply(
     decimal: Decimal = ".",
     encoding: Encoding = None,
     input_format: Given = None,
+    sheet: Sheet = None,
     pred_scale: PredScale = Scale.PROBABILITY,
     drop_missing: DropMissing = False,  # noqa: FBT002 - an option of the command line
     format_: Output = Format.TABLE,
@@ -69,7 +71,7 @@ def apply(
     from softcal.calibrators.maps import load_calibrator
 
     how = RowOptions(
-        sep, decimal, encoding, input_format, pred_scale=pred_scale, drop_missing=drop_missing
+        sep, decimal, encoding, input_format, sheet, pred_scale, drop_missing=drop_missing
     )
     saved = read_json(calibrator, "`softcal recalibrate`")
     map_ = load_calibrator(saved)

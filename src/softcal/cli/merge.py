@@ -9,7 +9,7 @@ import typer
 
 from softcal._display import counted
 from softcal.cli.options import Format, Level, Output
-from softcal.cli.tables import load_saved
+from softcal.cli.tables import load_saved, refuse_empty
 
 
 def merge(
@@ -33,6 +33,7 @@ def merge(
 
     refuse_bad_level(level)
     total = load_saved(saved, allow_identical=allow_identical)
+    refuse_empty(total)
     if output is not None:
         total.save(output)
     also = {} if total.groups is None else {"groups_in_two_files": "not known"}

@@ -17,6 +17,7 @@ from softcal.cli.options import (
     Output,
     Pilot,
     RowOptions,
+    VoteColumns,
     column_option,
     dropped_text,
     print_json,
@@ -42,6 +43,7 @@ def plan(
         str | None,
         column_option("With a pilot: column of the number of votes behind each label."),
     ] = None,
+    vote_columns: VoteColumns = None,
     smece: Annotated[
         float | None, typer.Option(help="Without a pilot: the expected SMECE.", metavar="X")
     ] = None,
@@ -100,7 +102,10 @@ def plan(
         raise InputError(message)
     if difference is None:
         _refuse_without("--difference", {"--correlation": correlation, "--power": power})
-    columns = Columns(label, None if pred is None else [pred], votes=pilot_votes, how=how)
+    columns = Columns(
+        label, None if pred is None else [pred], votes=pilot_votes, vote_columns=vote_columns,
+        how=how,
+    )  # fmt: skip
     first = _pilot(pilot, columns, smece, label_spread, bins)
     a = first.assumptions
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
@@ -182,7 +187,10 @@ def _pilot(
             raise InputError(message)
         tables = _pilot_tables(pilot, columns, bins)
         return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.rows_dropped)
-    given = {"--label": columns.label, "--pred": columns.preds, "--pilot-votes": columns.votes}
+    given = {
+        "--label": columns.label, "--pred": columns.preds, "--pilot-votes": columns.votes,
+        "--vote-columns": columns.vote_columns,
+    }  # fmt: skip
     _refuse_without("--pilot", given | columns.how.given)
     if smece is None or label_spread is None:
         message = "pass --pilot DATA, or both --smece X and --label-spread X."

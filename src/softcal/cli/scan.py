@@ -75,7 +75,7 @@ def scan(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
         classes, label_low, label_high, how, ordered,
     )  # fmt: skip
-    tables = load_tables(data, columns, bins=bins, pairs=True)
+    tables = load_tables(data, columns, bins=bins, pairs=True, may_be_empty=True)
     if date is not None:
         tables = replace(tables, date=date)
     tables.save(output)

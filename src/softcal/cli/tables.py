@@ -300,6 +300,7 @@ def load_tables(
     bins: BinsLike | None = None,
     pairs: bool = False,
     look: Look | None = None,
+    may_be_empty: bool = False,
 ) -> TableSet:
     """Return the tables of rows or of saved files.
 
@@ -319,11 +320,15 @@ def load_tables(
     look : callable, optional
         Called from threads with the number of each piece of the rows and the rows of its models.
         Never called for saved tables.
+    may_be_empty : bool
+        Whether to accept data without rows.
     """
     columns.refuse_contradictions()
     saved = saved_files(data)
     if saved:
-        return with_names(as_asked(load_saved(saved), columns, bins), columns.how.name)
+        total = load_saved(saved)
+        refuse_empty(total)
+        return with_names(as_asked(total, columns, bins), columns.how.name)
 
     from softcal.bins import Bins
     from softcal.sources.collect import collect
@@ -342,6 +347,8 @@ def load_tables(
             report=reporter(paths, progress.move), report_groups=progress.move_groups, look=look,
             tell=found.append,
         )  # fmt: skip
+    if not may_be_empty:
+        refuse_empty(tables)
     for part in found:
         note_words(part.words, roles)
         note_votes(part.joined, roles)
@@ -449,6 +456,14 @@ def _matching(data: str) -> list[Path]:
     return [path]
 
 
+def refuse_empty(tables: TableSet) -> None:
+    """Raise if tables have no rows."""
+    from softcal.sources.collect import refuse_no_rows
+
+    if not tables.n:
+        refuse_no_rows()
+
+
 def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> TableSet:
     """Return the sum of saved tables; raise if a file is given twice."""
     from softcal.table.files import load
@@ -457,9 +472,9 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
         if sum(path.resolve() == other.resolve() for other in paths) > 1:
             message = f"{path} is named twice: its rows would be counted twice. Name it once."
             raise InputError(message)
-    total, *rest = map(load, paths)
-    if not allow_identical:
-        _refuse_copies(paths)
+    total, *rest = found = [load(path) for path in paths]
+    if not allow_identical:  # of tables with rows, because all empty ones are equal
+        _refuse_copies([path for path, tables in zip(paths, found, strict=True) if tables.n])
     if rest and total.groups is not None:
         text = (
             f"softcal: note: saved tables do not store the names of groups. If a value of "

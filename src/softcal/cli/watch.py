@@ -23,6 +23,7 @@ from softcal.cli.options import (
     Output,
     RowOptions,
     RowsOrTables,
+    VoteColumns,
     Votes,
     Weight,
     chance,
@@ -52,6 +53,7 @@ def watch(
     by: By = None,
     weight: Weight = None,
     votes: Votes = None,
+    vote_columns: VoteColumns = None,
     tolerance: Annotated[
         float,
         typer.Option(help="Largest gap between prediction and mean label to accept.", metavar="T"),
@@ -82,7 +84,9 @@ def watch(
 
         refuse_format(plot)
     watching = Watch(tolerance=tolerance, level=level, by=by or (), max_weight=max_weight)
-    columns = Columns(label, pred, weight, votes, tuple(by or ()), how=how)
+    columns = Columns(
+        label, pred, weight, votes, tuple(by or ()), vote_columns=vote_columns, how=how
+    )
     days = days_of(data, columns, day, bins)
     states = []
     with terminal.progress("Watching", len(days)) as move:

@@ -720,7 +720,8 @@ class _Events(NamedTuple):
         mean = self.vote_floor / rest
         single = min(1 - self.repeated, mean)
         square = single + (mean - single) ** 2 / max(1 - single, 1e-300)
-        return row * (self.expected + rest * square) / (self.expected + self.vote_floor)
+        # The quotient first, because the product of three tiny numbers may be 0.
+        return row * ((self.expected + rest * square) / (self.expected + self.vote_floor))
 
     def most(self, alpha: float) -> float:
         r"""Return the highest SMECE that few events leave plausible; 0 without known events.

@@ -459,6 +459,8 @@ class WatchState(_display.Printed):
         """The state in words."""
         worst, name = self.worst, _display.printable(self.worst.name)
         numbers = f"Evidence {self.evidence:.3g}, p-value {self.pvalue:.3g}."
+        if not worst.n:
+            return "No alarm, and no rows so far."
         if not self.alarm:
             return (
                 f"No alarm. {numbers} SMECE so far {worst.smece:.4f} ({worst.low:.4f} to "
@@ -660,11 +662,12 @@ class Watch:
     def _add_streams(self, new: dict[StreamName, Reliability]) -> None:
         """Assign each new stream its share of the evidence; the sum of shares is at most 1."""
         segments = sum(name.column is not None for name in new)
+        are_first = not any(name.column is not None for name in self._streams)
         for name, rel in new.items():
             self._streams[name] = _Stream(rel.bins, self._tolerance)
             if name.column is None:
                 share = (_WHOLE_SHARE if self._by else 1.0) / (len(new) - segments)
-            elif self._updates == 1:
+            elif are_first:
                 share = (1 - _WHOLE_SHARE - _LATE_SHARE) / segments
             else:
                 self._late += 1

@@ -90,7 +90,8 @@ def _refuse_bad_pilot(rel: Reliability) -> None:
 def refuse_small_pilot(n: int) -> NoReturn:
     """Raise if a pilot has too few items."""
     message = (
-        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State the assumptions."
+        f"a pilot needs at least {FEWEST_ITEMS} items: this one has {n}. State smece "
+        "and label_spread instead (--smece X --label-spread X)."
     )
     raise InputError(message)
 

@@ -10,7 +10,7 @@ from softcal._display import did_you_mean, keyword
 from softcal._io import place_of
 from softcal._optional import naming_the_extra
 from softcal.exceptions import InputError
-from softcal.sources.columns import refuse_type, text_of
+from softcal.sources.columns import is_text, refuse_type, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,9 +49,9 @@ def table_of(columns: dict[str, list[Any]], wanted: Wanted) -> Any:
         elif name in wanted.named:
             found[name] = pa.array([text_of(cell) for cell in cells], pa.string())
         else:
-            found[name] = _numbers(cells, name, percent=name in wanted.percents)
+            found[name] = numbers_of(cells, name, percent=name in wanted.percents)
     for name in {*wanted.numbers} & {*wanted.named}:
-        _numbers(columns[name], name)  # raises for text if the column is also read as numbers
+        numbers_of(columns[name], name)  # raises for text if the column is also read as numbers
     return pa.table(found)
 
 
@@ -71,7 +71,7 @@ def number_of(text: str, decimal: str = ".", *, percent: bool = False) -> float 
         return None
 
 
-def _numbers(cells: list[Any], name: str, *, percent: bool = False) -> Any:
+def numbers_of(cells: list[Any], name: str, *, percent: bool = False) -> Any:
     """Return numbers and Booleans as floats; None and empty text are missing, other text raises.
 
     If `percent`, texts such as "50%" are numbers too.
@@ -85,12 +85,21 @@ def _numbers(cells: list[Any], name: str, *, percent: bool = False) -> Any:
         elif isinstance(cell, float) or (isinstance(cell, int) and abs(cell) < _LARGEST):
             numbers.append(float(cell))
         else:
-            signed = percent and "%" in str(cell)
-            found = number_of(str(cell), percent=True) if signed else None
+            found = number_of(cell, percent=True) if percent and isinstance(cell, str) else None
             if found is None:
                 raise NotANumberError(name, row, str(cell)) from None
             numbers.append(found)
     return pa.array(numbers, pa.float64())
+
+
+def without_signs(table: Any, wanted: Wanted) -> Any:
+    """Return an Arrow table whose columns of percentages are numbers, where they are text."""
+    for name in wanted.signed:
+        column = table.column(name)
+        if is_text(column.type):
+            found = numbers_of(column.to_pylist(), name, percent=True)
+            table = table.set_column(table.schema.get_field_index(name), name, found)
+    return table
 
 
 def _lists(cells: list[Any], name: str) -> Any:

@@ -88,7 +88,7 @@ class Part(NamedTuple):
     """The sums of a source, or of a partition that another process reads."""
 
     rows: int  # without dropped rows
-    tables: TableSet | None  # None if there are no rows or a value breaks a rule
+    tables: TableSet | None  # None if all rows are dropped or a value breaks a rule
     broken: Counted | None = None
     dropped: int = 0
     words: Words = Words()
@@ -106,16 +106,20 @@ class Part(NamedTuple):
         return Part(self.rows + other.rows, tables, broken, dropped, words, items)
 
     def finished(self, roles: Roles) -> TableSet:
-        """Return the set of all rows; raise if a rule is broken or no row has weight."""
+        """Return the set of all rows; raise if a rule is broken or no row has weight.
+
+        A source without rows gives a set without rows, which adds as 0.
+        """
         if self.broken is not None:
             refuse_broken(self.broken, checks_of(roles), self.rows)
         if roles.votes is not None:
             roles.votes.refuse_unmatched(self.joined, self.rows + self.dropped)
         if self.tables is None:
             refuse_no_rows(self.dropped)
-        refuse_unseen(roles, self.words)
-        if not self.tables.n:
-            refuse_zeros(str(roles.sample_weight), self.rows)
+        if self.rows:
+            refuse_unseen(roles, self.words)
+            if not self.tables.n:
+                refuse_zeros(str(roles.sample_weight), self.rows)
         dropped = self.dropped if roles.values.drop_missing or roles.drops_unmatched else None
         return replace(self.tables, rows_dropped=dropped)
 
@@ -202,7 +206,8 @@ def part_of(
             return Part(total, None, census.found, dropped, words, items)
         builder.add_all(classes.entries())
         without = 0 if roles.drops_unmatched else items.without
-        tables = _finished(builder, roles, date, report_groups) if total > without else None
+        remains = total > without or not rows.total()
+        tables = _finished(builder, roles, date, report_groups) if remains else None
         return Part(total, tables, None, dropped, words, items)
 
 

@@ -75,6 +75,11 @@ class Wanted(NamedTuple):
         return list(dict.fromkeys((*self.numbers, *self.named, *self.lists)))
 
     @property
+    def signed(self) -> tuple[str, ...]:
+        """The columns of numbers that may be text such as 50%."""
+        return tuple(name for name in self.percents if name not in (*self.named, *self.lists))
+
+    @property
     def values_per_row(self) -> int:
         """The number of values per row, which bounds the rows of a batch."""
         return len(self.names) + len(self.lists) * (self.classes - 1)
@@ -167,6 +172,15 @@ def is_list(kind: Any) -> bool:
     return any(is_one(kind) for is_one in of_lists)
 
 
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is text, or categories of text."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    of_text = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(is_one(kind) for is_one in of_text)
+
+
 def one_array(column: Any) -> Any:
     """Combine the chunks of an Arrow column."""
     import pyarrow as pa
@@ -185,7 +199,9 @@ def refuse_other_types(wanted: Wanted, schema: Any, place: str) -> None:
             if not is_list(found):
                 refuse_type(name, found, place, "lists of real numbers, one per class")
             inner = found.value_type
-        if not any(is_one(inner) for is_one in fits):
+        if not any(is_one(inner) for is_one in fits) and not (
+            name in wanted.signed and is_text(found)
+        ):
             refuse_type(name, found, place)
 
 
@@ -193,13 +209,19 @@ def refuse_type(name: str, found: Any, place: str, what: str = "real numbers") -
     """Raise because of the type of a column."""
     message = f"{name} must hold {what}: in {place} it holds {found}. Convert it to float first."
     if str(found) in ("string", "large_string", "string_view"):
-        message += words_hint("yes")
+        message += text_hint()
     raise InputTypeError(message)
 
 
 def words_hint(word: str) -> str:
     """Return a hint on how to read labels in words."""
     return f" If labels are words, name the one that counts as 1: {keyword('positive', word)}."
+
+
+def text_hint() -> str:
+    """Return the hint how to read a column of text that is not known further."""
+    scales = keyword("pred_scale", "percent"), keyword("label_scale", "percent")
+    return f" For text such as 50%, pass {scales[0]} or {scales[1]}.{words_hint('yes')}"
 
 
 def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "") -> None:
@@ -213,7 +235,7 @@ def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "
                     " A pattern stands for the columns of many classes: pass it as "
                     f"y_prob={{'model': {name!r}}} (--pred-columns)."
                 )
-            asked = "" if name in present else did_you_mean(name, present)
+            asked = " Rename one." if name in present else did_you_mean(name, present)
             message = f"{place} has {problem}.{asked} Its columns are: {names}.{hint}"
             raise InputError(message)
 

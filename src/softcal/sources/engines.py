@@ -50,10 +50,11 @@ def engine_tables(
     chosen = _selected(frame, wanted.names).to_native()
     kind = frame.implementation
     job = _Job(roles, bins, pairs, date)
-    if kind.is_dask():
-        return _of_dask(chosen, job).finished(roles)
-    if _is_spark(frame):
-        return _of_spark(chosen, job).finished(roles)
+    if kind.is_dask() or _is_spark(frame):
+        part = (_of_dask if kind.is_dask() else _of_spark)(chosen, job)
+        if part.tables is None:  # perhaps no partition has rows
+            part = part.with_(job.part(()))
+        return part.finished(roles)
     # Up to eight batches per core are read ahead; for many classes, whose sums are large, one.
     values = BATCH_VALUES if wanted.classes > 1 else BATCH_VALUES // 8
     rows = max(values // wanted.values_per_row, 1)

@@ -31,6 +31,7 @@ from softcal.sources.cells import (
     number_of,
     sheet_rows,
     table_of,
+    without_signs,
 )
 from softcal.sources.columns import (
     BATCH_VALUES,
@@ -42,6 +43,7 @@ from softcal.sources.columns import (
     refuse_other_types,
     refuse_unknown,
     rows_of,
+    text_of,
     words_hint,
 )
 from softcal.table.files import PARQUET, is_saved, is_saved_schema, is_start_of_saved
@@ -318,8 +320,11 @@ def separator_hint(names: Sequence[str], mark: str) -> str:
     return f" They look separated by {marks[often]}, not {by}. Pass {sep}."
 
 
-def number_hint(text: str) -> str:
+def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> str:
     """Return a hint on how to read 0,5 or 63.7% or yes as a number; empty for an empty text.
+
+    If `percent`, the column may already hold percent signs. Without `of_labels`, options for labels
+    are not named.
 
     >>> number_hint("63.7 %")
     ' Write 0.637. For percentages, pass pred_scale="percent" or label_scale="percent".'
@@ -328,12 +333,15 @@ def number_hint(text: str) -> str:
         return f" If the comma starts the decimals, pass {keyword('decimal', ',')}."
     if re.fullmatch(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d*)?", text):
         return " Write it without thousands separators."
-    if percent := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
-        whole, part = percent.groups()
+    if signed := re.fullmatch(r"(\d+)[.,]?(\d*) ?%", text):
+        whole, part = signed.groups()
+        if percent:
+            return f" Write {whole}.{part}%, or pass {keyword('decimal', ',')} for a text file."
         number = Decimal(f"{whole}.{part}").scaleb(-2).normalize()
-        scales = keyword("pred_scale", "percent"), keyword("label_scale", "percent")
-        return f" Write {number:f}. For percentages, pass {scales[0]} or {scales[1]}."
-    word = text.strip()
+        scales = keyword("pred_scale", "percent")
+        scales += f" or {keyword('label_scale', 'percent')}" if of_labels else ""
+        return f" Write {number:f}. For percentages, pass {scales}."
+    word = "" if percent or not of_labels else text.strip()
     for one, zero in _ANSWERS:
         if word.lower() == zero:
             word = one if word.islower() else one.capitalize()
@@ -426,14 +434,15 @@ def _batches(
                 unchanged()
                 if not part.checked:
                     table.validate(full=True)  # else Arrow may read out of bounds in a damaged file
-                yield columns_of(table, wanted)
+                yield columns_of(without_signs(table, wanted), wanted)
         except NotANumberError as found:
             # The row number is needed only for the message: count the rows before the piece.
             before = islice(parts(), number)
             row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
+            hint = number_hint(found.text, percent=found.name in wanted.percents)
             message = (
                 f"{found.name} must hold numbers: row {row} of {path.name} holds the text "
-                f"{found.text!r:.60}.{number_hint(found.text)}"
+                f"{found.text!r:.60}.{hint}"
             )
             raise InputError(message) from found
         except RaggedRowError as found:
@@ -707,11 +716,10 @@ def _csv_block(
             raise RaggedRowError(*map(int, ragged.groups())) from error
         text = read(dict.fromkeys(wanted.names, pa.string()), text_may_be_missing=True)
         _refuse_text(text, wanted, form.decimal)
-        percents = {*wanted.percents} - {*wanted.named}
-        if not percents:
+        if not wanted.signed:
             raise
-        table = read(types | dict.fromkeys(percents, pa.string()))
-        for name in percents:
+        table = read(types | dict.fromkeys(wanted.signed, pa.string()))
+        for name in wanted.signed:
             cells = text.column(name).to_pylist()
             found = [number_of(cell or "", form.decimal, percent=True) for cell in cells]
             table = table.set_column(
@@ -786,7 +794,13 @@ def _read_json(block: bytearray, parse: Any = None) -> Any:
         raise pa.ArrowInvalid(message)
     # One block, because Arrow refuses a line longer than a block.
     options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
-    return json.read_json(pa.BufferReader(block), options, parse)
+    try:
+        return json.read_json(pa.BufferReader(block), options, parse)
+    except pa.ArrowInvalid as error:
+        if "changed from" not in str(error):
+            raise
+        message = f"{error}. Write all values of a column with quotes, or all without."
+        raise pa.ArrowInvalid(message) from error
 
 
 def _json_document(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
@@ -1040,3 +1054,65 @@ def refuse_same_file(output: Path, data: Iterable[Path]) -> None:
         if path.exists() and output.exists() and path.samefile(output):
             message = f"{output} is the data itself: choose another name for the output."
             raise InputError(message)
+
+
+def opened(path: Path, form: Format) -> tuple[Any, Iterator[Any]]:
+    """Return the Arrow schema of a file with all its columns, and its record batches.
+
+    JSON and Excel files are read as a whole, because later rows may change the types.
+    """
+    import pyarrow as pa
+
+    if form.kind == "parquet":
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(path)
+        return file.schema_arrow, file.iter_batches(_ROWS_AT_ONCE)
+    if form.kind == "arrow":
+        with _arrow_reader(path) as reader:
+            return reader.schema, _arrow_batches(path)
+    if form.kind == "text":
+        from pyarrow import csv
+
+        stream = pa.input_stream(str(path), compression=form.compression)
+        parsed = csv.open_csv(
+            stream,
+            csv.ReadOptions(skip_rows=int(form.sep_line), encoding=form.encoding or "utf8"),
+            csv.ParseOptions(delimiter=form.mark, newlines_in_values=True),
+            csv.ConvertOptions(decimal_point=form.decimal),
+        )
+        return parsed.schema, iter(parsed)
+    table = _whole_table(path, form)
+    return table.schema, iter(table.to_batches(_ROWS_AT_ONCE))
+
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+def _arrow_batches(path: Path) -> Iterator[Any]:
+    with _arrow_reader(path) as reader:
+        in_file = hasattr(reader, "get_batch")
+        for batch in map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader:
+            batch.validate(full=True)  # else Arrow may read out of bounds in a damaged file
+            yield batch
+
+
+def _whole_table(path: Path, form: Format) -> Any:
+    """Return all columns of a JSON or Excel file; a column of mixed types becomes text."""
+    import pyarrow as pa
+
+    if form.kind == "jsonl":
+        with _byte_stream(path, form) as (_, stream):
+            return _read_json(bytearray(stream.read()).removeprefix(codecs.BOM_UTF8))
+    if form.kind == "json":
+        columns = _read_document(path, form)
+    else:
+        names, *rows = sheet_rows(path, form.sheet)
+        columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
+    found = {}
+    for name, cells in columns.items():
+        try:
+            found[name] = pa.array(cells)
+        except (pa.ArrowException, TypeError, OverflowError):
+            found[name] = pa.array([text_of(cell) for cell in cells], pa.string())
+    return pa.table(found)

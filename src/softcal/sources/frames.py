@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from softcal._validation.arrays import column
-from softcal.exceptions import InputTypeError
+from softcal.exceptions import InputError, InputTypeError
+from softcal.sources.cells import NotANumberError, numbers_of, without_signs
 from softcal.sources.class_columns import Present
 from softcal.sources.columns import (
     Batch,
@@ -16,13 +20,15 @@ from softcal.sources.columns import (
     Wanted,
     columns_of,
     length_of_lists,
+    numbers,
     one_array,
     plain_values,
     refuse_other_types,
     refuse_unknown,
     rows_of,
-    words_hint,
+    text_hint,
 )
+from softcal.sources.files import number_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,18 +39,22 @@ _PLACE = "the frame"
 def frame_pieces(frame: Any, wanted: Wanted) -> list[Piece]:
     """Return the chunks of an eager narwhals frame as pieces, without copying columns."""
     refuse_unknown(wanted, frame.columns, _PLACE)
+    if not len(frame):
+        return []  # without a look at types, which an empty frame may not have
     if frame.implementation.is_pandas():
         return list(_pieces(_pandas_batch(frame.to_native(), wanted), wanted))
     table = frame.select(wanted.names).to_arrow()
     refuse_other_types(wanted, table.schema, _PLACE)
-    batches = [columns_of(batch, wanted) for batch in table.to_batches() if batch.num_rows]
+    batches = [_columns(batch, wanted) for batch in table.to_batches() if batch.num_rows]
     return [piece for batch in batches for piece in _pieces(batch, wanted)]
 
 
 def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
     import pyarrow as pa
 
-    batch: Batch = {name: _numbers(frame[name], name) for name in wanted.numbers}
+    batch: Batch = {
+        name: _numbers(frame[name], name, percent=name in wanted.signed) for name in wanted.numbers
+    }
     for name in (*wanted.named, *wanted.lists):
         try:
             values = pa.Array.from_pandas(frame[name])
@@ -59,16 +69,40 @@ def _pandas_batch(frame: Any, wanted: Wanted) -> Batch:
     return batch
 
 
-def _numbers(series: Any, name: str) -> Any:
+def _columns(table: Any, wanted: Wanted) -> Batch:
+    with _naming_the_text():
+        return columns_of(without_signs(table, wanted), wanted)
+
+
+@contextmanager
+def _naming_the_text() -> Iterator[None]:
+    """Raise for a text that is not a percentage; its row is unknown where rows are partitioned."""
+    try:
+        yield
+    except NotANumberError as found:
+        message = (
+            f"{found.name} must hold percentages: it holds the text {found.text!r:.60}."
+            f"{number_hint(found.text, percent=True)}"
+        )
+        raise InputError(message) from found
+
+
+def _numbers(series: Any, name: str, *, percent: bool) -> Any:
     """Read a pandas column of numbers; what is missing among objects becomes NaN, as elsewhere."""
+    may_be_text = str(series.dtype) in ("object", "str", "string", "category")
+    if percent and may_be_text:
+        cells = series.astype(object).where(series.notna(), None).tolist()
+        plain = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+        with _naming_the_text():
+            return numbers(numbers_of(plain, name, percent=True))
     if series.dtype == object:
         series = series.where(series.notna(), float("nan"))
     try:
         return column(series, name)
     except InputTypeError as error:
-        if str(series.dtype) not in ("object", "str", "string", "category"):
+        if not may_be_text:
             raise
-        message = f"{error}{words_hint('yes')}"
+        message = f"{error}{text_hint()}"
         raise InputTypeError(message) from error
 
 
@@ -140,7 +174,7 @@ class Stream:
         refuse_other_types(wanted, self._schema, _PLACE)
         for batch in chain(self._first, self._reader):
             if batch.num_rows:
-                yield from _pieces(columns_of(batch, wanted), wanted)
+                yield from _pieces(_columns(batch, wanted), wanted)
 
 
 def _pieces(batch: Batch, wanted: Wanted) -> Iterator[Piece]:

@@ -314,7 +314,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         dropped = saved.get("rows_dropped")  # absent from earlier files
         _require(dropped is None or type(dropped) is int, "rows_dropped")
         _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
-        _require(len(set(cells)) == len(cells) > 0, "cells")
+        _require(len(set(cells)) == len(cells), "cells")
         _require(np.isin(bins.edges, grid.edges).all(), "bins")
         pair_bins = grid if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])
     except (KeyError, TypeError, AttributeError, InputError, InputTypeError) as error:

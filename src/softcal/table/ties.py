@@ -47,7 +47,7 @@ def cuts(
     segments: list[Mapping[str, str | None]] = []
     found = []
     for columns in chosen:
-        numbers: dict[tuple[str | None, ...], int] = {}
+        numbers: dict[tuple[str | None, ...], int] = {} if columns else {(): 0}  # also if empty
         of_cell = [
             numbers.setdefault(tuple(cell[k] for k in columns), len(numbers)) for cell in cells
         ]
