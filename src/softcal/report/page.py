@@ -557,7 +557,8 @@ def _segments(
     ]
 
 
-_RANGE = re.compile(r"(-?[\d.]+(?:e[+-]?\d+)?) to -?[\d.]+(?:e[+-]?\d+)?")
+_NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
+_RANGE = re.compile(rf"(below )?({_NUMBER})(?: to {_NUMBER}| and above)?")
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T].*)?)?")
 _FEWEST_IN_ORDER = 3
 
@@ -567,6 +568,8 @@ def in_order(values: Sequence[str]) -> list[str]:
 
     >>> in_order(["9", "10", "8.5"]), in_order(["10 to 20", "5 to 10", "20 to 31"])
     (['8.5', '9', '10'], ['5 to 10', '10 to 20', '20 to 31'])
+    >>> in_order(["40 to 60", "below 40", "60 and above"])
+    ['below 40', '40 to 60', '60 and above']
     >>> in_order(["a", "b", "c"])
     []
     """
@@ -575,15 +578,15 @@ def in_order(values: Sequence[str]) -> list[str]:
         return []
     if all(map(_DATE.fullmatch, given)):
         return sorted(given)
-    ranges = [_RANGE.fullmatch(value) for value in given]
-    starts = [
-        value if found is None else found[1] for value, found in zip(given, ranges, strict=True)
-    ]
-    try:
-        at = dict(zip(given, map(float, starts), strict=True))
-    except ValueError:
-        return []
-    return sorted(given, key=at.__getitem__) if np.isfinite([*at.values()]).all() else []
+    at: dict[str, tuple[float, bool]] = {}
+    for value in given:
+        found = _RANGE.fullmatch(value)
+        try:
+            at[value] = (float(found[2] if found else value), not (found and found[1]))
+        except ValueError:
+            return []
+    finite = np.isfinite([start for start, _ in at.values()]).all()
+    return sorted(given, key=at.__getitem__) if finite else []
 
 
 def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
