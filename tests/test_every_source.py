@@ -465,7 +465,8 @@ def test_a_spark_partition_may_come_in_any_batches(
             iter(renamed.slice(start, 150).to_batches(max_chunksize=40)), job
         )
     ]
-    (whole,) = engines._spark_added(iter([*parts, *engines._spark_part(iter([]), job)]))
+    parts += engines._spark_part(iter([]), job)
+    (whole,) = engines._spark_added(iter(parts), job.nothing)
     (found,) = engines._unpacked(whole.column(0).to_pylist())
     assert_same_set(engines._returned(found).finished(roles), expected["pairs by"])
 
@@ -475,7 +476,7 @@ def test_a_worker_that_refuses_its_rows_returns_the_error() -> None:
     good = pa.RecordBatch.from_pydict({"c0": [0.5], "c1": [0.5]})
     text = pa.RecordBatch.from_pydict({"c0": ["a"], "c1": [0.5]})
     parts = [part for batch in (good, text) for part in engines._spark_part(iter([batch]), job)]
-    (whole,) = engines._spark_added(iter(parts))
+    (whole,) = engines._spark_added(iter(parts), job.nothing)
     (found,) = engines._unpacked(whole.column(0).to_pylist())
     with pytest.raises(sc.InputTypeError, match="y must hold real numbers"):
         engines._returned(found)

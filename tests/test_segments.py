@@ -425,7 +425,7 @@ def test_quantiles_of_many_numbers_do_not_depend_on_the_parts(
 ) -> None:
     monkeypatch.setattr(ranges, "_MOST_KEYS", 500)
     rng = np.random.default_rng(0)
-    numbers = np.append(rng.normal(size=20_000), rng.integers(0, 9, size=5_000))
+    numbers = np.concatenate([rng.normal(size=20_000), np.arange(5_000.0) % 9])
     whole = Distribution.of(numbers)
     for parts in (2, 7, 100):
         found = Distribution()
@@ -437,15 +437,16 @@ def test_quantiles_of_many_numbers_do_not_depend_on_the_parts(
     assert whole.keys.size <= 500
     ordered = np.sort(numbers)
     exact = ordered[np.ceil(np.arange(1, 10) * numbers.size / 10).astype(int) - 1]
-    assert np.abs(whole.quantiles(10) - exact).max() < 0.01
+    near = whole.quantiles(10)
+    assert ((near <= exact) & (exact - near <= abs(near) * 2.0 ** (whole.dropped - 52))).all()
 
 
 def test_ranges_take_bounded_memory() -> None:
     rng = np.random.default_rng(0)
 
     def batches() -> Iterator[dict[Any, Any]]:
-        for _ in range(40):
-            yield {Named("x"): pa.array(rng.normal(size=100_000))}
+        for _ in range(160):
+            yield {Named("x"): pa.array(rng.normal(size=25_000))}
 
     tracemalloc.start()
     try:
