@@ -105,7 +105,7 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
     named = columns.how.name is not None
     if not from_rows:
         # Under other names than those of the columns, there are no commands.
-        commands = () if named else commands_of(tables, "DATA")
+        commands = () if named else commands_of(tables, "ROWS")
         return About(title, source_name(data), label, commands)
     if named:
         tables = replace(tables, models=tuple(columns.models or ()))
@@ -124,8 +124,8 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
 
 
 def _rows_name(data: list[str]) -> str:
-    """Return the name of the file of rows, quoted for a shell; DATA for several files."""
-    return shlex.quote(Path(data[0]).name) if len(data) == 1 else "DATA"
+    """Return the name of the file of rows, quoted for a shell; ROWS for several files."""
+    return shlex.quote(Path(data[0]).name) if len(data) == 1 else "ROWS"
 
 
 def _title(models: list[str] | tuple[str, ...]) -> str:

@@ -24,7 +24,7 @@ from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.costs import decision_panel
-from softcal.report.sample import recalibration_panel
+from softcal.report.sample import recalibration_panel, table_panel
 from softcal.report.verdict import (
     TOLERANCE,
     chance,
@@ -55,7 +55,7 @@ MAX_SEGMENTS = 200
 _SEGMENTS_SHOWN = 20  # the others are folded
 _BINS_SHOWN = 5  # of those that stand out; the others are folded
 _MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
-_NEARLY_0 = 1e-6  # the end of the first bin of a grid; the tables do not tell it from 0
+_NEARLY_0 = 1e-6  # the end of the first bin of a grid
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
     "square": "M-5,-5H5V5H-5Z",
@@ -69,7 +69,10 @@ _MARKS = {
 
 
 class About(NamedTuple):
-    """The title of the page, its source, its label, and the commands that recalibrate."""
+    """The title of the page, its source, its label, and the commands that recalibrate.
+
+    A command names the file of the rows, or `ROWS` if this file is not known.
+    """
 
     title: str
     source: str
@@ -186,11 +189,16 @@ def write_page(
     top = tables.targets[0] == TOP
     if sample is not None and not top:
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
+    fitted = []
+    if sample is None and not top:
+        fitted = table_panel({model.name: model.fine for model in models}, tables.bins, level)
     said = _said(tables, models, segments, about, level, tolerance)
+    said["extremes"] = _extremes(models, sample)
     classes = class_panel(tables, tables.classes, level) if tables.classes else []
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
+        "table_repairs": fitted,
         "classes": classes, "class_reach": _reach([*classes, *thresholds]),
         "most_classes": MOST_ROWS, "thresholds": thresholds,
         "cumulative": _cumulative(tables, level) if thresholds else [],
@@ -296,7 +304,6 @@ def _said(
         "facts": _facts(tables, models),
         "hardened": _hardened(tables),
         "models": models,
-        "extremes": [_extremes(model.fine) for model in models],
         "mean_predictions": [f"{model.fine.coarsen(1).mean_prob[0]:.4f}" for model in models],
         "chances": [chance(model.verdict.pvalue) for model in models],
         "hardened_errors": [
@@ -307,7 +314,7 @@ def _said(
         "pairs": pairs,
         "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
-        "commands": about.commands or (f"softcal recalibrate DATA {columns} -o calibrator.json",),
+        "commands": about.commands or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
         "apply": about.apply,
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
@@ -334,12 +341,23 @@ def _facts(tables: TableSet, models: list[_Model]) -> list[tuple[str, str]]:
     return [(term, text) for term, text in facts if text]
 
 
-def _extremes(fine: Reliability) -> str:
-    """Return how many predictions are 0 or 1, as far as the grid shows it."""
-    edges = fine.bins.edges
-    if edges[1] > _NEARLY_0:
-        return "unknown"
-    return f"{fine.count[0]:,} and {fine.count[-1]:,}"
+def _extremes(models: list[_Model], sample: Sample | None) -> list[str]:
+    """Return how many predictions of each model are 0 and 1, as far as it is known.
+
+    All rows of a bin without variance p(1 - p) are 0, or 1. Otherwise only the rows tell.
+    """
+    out = []
+    for name, fine, *_ in models:
+        zeros, ones = int(fine.count[0]), int(fine.count[-1])
+        if sample is not None and sample.sees(name):
+            out.append(f"{sample.zeros[name]:,} and {sample.ones[name]:,}")
+        elif len(fine.bins) > 1 and not fine.sums.prob_var[[0, -1]].any():
+            out.append(f"{zeros:,} and {ones:,}")
+        elif fine.bins.edges[1] <= _NEARLY_0:
+            out.append(f"{zeros:,} and {ones:,} within 0.000001")
+        else:
+            out.append("unknown")
+    return out
 
 
 def _hardened(tables: TableSet) -> str:
