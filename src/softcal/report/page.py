@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from dataclasses import replace
@@ -207,6 +208,9 @@ def write_page(
     said["decision"] = decision_panel(tables, level)
     drawn = _drawn(tables, models, drawn_segments, level)
     drawn["decision"] = said["decision"]
+    said["sweep_above"] = any(
+        value > high for model in drawn["models"] for value, _, high, *_ in model["soft"]
+    )
     drawn["classes"] = [
         {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
         for part in classes
@@ -316,6 +320,7 @@ def _said(
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
         "commands": about.commands or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
         "apply": about.apply,
+        "any_material": any(model.verdict.severity == "material" for model in models),
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
@@ -619,8 +624,21 @@ def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
             }
             for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
         ]  # fmt: skip
-        each["ends"] = (order[0], order[-1]) if order else ()
+        each["ticks"] = _ticks(order)
         each["highest"] = highest
+
+
+def _ticks(order: list[str]) -> list[dict[str, Any]]:
+    """Return as many of the values as fit under a chart that is 360 wide, each at its place."""
+    if not order:
+        return []
+    width = 6.5 * max(map(len, order)) + 8  # of a text of 10 px, with space beside it
+    every = max(math.ceil(width * len(order) / 360), 1)
+    return [
+        {"x": 360 / len(order) * (k + 0.5), "text": value}
+        for k, value in enumerate(order)
+        if k % every == 0
+    ]
 
 
 def _trend_points(
