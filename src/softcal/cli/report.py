@@ -25,6 +25,7 @@ from softcal.cli.options import (
     PredColumns,
     RowOptions,
     RowsOrTables,
+    Scale,
     VoteColumns,
     Votes,
     Weight,
@@ -117,9 +118,12 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
         counts = columns.vote_columns
         labeled = [] if counts is None else ["--vote-columns", counts]
     commands = commands_of(tables, rows, class_label, labeled)
+    how = columns.how
     apply: tuple[str, ...] = ()
-    if commands and rows == _rows_name(data) and tables.targets[0] != TOP:
-        apply = apply_commands(tables.models, rows)
+    applicable = how.pred_scale is Scale.PROBABILITY and not how.drop_missing and not how.sheet
+    if commands and applicable and tables.targets[0] != TOP:
+        reading = RowOptions(how.sep, how.decimal, how.encoding, how.input_format).words
+        apply = apply_commands(tables.models, " ".join([_rows_name(data), *reading]))
     return About(title, source_name(data), label, commands, apply)
 
 

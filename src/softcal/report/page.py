@@ -715,7 +715,12 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("groups", groups and groups.column),
         ("raters", _raters(tables)),
         ("weights", tables.weight or "none: all rows have equal weight"),
-        ("votes", tables.votes or "not given"),
+        (
+            "votes",
+            "counted in the labels"
+            if tables.votes == tables.label
+            else tables.votes or "not given",
+        ),
         ("bins", f"{len(bins)} {width} on [0, 1]; the last one includes 1"),
         ("fine grid", f"{len(grid)} bins, which are merged into the bins shown"),
         ("softcal", __version__),
