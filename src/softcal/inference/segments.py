@@ -392,10 +392,9 @@ def _segments(
     too_small = 0
     for k in range(1, min(depth, len(columns)) + 1):
         for chosen in combinations(range(len(columns)), k):
-            _, first, mine = np.unique(
-                cells.codes[list(chosen)], axis=1, return_index=True, return_inverse=True
-            )
-            mine = mine.ravel()
+            last = cells.codes[chosen[-1]]
+            number = of_cell[chosen[:-1]] * (last.max() + 1) + last
+            _, first, mine = np.unique(number, return_index=True, return_inverse=True)
             n: FloatArray = np.bincount(mine, weights=count).astype(np.float64)
             of_cell[chosen], rows[chosen] = mine, n
             new = np.ones(n.size, dtype=bool)
