@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import ends, printable
+from softcal._display import RANGE, ends, printable
 from softcal._io import written_whole
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
@@ -580,8 +580,6 @@ def _segments(
     ]
 
 
-_NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
-_RANGE = re.compile(rf"(below )?({_NUMBER})(?: to {_NUMBER}| and above)?")
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T].*)?)?")
 _FEWEST_IN_ORDER = 3
 
@@ -603,9 +601,9 @@ def in_order(values: Sequence[str]) -> list[str]:
         return sorted(given)
     at: dict[str, tuple[float, bool]] = {}
     for value in given:
-        found = _RANGE.fullmatch(value)
+        found = RANGE.fullmatch(value)
         try:
-            at[value] = (float(found[2] if found else value), not (found and found[1]))
+            at[value] = (float(found["start"] if found else value), not (found and found["below"]))
         except ValueError:
             return []
     finite = np.isfinite([start for start, _ in at.values()]).all()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_KEYS = 1 << 17  # different numbers of a column that are held in memory
 _MOST_RANGES = 1_000_000
+_MOVED = 0.02  # the share of a range that may be in the next one, for a cut with fewer digits
 _ALL_BUT_SIGN = np.int64(2**63 - 1)
 
 
@@ -101,12 +102,23 @@ def _equal_parts(name: str, found: Distribution, count: int, decimal: str) -> Ra
     if not found.counts.size or not np.isfinite([found.low, found.high]).all():
         message = f"the column {name} cannot be cut into ranges: it needs finite numbers."
         raise InputError(message)
-    inner = np.clip(found.quantiles(count), found.low, found.high)
-    edges = np.unique([found.low, *inner, found.high])
-    if edges.size == 1:
-        edges = np.repeat(edges, 2)
-    ends = _texts(edges)
-    return Ranges(name, edges[1:-1], tuple(f"{a} to {b}" for a, b in pairwise(ends)), decimal)
+    low, high = found.low, found.high
+    cuts = np.unique(found.quantiles(count))
+    cuts = _short(found, cuts[(cuts > low) & (cuts < high)], count)
+    ends = _texts(np.array([low, *cuts, high]))
+    return Ranges(name, cuts, tuple(f"{a} to {b}" for a, b in pairwise(ends)), decimal)
+
+
+def _short(found: Distribution, cuts: FloatArray, count: int) -> FloatArray:
+    """Return cuts with few digits that move few rows to another range."""
+    few = _MOVED * found.counts.sum() / count
+    for digits in range(2, 17):
+        short = np.array([float(f"{cut:.{digits}g}") for cut in cuts.tolist()])
+        moved = np.abs(found.rows_below(short) - found.rows_below(cuts))
+        increase = all(a < b for a, b in pairwise([found.low, *short.tolist(), found.high]))
+        if increase and (moved <= few).all():
+            return short
+    return cuts
 
 
 def _texts(edges: FloatArray) -> list[str]:
@@ -135,10 +147,8 @@ class Distribution(NamedTuple):
         known = numbers[~np.isnan(numbers)] + 0.0  # -0.0 becomes 0.0
         if not known.size:
             return Distribution()
-        bits = known.view(np.int64)
-        keys = bits ^ (bits >> 63 & _ALL_BUT_SIGN)
-        ones = np.ones(keys.size, dtype=np.int64)
-        return Distribution(keys, ones, 0, known.min(), known.max()).pooled()
+        ones = np.ones(known.size, dtype=np.int64)
+        return Distribution(_in_order(known), ones, 0, known.min(), known.max()).pooled()
 
     def with_(self, other: Distribution) -> Distribution:
         """Add the numbers of another part of the rows."""
@@ -157,6 +167,12 @@ class Distribution(NamedTuple):
         found: FloatArray = (keys ^ (keys >> 63 & _ALL_BUT_SIGN)).view(np.float64)
         return found
 
+    def rows_below(self, numbers: FloatArray) -> IntArray:
+        """Return how many rows are below each number."""
+        at = self.keys.searchsorted(_in_order(numbers + 0.0) >> self.dropped)
+        found: IntArray = np.append(0, np.cumsum(self.counts))[at]
+        return found
+
     def pooled(self) -> Distribution:
         """Return different keys in order, few enough."""
         order = np.argsort(self.keys)
@@ -168,6 +184,13 @@ class Distribution(NamedTuple):
             if keys.size <= _MOST_KEYS:
                 return self._replace(keys=keys, counts=counts, dropped=dropped)
             keys, dropped = keys >> 1, dropped + 1
+
+
+def _in_order(numbers: FloatArray) -> IntArray:
+    """Return whole numbers in the same order as the numbers."""
+    bits = numbers.view(np.int64)
+    found: IntArray = bits ^ (bits >> 63 & _ALL_BUT_SIGN)
+    return found
 
 
 class Distributions(NamedTuple):
