@@ -220,7 +220,9 @@ def audited(seed: int) -> None:
         "level": rng.choice((0.95, 0.5)),
         "rng": 0,
     }
-    given |= {"features": {"x": rng.choice((2, 3))}} if rng.random() < 0.3 else {}
+    given |= (
+        {"features": {"x": rng.choice((2, 3, [0.5], [0.2, 0.9]))}} if rng.random() < 0.3 else {}
+    )
     given |= {"sample_weight": "w"} if rng.random() < 0.3 else {}
     given |= {"n_votes": "m"} if rng.random() < 0.3 else {}
     if rng.random() < 0.3:

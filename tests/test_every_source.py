@@ -119,6 +119,8 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     "plain": ONE,
     "unequal bins": {**ONE, "bins": [0, 0.1, 0.29, 0.3, 1]},
     "by": {**ONE, "by": BY},
+    "ranges": {**ONE, "by": "kind", "features": {"z": 5, "gap w": 3, "number": 4}},
+    "given ranges": {**ONE, "by": "kind", "features": {"z": [-1.5, 0, 2], "gap w": [1]}},
     "weights": {**ONE, "sample_weight": "w", "by": "kind"},
     "votes": {**ONE, "n_votes": "m", "sample_weight": "w"},
     "one number of votes": {**ONE, "n_votes": 3},
@@ -299,6 +301,10 @@ def test_every_source_gives_the_same_set(
     for name, options in CAPABILITIES.items():
         if _has_no_lists(request) and name in NEED_LISTS:
             continue
+        if stream and name == "ranges":
+            with pytest.raises(sc.InputError, match="a source that can be read twice"):
+                sc.scan(make(TABLE), **options)
+            continue
         found = sc.scan(make(TABLE) if stream else source, **options)
         assert_same_set(found, expected[name], name)
 
@@ -459,7 +465,8 @@ def test_a_spark_partition_may_come_in_any_batches(
             iter(renamed.slice(start, 150).to_batches(max_chunksize=40)), job
         )
     ]
-    (whole,) = engines._spark_added(iter([*parts, *engines._spark_part(iter([]), job)]))
+    parts += engines._spark_part(iter([]), job)
+    (whole,) = engines._spark_added(iter(parts), job.nothing)
     (found,) = engines._unpacked(whole.column(0).to_pylist())
     assert_same_set(engines._returned(found).finished(roles), expected["pairs by"])
 
@@ -469,7 +476,7 @@ def test_a_worker_that_refuses_its_rows_returns_the_error() -> None:
     good = pa.RecordBatch.from_pydict({"c0": [0.5], "c1": [0.5]})
     text = pa.RecordBatch.from_pydict({"c0": ["a"], "c1": [0.5]})
     parts = [part for batch in (good, text) for part in engines._spark_part(iter([batch]), job)]
-    (whole,) = engines._spark_added(iter(parts))
+    (whole,) = engines._spark_added(iter(parts), job.nothing)
     (found,) = engines._unpacked(whole.column(0).to_pylist())
     with pytest.raises(sc.InputTypeError, match="y must hold real numbers"):
         engines._returned(found)

@@ -342,11 +342,54 @@ def test_first_page_states_data_and_severity(tmp_path: Path) -> None:
     assert "votes\n1,000" in first.replace("votes1,000", "votes\n1,000")
     assert f"{y.mean():.4f}" in first
     assert f"{p.mean():.4f}" in first
-    assert "80 and 40" in first  # predictions of 0 and of 1, to the precision of the grid
+    assert "40 and 40" in first  # predictions of exactly 0 and 1
     assert "Material means that the interval lies above 0.03." in first
     assert '<strong class="severity material">material</strong>' in page
     grouped = written(tmp_path, y, {"model": p}, groups=np.arange(200) // 2)
-    assert "unknown" in text_of(grouped).partition("Reliability diagram")[0]
+    assert "40 and 40" in text_of(grouped).partition("Reliability diagram")[0]
+
+
+@pytest.mark.parametrize(
+    ("p", "options", "shown"),
+    [
+        ([0.0, 0.0, 0.3, 1.0], {}, "2 and 1"),
+        ([0.0, 1e-9, 0.3, 1.0], {}, "2 and 1 within 0.000001"),
+        ([1e-9, 0.3], {"groups": "g"}, "unknown"),
+        ([0.0, 0.0, 0.3], {"groups": "g"}, "2 and 0"),
+    ],
+)
+def test_report_of_tables_counts_exact_zeros_where_the_sums_tell(
+    p: list[float], options: dict[str, Any], shown: str, tmp_path: Path
+) -> None:
+    rows = pd.DataFrame({"p": p * 10, "y": 0.5, "g": range(10 * len(p))})
+    tables = sc.scan(rows, y_true="y", y_prob="p", **options)
+    first = text_of(written(tmp_path, tables)).partition("Reliability diagram")[0]
+    times_10 = re.sub(r"(?<!\.)\b[1-9]\b", lambda found: f"{found[0]}0", shown)
+    assert times_10 in first
+
+
+def test_report_of_tables_shows_the_effect_of_a_beta_map(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.uniform(0.01, 0.99, 2000)
+    y = np.clip(p**1.7 + rng.normal(0, 0.02, p.size), 0, 1)
+    rows = pd.DataFrame({"p": p, "y": y, "exact": p})
+    for column, words in (
+        ("y", r"fitted to these tables changes SMECE from 0\.\d+ to 0\.00\d\."),
+        ("exact", r"does not lower SMECE \(0\.000\)\."),
+    ):
+        page = written(tmp_path, sc.scan(rows, y_true=column, y_prob="p"))
+        assert re.search(words, text_of(page))
+        assert "Reliability diagram of after beta" in page
+        calls = "The verdict does not call for recalibration." in page
+        assert calls == (column == "exact")
+    before = sc.smece(y, p)
+    fitted = sc.calibrators.BetaCalibrator().fit(p, y).predict(p)
+    assert f"from {before:.3f} to {sc.smece(y, fitted):.3f}." in text_of(
+        written(tmp_path, sc.scan(rows, y_true="y", y_prob="p"))
+    )
+    few = written(tmp_path, sc.scan(rows[:99], y_true="y", y_prob="p"))
+    assert "With fewer than 100 rows" in few
 
 
 def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
@@ -564,15 +607,19 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
     assert data_in(rows) == data_in(file)
     assert data_in(rows)["segments"]
     before, _, after = rows.partition("What recalibration would do</h2>")
+    if group:  # the grid of groups does not tell exact zeros
+        for known in ("177 and 0", "0 and 0"):
+            file = file.replace('"wide">unknown</td>', f'"wide">{known}</td>', 1)
     assert file.startswith(before.rpartition("<section")[0])
     assert ('id="threshold"' in before) == (not group)
-    assert "Recalibration methods are not compared here" not in rows
-    assert "Recalibration methods are not compared here" in file
+    assert "This report was made from tables" not in rows
+    assert "This report was made from tables" in file
     grouped = " --group patient" * bool(group)
     for k, model in enumerate(MODELS, 1):
         command = f"--label soft_malignant{grouped} --pred {model} -o calibrator_{k}.json"
         assert f"softcal recalibrate items.csv {command}" in text_of(rows)
-        assert f"softcal recalibrate DATA {command}" in text_of(file)
+        assert f"softcal recalibrate ROWS {command}" in text_of(file)
+    assert "(replace ROWS with the file that was scanned):" in file
     tables = '<section aria-labelledby="bins-title">'
     end = '<dl class="how">'
     assert (
@@ -908,7 +955,7 @@ def test_a_report_on_many_classes_is_about_the_predicted_class(
     assert "The probability of the predicted class is compared with" in page
     assert "other is better calibrated than model" in page
     assert ">Recalibration</h2>" not in page
-    assert "softcal recalibrate DATA --label-columns … --pred-columns …" in text_of(page)
+    assert "softcal recalibrate ROWS --label-columns … --pred-columns …" in text_of(page)
 
 
 def test_classes_of_a_report_are_listed_worst_first(
@@ -1049,7 +1096,7 @@ def test_recalibration_command_of_report_on_classes_runs(
     assert cli.run(["report", "my data.csv", *columns]) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert shown_of(page, "classes") == "a, b, c"
-    assert shown_of(page, "votes") == ("l *" if kind == "vote" else "not given")
+    assert shown_of(page, "votes") == ("counted in the labels" if kind == "vote" else "not given")
     assert "<h1>Calibration of p * (3 classes)</h1>" in page
     command = re.search(r"softcal (recalibrate .*?)\n", text_of(page))
     assert command is not None

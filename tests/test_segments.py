@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+import tracemalloc
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
+import pyarrow as pa
 import pytest
 from command_line import softcal_here
+from hypothesis import given
+from hypothesis import strategies as st
 
 import softcal as sc
 from softcal.inference import segments as module
 from softcal.report.audit import write_audit_page
+from softcal.sources import ranges
+from softcal.sources.columns import Named
+from softcal.sources.ranges import Distribution
 from softcal.table.tableset import empty_sparse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 BY = ["device", "country"]
@@ -334,16 +343,20 @@ def test_features_that_cannot_be_cut_are_refused(tmp_path: Path) -> None:
     frame = rows(n=200)
     frame["none"], frame["endless"] = np.nan, np.inf
     for features, words in (
-        ({"p": 1}, "divide each column into 2 or more ranges: 'p' has 1"),
+        ({"p": 1}, "divide each column into 2 to 1,000,000 ranges: 'p' has 1"),
+        ({"p": [0.5, 0.5]}, "increasing numbers to cut at, such as .* 'p' has .0.5, 0.5"),
+        ({"p": []}, "increasing numbers to cut at"),
+        ({"p": "0.5"}, "increasing numbers to cut at"),
+        ({"p": ["x"]}, "increasing numbers to cut at"),
+        ({"p": [np.inf]}, "increasing numbers to cut at"),
+        ({"p": [[0.5]]}, "increasing numbers to cut at"),
+        ({"country": [3]}, "country cannot be cut into ranges: it must hold numbers"),
         ({"country": 3}, "country cannot be cut into ranges: it must hold numbers"),
         ({"none": 3}, "none cannot be cut into ranges: it needs finite numbers"),
         ({"endless": 3}, "endless cannot be cut into ranges: it needs finite numbers"),
     ):
         with pytest.raises(sc.InputError, match=words):
-            audited(frame, features=features)
-    lazy = pl.LazyFrame({"y": [0], "p": [0.5]})
-    with pytest.raises(sc.InputError, match="features need files or a frame in memory"):
-        sc.audit(lazy, y_true="y", y_prob="p", features={"p": 3})
+            audited(frame, by="device", features=features)
     path = tmp_path / "rows.csv"
     frame.to_csv(path, index=False)
     columns = ["--label", "y", "--pred", "p", "--by", "country"]
@@ -351,10 +364,99 @@ def test_features_that_cannot_be_cut_are_refused(tmp_path: Path) -> None:
         refused = softcal_here("audit", path, *columns, "--feature", feature)
         assert refused.returncode == 2
         assert f"a column and a number, such as age:10: got {feature}." in refused.stderr
+    for cut in ("p", "p:", "p:x", ":3", "p:0.5,0.5", "p:0.5,inf", "p:nan"):
+        refused = softcal_here("audit", path, *columns, "--cut", cut)
+        assert refused.returncode == 2
+        assert f"a column and increasing numbers, such as age:40,60: got {cut}." in refused.stderr
+    twice = softcal_here("audit", path, *columns, "--cut", "p:0.5", "--feature", "p:2")
+    assert "each 'by' column must be named once" in twice.stderr
     saved = tmp_path / "saved.softcal"
     softcal_here("scan", path, *columns, "-o", saved)
-    refused = softcal_here("audit", saved, "--feature", "p:3")
-    assert "--feature is for rows: leave it out with saved tables." in refused.stderr
+    for option, value in (("--feature", "p:3"), ("--cut", "p:0.5")):
+        refused = softcal_here("audit", saved, option, value)
+        assert f"{option} is for rows: leave it out with saved tables." in refused.stderr
+
+
+def test_features_are_cut_at_given_numbers(tmp_path: Path) -> None:
+    frame = rows()
+    frame["age"] = np.random.default_rng(1).integers(18, 90, size=len(frame)) / 2
+    frame.loc[:39, "age"] = np.nan
+    found = audited(frame, by=(), features={"age": [20, 30.5]})
+    age = frame.age
+    expected = {
+        "below 20": (age < 20).sum(),
+        "20 to 30.5": ((age >= 20) & (age < 30.5)).sum(),
+        "30.5 and above": (age >= 30.5).sum(),
+        None: age.isna().sum(),
+    }
+    assert {each.where["age"]: each.n for each in found.segments} == expected
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False, sep=";", decimal=",")  # as in German spreadsheets
+    how = ["--label", "y", "--pred", "p", "--sep", ";", "--decimal", ","]
+    for option, value in (("--cut", "age:20,30.5"), ("--feature", "age:3")):
+        done = softcal_here("audit", path, *how, option, value, "--format", "json")
+        assert done.returncode == 0, done.stderr
+        [model] = json.loads(done.stdout)["models"]
+        names = {each["where"]["age"]: each["n"] for each in model["segments"]}
+        assert len(names) == 4
+        assert (names == expected) == (option == "--cut")
+
+
+@given(
+    st.lists(st.floats(allow_nan=True, allow_infinity=False) | st.integers(-3, 3), min_size=1),
+    st.integers(2, 7),
+    st.integers(1, 4),
+)
+def test_quantiles_of_few_numbers_are_exact(values: list[float], count: int, parts: int) -> None:
+    numbers = np.array(values, dtype=np.float64)
+    known = numbers[~np.isnan(numbers)]
+    found = Distribution()
+    for part in np.array_split(numbers, parts):
+        found = Distribution.of(part).with_(found)
+    assert found.counts.sum() == known.size
+    if known.size:
+        ranks = [math.ceil(Fraction(k * known.size, count)) for k in range(1, count)]
+        assert found.quantiles(count).tolist() == [sorted(known)[rank - 1] for rank in ranks]
+        assert (found.low, found.high) == (known.min(), known.max())
+
+
+def test_quantiles_of_many_numbers_do_not_depend_on_the_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ranges, "_MOST_KEYS", 500)
+    rng = np.random.default_rng(0)
+    numbers = np.concatenate([rng.normal(size=20_000), np.arange(5_000.0) % 9])
+    whole = Distribution.of(numbers)
+    for parts in (2, 7, 100):
+        found = Distribution()
+        for part in np.array_split(rng.permutation(numbers), parts):
+            found = found.with_(Distribution.of(part))
+        assert found.dropped == whole.dropped > 0
+        assert np.array_equal(found.keys, whole.keys)
+        assert np.array_equal(found.counts, whole.counts)
+    assert whole.keys.size <= 500
+    ordered = np.sort(numbers)
+    exact = ordered[np.ceil(np.arange(1, 10) * numbers.size / 10).astype(int) - 1]
+    near = whole.quantiles(10)
+    assert ((near <= exact) & (exact - near <= abs(near) * 2.0 ** (whole.dropped - 52))).all()
+
+
+def test_ranges_take_bounded_memory() -> None:
+    rng = np.random.default_rng(0)
+
+    def batches() -> Iterator[dict[Any, Any]]:
+        for _ in range(160):
+            yield {Named("x"): pa.array(rng.normal(size=25_000))}
+
+    tracemalloc.start()
+    try:
+        found = ranges.distributions(batches(), ranges.Distributions.none(["x"]))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.of["x"].counts.sum() == 4_000_000  # 32 MB
+    assert peak < 16e6, f"{peak / 1e6:.0f} MB"
+    assert np.abs(found.of["x"].quantiles(4) - [-0.6745, 0, 0.6745]).max() < 0.005
 
 
 def test_recurring_raters_are_refused() -> None:

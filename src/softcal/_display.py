@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
+
+_NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
+RANGE = re.compile(rf"(?P<below>below )?(?P<start>{_NUMBER})(?P<end> to {_NUMBER}| and above)?")
+"""The name of a range of numbers, or a number."""
 
 
 def printable(name: str) -> str:

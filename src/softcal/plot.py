@@ -574,7 +574,7 @@ def draw_gaps(
             at, gap, np.maximum([gap - low, high - gap], 0), color=style["color"],
             fmt=style["marker"], markersize=0.3 * paper.points if many else 0.55 * paper.points,
             elinewidth=0.8 if many else 1.3, markeredgecolor="white", markeredgewidth=0.5,
-            label=_legend_name(name),
+            label=_with_level(name, level),
         )  # fmt: skip
         # An interval of a bin with few rows may reach from -1 to 1 and would flatten the others.
         sure = np.minimum(np.maximum(-low, high), 4 * np.abs(gap).max())
@@ -583,12 +583,21 @@ def draw_gaps(
     ax.set(xlim=(0, 1), ylim=(-1.08 * farthest, 1.08 * farthest), xlabel="prediction")
     ax.set_ylabel("gap: too low · too high")
     ax.yaxis.set_major_formatter(_signed_tick)
-    legend_above(ax, ncols=1 if size == "column" else 2, title=None)
-    figure.text(
-        1, 0, f"bars: {100 * level:g}% intervals", ha="right", va="bottom", color="0.35",
-        fontsize=0.8 * paper.points,
-    )  # fmt: skip
+    legend_above(ax, ncols=1 if size == "column" else 2)
     return figure
+
+
+def _with_level(name: str, level: float) -> str:
+    """Return the name of a model in the legend of a figure that also draws its intervals."""
+    return f"{_legend_name(name)}, {100 * level:g}% interval"
+
+
+def _draw_curve(
+    ax: Axes, at: Any, low: Any, value: Any, high: Any, *, color: str, **style: Any
+) -> None:
+    """Draw a curve and the band of its interval."""
+    ax.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
+    ax.plot(at, value, color=color, **style)
 
 
 def _signed_tick(value: float, _: float) -> str:
@@ -639,15 +648,11 @@ def draw_bins(tables: TableSet, *, level: float = 0.95, size: Size | None = None
     for k, model in enumerate(tables):
         fine = tables.coarsen(tables.grid)[model]
         found = [smece_interval(fine.coarsen(bins), level=level) for bins in choices]
-        style = style_of(k)
-        ax.fill_between(
-            numbers, [each.low for each in found], [each.high for each in found],
-            color=style["color"], alpha=0.15, linewidth=0,
-        )  # fmt: skip
-        ax.plot(
-            numbers, [each.value for each in found], **style, linewidth=1.4,
+        _draw_curve(
+            ax, numbers, [each.low for each in found], [each.value for each in found],
+            [each.high for each in found], **style_of(k), linewidth=1.4,
             markersize=0.5 * paper.points, markeredgecolor="white", markeredgewidth=0.5,
-            label=f"{_legend_name(model)}, {100 * level:g}% interval",
+            label=_with_level(model, level),
         )  # fmt: skip
     _tidy(ax)
     ax.axvline(len(tables.bins), color="0.55", linestyle=":", linewidth=1)
@@ -696,18 +701,13 @@ def draw_decision(
         style = {key: style_of(k)[key] for key in ("color", "linestyle")}
         order = curve.threshold.argsort()
         at = curve.threshold[order]
-        label = f"{_legend_name(name)}, {100 * curve.level:g}% interval"
-        above.fill_between(
-            at, curve.low[order], curve.high[order], color=style["color"], alpha=0.18, linewidth=0
-        )
-        above.plot(at, curve.value[order], **style, linewidth=1.6, label=label, zorder=3)
+        _draw_curve(
+            above, at, curve.low[order], curve.value[order], curve.high[order], **style,
+            linewidth=1.6, label=_with_level(name, curve.level), zorder=3,
+        )  # fmt: skip
         below.plot(at, curve.cost[order], **style, linewidth=1.6)
     above.plot(at, curve.treat_all[order], color="0.45", linewidth=1.1, label="treat all")
-    above.axhline(0, color="0.2", linewidth=0.9)
-    above.annotate(
-        "treat none", (at[0], 0), (3, -3), textcoords="offset points", va="top",
-        fontsize=0.9 * paper.points, color="0.2",
-    )  # fmt: skip
+    above.axhline(0, color="0.2", linewidth=0.9, linestyle=":", label="treat none")
     for ax in (above, below):
         for t in marked:
             ax.axvline(t, color="0.55", linestyle=":", linewidth=1, zorder=1)
@@ -799,7 +799,7 @@ def draw_watch(
         for ax in (above, middle):
             ax.axvspan(began - 0.5, at[-1] + 0.5, color=VERMILLION, alpha=0.08, linewidth=0)
         above.annotate(
-            f"since {last.since}", (began, 1), (3, -4), xycoords=("data", "axes fraction"),
+            f"since {last.since}", (1, 1), (-3, -4), xycoords="axes fraction", ha="right",
             textcoords="offset points", va="top", fontsize=0.9 * paper.points, color=VERMILLION,
         )  # fmt: skip
     _draw_gaps(below, last.worst, tolerance)
@@ -821,13 +821,9 @@ def _draw_smece(
         return [np.nan if each is None else getattr(each, name) for each in shown]
 
     ax.plot(at, line("smece_new"), "o", color="0.6", markersize=3.5, label="that day")
-    ax.fill_between(at, line("low"), line("high"), color=BLUE, alpha=0.18, linewidth=0)
-    ax.plot(at, line("smece"), color=BLUE, label=f"so far, with its {100 * level:g}% band")
-    ax.axhline(tolerance, color="0.3", linestyle="--", linewidth=1)
-    ax.annotate(  # beside the axes, where no curve is
-        "tolerance", (1, tolerance), (3, 0), xycoords=("axes fraction", "data"),
-        textcoords="offset points", va="center", fontsize=0.9 * _points(ax), color="0.3",
-    )  # fmt: skip
+    label = f"so far, with its {100 * level:g}% band"
+    _draw_curve(ax, at, line("low"), line("smece"), line("high"), color=BLUE, label=label)
+    ax.axhline(tolerance, color="0.3", linestyle="--", linewidth=1, label="tolerance")
     highest = np.nanmax([*line("smece_new"), *line("smece"), 2 * tolerance, 0.01])
     ax.set(ylabel="SMECE", ylim=(0, 1.25 * highest))
     legend_above(ax, ncols=2, columnspacing=1.2)
@@ -845,7 +841,7 @@ def _draw_evidence(
         fontsize=0.9 * _points(ax), color=VERMILLION,
     )  # fmt: skip
     ax.plot(at, tenths, color=BLACK, linewidth=1.4)
-    ax.set(ylabel="log10 of evidence", ylim=(min(tenths.min(), -0.5), None))
+    ax.set(ylabel="evidence\n(log10)", ylim=(min(tenths.min(), -0.5), None))
     ax.set_ylim(top=max(tenths.max(), alarm) * 1.15 + 0.3)
     _tidy(ax)
 
@@ -869,6 +865,6 @@ def _draw_gaps(ax: Axes, stream: StreamState, tolerance: float) -> None:
 
 
 def _tidy(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
+    bare(ax)
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.set_axisbelow(True)

@@ -55,6 +55,14 @@ def audit(
             metavar="COL:N",
         ),
     ] = None,
+    cut: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of numbers and the numbers to cut it at, such as age:40,60; may be "
+            "repeated.",
+            metavar="COL:X,...",
+        ),
+    ] = None,
     depth: Annotated[
         int, typer.Option(help="Largest number of columns that define a segment.", metavar="N")
     ] = 2,
@@ -92,9 +100,10 @@ def audit(
         vote_columns=vote_columns,
         how=how,
         features=tuple(feature or ()),
+        cuts=tuple(cut or ()),
     )
     tables = load_tables(data, columns)
-    named = None if feature or not by else by  # None: all columns of the tables
+    named = None if feature or cut or not by else by  # None: all columns of the tables
     audits = [
         audit_tables(
             tables, model=model, by=named, depth=depth, level=level, min_rows=min_rows,

@@ -25,6 +25,7 @@ from softcal.cli.options import (
     PredColumns,
     RowOptions,
     RowsOrTables,
+    Scale,
     VoteColumns,
     Votes,
     Weight,
@@ -105,7 +106,7 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
     named = columns.how.name is not None
     if not from_rows:
         # Under other names than those of the columns, there are no commands.
-        commands = () if named else commands_of(tables, "DATA")
+        commands = () if named else commands_of(tables, "ROWS")
         return About(title, source_name(data), label, commands)
     if named:
         tables = replace(tables, models=tuple(columns.models or ()))
@@ -117,15 +118,18 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
         counts = columns.vote_columns
         labeled = [] if counts is None else ["--vote-columns", counts]
     commands = commands_of(tables, rows, class_label, labeled)
+    how = columns.how
     apply: tuple[str, ...] = ()
-    if commands and rows == _rows_name(data) and tables.targets[0] != TOP:
-        apply = apply_commands(tables.models, rows)
+    applicable = how.pred_scale is Scale.PROBABILITY and not how.drop_missing and not how.sheet
+    if commands and applicable and tables.targets[0] != TOP:
+        reading = RowOptions(how.sep, how.decimal, how.encoding, how.input_format).words
+        apply = apply_commands(tables.models, " ".join([_rows_name(data), *reading]))
     return About(title, source_name(data), label, commands, apply)
 
 
 def _rows_name(data: list[str]) -> str:
-    """Return the name of the file of rows, quoted for a shell; DATA for several files."""
-    return shlex.quote(Path(data[0]).name) if len(data) == 1 else "DATA"
+    """Return the name of the file of rows, quoted for a shell; ROWS for several files."""
+    return shlex.quote(Path(data[0]).name) if len(data) == 1 else "ROWS"
 
 
 def _title(models: list[str] | tuple[str, ...]) -> str:

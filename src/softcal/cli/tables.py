@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import glob
+import math
 import sys
 from functools import partial
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,7 +44,8 @@ class Columns(NamedTuple):
     label_high: str | None = None
     how: RowOptions = RowOptions()
     ordered: bool = False
-    features: Sequence[str] = ()
+    features: Sequence[str] = ()  # such as age:10
+    cuts: Sequence[str] = ()  # such as age:40,60
     by_rater: str | None = None
 
     @property
@@ -165,7 +168,7 @@ class Columns(NamedTuple):
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
             "group": self.group, "values": self.how.values,
         }  # fmt: skip
-        if self.features:
+        if self.features or self.cuts:
             others |= self._ranges(paths)
         if self.how.raw_votes:
             found = self._roles_of_votes(others)
@@ -188,19 +191,17 @@ class Columns(NamedTuple):
 
     def _ranges(self, paths: Sequence[Path]) -> dict[str, Any]:
         """Return the columns of segments, and the ranges of those that are cut."""
-        from softcal.sources.columns import Wanted
         from softcal.sources.files import batches_of
-        from softcal.sources.ranges import ranges_of
+        from softcal.sources.ranges import Distributions, Features, distributions
 
-        counts = {}
-        for feature in self.features:
-            name, _, count = feature.rpartition(":")
-            if not name or not count.isdecimal():
-                message = f"--feature must be a column and a number, such as age:10: got {feature}."
-                raise InputError(message)
-            counts[name] = int(count)
-        batches = batches_of(list(paths), Wanted((), tuple(counts)), self.how.reading)
-        return {"by": (*self.by, *counts), "ranges": ranges_of(batches, counts)}
+        pairs = [_feature(each) for each in self.features] + [_cut(each) for each in self.cuts]
+        features = Features.of(dict(pairs))
+        found, reading = Distributions.none(features.counts), self.how.reading
+        if features.counts:
+            batches = batches_of(list(paths), found.wanted, reading)
+            found = distributions(batches, found, reading.decimal)
+        by = (*self.by, *(name for name, _ in pairs))
+        return {"by": by, "ranges": features.ranges(found, reading.decimal)}
 
     def _roles_of_votes(self, others: Mapping[str, Any]) -> Roles:
         """Return the role of each column, with the votes of a file counted."""
@@ -251,7 +252,8 @@ class Columns(NamedTuple):
                 "--ordered out, or scan the rows again."
             )
             raise InputError(message)
-        for option in [*self.how.given, *["--feature"] * bool(self.features)]:
+        ranges = ["--feature"] * bool(self.features) + ["--cut"] * bool(self.cuts)
+        for option in [*self.how.given, *ranges]:
             message = f"{option} is for rows: leave it out with saved tables."
             raise InputError(message)
         label: dict[str, str | None] = {
@@ -277,6 +279,29 @@ class Columns(NamedTuple):
                     f"{column!r}. Leave {option} out, or scan the rows again."
                 )
                 raise InputError(message)
+
+
+def _feature(text: str) -> tuple[str, int]:
+    """Return the column and the number of ranges of a --feature."""
+    name, _, count = text.rpartition(":")
+    if not name or not count.isdecimal():
+        message = f"--feature must be a column and a number, such as age:10: got {text}."
+        raise InputError(message)
+    return name, int(count)
+
+
+def _cut(text: str) -> tuple[str, list[float]]:
+    """Return the column and the numbers of a --cut."""
+    name, _, numbers = text.rpartition(":")
+    try:
+        cuts = [float(each) for each in numbers.split(",")]
+    except ValueError:
+        cuts = []
+    increasing = all(a < b for a, b in pairwise(cuts))
+    if not name or not cuts or not increasing or not all(map(math.isfinite, cuts)):
+        message = f"--cut must be a column and increasing numbers, such as age:40,60: got {text}."
+        raise InputError(message)
+    return name, cuts
 
 
 def _refuse_useless(options: Mapping[str, object], beside: str) -> None:

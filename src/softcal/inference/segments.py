@@ -73,8 +73,7 @@ class Segment:
     @property
     def name(self) -> str:
         """The conditions of the segment in words."""
-        each = (f"{c} missing" if v is None else f"{c} = {v}" for c, v in self.where.items())
-        return " and ".join(each) or "all rows"
+        return " and ".join(_condition(*each) for each in self.where.items()) or "all rows"
 
     @property
     def direction(self) -> str:
@@ -88,6 +87,19 @@ class Segment:
         if self.gap == 0:
             return f"{self.name}: no gap, {rows}"
         return f"{self.name}: {_points(self.gap)} percentage points {self.direction}, {rows}"
+
+
+def _condition(column: str, value: str | None) -> str:
+    """Return a condition in words.
+
+    >>> _condition("age", "40 to 60"), _condition("age", "below 40"), _condition("device", "phone")
+    ('age 40 to 60', 'age below 40', 'device = phone')
+    """
+    if value is None:
+        return f"{column} missing"
+    found = _display.RANGE.fullmatch(value)
+    is_range = found is not None and (found["below"] or found["end"])
+    return f"{column} {value}" if is_range else f"{column} = {value}"
 
 
 class Explained(NamedTuple):
@@ -392,10 +404,9 @@ def _segments(
     too_small = 0
     for k in range(1, min(depth, len(columns)) + 1):
         for chosen in combinations(range(len(columns)), k):
-            _, first, mine = np.unique(
-                cells.codes[list(chosen)], axis=1, return_index=True, return_inverse=True
-            )
-            mine = mine.ravel()
+            last = cells.codes[chosen[-1]]
+            number = of_cell[chosen[:-1]] * (last.max() + 1) + last
+            _, first, mine = np.unique(number, return_index=True, return_inverse=True)
             n: FloatArray = np.bincount(mine, weights=count).astype(np.float64)
             of_cell[chosen], rows[chosen] = mine, n
             new = np.ones(n.size, dtype=bool)

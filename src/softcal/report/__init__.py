@@ -111,7 +111,7 @@ def write_report(
                 "n_votes": n_votes, "ordered": ordered or None}  # fmt: skip
         _refuse_beside_tables(rows)
         tables = y_true if bins is None else y_true.coarsen(bins)
-        about = About(title, "tables", label or tables.label, commands_of(tables, "DATA"))
+        about = About(title, "tables", label or tables.label, commands_of(tables, "ROWS"))
         shown: Any = (by,) if isinstance(by, str) else by
         write_page(path, tables, about, by=shown, level=level, tolerance=tolerance)
         return

@@ -12,6 +12,7 @@ from softcal.table.kernel import SUM_NAMES, Sums
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from softcal._validation.inputs import FloatArray
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -76,8 +77,22 @@ def small_diagram(
     x, y = rel.mean_prob[filled], rel.mean_label[filled]
     low, high = (limits[filled] for limits in gap_intervals(rel, level=level))
     share = (rel.sums.weight / rel.sums.weight.sum())[filled]
+    return diagram_of_points(title, smece, x, y, x - high, x - low, share, end)
+
+
+def diagram_of_points(
+    title: str,
+    smece: float,
+    x: FloatArray,
+    y: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    share: FloatArray,
+    end: float = 1.0,
+) -> dict[str, Any]:
+    """Return points with their intervals, in SVG units, and the end of both axes."""
     scale = _SIDE / end
-    bottom, top = np.clip([x - high, x - low], 0.0, end) * scale
+    bottom, top = np.clip([low, high], 0.0, end) * scale
     points = zip(x * scale, _SIDE - y * scale, _SIDE - top, _SIDE - bottom, share, strict=True)
     return {
         "value": title,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._display import ends, printable
+from softcal._display import RANGE, ends, printable
 from softcal._io import written_whole
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
@@ -24,7 +25,7 @@ from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
 from softcal.report.costs import decision_panel
-from softcal.report.sample import recalibration_panel
+from softcal.report.sample import recalibration_panel, table_panel
 from softcal.report.verdict import (
     TOLERANCE,
     chance,
@@ -55,7 +56,7 @@ MAX_SEGMENTS = 200
 _SEGMENTS_SHOWN = 20  # the others are folded
 _BINS_SHOWN = 5  # of those that stand out; the others are folded
 _MOST_CLASSES_SAVED = 100  # in the tables that a reader can download
-_NEARLY_0 = 1e-6  # the end of the first bin of a grid; the tables do not tell it from 0
+_NEARLY_0 = 1e-6  # the end of the first bin of a grid
 _MARKS = {
     "circle": "M0,-5A5,5 0 1 1 0,5A5,5 0 1 1 0,-5Z",
     "square": "M-5,-5H5V5H-5Z",
@@ -69,7 +70,10 @@ _MARKS = {
 
 
 class About(NamedTuple):
-    """The title of the page, its source, its label, and the commands that recalibrate."""
+    """The title of the page, its source, its label, and the commands that recalibrate.
+
+    A command names the file of the rows, or `ROWS` if this file is not known.
+    """
 
     title: str
     source: str
@@ -186,11 +190,16 @@ def write_page(
     top = tables.targets[0] == TOP
     if sample is not None and not top:
         panel = recalibration_panel(sample, tables.models, tables.bins, level)
+    fitted = []
+    if sample is None and not top:
+        fitted = table_panel({model.name: model.fine for model in models}, tables.bins, level)
     said = _said(tables, models, segments, about, level, tolerance)
+    said["extremes"] = _extremes(models, sample)
     classes = class_panel(tables, tables.classes, level) if tables.classes else []
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
+        "table_repairs": fitted,
         "classes": classes, "class_reach": _reach([*classes, *thresholds]),
         "most_classes": MOST_ROWS, "thresholds": thresholds,
         "cumulative": _cumulative(tables, level) if thresholds else [],
@@ -199,6 +208,9 @@ def write_page(
     said["decision"] = decision_panel(tables, level)
     drawn = _drawn(tables, models, drawn_segments, level)
     drawn["decision"] = said["decision"]
+    said["sweep_above"] = any(
+        value > high for model in drawn["models"] for value, _, high, *_ in model["soft"]
+    )
     drawn["classes"] = [
         {"name": part["name"], "rows": [_six_digits(row) for row in part["rows"]]}
         for part in classes
@@ -296,7 +308,6 @@ def _said(
         "facts": _facts(tables, models),
         "hardened": _hardened(tables),
         "models": models,
-        "extremes": [_extremes(model.fine) for model in models],
         "mean_predictions": [f"{model.fine.coarsen(1).mean_prob[0]:.4f}" for model in models],
         "chances": [chance(model.verdict.pvalue) for model in models],
         "hardened_errors": [
@@ -307,8 +318,9 @@ def _said(
         "pairs": pairs,
         "no_pairs": len(models) > 1 and not pairs,
         "pair_reach": max((max(abs(p["low"]), abs(p["high"])) for p in pairs), default=1) or 1,
-        "commands": about.commands or (f"softcal recalibrate DATA {columns} -o calibrator.json",),
+        "commands": about.commands or (f"softcal recalibrate ROWS {columns} -o calibrator.json",),
         "apply": about.apply,
+        "any_material": any(model.verdict.severity == "material" for model in models),
         "any_off": any(model.verdict.state == "miscalibrated" for model in models),
         "segments": segments,
         "n_segment_intervals": sum(len(m["rows"]) for each in segments for m in each["models"]),
@@ -334,12 +346,23 @@ def _facts(tables: TableSet, models: list[_Model]) -> list[tuple[str, str]]:
     return [(term, text) for term, text in facts if text]
 
 
-def _extremes(fine: Reliability) -> str:
-    """Return how many predictions are 0 or 1, as far as the grid shows it."""
-    edges = fine.bins.edges
-    if edges[1] > _NEARLY_0:
-        return "unknown"
-    return f"{fine.count[0]:,} and {fine.count[-1]:,}"
+def _extremes(models: list[_Model], sample: Sample | None) -> list[str]:
+    """Return how many predictions of each model are 0 and 1, as far as it is known.
+
+    All rows of a bin without variance p(1 - p) are 0, or 1. Otherwise only the rows tell.
+    """
+    out = []
+    for name, fine, *_ in models:
+        zeros, ones = int(fine.count[0]), int(fine.count[-1])
+        if sample is not None and sample.sees(name):
+            out.append(f"{sample.zeros[name]:,} and {sample.ones[name]:,}")
+        elif len(fine.bins) > 1 and not fine.sums.prob_var[[0, -1]].any():
+            out.append(f"{zeros:,} and {ones:,}")
+        elif fine.bins.edges[1] <= _NEARLY_0:
+            out.append(f"{zeros:,} and {ones:,} within 0.000001")
+        else:
+            out.append("unknown")
+    return out
 
 
 def _hardened(tables: TableSet) -> str:
@@ -557,7 +580,6 @@ def _segments(
     ]
 
 
-_RANGE = re.compile(r"(-?[\d.]+(?:e[+-]?\d+)?) to -?[\d.]+(?:e[+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T].*)?)?")
 _FEWEST_IN_ORDER = 3
 
@@ -567,6 +589,8 @@ def in_order(values: Sequence[str]) -> list[str]:
 
     >>> in_order(["9", "10", "8.5"]), in_order(["10 to 20", "5 to 10", "20 to 31"])
     (['8.5', '9', '10'], ['5 to 10', '10 to 20', '20 to 31'])
+    >>> in_order(["40 to 60", "below 40", "60 and above"])
+    ['below 40', '40 to 60', '60 and above']
     >>> in_order(["a", "b", "c"])
     []
     """
@@ -575,15 +599,15 @@ def in_order(values: Sequence[str]) -> list[str]:
         return []
     if all(map(_DATE.fullmatch, given)):
         return sorted(given)
-    ranges = [_RANGE.fullmatch(value) for value in given]
-    starts = [
-        value if found is None else found[1] for value, found in zip(given, ranges, strict=True)
-    ]
-    try:
-        at = dict(zip(given, map(float, starts), strict=True))
-    except ValueError:
-        return []
-    return sorted(given, key=at.__getitem__) if np.isfinite([*at.values()]).all() else []
+    at: dict[str, tuple[float, bool]] = {}
+    for value in given:
+        found = RANGE.fullmatch(value)
+        try:
+            at[value] = (float(found["start"] if found else value), not (found and found["below"]))
+        except ValueError:
+            return []
+    finite = np.isfinite([start for start, _ in at.values()]).all()
+    return sorted(given, key=at.__getitem__) if finite else []
 
 
 def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
@@ -598,8 +622,21 @@ def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
             }
             for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
         ]  # fmt: skip
-        each["ends"] = (order[0], order[-1]) if order else ()
+        each["ticks"] = _ticks(order)
         each["highest"] = highest
+
+
+def _ticks(order: list[str]) -> list[dict[str, Any]]:
+    """Return as many of the values as fit under a chart that is 360 wide, each at its place."""
+    if not order:
+        return []
+    width = 6.5 * max(map(len, order)) + 8  # of a text of 10 px, with space beside it
+    every = max(math.ceil(width * len(order) / 360), 1)
+    return [
+        {"x": 360 / len(order) * (k + 0.5), "text": value}
+        for k, value in enumerate(order)
+        if k % every == 0
+    ]
 
 
 def _trend_points(
@@ -676,7 +713,12 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
         ("groups", groups and groups.column),
         ("raters", _raters(tables)),
         ("weights", tables.weight or "none: all rows have equal weight"),
-        ("votes", tables.votes or "not given"),
+        (
+            "votes",
+            "counted in the labels"
+            if tables.votes == tables.label
+            else tables.votes or "not given",
+        ),
         ("bins", f"{len(bins)} {width} on [0, 1]; the last one includes 1"),
         ("fine grid", f"{len(grid)} bins, which are merged into the bins shown"),
         ("softcal", __version__),

@@ -1,4 +1,4 @@
-"""A sample of the rows, and recalibration evaluated on held-out rows of it."""
+"""What recalibration would do: on held-out rows of a sample, or fitted to a table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal._validation.inputs import as_float64
+from softcal.calibrators.base import Data
+from softcal.calibrators.maps import MAPS
 from softcal.calibrators.preview import preview_of
-from softcal.report.classes import small_diagram
+from softcal.report.classes import diagram_of_points, small_diagram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from softcal.bins import Bins
     from softcal.calibrators.preview import RepairPreview, Trial
     from softcal.table.build import Coded
+    from softcal.table.reliability import Reliability
 
 MOST_ROWS = 200_000
 FOLDS = 5
@@ -41,6 +44,8 @@ class Sample:
         self._limit = np.inf  # no row with a larger key can be kept
         self._kept: list[dict[str, npt.NDArray[Any]]] = []
         self._first: Mapping[str, Rows] = {}
+        self.zeros: Counter[str] = Counter()  # predictions of exactly 0, of all rows of each model
+        self.ones: Counter[str] = Counter()
 
     def add(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None = None) -> None:
         """Add the next rows of a piece; threads may add pieces in any order."""
@@ -53,6 +58,9 @@ class Sample:
         at = np.flatnonzero(key < limit)
         columns = {"key": key[at], "piece": np.full(at.size, piece), "row": before + at}
         columns["y"] = as_float64(first.y_true[at])
+        counted = ... if first.sample_weight is None else first.sample_weight > 0
+        zeros = {name: np.count_nonzero(each.y_prob[counted] == 0) for name, each in rows.items()}
+        ones = {name: np.count_nonzero(each.y_prob[counted] == 1) for name, each in rows.items()}
         columns |= {f"p {name}": as_float64(each.y_prob[at]) for name, each in rows.items()}
         if first.sample_weight is not None:
             columns["weight"] = as_float64(first.sample_weight[at])
@@ -63,6 +71,8 @@ class Sample:
             columns["group"] = np.array([str(groups.names[k]) for k in numbers], dtype=object)
         with self._lock:
             self._first = self._first or rows
+            self.zeros.update(zeros)
+            self.ones.update(ones)
             self._kept.append(columns)
             # Not after every piece, because that would copy the whole sample each time.
             if sum(each["key"].size for each in self._kept) > 2 * self._most:
@@ -77,6 +87,10 @@ class Sample:
             self._limit = float(columns["key"].max())
         self._kept = [columns]
         return columns
+
+    def sees(self, model: str) -> bool:
+        """Return whether rows of a model were added."""
+        return model in self._first
 
     def rows(self, model: str) -> tuple[Rows, npt.NDArray[Any] | None]:
         """Return the sampled rows of a model in their original order, and their groups."""
@@ -115,6 +129,44 @@ def recalibration_panel(
             {"name": name, "text": _text(found), "rows": trials, "n": size, "diagrams": diagrams}
         )
     return out
+
+
+def table_panel(
+    tables: Mapping[str, Reliability], bins: Bins, level: float
+) -> list[dict[str, Any]]:
+    """Return diagrams before and after a beta map that is fitted to each table.
+
+    A bin stands for its rows with its mean prediction. The map has three parameters only, because
+    the same rows fit it and evaluate it.
+    """
+    out = []
+    for name, fine in tables.items():
+        if fine.n < FEWEST_ROWS:
+            return []
+        filled = fine.count > 0
+        p, weight = fine.mean_prob[filled], fine.sums.weight[filled]
+        q = MAPS["beta"].fit(Data(p, fine.mean_label[filled], weight)).apply(p)
+        place = bins.edges[1:-1].searchsorted(q, side="right")
+        size, prob, label = (
+            np.bincount(place, weights=each)
+            for each in (weight, weight * q, fine.sums.label[filled])
+        )
+        used = size > 0
+        after = float(np.abs(prob - label).sum() / size.sum())
+        before = fine.coarsen(bins)
+        x, y, share = prob[used] / size[used], label[used] / size[used], size[used] / size.sum()
+        diagrams = [
+            small_diagram(before, "before", before.smece, level),
+            diagram_of_points("after beta", after, x, y, y, y, share),
+        ]
+        out.append({"name": name, "text": _table_text(before.smece, after), "diagrams": diagrams})
+    return out
+
+
+def _table_text(before: float, after: float) -> str:
+    if after >= before:
+        return f"A beta map fitted to these tables does not lower SMECE ({before:.3f})."
+    return f"A beta map fitted to these tables changes SMECE from {before:.3f} to {after:.3f}."
 
 
 def _row(trial: Trial, found: RepairPreview) -> dict[str, Any]:

@@ -239,11 +239,22 @@ def _gaps(rel: Reliability, level: float) -> list[Gap]:
 
 
 def _half_text(name: str, half: Gap) -> str:
-    rows = f"Where the model predicts {name} ({half.share:.0%} of the rows),"
+    rows = f"Where the model predicts {name} ({_share(half.share)} of the rows),"
     if not half.sign:
         return f"{rows} the mean gap is {_with_limits(half)}: no clear direction."
     points = f"{abs(100 * half.gap):.1f} percentage points {_WORDS[half.sign]}"
     return f"{rows} it is {points} on average, {_with_limits(half)}."
+
+
+def _share(share: float) -> str:
+    """Return a share in percent, which is 0% or 100% only if it is exactly that.
+
+    >>> _share(0.996), _share(1.0), _share(0.5), _share(0.004)
+    ('more than 99%', '100%', '50%', 'less than 1%')
+    """
+    if 0 < share < 0.005:
+        return "less than 1%"
+    return "more than 99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 
 def _with_limits(mean: Gap) -> str:

@@ -21,7 +21,7 @@ def audit(
     y_true: str | None = None,
     y_prob: str | None = None,
     by: str | Sequence[str] | None = None,
-    features: Mapping[str, int] | None = None,
+    features: Mapping[str, int | Sequence[float]] | None = None,
     depth: int = 2,
     model: str | None = None,
     level: float = 0.95,
@@ -45,11 +45,12 @@ def audit(
     Parameters
     ----------
     source : TableSet, or source of rows
-        A set made with `by`, or files or a frame as in `scan`.
+        A set made with `by`, or files, a frame, or an engine as in `scan`.
     y_true, y_prob, by
         For rows: as in `scan`. For a set, `by` selects some of its columns.
-    features : mapping from str to int, optional
-        For rows: columns of numbers, each with how many ranges it is cut into, as in `scan`.
+    features : mapping from str to int or to sequence of float, optional
+        For rows: columns of numbers, each with how many ranges it is cut into or with the numbers
+        to cut it at, as in `scan`.
     depth : int, default=2
         The largest number of columns in a conjunction.
     model : str, optional

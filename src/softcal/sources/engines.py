@@ -7,7 +7,7 @@ so the engine first shuffles the rows by group.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcal._optional import MissingExtraError
 from softcal.exceptions import SoftcalError
@@ -15,6 +15,7 @@ from softcal.sources.class_columns import Present
 from softcal.sources.collect import Part, collect, part_of
 from softcal.sources.columns import BATCH_VALUES, refuse_unknown
 from softcal.sources.frames import Stream, frame_pieces, in_frame
+from softcal.sources.ranges import Distributions, distributions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,10 +36,44 @@ class _Job(NamedTuple):
     pairs: bool
     date: str | None
 
+    @property
+    def wanted(self) -> Wanted:
+        """The columns to read."""
+        return self.roles.wanted
+
+    @property
+    def group(self) -> str | None:
+        """The column of which no value may be in two partitions."""
+        return self.roles.group
+
+    @property
+    def nothing(self) -> Part:
+        """The result for no rows."""
+        return Part(0, None)
+
     def part(self, pieces: Iterable[Piece]) -> Part:
         """Add up the rows of a partition on one core; the engine uses the other cores."""
         here = (piece._replace(place=None) for piece in pieces)
         return part_of(here, self.roles, self.bins, pairs=self.pairs, date=self.date, alone=True)
+
+
+class _Counting(NamedTuple):
+    """How a worker counts the numbers of columns that are to be cut into ranges."""
+
+    nothing: Distributions
+    group: None = None
+
+    @property
+    def wanted(self) -> Wanted:
+        """The columns to read."""
+        return self.nothing.wanted
+
+    def part(self, pieces: Iterable[Piece]) -> Distributions:
+        """Count the numbers of a partition."""
+        return distributions((batch for piece in pieces for batch in piece.batches()), self.nothing)
+
+
+_Sums: TypeAlias = Any  # the parts of a job, which add
 
 
 def engine_tables(
@@ -48,18 +83,38 @@ def engine_tables(
     wanted = roles.wanted
     refuse_unknown(wanted, list(frame.collect_schema().names()), "the frame")
     chosen = _selected(frame, wanted.names).to_native()
-    kind = frame.implementation
     job = _Job(roles, bins, pairs, date)
-    if kind.is_dask() or _is_spark(frame):
-        part = (_of_dask if kind.is_dask() else _of_spark)(chosen, job)
+    if frame.implementation.is_dask() or _is_spark(frame):
+        part: Part = (_of_dask if frame.implementation.is_dask() else _of_spark)(chosen, job)
         if part.tables is None:  # perhaps no partition has rows
             part = part.with_(job.part(()))
         return part.finished(roles)
+    return collect(_pieces(frame, chosen, wanted), roles, bins, pairs=pairs, date=date)
+
+
+def engine_distributions(frame: Any, nothing: Distributions) -> Distributions:
+    """Return the distributions of columns of a lazy narwhals frame."""
+    wanted = nothing.wanted
+    refuse_unknown(wanted, list(frame.collect_schema().names()), "the frame")
+    chosen = _selected(frame, wanted.names).to_native()
+    job = _Counting(nothing)
+    if frame.implementation.is_dask():
+        found: Distributions = _of_dask(chosen, job)
+    elif _is_spark(frame):
+        found = _of_spark(chosen, job)
+    else:
+        found = job.part(_pieces(frame, chosen, wanted))
+    return found
+
+
+def _pieces(frame: Any, chosen: Any, wanted: Wanted) -> Iterator[Piece]:
+    """Yield the rows of an engine in this process."""
     # Up to eight batches per core are read ahead; for many classes, whose sums are large, one.
     values = BATCH_VALUES if wanted.classes > 1 else BATCH_VALUES // 8
     rows = max(values // wanted.values_per_row, 1)
-    stream = Stream(_polars_batches(chosen, rows) if kind.is_polars() else _batches(chosen, rows))
-    return collect(stream.pieces(wanted), roles, bins, pairs=pairs, date=date)
+    polars = frame.implementation.is_polars()
+    stream = Stream(_polars_batches(chosen, rows) if polars else _batches(chosen, rows))
+    return stream.pieces(wanted)
 
 
 def collected(frame: Any, wanted: Wanted) -> Any:
@@ -121,40 +176,41 @@ def _polars_batches(lazy: Any, rows: int) -> Any:
 # Engines of many processes
 
 
-def _of_dask(frame: Any, job: _Job) -> Part:
+def _of_dask(frame: Any, job: _Job | _Counting) -> _Sums:
     from dask.delayed import delayed
 
-    if job.roles.group is not None:
-        frame = frame.shuffle(on=[job.roles.group])
+    if job.group is not None:
+        frame = frame.shuffle(on=[job.group])
     parts = [delayed(_dask_part)(partition, job) for partition in frame.to_delayed()]
     while len(parts) > 1:
         parts = [
-            delayed(_added)(parts[k : k + _ADDED_AT_ONCE])
+            delayed(_added)(parts[k : k + _ADDED_AT_ONCE], job.nothing)
             for k in range(0, len(parts), _ADDED_AT_ONCE)
         ]
     return _returned(parts[0].compute())
 
 
-def _dask_part(rows: Any, job: _Job) -> Part | SoftcalError:
+def _dask_part(rows: Any, job: _Job | _Counting) -> _Sums | SoftcalError:
     import narwhals.stable.v2 as nw
 
     if not len(rows):
-        return Part(0, None)
+        return job.nothing
     try:
-        return job.part(frame_pieces(nw.from_native(rows), job.roles.wanted))
+        return job.part(frame_pieces(nw.from_native(rows), job.wanted))
     except SoftcalError as error:
         return error
 
 
-def _of_spark(frame: Any, job: _Job) -> Part:
+def _of_spark(frame: Any, job: _Job | _Counting) -> _Sums:
     from pyspark.errors import PySparkException
 
-    if job.roles.group is not None:
-        names = job.roles.wanted.names
-        frame = frame.repartition(frame.columns[names.index(job.roles.group)])
+    if job.group is not None:
+        names = job.wanted.names
+        frame = frame.repartition(frame.columns[names.index(job.group)])
     parts = frame.mapInArrow(partial(_spark_part, job=job), "part binary")
     # The workers also add up these parts, in few tasks, so that few parts are returned.
-    parts = parts.hint("rebalance").mapInArrow(_spark_added, "part binary")
+    added = partial(_spark_added, nothing=job.nothing)
+    parts = parts.hint("rebalance").mapInArrow(added, "part binary")
     try:
         found = parts.collect()
     except PySparkException as error:
@@ -165,10 +221,10 @@ def _of_spark(frame: Any, job: _Job) -> Part:
             "them, or write the rows to Parquet and scan the files."
         )
         raise MissingExtraError(message, name="softcal") from error
-    return _returned(_added(_unpacked(row[0] for row in found)))
+    return _returned(_added(_unpacked(row[0] for row in found), job.nothing))
 
 
-def _spark_part(batches: Iterator[Any], job: _Job) -> Iterator[Any]:
+def _spark_part(batches: Iterator[Any], job: _Job | _Counting) -> Iterator[Any]:
     """Add up the batches of one partition in a worker process."""
     import pyarrow as pa
 
@@ -176,13 +232,13 @@ def _spark_part(batches: Iterator[Any], job: _Job) -> Iterator[Any]:
     if first is None:
         return
     try:
-        names = job.roles.wanted.names
+        names = job.wanted.names
         schema = pa.schema(
             [field.with_name(name) for field, name in zip(first.schema, names, strict=True)]
         )
         renamed = (batch.rename_columns(names) for batch in _joined(batches, first))
         stream = Stream(pa.RecordBatchReader.from_batches(schema, renamed))
-        found: Part | SoftcalError = job.part(stream.pieces(job.roles.wanted))
+        found: _Sums | SoftcalError = job.part(stream.pieces(job.wanted))
     except SoftcalError as error:
         found = error
     yield _packed(found)
@@ -202,13 +258,13 @@ def _joined(batches: Iterator[Any], first: Any) -> Iterator[Any]:
     yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
-def _spark_added(batches: Iterator[Any]) -> Iterator[Any]:
+def _spark_added(batches: Iterator[Any], nothing: _Sums) -> Iterator[Any]:
     """Add up parts in a worker process."""
     packed = (part for batch in batches for part in batch.column(0).to_pylist())
-    yield _packed(_added(_unpacked(packed)))
+    yield _packed(_added(_unpacked(packed), nothing))
 
 
-def _packed(part: Part | SoftcalError) -> Any:
+def _packed(part: _Sums | SoftcalError) -> Any:
     """Return an Arrow batch with the part, serialized by Spark's own serializer."""
     import pyarrow as pa
     from pyspark.serializers import CPickleSerializer
@@ -217,15 +273,15 @@ def _packed(part: Part | SoftcalError) -> Any:
     return pa.RecordBatch.from_pydict({"part": pa.array([written], pa.binary())})
 
 
-def _unpacked(parts: Iterable[bytes]) -> Iterator[Part | SoftcalError]:
+def _unpacked(parts: Iterable[bytes]) -> Iterator[_Sums | SoftcalError]:
     from pyspark.serializers import CPickleSerializer
 
     return map(CPickleSerializer().loads, parts)
 
 
-def _added(parts: Iterable[Part | SoftcalError]) -> Part | SoftcalError:
+def _added(parts: Iterable[_Sums | SoftcalError], nothing: _Sums) -> _Sums | SoftcalError:
     """Add up parts; return the first error instead if there is one."""
-    total = Part(0, None)
+    total = nothing
     for part in parts:
         if isinstance(part, SoftcalError):
             return part
@@ -233,7 +289,7 @@ def _added(parts: Iterable[Part | SoftcalError]) -> Part | SoftcalError:
     return total
 
 
-def _returned(part: Part | SoftcalError) -> Part:
+def _returned(part: _Sums | SoftcalError) -> _Sums:
     """Return the part, or raise the error of a worker."""
     if isinstance(part, SoftcalError):
         raise part

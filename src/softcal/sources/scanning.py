@@ -18,7 +18,7 @@ from softcal.sources.class_columns import class_roles, counts_beside, in_file, t
 from softcal.sources.collect import collect
 from softcal.sources.columns import Roles, Values, Wanted, text_of
 from softcal.sources.files import AS_IT_IS, Reading, all_pieces, batches_of, files_of
-from softcal.sources.ranges import ranges_of
+from softcal.sources.ranges import Distributions, Features, distributions
 from softcal.sources.votes import VoteColumns, counted, long_form, long_wanted, votes_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def scan(
     ordered: bool = False,
     label_bounds: tuple[str, str] | None = None,
     by: str | Sequence[str] = (),
-    features: Mapping[str, int] | None = None,
+    features: Mapping[str, int | Sequence[float]] | None = None,
     sample_weight: str | None = None,
     n_votes: str | int | None = None,
     groups: str | None = None,
@@ -105,10 +105,11 @@ def scan(
     by : str or sequence of str, optional
         Columns whose values define segments; rows without a value are a separate segment. There
         may be 100,000 combinations of values.
-    features : mapping from str to int, optional
-        Columns of numbers that also define segments, each with how many ranges it is cut into, such
-        as {"age": 10}. The ranges have about the same number of rows. Files and frames in memory
-        only: the numbers are read first, and take 8 bytes per row.
+    features : mapping from str to int or to sequence of float, optional
+        Columns of numbers that also define segments. Each has how many ranges it is cut into, as in
+        {"age": 10}, or the numbers to cut it at, as in {"age": [40, 60]}. A number of ranges needs
+        a source that can be read twice. The ranges then have about the same number of rows: exactly
+        the quantiles of a column with up to 131,072 different numbers, else close to them.
     groups : str, optional
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
         Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
@@ -206,8 +207,8 @@ def scan(
         positive=positive if vote_counts is not None else None,
     )
     asked.refuse_impossible()
-    _refuse_other_features(features)
-    columns = (*listed(by), *(features or ()))
+    cut = Features.of({} if features is None else features)
+    columns = (*listed(by), *cut.counts, *cut.cuts)
     optional = (
         ("sample_weight", sample_weight), ("groups", groups), ("item", item), ("vote", vote),
         ("worker", worker),
@@ -226,9 +227,10 @@ def scan(
     roles = Roles("", (), sample_weight, n_votes, columns, groups, values=values)
     reading = Reading(sep, decimal, encoding, input_format, sheet).checked()
     if features:
-        source = _read_twice(source)
-        wanted = Wanted((), tuple(features))
-        roles = roles._replace(ranges=ranges_of(_batches_here(source, wanted, reading), features))
+        if cut.counts:
+            source = _read_twice(source)
+        found = _distributions(source, Distributions.none(cut.counts), reading)
+        roles = roles._replace(ranges=cut.ranges(found, reading.decimal))
     if columns_of_votes is not None:
         roles = roles._replace(y_prob=listed(y_prob))
         if votes is None:
@@ -238,9 +240,9 @@ def scan(
             roles.refuse_impossible()
             day = None if date is None else str(date)
             return collect(pieces, roles, Bins.of(bins), pairs=pairs, date=day)
-        found = _item_votes(votes, columns_of_votes, reading, drop_missing=drop_missing)
-        roles = roles._replace(y_true=found.label, votes=found)
-        asked = asked._replace(label=found.label)
+        counts = _item_votes(votes, columns_of_votes, reading, drop_missing=drop_missing)
+        roles = roles._replace(y_true=counts.label, votes=counts)
+        asked = asked._replace(label=counts.label)
     return _tables(
         source, asked, roles, reading, Bins.of(bins), pairs=pairs,
         date=None if date is None else str(date),
@@ -248,18 +250,35 @@ def scan(
 
 
 def _read_twice(source: Any) -> Any:
-    """Return a source that can be read twice; raise if it is neither files nor a frame."""
+    """Return a source that can be read twice; raise if it is a stream of batches."""
     if _are_paths(source):
         return files_of(source)  # with a copy of standard input
     import narwhals.stable.v2 as nw
 
-    if not isinstance(nw.from_native(source, pass_through=True), nw.DataFrame):
+    is_frame = isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    if not is_frame and not hasattr(source, "scanner"):  # an Arrow dataset has one
         message = (
-            "features need files or a frame in memory, which are read twice. For other sources, "
-            "cut the columns into ranges there, and name them in by=."
+            "a number of ranges needs a source that can be read twice, and this stream cannot. "
+            'Pass the numbers to cut at, as in features={"age": [40, 60]}.'
         )
         raise InputError(message)
     return source
+
+
+def _distributions(source: Any, nothing: Distributions, reading: Reading) -> Distributions:
+    """Return the distributions of columns of any source, in bounded memory."""
+    if not nothing.of:
+        return nothing
+    if not _are_paths(source):
+        import narwhals.stable.v2 as nw
+
+        from softcal.sources.engines import engine_distributions
+
+        frame = nw.from_native(source, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            return engine_distributions(frame, nothing)
+    batches = _batches_here(source, nothing.wanted, reading)
+    return distributions(batches, nothing, reading.decimal)
 
 
 def _item(item: str | None) -> str:
@@ -477,15 +496,6 @@ def _refuse_other_flags(**flags: object) -> None:
         if not isinstance(flag, bool | np.bool_):
             message = f"{name} must be True or False: got {flag!r:.60}."
             raise InputTypeError(message)
-
-
-def _refuse_other_features(features: object) -> None:
-    if features is not None and not isinstance(features, Mapping):
-        message = (
-            'features must map columns to numbers of ranges, as in {"age": 10}: got '
-            f"{features!r:.60}."
-        )
-        raise InputTypeError(message)
 
 
 def refuse_other_names(named: Iterable[tuple[str, Any]]) -> None:
