@@ -284,7 +284,10 @@ def census_query(table: str, columns: Iterable[tuple[str, Sequence[Rule]]]) -> s
         value = number(column)
         present = f"CASE WHEN NOT isnan({value}) THEN {value} END"
         found += [f"MIN({present})", f"MAX({present})"]
-        found += [f"MIN({value} = 1 OR {value} = -1)", f"MIN({value} = FLOOR({value}))"]
+        # Spark's FLOOR is a 64-bit integer; above 2^53, every float64 is one.
+        small = f"ABS({value}) < 9007199254740992"
+        whole = f"CASE WHEN {small} THEN {value} = FLOOR({value}) ELSE NOT isnan({value}) END"
+        found += [f"MIN({value} = 1 OR {value} = -1)", f"MIN({whole})"]
         for rule in rules:
             broken = _BROKEN[rule.must].format(value)
             found.append(f"SUM(CASE WHEN {broken} THEN 1 ELSE 0 END)")
