@@ -96,7 +96,7 @@ def test_segments_of_every_type_have_the_names_of_other_sources(spark: Cluster) 
         THEN DOUBLE('NaN') ELSE 1 END AS real, CAST(id % 3 AS DECIMAL(4, 2)) AS exact,
         DATE'2026-03-01' + INT(id % 2) AS day, CAST(id % 2 AS INT) AS w FROM range(9)""")
     for by in ("truth", "real", "exact", "day"):
-        columns = {"y_true": "y", "y_prob": "p", "by": by, "sample_weight": "w"}
+        columns: dict[str, Any] = {"y_true": "y", "y_prob": "p", "by": by, "sample_weight": "w"}
         assert_same_set(sc.scan(frame, **columns), scanned_here(frame, **columns), by)
 
 
