@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _options() -> list[tuple[str, TyperOption]]:
-    group = get_command(cli.app)
+    group = get_command(cli.app_of())
     assert isinstance(group, TyperGroup)
     return [
         (name, param)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from pyspark.errors import PythonException
-from same_tables import assert_same_table
+from same_tables import assert_same_set, assert_same_table
 from spark_cluster import Cluster, cluster, wait_until
 
 import softcal as sc
@@ -74,25 +74,85 @@ def test_segments_of_two_columns_one_with_missing_values(frame: Any, data: dict[
         assert_same(tables.by("m")["3"], "p", cell)
 
 
+def scanned_here(frame: Any, **columns: Any) -> sc.TableSet:
+    """Scan the rows of a Spark frame in this process."""
+    return sc.scan(frame.toArrow(), **columns)
+
+
+def test_query_gives_the_set_of_scan(frame: Any) -> None:
+    by: list[dict[str, Any]] = [
+        {},
+        {"by": ["segment", "m"], "sample_weight": "w", "n_votes": "m"},
+        {"n_votes": 3, "y_prob": ["p", "q"], "pairs": False},
+    ]
+    for options in by:
+        columns = {"y_true": "y", "y_prob": "p", **options}
+        assert_same_set(sc.scan(frame, **columns), scanned_here(frame, **columns))
+
+
+def test_segments_of_every_type_have_the_names_of_other_sources(spark: Cluster) -> None:
+    frame = spark.session.sql("""
+        SELECT id / 8D AS p, 0.25 AS y, id % 2 = 0 AS truth, CASE WHEN id > 4 THEN 1e-5 WHEN id > 2
+        THEN DOUBLE('NaN') ELSE 1 END AS real, CAST(id % 3 AS DECIMAL(4, 2)) AS exact,
+        DATE'2026-03-01' + INT(id % 2) AS day, CAST(id % 2 AS INT) AS w FROM range(9)""")
+    for by in ("truth", "real", "exact", "day"):
+        columns: dict[str, Any] = {"y_true": "y", "y_prob": "p", "by": by, "sample_weight": "w"}
+        assert_same_set(sc.scan(frame, **columns), scanned_here(frame, **columns), by)
+
+
+def test_plain_rows_need_no_python_on_workers(
+    frame: Any, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(engines, "_of_spark")
+    assert_same(sc.scan(frame, y_true="y", y_prob=["p", "q"], pairs=False), "q", data)
+
+
+def test_too_many_segments_are_refused_before_they_are_returned(
+    frame: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "MAX_CELLS", 4)
+    with pytest.raises(sc.InputError, match="m must have at most"):
+        sc.scan(frame, y_true="y", y_prob="p", by="m")
+
+
+def test_empty_and_weightless_frames_are_refused(frame: Any) -> None:
+    with pytest.raises(sc.InputError, match="no rows"):
+        sc.scan(frame.limit(0), y_true="y", y_prob="p")
+    weightless = frame.limit(3).selectExpr("y", "p", "0 AS w")
+    with pytest.raises(sc.InputError, match="w must have a positive value somewhere: all 3 are 0"):
+        sc.scan(weightless, y_true="y", y_prob="p", sample_weight="w")
+
+
+def test_labels_of_plus_and_minus_1_are_refused_with_a_hint(frame: Any) -> None:
+    signs = frame.limit(3).selectExpr("CASE WHEN p >= 0 THEN -1 ELSE 1 END AS y", "p")
+    with pytest.raises(sc.InputError, match=r"3 of 3 .* the first is -1.0. .*use \(y \+ 1\) / 2"):
+        sc.scan(signs, y_true="y", y_prob="p")
+    missing = frame.limit(3).selectExpr("CAST(NULL AS DOUBLE) AS y", "p")
+    with pytest.raises(sc.InputError, match="y must have no missing values: 3 of 3"):
+        sc.scan(missing, y_true="y", y_prob="p")
+
+
 @pytest.mark.parametrize(
-    ("column", "value", "message"), FAULTS[2:6] + FAULTS[10:11] + FAULTS[14:15]
+    ("column", "value", "message", "pairs"),
+    [(*fault, False) for fault in FAULTS] + [(*fault, True) for fault in FAULTS[2:6]],
 )
 def test_invalid_values_are_refused_in_spark(
-    spark: Cluster, column: str, value: float | None, message: str
+    spark: Cluster, column: str, value: float | None, message: str, *, pairs: bool
 ) -> None:
+    """A query counts them; for pairs of models, the workers do."""
     names = ["y", "p", "q", "w", "m"]
     rows: list[list[float | None]] = [[0.5, 0.5, 0.5, 1.0, 2.0] for _ in range(4)]
     rows[2][names.index(column)] = value
     frame = spark.session.createDataFrame(rows, names)
     with pytest.raises(sc.InputError) as caught:
-        sc.scan(frame, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m")
+        sc.scan(frame, y_true="y", y_prob=["p", "q"], sample_weight="w", n_votes="m", pairs=pairs)
     assert message in str(caught.value)
 
 
 def test_workers_without_softcal_raise_missing_extra(
     spark: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = spark.session.createDataFrame([(0.5, 0.5)], ["y", "p"])
+    frame = spark.session.createDataFrame([(0.5, 0.5, 1)], ["y", "p", "g"])
 
     def cannot(what: Exception) -> Any:
         def part(batches: Any, job: Any) -> Any:  # noqa: ARG001
@@ -103,10 +163,10 @@ def test_workers_without_softcal_raise_missing_extra(
     lacking = ModuleNotFoundError("No module named 'softcal'")
     monkeypatch.setattr(engines, "_spark_part", cannot(lacking))
     with pytest.raises(ModuleNotFoundError, match=r"install 'softcal\[frames\]' on them"):
-        sc.scan(frame, y_true="y", y_prob="p")
+        sc.scan(frame, y_true="y", y_prob="p", groups="g")
     monkeypatch.setattr(engines, "_spark_part", cannot(ArithmeticError("of its own")))
     with pytest.raises(PythonException, match="ArithmeticError: of its own"):
-        sc.scan(frame, y_true="y", y_prob="p")
+        sc.scan(frame, y_true="y", y_prob="p", groups="g")
 
 
 def test_raw_votes_and_raters_give_the_table_of_votes(spark: Cluster) -> None:

@@ -29,7 +29,7 @@ def ran(query: str, **frames: pd.DataFrame) -> Any:
 
 def rows(rng: np.random.Generator) -> pd.DataFrame:
     """Return rows whose predictions lie on edges, and a step to either side of them."""
-    edges = np.arange(601) / 600
+    edges = sc.Bins.grid().edges
     p = np.concatenate([edges, np.nextafter(edges[1:], 0), np.nextafter(edges[:-1], 1)])
     n = p.size
     return pd.DataFrame({
@@ -65,13 +65,14 @@ def test_query_in_duckdb_gives_the_tables_of_scan(
     theirs = sc.scan(frame, y_true="y", y_prob=["p", "q"], **columns)
     assert (ours.label, ours.weight, ours.votes) == (theirs.label, theirs.weight, theirs.votes)
     assert ours.by_names == theirs.by_names
+    assert ours.grid == theirs.grid
     for model in ("p", "q"):
         fine = sc.reliability(
-            frame["y"], frame[model], bins=600,
+            frame["y"], frame[model], bins=ours.grid,
             sample_weight=frame["w"] if "sample_weight" in columns else None,
             n_votes=frame["m"] if "n_votes" in columns else None,
         )  # fmt: skip
-        assert_same_table(ours.coarsen(600)[model], fine)
+        assert_same_table(ours.coarsen(ours.grid)[model], fine)
         assert_same_table(ours[model], theirs[model])
         for column in theirs.by_names:
             for value, part in theirs.by(column).items():

@@ -6,7 +6,6 @@ import glob
 import math
 import sys
 from functools import partial
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -512,6 +511,8 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
 
 def _refuse_copies(paths: Sequence[Path]) -> None:
     """Raise if two files have identical content: different rows almost never do."""
+    from hashlib import sha256  # loads OpenSSL
+
     seen: dict[bytes, Path] = {}
     for path in paths:
         first = seen.setdefault(sha256(path.read_bytes()).digest(), path)

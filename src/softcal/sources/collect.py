@@ -211,6 +211,13 @@ def part_of(
         return Part(total, tables, None, dropped, words, items)
 
 
+def part_of_sums(found: Entries, roles: Roles, bins: Bins, date: str | None) -> Part:
+    """Return the part of all rows from sums that an engine has computed."""
+    builder = Builder(roles.y_prob, roles.by, bins=bins, grid=roles.grid(bins))
+    builder.add(found)
+    return Part(found.rows, _finished(builder, roles, date, None) if found.rows else None)
+
+
 def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
     """Split data in memory into pieces with a bounded number of entries of groups."""
     rows = max(_ENTRIES_AT_ONCE // tables, 1)
@@ -520,7 +527,7 @@ def _in_order(low: str, high: str) -> Check:
     return Check(low, (rule,), above, shown)
 
 
-class _Broken(NamedTuple):
+class Broken(NamedTuple):
     """The number of values that break a rule, and the first of them."""
 
     number: int = 0
@@ -530,7 +537,7 @@ class _Broken(NamedTuple):
 class Counted(NamedTuple):
     """The result of a census, by the names of checks and by rules."""
 
-    broken: dict[tuple[str, str], _Broken]
+    broken: dict[tuple[str, str], Broken]
     spread: dict[str, Spread]
 
     def with_(self, other: Counted) -> Counted:
@@ -538,7 +545,7 @@ class Counted(NamedTuple):
         broken, spread = dict(self.broken), dict(self.spread)
         for key, (number, first) in other.broken.items():
             before = broken[key]
-            broken[key] = _Broken(before.number + number, before.first or first)
+            broken[key] = Broken(before.number + number, before.first or first)
         for name, each in other.spread.items():
             spread[name] = spread[name].with_(each)
         return Counted(broken, spread)
@@ -576,7 +583,7 @@ class Census:
             marks = rule.broken(values)
             if dropped is not None:  # dropped rows are not counted
                 marks &= ~np.repeat(dropped, check.per_row)
-            count, first = broken.get((name, rule.must), _Broken())
+            count, first = broken.get((name, rule.must), Broken())
             if not count and marks.any():
                 at = int(marks.argmax())
                 row = at // check.per_row
@@ -585,7 +592,7 @@ class Census:
                 if place is not None:
                     shown.append(_where(rows + row, place))
                 first = f", the first {' '.join(shown)}" if shown else ""
-            broken[name, rule.must] = _Broken(count + int(marks.sum()), first)
+            broken[name, rule.must] = Broken(count + int(marks.sum()), first)
 
 
 def refuse_broken(found: Counted, checks: Sequence[Check], rows: int) -> NoReturn:

@@ -1,21 +1,39 @@
-"""Read rows from engines: DuckDB and Polars stream rows here; Dask and Spark workers add up theirs.
+"""Read rows from engines: DuckDB and Polars stream rows here; Dask and Spark add up theirs.
 
-Each worker returns a set of tables, and the sets are added. A group must not have rows in two sets,
-so the engine first shuffles the rows by group.
+Spark runs the query of `softcal.sources.sql` for one probability per row. Otherwise each worker
+returns a set of tables, and the sets are added. A group must not have rows in two sets, so the engine first
+shuffles the rows by group.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from softcal._optional import MissingExtraError
+from softcal._validation.rules import Spread
 from softcal.exceptions import SoftcalError
 from softcal.sources.class_columns import Present
-from softcal.sources.collect import Part, collect, part_of
-from softcal.sources.columns import BATCH_VALUES, refuse_unknown
+from softcal.sources.collect import (
+    Broken,
+    Counted,
+    Part,
+    checks_of,
+    coded_cells,
+    collect,
+    part_of,
+    part_of_sums,
+)
+from softcal.sources.columns import BATCH_VALUES, Values, numbers, one_array, refuse_unknown
 from softcal.sources.frames import Stream, frame_pieces, in_frame
 from softcal.sources.ranges import Distributions, distributions
+from softcal.sources.sql import census_query, sums_query
+from softcal.table.build import MAX_CELLS, Coded, Entries, refuse_many_cells
+from softcal.table.kernel import SUM_NAMES
+from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,7 +103,10 @@ def engine_tables(
     chosen = _selected(frame, wanted.names).to_native()
     job = _Job(roles, bins, pairs, date)
     if frame.implementation.is_dask() or _is_spark(frame):
-        part: Part = (_of_dask if frame.implementation.is_dask() else _of_spark)(chosen, job)
+        add_up = _of_dask if frame.implementation.is_dask() else _of_spark
+        if _is_spark(frame) and _is_plain(frame, job):
+            add_up = _of_spark_sql
+        part: Part = add_up(chosen, job)
         if part.tables is None:  # perhaps no partition has rows
             part = part.with_(job.part(()))
         return part.finished(roles)
@@ -199,6 +220,83 @@ def _dask_part(rows: Any, job: _Job | _Counting) -> _Sums | SoftcalError:
         return job.part(frame_pieces(nw.from_native(rows), job.wanted))
     except SoftcalError as error:
         return error
+
+
+def _is_plain(frame: Any, job: _Job) -> bool:
+    """Return whether a query can add up the rows: one probability per row, without ties."""
+    import narwhals.stable.v2 as nw
+
+    roles, schema = job.roles, frame.collect_schema()
+    of_numbers = [schema[name] for name in roles.wanted.numbers]
+    of_segments = [schema[name] for name in roles.by]
+    return (
+        roles.values == Values()
+        and not (roles.classes or roles.bounds or roles.made or roles.group or roles.ranges)
+        and not (job.pairs and len(roles.y_prob) > 1)
+        and bool(roles.grid(job.bins).guide.equal)
+        and all(kind.is_numeric() or kind == nw.Boolean for kind in of_numbers)
+        and not any(kind.is_nested() or kind == nw.Unknown for kind in of_segments)
+        and hasattr(frame.to_native(), "toArrow")  # not before version 4
+    )
+
+
+def _of_spark_sql(frame: Any, job: _Job) -> Part:
+    """Add up the rows by a query, so that the workers need no Python."""
+    roles = job.roles
+    at = {name: f"c{k}" for k, name in enumerate(roles.wanted.names)}
+    votes = at.get(str(roles.n_votes), roles.n_votes)
+    segments = {f"by{k}": at[name] for k, name in enumerate(roles.by)}
+    query = sums_query(
+        "{rows}",
+        at[roles.y_true],
+        {str(k): at[name] for k, name in enumerate(roles.y_prob)},
+        None if roles.sample_weight is None else at[roles.sample_weight],
+        None if votes is None else str(votes),
+        segments=segments,
+        grid=roles.grid(job.bins),
+    )
+    sums = frame.sparkSession.sql(query, rows=frame)
+    try:
+        if roles.by and sums.cache().select(*segments).distinct().count() > MAX_CELLS:
+            refuse_many_cells(roles.by)
+        found = sums.toArrow()
+    finally:
+        sums.unpersist()
+    model, place, rows = (
+        numbers(found.column(name)) for name in ("softcal_model", "softcal_bin", "softcal_rows")
+    )
+    total = int(rows[model == 0].sum())
+    if (place < 0).any():
+        return Part(total, None, _census(frame, job, at))
+    if not total:
+        return Part(0, None)
+    cells = Coded(np.zeros(place.size, dtype=np.int64), [()])
+    if roles.by:
+        cells = coded_cells({name: one_array(found.column(name)) for name in segments})
+    keys = np.array([model, np.zeros_like(model), cells.numbers, place], dtype=np.int64)
+    values = np.array([numbers(found.column(name)) for name in SUM_NAMES], dtype=np.float64)
+    filled = values[SUM_NAMES.index("count")] > 0
+    tables = Sparse.of(keys[:, filled], values[:, filled])
+    return part_of_sums(Entries.of_tables(total, cells.names, tables), roles, job.bins, job.date)
+
+
+def _census(frame: Any, job: _Job, at: dict[str, str]) -> Counted:
+    """Count the values that break each rule, by another query."""
+    checks = checks_of(job.roles)
+    query = census_query("{rows}", [(at[check.name], check.rules) for check in checks])
+    found = iter(frame.sparkSession.sql(query, rows=frame).collect()[0])
+    next(found)
+    counted = Counted({}, {})
+    for check in checks:
+        low, high, signs, whole = (next(found) for _ in range(4))
+        low, high = (math.nan if end is None else end for end in (low, high))
+        counted.spread[check.name] = Spread(low, high, signs, whole=whole)
+        for rule in check.rules:
+            count, first = next(found), next(found)
+            shown = first is not None and not math.isnan(first)
+            text = f", the first {check.shown({}, 0, first)}" if shown else ""
+            counted.broken[check.name, rule.must] = Broken(count, text)
+    return counted
 
 
 def _of_spark(frame: Any, job: _Job | _Counting) -> _Sums:

@@ -71,8 +71,8 @@ def scan(
     """Compute the tables of files or of a frame in one pass over the rows.
 
     Files are read in bounded memory on all cores. Frames in memory are not copied. DuckDB relations
-    and lazy Polars frames are streamed. Dask and Spark workers, which need softcal, add up their
-    own rows and return only tables.
+    and lazy Polars frames are streamed. Spark runs a query for one probability per row. Otherwise
+    Dask and Spark workers, which need softcal, add up their own rows and return only tables.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Write the SQL query that adds up tables, and read its result.
 
-Use this for databases and pipelines in which softcal does not run. They run the query, and
-`tables_from_query` reads the result. The result has one row per model, segment, and filled bin,
+Spark runs the query for `scan`. Databases and pipelines in which softcal does not run also run it,
+and `tables_from_query` reads the result. The result has one row per model, segment, and filled bin,
 with the sums that `softcal.table.kernel.Sums` lists. Rows that break a rule are counted in bin -1,
 and a result with such rows is refused.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from softcal._validation.rules import MISSING, NEGATIVE, NOT_WHOLE, OUTSIDE, WILD
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.scanning import listed, refuse_other_names
@@ -20,16 +21,16 @@ from softcal.table.serialize import refuse_impossible
 from softcal.table.tableset import Sparse, TableSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from softcal._validation.inputs import FloatArray
+    from softcal._validation.rules import Rule
     from softcal.bins import BinsLike
 
 Dialect = Literal["duckdb", "spark"]
 
-_GRID = 600  # equal-width bins: they coarsen to every number of bins that divides 600
 _TERMS = {
-    "count": "CASE WHEN w > 0 THEN 1.0 ELSE 0.0 END",
+    "count": "CASE WHEN w > 0 THEN 1e0 ELSE 0e0 END",
     "weight": "w",
     "weight_sq": "w * w",
     "label": "w * y",
@@ -38,18 +39,75 @@ _TERMS = {
     "residual_var": "w * w * d * d",
     "prob_var": "w * w * p * (1 - p)",
     "label_var": "w * y * (1 - y)",
-    "votes": "CASE WHEN m > 0 AND w > 0 THEN m ELSE 0.0 END",
-    "repeated": "CASE WHEN m >= 2 AND w > 0 THEN 1.0 ELSE 0.0 END",
-    "vote_floor": "CASE WHEN m > 0 THEN w * w * p * (1 - p) / m ELSE 0.0 END",
-    "vote_noise": "CASE WHEN m >= 2 THEN w * y * (1 - y) / (m - 1) ELSE 0.0 END",
+    "votes": "CASE WHEN w > 0 THEN m ELSE 0e0 END",
+    "repeated": "CASE WHEN m >= 2 AND w > 0 THEN 1e0 ELSE 0e0 END",
+    "vote_floor": "CASE WHEN m >= 1 THEN w * w * p * (1 - p) / m ELSE 0e0 END",
+    "vote_noise": "CASE WHEN m >= 2 THEN w * y * (1 - y) / (m - 1) ELSE 0e0 END",
     "hard_residual": "w * e",
     "hard_residual_sq": "w * e * e",
     "hard_residual_var": "w * w * e * e",
-    "outcome_prob_var": "CASE WHEN outcome THEN w * w * p * (1 - p) ELSE 0.0 END",
-    "outcome_residual_var": "CASE WHEN outcome THEN w * w * d * d ELSE 0.0 END",
+    "outcome_prob_var": "CASE WHEN y = 0 OR y = 1 THEN w * w * p * (1 - p) ELSE 0e0 END",
+    "outcome_residual_var": "CASE WHEN y = 0 OR y = 1 THEN w * w * d * d ELSE 0e0 END",
 }
+_OF_VOTES = ("votes", "repeated", "vote_floor", "vote_noise")
+_OF_OUTCOMES = ("outcome_prob_var", "outcome_residual_var")  # labels without a number of votes
 _SEGMENT = "softcal_by_"  # before the names of segment columns, which may be those of sums
 _ABOUT = ("softcal_label", "softcal_weight", "softcal_votes", "softcal_model", "softcal_bin")
+
+# When a value breaks a rule. NULL is read as NaN, which both engines sort above every number.
+_BROKEN = {
+    MISSING.must: "isnan({0})",
+    OUTSIDE.must: "NOT ({0} >= 0 AND {0} <= 1)",
+    NEGATIVE.must: "{0} < 0",
+    WILD.must: "NOT ({0} = 0 OR {0} >= 1e-100 AND {0} <= 1e100)",
+    NOT_WHOLE.must: "NOT ({0} >= 1 AND {0} < 9007199254740992 AND {0} = FLOOR({0}))",
+}
+
+
+def number(column: str) -> str:
+    """Return the expression of a column as numbers that are never NULL."""
+    return f"COALESCE(CAST({column} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+
+
+def _aggregates(*, weighted: bool, voted: bool) -> dict[str, str]:
+    """Return the expression of each sum. Engines compute equal ones once."""
+    terms = _TERMS | dict.fromkeys(_OF_OUTCOMES if voted else _OF_VOTES, "0e0")
+    found = {name: f"SUM({term})" for name, term in terms.items()}
+    if not weighted:
+        found = {name: term.replace("w * ", "") for name, term in found.items()}
+        found |= dict.fromkeys(("count", "weight", "weight_sq"), "COUNT(*)")
+    return found
+
+
+def _bin(grid: Bins) -> str:
+    """Return the expression of the bin of p, given `near`, the nearest of the equal-width edges.
+
+    The grid has equal-width bins, of which the first and the last may be cut again.
+    """
+    equal, first = grid.guide.equal, grid.guide.first
+    edges = grid.edges.tolist()
+    low, high = edges[1 : first + 1], edges[first + equal : -1]
+    inside = f"{first} + near - CASE WHEN p < near / {_literal(equal)} THEN 1 ELSE 0 END"
+    last = first + equal - 1
+    return (
+        f"CASE WHEN p >= {_literal(edges[last])} THEN {_search(high, last)}\n"
+        f"    WHEN p < {_literal(edges[first + 1])} THEN {_search(low, 0)}\n"
+        f"    ELSE {inside} END"
+    )
+
+
+def _search(edges: Sequence[float], first: int) -> str:
+    """Return the expression that finds the bin of p between edges by bisection."""
+    if not edges:
+        return str(first)
+    middle = len(edges) // 2
+    below, above = _search(edges[:middle], first), _search(edges[middle + 1 :], first + middle + 1)
+    return f"CASE WHEN p < {_literal(edges[middle])} THEN {below} ELSE {above} END"
+
+
+def _literal(value: float) -> str:
+    """Write a float64 with all its digits; without an exponent, it would be a decimal number."""
+    return f"{value:.17e}"
 
 
 class _Words:
@@ -100,7 +158,8 @@ def sql_query(
     Returns
     -------
     str
-        A query whose result `tables_from_query` reads. Predictions are in 600 equal-width bins.
+        A query whose result `tables_from_query` reads. Predictions are in the 648 bins of
+        `Bins.grid`.
 
     Examples
     --------
@@ -124,50 +183,116 @@ def sql_query(
     if y_true in models:
         message = f"label and prediction must be different columns: both are {y_true!r}."
         raise InputError(message)
-    weight = "1.0" if sample_weight is None else words.name(sample_weight)
-    votes = "NULL" if n_votes is None else words.name(n_votes)
-    segments = "".join(f", {words.name(_SEGMENT + each)}" for each in columns)
-    as_text = "".join(
-        f", CAST({words.name(each)} AS {words.text_type}) AS {words.name(_SEGMENT + each)}"
+    segments = {
+        words.name(_SEGMENT + each): f"CAST({words.name(each)} AS {words.text_type})"
         for each in columns
-    )
-    rows = "\n  UNION ALL\n".join(
-        f"  SELECT {words.text(model)} AS softcal_model{as_text},\n"  # noqa: S608 - quoted
-        f"    CAST({words.name(model)} AS DOUBLE) AS p,\n"
-        f"    CAST({words.name(y_true)} AS DOUBLE) AS y,\n"
-        f"    CAST({weight} AS DOUBLE) AS w, CAST({votes} AS DOUBLE) AS m\n"
-        f"  FROM {table}"
-        for model in models
-    )
-    # NULL and NaN are not between 0 and 1; both engines sort NaN above every number.
-    valid = "p >= 0 AND p <= 1 AND y >= 0 AND y <= 1 AND (w = 0 OR w >= 1e-100 AND w <= 1e100)"
-    if n_votes is not None:
-        valid += " AND m >= 1 AND m <= 9007199254740992 AND m = FLOOR(m)"
+    }
     about = {"label": y_true, "weight": sample_weight, "votes": n_votes}
-    constants = ", ".join(f"{words.text(value)} AS softcal_{key}" for key, value in about.items())
-    sums = ",\n  ".join(f"SUM({term}) AS {name}" for name, term in _TERMS.items())
+    constants = [f"{words.text(value)} AS softcal_{key}" for key, value in about.items()]
+    return sums_query(
+        table,
+        words.name(y_true),
+        {words.text(model): words.name(model) for model in models},
+        None if sample_weight is None else words.name(sample_weight),
+        None if n_votes is None else words.name(n_votes),
+        segments=segments,
+        constants=constants,
+    )
+
+
+def sums_query(
+    table: str,
+    label: str,
+    models: Mapping[str, str],
+    weight: str | None = None,
+    votes: str | None = None,
+    *,
+    segments: Mapping[str, str],
+    grid: Bins | None = None,
+    constants: Sequence[str] = (),
+) -> str:
+    """Return the query of sums, from SQL expressions of columns.
+
+    Parameters
+    ----------
+    table : str
+        What follows FROM.
+    label, weight, votes : str
+        The columns.
+    models : mapping from str to str
+        The column of predictions of each model, by the text or number that stands for the model.
+    segments : mapping from str to str
+        The columns of segments, by their names in the result.
+    grid : Bins, optional
+        The bins of predictions, equal-width bins whose ends may be cut.
+    constants : sequence of str
+        Further columns of the result.
+    """
+    names = "".join(f", {name}" for name in segments)
+    values = "".join(f", {value} AS {name}" for name, value in segments.items())
+    w = "1e0" if weight is None else number(weight)
+    m = "" if votes is None else f", {number(votes)} AS m"
+    rows = "\n  UNION ALL\n".join(
+        f"  SELECT {model} AS softcal_model{values},\n"  # noqa: S608 - quoted
+        f"    {number(column)} AS p,\n"
+        f"    {number(label)} AS y,\n"
+        f"    {w} AS w{m}\n"
+        f"  FROM {table}"
+        for model, column in models.items()
+    )
+    rules = [("p", OUTSIDE), ("y", OUTSIDE)]
+    if weight is not None:
+        rules.append(("w", WILD))
+    if votes is not None:
+        rules.append(("m", NOT_WHOLE))
+    broken = " OR ".join(_BROKEN[rule.must].format(name) for name, rule in rules)
+    found = _aggregates(weighted=weight is not None, voted=votes is not None)
+    sums = ",\n  ".join(f"{term} AS {name}" for name, term in found.items())
+    grid = Bins.grid() if grid is None else grid
+    also = "".join(f"{each}, " for each in constants)
     return f"""\
 WITH softcal_rows AS (
 {rows}
 ), softcal_terms AS (
-  SELECT softcal_model{segments}, p, y, w, m, p - y AS d,
-    p - CASE WHEN y > 0.5 THEN 1.0 ELSE 0.0 END AS e, (y = 0 OR y = 1) AND m IS NULL AS outcome,
-    CASE WHEN {valid} THEN 1 ELSE 0 END AS valid,
+  SELECT *, p - y AS d, p - CASE WHEN y > 5e-1 THEN 1e0 ELSE 0e0 END AS e,
+    CASE WHEN {broken} THEN 0 ELSE 1 END AS valid,
     CASE WHEN p >= 0 AND p <= 1
-      THEN LEAST(CAST(FLOOR(p * {_GRID}.0) AS INTEGER), {_GRID - 1}) ELSE 0 END AS near
+      THEN CAST(FLOOR(p * {_literal(grid.guide.equal)} + 5e-1) AS INTEGER) ELSE 0 END AS near
   FROM softcal_rows
 ), softcal_binned AS (
-  SELECT *, CASE WHEN valid = 0 THEN -1
-    WHEN p < near / CAST({_GRID} AS DOUBLE) THEN near - 1
-    WHEN near < {_GRID - 1} AND p >= (near + 1) / CAST({_GRID} AS DOUBLE) THEN near + 1
-    ELSE near END AS softcal_bin
+  SELECT *, CASE WHEN valid = 0 THEN -1 ELSE
+    {_bin(grid)}
+    END AS softcal_bin
   FROM softcal_terms
 )
-SELECT {constants}, softcal_model{segments}, softcal_bin, COUNT(*) AS softcal_rows,
+SELECT {also}softcal_model{names}, softcal_bin, COUNT(*) AS softcal_rows,
   {sums}
 FROM softcal_binned
-GROUP BY softcal_model{segments}, softcal_bin
+GROUP BY softcal_model{names}, softcal_bin
 """  # noqa: S608 - names are quoted
+
+
+def census_query(table: str, columns: Iterable[tuple[str, Sequence[Rule]]]) -> str:
+    """Return the query that counts the values of columns that break rules.
+
+    The result has one row: the number of rows, then for each column its lowest and highest value,
+    whether all values are -1 or 1, and whether all are integers; then for each rule how many values
+    break it, and one of them. Only Spark has the function FIRST of two arguments.
+    """
+    found = ["COUNT(*)"]
+    for column, rules in columns:
+        value = number(column)
+        present = f"CASE WHEN NOT isnan({value}) THEN {value} END"
+        found += [f"MIN({present})", f"MAX({present})"]
+        # Spark's FLOOR is a 64-bit integer; above 2^53, every float64 is one.
+        small = f"ABS({value}) < 9007199254740992"
+        whole = f"CASE WHEN {small} THEN {value} = FLOOR({value}) ELSE NOT isnan({value}) END"
+        found += [f"MIN({value} = 1 OR {value} = -1)", f"MIN({whole})"]
+        for rule in rules:
+            broken = _BROKEN[rule.must].format(value)
+            found.append(f"SUM(CASE WHEN {broken} THEN 1 ELSE 0 END)")
+            found.append(f"FIRST(CASE WHEN {broken} THEN {value} END, TRUE)")
+    return f"SELECT {', '.join(found)} FROM {table}"  # noqa: S608 - written here
 
 
 def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = None) -> TableSet:
@@ -178,14 +303,15 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
     result : data frame
         All rows of the result: pandas, Polars, an Arrow table, or any frame that narwhals knows.
     bins : int, Bins, or edges, default=10
-        The bins of the tables, of which every edge must be a multiple of 1/600.
+        The bins of the tables, of which every edge must be an edge of `Bins.grid`, such as a
+        multiple of 1/600.
     date : str, optional
         The date of the rows.
 
     Returns
     -------
     TableSet
-        The result of `scan` for the same rows, on a grid of 600 bins.
+        The result of `scan` for the same rows.
 
     Raises
     ------
@@ -229,7 +355,7 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
     ], dtype=np.int64)  # fmt: skip
     first = {key: texts[f"softcal_{key}"][0] for key in ("label", "weight", "votes")}
     segments = tuple(name.removeprefix(_SEGMENT) for name in by)
-    grid = Bins.uniform(_GRID)
+    grid = Bins.grid()
     whole = TableSet(
         first["label"], tuple(models), grid, grid, Sparse.of(keys, values), by_names=segments,
         cells=tuple(numbers), weight=first["weight"], votes=first["votes"], date=date,
@@ -265,11 +391,12 @@ def _refuse_impossible(place: FloatArray, values: FloatArray) -> None:
     if not count.sum():
         message = "the table has no rows, or only rows of weight 0."
         raise InputError(message)
+    grid = Bins.grid()
     signed = [SUM_NAMES.index(name) for name in ("residual", "hard_residual")]
     positive = np.delete(values, signed, axis=0)
     whole = (
         ((positive >= 0) & (positive < 1e250)).all(axis=0)
-        & np.isin(place, np.arange(_GRID))
+        & np.isin(place, np.arange(len(grid)))
         & (count == np.rint(count))
         & (abs(count) < 2.0**53)
     )
@@ -278,4 +405,5 @@ def _refuse_impossible(place: FloatArray, values: FloatArray) -> None:
         raise InputError(message)
     named = dict(zip(SUM_NAMES, values, strict=True))
     sums = Sums(named.pop("count").astype(np.int64), **named)
-    refuse_impossible(sums, place / _GRID, (place + 1) / _GRID)
+    at = place.astype(np.intp)
+    refuse_impossible(sums, grid.edges[at], grid.edges[at + 1])
