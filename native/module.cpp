@@ -59,7 +59,10 @@ class Zeros {
 };
 
 // How many rows a thread adds up at a time. Rounding depends on it, so it is the same everywhere.
-size_t block_rows(size_t places) { return std::max((size_t)1 << 17, (2 * places + CHUNK - 1) / CHUNK * CHUNK); }
+size_t block_rows(size_t places) {
+  const size_t rows = std::max({(size_t)1 << 14, std::min(32 * places, (size_t)1 << 17), 2 * places});
+  return (rows + CHUNK - 1) / CHUNK * CHUNK;
+}
 
 // Runs the blocks of rows in threads, and joins their results in the order of the rows. A worker has
 // run(start, stop), which returns whether all values are valid, and join().
@@ -109,17 +112,27 @@ struct SumsWorker {
   bool only;  // whether there is only one block
   double *total, *lost;
   Zeros table, own;
+  std::vector<int64_t> base;  // the address of the first bin's sums for each class of four rows, and so on
   SumsWorker(const Job& j, const Level& l, bool one, double* t, double* c)
-      : job(j), level(l), only(one), total(t), lost(c), table(2 * j.half()), own(one ? 0 : j.places() * SLOTS) {}
-  bool run(size_t start, size_t stop) { return level.sums(job, start, stop, table.get(), only ? total : own.get()); }
+      : job(j), level(l), only(one), total(t), lost(c), table(j.size()), own(one ? 0 : j.places() * j.slots()) {
+    const size_t size = 4 * j.classes + std::min(CHUNK, j.rows * j.classes + 3);
+    base.resize(size);
+    size_t known = 0;
+    for (size_t row = 0; row < 4; row++)
+      for (size_t c = 0; c < j.classes; c++) base[known++] = (int64_t)(first() + c * j.bins.count * j.stride() + row % j.ways() * j.unit());
+    for (; known < size; known += std::min(known, size - known)) std::copy_n(base.data(), std::min(known, size - known), base.data() + known);
+  }
+  double* first() { return table.get() + job.stride(); }  // place -1 is before it
+  bool run(size_t start, size_t stop) { return level.sums(job, start, stop, first(), base.data(), only ? total : own.get()); }
   void join() {
     if (only) return;
     // Kahan summation: the rounding error of one block is added with the next block.
-    for (size_t i = 0; i < job.places() * SLOTS; i++) {
-      const double addend = own.get()[i] - lost[i], longer = total[i] + addend;
+    double* const mine = own.get();
+    for (size_t i = 0, size = job.places() * job.slots(); i < size; i++) {
+      const double addend = mine[i] - lost[i], longer = total[i] + addend;
       lost[i] = (longer - total[i]) - addend;
       total[i] = longer;
-      own.get()[i] = 0;
+      mine[i] = 0;
     }
   }
 };
@@ -184,7 +197,8 @@ struct View {
     take(from, PyBUF_FORMAT | PyBUF_STRIDES);
     require(buffer.ndim == dimensions, "columns must have one dimension, or two for classes");
     require((size_t)buffer.shape[0] == rows && (dimensions == 1 || (size_t)buffer.shape[1] == classes), "columns must have the same shape");
-    return {(const char*)buffer.buf, buffer.strides[0], dimensions == 1 ? 0 : buffer.strides[1], kind()};
+    const ptrdiff_t column = dimensions == 2 ? buffer.strides[1] : classes == 1 ? buffer.strides[0] : 0;
+    return {(const char*)buffer.buf, buffer.strides[0], column, kind()};
   }
   double* doubles(PyObject* to, size_t size, bool written) {
     take(to, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0));
@@ -222,10 +236,10 @@ struct Rows {  // p, y, and the optional weights and votes of each row
     job.rows = (size_t)p.buffer.shape[0];
     job.classes = dimensions == 2 ? (size_t)p.buffer.shape[1] : 1;
     require(job.classes > 0, "there must be a class");
-    job.p = {(const char*)p.buffer.buf, p.buffer.strides[0], dimensions == 2 ? p.buffer.strides[1] : 0, p.kind()};
+    job.p = {(const char*)p.buffer.buf, p.buffer.strides[0], p.buffer.strides[dimensions - 1], p.kind()};
     job.y = y.column(a[1], job.rows, job.classes, dimensions);
-    if (weights_and_votes && a[2] != Py_None) job.w = w.column(a[2], job.rows, 1, 1);
-    if (weights_and_votes && a[3] != Py_None) job.m = m.column(a[3], job.rows, 1, 1);
+    if (weights_and_votes && a[2] != Py_None) job.w = w.column(a[2], job.rows, job.classes, 1);
+    if (weights_and_votes && a[3] != Py_None) job.m = m.column(a[3], job.rows, job.classes, 1);
   }
 };
 
@@ -250,28 +264,30 @@ template <class Body> PyObject* guarded(Body body) {
   return nullptr;
 }
 
-// Writes the slots of rows.h in the order of `softcal.table.kernel.Sums`; -1 stands for a sum of 0.
-void write_sums(const Job& job, const double* totals, double* out) {
+// Writes the slots of rows.h in the order of `softcal.table.kernel.Sums`, or only the weights and the
+// residuals; -1 stands for a sum of 0.
+void write_sums(const Job& job, const double* totals, size_t lines, double* out) {
   const bool w = job.w.data, m = job.m.data;
-  const int order[18] = {4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
+  std::vector<int> order{4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
                          m ? 12 : -1, m ? 13 : -1, m ? 14 : -1, m ? 15 : -1,
                          6, 7, w ? 11 : 7, m ? -1 : 12, m ? -1 : 13};
-  for (size_t table = 0; table < job.classes * job.cells; table++, totals += job.bins.count * SLOTS)
+  if (lines == 2) order = {job.lean ? 1 : order[1], 0};
+  for (size_t table = 0; table < job.classes * job.cells; table++, totals += job.bins.count * job.slots())
     for (const int slot : order)
-      for (size_t b = 0; b < job.bins.count; b++) *out++ = slot < 0 ? 0 : totals[b * SLOTS + (size_t)slot];
+      for (size_t b = 0; b < job.bins.count; b++) *out++ = slot < 0 ? 0 : totals[b * job.slots() + (size_t)slot];
 }
 
 PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
   return guarded([&] {
-    require(count == 13 || count == 14, "sums takes p, y, w, m, cell, equal, first, starts, upper, tolerance, tables, out, threads and a level");
-    const Level& level = level_of(a, count, 13);
+    require(count == 14 || count == 15, "sums takes p, y, w, m, cell, equal, first, starts, upper, tolerance, tables, lines, out, threads and a level");
+    const Level& level = level_of(a, count, 14);
     Rows rows;
     View cell, starts, upper, out;
     rows.take(a, true);
     Job& job = rows.job;
     job.tolerance = PyFloat_AsDouble(a[9]);
     if (PyErr_Occurred()) throw Raised();
-    const size_t tables = whole(a[10]), threads = whole(a[12]);
+    const size_t tables = whole(a[10]), threads = whole(a[13]);
     if (a[4] != Py_None) {
       job.cell = cell.column(a[4], job.rows, 1, 1);
       require(job.cell.kind == (sizeof(ptrdiff_t) == 8 ? 'q' : 'i') && job.classes == 1, "cells must be of type intp, and there are no classes then");
@@ -301,15 +317,18 @@ PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
     }
     require(bins.equal <= bins.count && bins.first <= bins.count - bins.equal, "there must be no more equal bins than bins");
     require(bins.count > 0 && tables <= ((size_t)1 << 27) / bins.count, "there must be bins, and not too many");
-    double* written = out.doubles(a[11], job.places() * 18, true);
-    Zeros totals(job.places() * SLOTS);
+    const size_t lines = whole(a[11]);
+    require(lines == 18 || lines == 2, "there must be 18 sums, or the 2 of weights and residuals");
+    double* written = out.doubles(a[12], job.places() * lines, true);
+    job.lean = lines == 2 && !job.w.data && !job.m.data;
+    Zeros totals(job.places() * job.slots());
     const bool valid = without_gil(job.rows * job.classes, [&] {
       const size_t size = block_rows(job.places());
       const bool one = job.rows <= size;
-      Zeros lost(one ? 0 : job.places() * SLOTS);
+      Zeros lost(one ? 0 : job.places() * job.slots());
       return in_order(job.rows, size, threads, [&] { return std::make_unique<SumsWorker>(job, level, one, totals.get(), lost.get()); });
     });
-    if (valid) write_sums(job, totals.get(), written);
+    if (valid) write_sums(job, totals.get(), lines, written);
     return valid;
   });
 }
@@ -396,7 +415,7 @@ PyObject* level_names(PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows of each bin; return False if a value is invalid."},
+    {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows (or residuals) of each bin; return False if a value is invalid."},
     {"lattice", (PyCFunction)(void (*)(void))lattice, METH_FASTCALL, "Split each residual between the two nodes next to its prediction."},
     {"top", (PyCFunction)(void (*)(void))top, METH_FASTCALL, "Write the highest probability of each row and the label's mass there."},
     {"limits", (PyCFunction)(void (*)(void))limits_of, METH_FASTCALL, "Write the limits of SMECE of one table, and the sums of all its bins."},
