@@ -17,6 +17,7 @@
 
 #include "kernel.h"
 #include "limits.h"
+#include "table.h"
 
 namespace portable { extern const Level level; }
 namespace baseline { extern const Level level; }
@@ -40,40 +41,18 @@ const std::vector<const Level*>& levels() {
   return found;
 }
 
-// Doubles that are 0 and aligned to a cache line. The system allocates large arrays lazily, so bins
-// without rows use no memory.
-class Zeros {
- public:
-  explicit Zeros(size_t size) : bytes_(size ? calloc(size + 8, sizeof(double)) : nullptr) {
-    if (size && !bytes_) throw std::bad_alloc();
-    data_ = (double*)(((uintptr_t)bytes_ + 63) / 64 * 64);
-  }
-  ~Zeros() { free(bytes_); }
-  Zeros(const Zeros&) = delete;
-  Zeros& operator=(const Zeros&) = delete;
-  double* get() { return data_; }
-
- private:
-  void* bytes_;
-  double* data_;
-};
-
 // How many rows a thread adds up at a time. Rounding depends on it, so it is the same everywhere.
 size_t block_rows(size_t places) {
   const size_t rows = std::max({(size_t)1 << 14, std::min(32 * places, (size_t)1 << 17), 2 * places});
   return (rows + CHUNK - 1) / CHUNK * CHUNK;
 }
 
-// Runs the blocks of rows in threads, and joins their results in the order of the rows. A worker has
-// run(start, stop), which returns whether all values are valid, and join().
-template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Make make) {
-  const size_t blocks = (rows + size - 1) / size;
-  if (blocks <= 1) {
-    auto worker = make();
-    if (!worker->run(0, rows)) return false;
-    worker->join();
-    return true;
-  }
+// Runs blocks of rows in threads, and adds their sums to the totals in the order of the rows. `make`
+// returns what a thread needs: run(start, stop, own) adds the rows of a block to `own`, and returns false
+// if a value is invalid.
+template <class Make> bool in_order(size_t rows, size_t block, size_t threads, double* total, size_t size, Make make) {
+  if (rows <= block) return make()(0, rows, total);
+  Zeros lost(size);
   std::atomic<size_t> next{0};
   std::atomic<bool> valid{true}, memory{true};
   std::mutex lock;
@@ -81,12 +60,20 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
   size_t joined = 0;
   const auto work = [&] {
     try {
-      auto worker = make();
-      for (size_t k; valid && (k = next++) < blocks;) {
-        const bool good = worker->run(k * size, std::min(rows, (k + 1) * size));
+      Zeros own(size);
+      auto run = make();
+      for (size_t k; valid && (k = next++) * block < rows;) {
+        const bool good = run(k * block, std::min(rows, (k + 1) * block), own.get());
         std::unique_lock<std::mutex> held(lock);
         turn.wait(held, [&] { return joined == k || !valid; });
-        if (good && valid) worker->join(); else valid = false;
+        if (!good) valid = false;
+        // Kahan summation: the rounding error of one block is added with the next block.
+        for (size_t i = 0; i < size; i++) {
+          const double addend = own[i] - lost[i], longer = total[i] + addend;
+          lost[i] = (longer - total[i]) - addend;
+          total[i] = longer;
+          own[i] = 0;
+        }
         joined++;
         turn.notify_all();
       }
@@ -97,7 +84,7 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
     }
   };
   std::vector<std::thread> others;
-  for (size_t t = 1; t < std::min(threads, blocks); t++) {
+  for (size_t t = 1; t < threads && t * block < rows; t++) {
     try { others.emplace_back(work); } catch (const std::exception&) { break; }  // no more threads available: continue with fewer
   }
   work();
@@ -105,56 +92,6 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
   if (!memory) throw std::bad_alloc();
   return valid;
 }
-
-struct SumsWorker {
-  const Job& job;
-  const Level& level;
-  bool only;  // whether there is only one block
-  double *total, *lost;
-  Zeros table, own;
-  std::vector<int64_t> base;  // the address of the first bin's sums for each class of four rows, and so on
-  SumsWorker(const Job& j, const Level& l, bool one, double* t, double* c)
-      : job(j), level(l), only(one), total(t), lost(c), table(j.size()), own(one ? 0 : j.places() * j.slots()) {
-    const size_t size = 4 * j.classes + std::min(CHUNK, j.rows * j.classes + 3);
-    base.resize(size);
-    size_t known = 0;
-    for (size_t row = 0; row < 4; row++)
-      for (size_t c = 0; c < j.classes; c++) base[known++] = (int64_t)(first() + c * j.bins.count * j.stride() + row % j.ways() * j.unit());
-    for (; known < size; known += std::min(known, size - known)) std::copy_n(base.data(), std::min(known, size - known), base.data() + known);
-  }
-  double* first() { return table.get() + job.stride(); }  // place -1 is before it
-  bool run(size_t start, size_t stop) { return level.sums(job, start, stop, first(), base.data(), only ? total : own.get()); }
-  void join() {
-    if (only) return;
-    // Kahan summation: the rounding error of one block is added with the next block.
-    double* const mine = own.get();
-    for (size_t i = 0, size = job.places() * job.slots(); i < size; i++) {
-      const double addend = mine[i] - lost[i], longer = total[i] + addend;
-      lost[i] = (longer - total[i]) - addend;
-      total[i] = longer;
-      mine[i] = 0;
-    }
-  }
-};
-
-struct LatticeWorker {
-  const Job& job;
-  const Level& level;
-  double* total;
-  Zeros own;
-  LatticeWorker(const Job& j, const Level& l, double* t) : job(j), level(l), total(t), own(j.bins.cells + 3) {}
-  bool run(size_t start, size_t stop) { return level.lattice(job, start, stop, own.get()); }
-  void join() {
-    for (size_t i = 0; i < job.bins.cells + 3; i++) total[i] += own.get()[i], own.get()[i] = 0;
-  }
-};
-
-struct TopWorker {
-  const Job& job;
-  const Level& level;
-  bool run(size_t start, size_t stop) { return level.top(job, start, stop); }
-  void join() {}
-};
 
 // Arguments
 
@@ -268,13 +205,13 @@ template <class Body> PyObject* guarded(Body body) {
 // residuals; -1 stands for a sum of 0.
 void write_sums(const Job& job, const double* totals, size_t lines, double* out) {
   const bool w = job.w.data, m = job.m.data;
-  std::vector<int> order{4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
-                         m ? 12 : -1, m ? 13 : -1, m ? 14 : -1, m ? 15 : -1,
-                         6, 7, w ? 11 : 7, m ? -1 : 12, m ? -1 : 13};
-  if (lines == 2) order = {job.lean ? 1 : order[1], 0};
+  int order[18] = {4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
+                   m ? 12 : -1, m ? 13 : -1, m ? 14 : -1, m ? 15 : -1,
+                   6, 7, w ? 11 : 7, m ? -1 : 12, m ? -1 : 13};
+  if (lines == 2) order[0] = job.lean ? 1 : order[1], order[1] = 0;
   for (size_t table = 0; table < job.classes * job.cells; table++, totals += job.bins.count * job.slots())
-    for (const int slot : order)
-      for (size_t b = 0; b < job.bins.count; b++) *out++ = slot < 0 ? 0 : totals[b * job.slots() + (size_t)slot];
+    for (size_t line = 0; line < lines; line++)
+      for (size_t b = 0; b < job.bins.count; b++) *out++ = order[line] < 0 ? 0 : totals[b * job.slots() + (size_t)order[line]];
 }
 
 PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
@@ -323,10 +260,11 @@ PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
     job.lean = lines == 2 && !job.w.data && !job.m.data;
     Zeros totals(job.places() * job.slots());
     const bool valid = without_gil(job.rows * job.classes, [&] {
-      const size_t size = block_rows(job.places());
-      const bool one = job.rows <= size;
-      Zeros lost(one ? 0 : job.places() * job.slots());
-      return in_order(job.rows, size, threads, [&] { return std::make_unique<SumsWorker>(job, level, one, totals.get(), lost.get()); });
+      return in_order(job.rows, block_rows(job.places()), threads, totals.get(), job.places() * job.slots(), [&] {
+        return [&, table = std::make_unique<Table>(job)](size_t start, size_t stop, double* own) {
+          return level.sums(job, start, stop, table->first, table->base.data(), own);
+        };
+      });
     });
     if (valid) write_sums(job, totals.get(), lines, written);
     return valid;
@@ -342,15 +280,15 @@ PyObject* lattice(PyObject*, PyObject* const* a, Py_ssize_t count) {
     View nodes;
     rows.take(columns, true);
     require(rows.p.buffer.ndim == 1, "columns must have one dimension");
-    nodes.take(a[3], PyBUF_FORMAT | PyBUF_C_CONTIGUOUS);
-    require(nodes.buffer.ndim == 1 && nodes.buffer.shape[0] > 3, "nodes must be one column");
-    const size_t size = (size_t)nodes.buffer.shape[0];
-    View written;
-    double* total = written.doubles(a[3], size, true);
+    const size_t size = size_of(a[3]);
+    require(size > 3, "there must be nodes");
+    double* total = nodes.doubles(a[3], size, true);
     rows.job.bins.cells = size - 3;
     const size_t threads = whole(a[4]);
     return without_gil(rows.job.rows, [&] {
-      return in_order(rows.job.rows, block_rows(0), threads, [&] { return std::make_unique<LatticeWorker>(rows.job, level, total); });
+      return in_order(rows.job.rows, block_rows(0), threads, total, size, [&] {
+        return [&](size_t start, size_t stop, double* own) { return level.lattice(rows.job, start, stop, own); };
+      });
     });
   });
 }
@@ -369,7 +307,9 @@ PyObject* top(PyObject*, PyObject* const* a, Py_ssize_t count) {
     job.mass = mass.doubles(a[4], job.rows, true);
     const size_t threads = whole(a[5]);
     return without_gil(job.rows * job.classes, [&] {
-      return in_order(job.rows, 1 << 14, threads, [&] { return std::make_unique<TopWorker>(TopWorker{job, level}); });
+      return in_order(job.rows, block_rows(0), threads, nullptr, 0, [&] {
+        return [&](size_t start, size_t stop, double*) { return level.top(job, start, stop); };
+      });
     });
   });
 }

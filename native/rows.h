@@ -14,9 +14,8 @@
 namespace LEVEL {
 #include "lanes.h"
 
-// The sums of a bin, in four groups of four; one vector instruction adds a group. Two groups are in the
-// near half of the table and two in the far half. Data without weights, votes, and labels of exactly 0
-// or 1 never touch the far half.
+// The sums of a bin, in four groups of four; one vector instruction adds a group. Without weights and
+// votes, the last two groups are in a far half of the table, which labels inside (0, 1) never touch.
 enum Slot {
   RESIDUAL, RESIDUAL_SQ, PROB_VAR, LABEL_VAR,
   COUNT, LABEL, HARD, HARD_SQ,
@@ -225,6 +224,7 @@ void add_outcomes(const Chunk& chunk, size_t, Watch& seen) {
   seen.lowest = lowest;
 }
 
+// For SMECE, two sums are enough: those of the residuals and the count.
 void add_residuals(const Chunk& chunk, size_t, Watch& seen) {
   const double *ps = chunk.p, *ys = chunk.y;
   const size_t values = chunk.count;
@@ -241,7 +241,7 @@ void add_residuals(const Chunk& chunk, size_t, Watch& seen) {
   seen.highest = highest;
 }
 
-// Converts the sums of `add_outcomes` to those of `add_chunk`.
+// Converts the sums of `add_outcomes` to those of `add_all`.
 INLINE void unpack(const double* packed, double* near, double* far) {
   const double residual = packed[RESIDUAL], residual_sq = packed[RESIDUAL_SQ], p_var = packed[PROB_VAR];
   const double count = (double)(int64_t)(packed[LABEL_VAR] / PACKED), label = packed[LABEL_VAR] - count * PACKED;
@@ -252,20 +252,15 @@ INLINE void unpack(const double* packed, double* near, double* far) {
 
 struct Labels { bool soft, outcome; };  // whether some label is inside (0, 1), or exactly 0 or 1
 
-INLINE Labels labels_of(const double* y, size_t rows) {
+INLINE Labels labels_of(const double* y, size_t count) {
   ivec every = below(all(0), all(1)), some{};
-  for (size_t j = 0; j < rows; j += LANES) {
+  for (size_t j = 0; j < count; j += LANES) {
     const vec each = load<vec>(y + j);
     const ivec outcome = equal(each * (all(1) - each), all(0));
     every &= outcome;
     some |= outcome;
   }
-  int64_t lanes[2][LANES];
-  memcpy(lanes[0], &every, sizeof every);
-  memcpy(lanes[1], &some, sizeof some);
-  Labels found{false, false};
-  for (int i = 0; i < LANES; i++) found.soft |= !lanes[0][i], found.outcome |= lanes[1][i] != 0;
-  return found;
+  return {any(~every), any(some)};
 }
 
 // Adds the sums of one place to the totals, and resets them to 0.
@@ -285,8 +280,8 @@ INLINE void set_aside(const Job& job, double* __restrict near, size_t half, size
   for (size_t s = 0; s < SLOTS; s++) total[s] += sums[s];
 }
 
-// The values of a class matrix are added in the order of memory if it is stored by row: the first row's
-// classes, then the second row's.
+// Adds the rows of a block to the totals. A class matrix is read row by row, which is the usual order in
+// memory.
 bool sums(const Job& job, size_t start, size_t stop, double* first, const int64_t* base, double* totals) {
   static Adder* const adders[2][3] = {
       {add_all<false, Last::nothing>, add_all<false, Last::outcomes>, add_all<false, Last::votes>},

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import softcal as sc
 from softcal import _native as native
 from softcal import _parallel
 from softcal._validation import inputs
+from softcal.paper import experiments
 from softcal.table import kernel, numpy_kernel
 from softcal.table.kernel import SUM_NAMES
 
@@ -705,6 +707,49 @@ def test_numpy_kernel_is_used_without_the_extension(
     assert float(smooth) == pytest.approx(sc.smooth_ece(y, p), abs=2e-9)
     assert float(high) == pytest.approx(sc.smece_interval(y, p).high, rel=1e-12)
     assert version.startswith(f"softcal {sc.__version__} ({'C++' if compiler else 'NumPy'} loops")
+
+
+def test_metrics_and_the_paper_call_the_loops_in_cpp(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    called = []
+
+    class Recorder:
+        def __getattr__(self, name: str) -> Any:
+            called.append(name)
+            return getattr(_native, name)
+
+    y, p = class_rows_of(50, 3, rng)
+    monkeypatch.setattr(kernel, "loops", Recorder())
+    for expected, call in (
+        ({"sums"}, lambda: sc.smece(y[:, 0], p[:, 0])),
+        ({"sums"}, lambda: sc.classwise_smece(y, p)),
+        ({"sums", "top"}, lambda: sc.top_label_smece(y, p)),
+        ({"lattice"}, lambda: sc.smooth_ece(y[:, 0], p[:, 0])),
+        ({"sums"}, lambda: experiments.scores(rng, 5.0, 20, 3)),
+    ):
+        called.clear()
+        call()
+        assert set(called) == expected
+
+
+def test_first_call_takes_no_longer_than_the_second() -> None:
+    code = (
+        "import time, numpy as np, softcal as sc\np = np.linspace(0, 1, 500_000)\n"
+        "sc.smece([0.5], [0.5])\ntimes = [time.process_time()]\n"
+        "for _ in range(2): sc.smece(p, p); times.append(time.process_time())\n"
+        "print(times[1] - times[0] - (times[2] - times[1]))"
+    )
+    assert min(float(run_python(code)) for _ in range(2)) < 5e-3  # seconds
+
+
+def test_extension_is_not_older_than_its_source() -> None:
+    root, built = Path(__file__).parents[1], Path(_native.__file__)
+    if not built.is_relative_to(root / "src"):
+        pytest.skip("an installed wheel")
+    newest = max((root / "native").iterdir(), key=lambda file: file.stat().st_mtime)
+    message = f"{newest.name} has changed: run `make` or `python hatch_build.py`"
+    assert built.stat().st_mtime >= newest.stat().st_mtime, message
 
 
 def run_python(code: str) -> str:
