@@ -14,6 +14,7 @@ struct Column {
   ptrdiff_t row = 0, column = 0;  // bytes from one row, or one class, to the next; both for one class
   char kind = 0;
   const char* at(size_t value, size_t classes) const {
+    if (classes == 1) return data + (ptrdiff_t)value * row;  // a division takes long
     return data + (ptrdiff_t)(value / classes) * row + (ptrdiff_t)(value % classes) * column;
   }
   bool flat(size_t size, size_t classes) const { return column == (ptrdiff_t)size && row == (ptrdiff_t)(classes * size); }

@@ -141,7 +141,7 @@ void locate_equal(const Bins& bins, const double* p, size_t count, int shift, co
 void locate(const Job& job, const int64_t* base, size_t start, const double* p, size_t count, int64_t* at) {
   const Bins& bins = job.bins;
   const int shift = job.shift();
-  base += start % (4 * job.classes);
+  if (job.classes > 1) base += start % (4 * job.classes);  // start is a multiple of 4 otherwise
   if (bins.equal) locate_equal(bins, p, (count + 3) / 4 * 4, shift, base, at);
   else
     for (size_t j = 0; j < count; j++) at[j] = search(bins, p[j]) * ((int64_t)1 << shift) + base[j];
@@ -163,8 +163,8 @@ struct Watch {
 struct Chunk {
   size_t count;  // padded to a multiple of four
   const double *p, *y, *w, *m;
-  int64_t at[CHUNK];  // the address of each value's sums
-  double buffers[4][CHUNK];
+  alignas(64) int64_t at[CHUNK];  // the address of each value's sums
+  alignas(64) double buffers[4][CHUNK];
 };
 
 typedef void Adder(const Chunk&, size_t half, Watch&);

@@ -75,9 +75,9 @@ def smece(
     found = rows_or_table("smece", y_true, y_prob, sample_weight=sample_weight, bins=bins)
     if isinstance(found, Reliability):
         return found.smece
-    weight, residual = checked_gaps(found, Bins.of(10 if bins is None else bins))
-    total = found.y_prob.size if sample_weight is None else fsum(weight.tolist())
-    return smece_of(residual, total)
+    gaps = checked_gaps(found, Bins.of(10 if bins is None else bins))
+    weight = found.y_prob.size if sample_weight is None else fsum(gaps[0].tolist())
+    return smece_of(gaps[1], weight)
 
 
 def ece(
