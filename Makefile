@@ -3,9 +3,10 @@ PYTHON ?= python3
 # Debian packages that pip cannot install; `make system` installs them as root.
 SYSTEM := python3-venv default-jre-headless chromium
 COMPILER := g++ python3-dev
+CROSS := g++ g++-aarch64-linux-gnu qemu-user
 BIN := .venv/bin
 
-.PHONY: demo check lint types layers docs test bench evidence scale startup explore fuzz dist release-check sanitize compiler system clean
+.PHONY: demo check lint types layers docs test bench evidence scale startup explore fuzz dist release-check sanitize aarch64 compiler system clean
 
 demo: .venv/report
 	$(BIN)/softcal demo
@@ -52,6 +53,20 @@ release-check: dist
 # The loops in C++ under AddressSanitizer and UndefinedBehaviorSanitizer, with random arguments.
 sanitize: .venv/dev
 	$(BIN)/python tools/sanitize.py
+
+# The results of every instruction set here, and of an emulated aarch64, must have the same digits.
+LEVELS := -std=c++17 -O3 -ffp-contract=off -Inative tools/levels.cpp native/portable.cpp native/baseline.cpp native/avx2.cpp
+aarch64:
+	@{ command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64; } > /dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes $(CROSS); } || \
+	  { echo "make: this needs a cross compiler and an emulator: install $(CROSS)" >&2; exit 1; }
+	mkdir -p build
+	g++ $(LEVELS) -o build/levels
+	aarch64-linux-gnu-g++ -static $(LEVELS) -o build/levels-aarch64
+	build/levels > build/levels.txt
+	qemu-aarch64 build/levels-aarch64 | sed 's/$$/ (aarch64)/' >> build/levels.txt
+	cat build/levels.txt
+	test "$$(cut -c 1-16 build/levels.txt | sort -u | wc -l)" = 1
 
 # The property tests with new random examples, twenty times as many.
 explore: .venv/dev

@@ -11,8 +11,13 @@ constexpr size_t FULL = 512;    // rows after which the sums of a bin are moved 
 // integers it includes the size.
 struct Column {
   const char* data = nullptr;
-  ptrdiff_t row = 0, column = 0;  // bytes from one row, or one class, to the next
+  ptrdiff_t row = 0, column = 0;  // bytes from one row, or one class, to the next; both for one class
   char kind = 0;
+  const char* at(size_t value, size_t classes) const {
+    if (classes == 1) return data + (ptrdiff_t)value * row;  // a division takes long
+    return data + (ptrdiff_t)(value / classes) * row + (ptrdiff_t)(value % classes) * column;
+  }
+  bool flat(size_t size, size_t classes) const { return column == (ptrdiff_t)size && row == (ptrdiff_t)(classes * size); }
 };
 
 // Bins of [0, 1]. If `equal` is not 0, every k / equal is an edge, and the other edges cut the first
@@ -33,18 +38,28 @@ struct Job {
   double tolerance = 0;      // how far from 1 the classes of a row may sum
   double *best = nullptr, *mass = nullptr;  // what `top` writes
 
+  bool lean = false;         // only the sums of residuals and the counts are wanted
+
   size_t places() const { return bins.count * classes * cells; }
+  size_t slots() const { return lean ? 2 : SLOTS; }
   // Four copies of each bin's sums, if they fit the L1 cache: consecutive rows of the same bin then do
   // not wait for each other.
   size_t ways() const { return places() <= 128 ? 4 : 1; }
-  size_t stride() const { return ways() * SLOTS / 2; }
-  size_t half() const { return (places() + 1) * stride(); }  // of the table; place -1 is never read
+  // Doubles from one copy to the next. Without weights and votes, the sums that are rarely needed are apart, in
+  // the far half of the table.
+  size_t unit() const { return lean ? 2 : full() ? SLOTS : SLOTS / 2; }
+  size_t stride() const { return ways() * unit(); }
+  int shift() const { return (lean ? 4 : full() ? 7 : 6) + (ways() == 4 ? 2 : 0); }  // log2 of the stride in bytes
+  size_t side() const { return (places() + 1) * stride(); }  // place -1 is never read
+  size_t half() const { return lean ? 0 : full() ? SLOTS / 2 : side(); }  // from the first half of a place's sums to the second
+  size_t size() const { return lean || full() ? side() : 2 * side(); }  // of the table
+  bool full() const { return w.data || m.data; }
 };
 
 struct Level {
   const char* name;
   // Each processes the rows from start to stop, and returns false if a value is invalid.
-  bool (*sums)(const Job&, size_t start, size_t stop, double* table, double* totals);
+  bool (*sums)(const Job&, size_t start, size_t stop, double* table, const int64_t* base, double* totals);
   bool (*lattice)(const Job&, size_t start, size_t stop, double* nodes);
   bool (*top)(const Job&, size_t start, size_t stop);
 };

@@ -12,9 +12,9 @@ typedef double vec;
 typedef int64_t ivec;
 #endif
 
-template <class V> INLINE V load(const double* from) { V v; memcpy(&v, from, sizeof v); return v; }
+template <class V, class T> INLINE V load(const T* from) { V v; memcpy(&v, from, sizeof v); return v; }
 INLINE vec all(double x) { return vec{} + x; }
-INLINE void add(double* to, vec v) { v += load<vec>(to); memcpy(to, &v, sizeof v); }
+template <class V> INLINE void add(double* to, V v) { v += load<V>(to); memcpy(to, &v, sizeof v); }
 INLINE ivec bits(vec v) { ivec b; memcpy(&b, &v, sizeof b); return b; }
 INLINE vec only(ivec mask, vec v) { mask &= bits(v); memcpy(&v, &mask, sizeof v); return v; }  // or 0
 
@@ -57,19 +57,35 @@ INLINE vec quotient(vec k, vec n, vec inverse) {
 #endif
 }
 
-// Adds lane j of a, b, c and d to the four doubles at to[j].
-INLINE void scatter(vec a, vec b, vec c, vec d, double* const* to) {
+// Adds lane j of a, b, c and d to the four doubles at to[j] + by.
+INLINE void scatter(vec a, vec b, vec c, vec d, double* const* to, size_t by) {
 #if LANES == 4
   vec ab0 = _mm256_unpacklo_pd(a, b), ab1 = _mm256_unpackhi_pd(a, b);
   vec cd0 = _mm256_unpacklo_pd(c, d), cd1 = _mm256_unpackhi_pd(c, d);
-  add(to[0], _mm256_permute2f128_pd(ab0, cd0, 0x20));
-  add(to[1], _mm256_permute2f128_pd(ab1, cd1, 0x20));
-  add(to[2], _mm256_permute2f128_pd(ab0, cd0, 0x31));
-  add(to[3], _mm256_permute2f128_pd(ab1, cd1, 0x31));
+  add(to[0] + by, _mm256_permute2f128_pd(ab0, cd0, 0x20));
+  add(to[1] + by, _mm256_permute2f128_pd(ab1, cd1, 0x20));
+  add(to[2] + by, _mm256_permute2f128_pd(ab0, cd0, 0x31));
+  add(to[3] + by, _mm256_permute2f128_pd(ab1, cd1, 0x31));
 #elif LANES == 2
-  add(to[0], vec{a[0], b[0]}); add(to[0] + 2, vec{c[0], d[0]});
-  add(to[1], vec{a[1], b[1]}); add(to[1] + 2, vec{c[1], d[1]});
+  add(to[0] + by, vec{a[0], b[0]}); add(to[0] + by + 2, vec{c[0], d[0]});
+  add(to[1] + by, vec{a[1], b[1]}); add(to[1] + by + 2, vec{c[1], d[1]});
 #else
-  add(to[0], a); add(to[0] + 1, b); add(to[0] + 2, c); add(to[0] + 3, d);
+  add(to[0] + by, a); add(to[0] + by + 1, b); add(to[0] + by + 2, c); add(to[0] + by + 3, d);
+#endif
+}
+
+// Adds lane j of a and b to the two doubles at to[j].
+INLINE void scatter(vec a, vec b, double* const* to) {
+#if LANES == 4
+  const vec ab0 = _mm256_unpacklo_pd(a, b), ab1 = _mm256_unpackhi_pd(a, b);
+  add(to[0], _mm256_castpd256_pd128(ab0));
+  add(to[1], _mm256_castpd256_pd128(ab1));
+  add(to[2], _mm256_extractf128_pd(ab0, 1));
+  add(to[3], _mm256_extractf128_pd(ab1, 1));
+#elif LANES == 2
+  add(to[0], vec{a[0], b[0]});
+  add(to[1], vec{a[1], b[1]});
+#else
+  add(to[0], a); add(to[0] + 1, b);
 #endif
 }

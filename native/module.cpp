@@ -17,6 +17,7 @@
 
 #include "kernel.h"
 #include "limits.h"
+#include "table.h"
 
 namespace portable { extern const Level level; }
 namespace baseline { extern const Level level; }
@@ -40,37 +41,18 @@ const std::vector<const Level*>& levels() {
   return found;
 }
 
-// Doubles that are 0 and aligned to a cache line. The system allocates large arrays lazily, so bins
-// without rows use no memory.
-class Zeros {
- public:
-  explicit Zeros(size_t size) : bytes_(size ? calloc(size + 8, sizeof(double)) : nullptr) {
-    if (size && !bytes_) throw std::bad_alloc();
-    data_ = (double*)(((uintptr_t)bytes_ + 63) / 64 * 64);
-  }
-  ~Zeros() { free(bytes_); }
-  Zeros(const Zeros&) = delete;
-  Zeros& operator=(const Zeros&) = delete;
-  double* get() { return data_; }
-
- private:
-  void* bytes_;
-  double* data_;
-};
-
 // How many rows a thread adds up at a time. Rounding depends on it, so it is the same everywhere.
-size_t block_rows(size_t places) { return std::max((size_t)1 << 17, (2 * places + CHUNK - 1) / CHUNK * CHUNK); }
+size_t block_rows(size_t places) {
+  const size_t rows = std::max({(size_t)1 << 14, std::min(32 * places, (size_t)1 << 17), 2 * places});
+  return (rows + CHUNK - 1) / CHUNK * CHUNK;
+}
 
-// Runs the blocks of rows in threads, and joins their results in the order of the rows. A worker has
-// run(start, stop), which returns whether all values are valid, and join().
-template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Make make) {
-  const size_t blocks = (rows + size - 1) / size;
-  if (blocks <= 1) {
-    auto worker = make();
-    if (!worker->run(0, rows)) return false;
-    worker->join();
-    return true;
-  }
+// Runs blocks of rows in threads, and adds their sums to the totals in the order of the rows. `make`
+// returns what a thread needs: run(start, stop, own) adds the rows of a block to `own`, and returns false
+// if a value is invalid.
+template <class Make> bool in_order(size_t rows, size_t block, size_t threads, double* total, size_t size, Make make) {
+  if (rows <= block) return make()(0, rows, total);
+  Zeros lost(size);
   std::atomic<size_t> next{0};
   std::atomic<bool> valid{true}, memory{true};
   std::mutex lock;
@@ -78,12 +60,20 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
   size_t joined = 0;
   const auto work = [&] {
     try {
-      auto worker = make();
-      for (size_t k; valid && (k = next++) < blocks;) {
-        const bool good = worker->run(k * size, std::min(rows, (k + 1) * size));
+      Zeros own(size);
+      auto run = make();
+      for (size_t k; valid && (k = next++) * block < rows;) {
+        const bool good = run(k * block, std::min(rows, (k + 1) * block), own.get());
         std::unique_lock<std::mutex> held(lock);
         turn.wait(held, [&] { return joined == k || !valid; });
-        if (good && valid) worker->join(); else valid = false;
+        if (!good) valid = false;
+        // Kahan summation: the rounding error of one block is added with the next block.
+        for (size_t i = 0; i < size; i++) {
+          const double addend = own[i] - lost[i], longer = total[i] + addend;
+          lost[i] = (longer - total[i]) - addend;
+          total[i] = longer;
+          own[i] = 0;
+        }
         joined++;
         turn.notify_all();
       }
@@ -94,7 +84,7 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
     }
   };
   std::vector<std::thread> others;
-  for (size_t t = 1; t < std::min(threads, blocks); t++) {
+  for (size_t t = 1; t < threads && t * block < rows; t++) {
     try { others.emplace_back(work); } catch (const std::exception&) { break; }  // no more threads available: continue with fewer
   }
   work();
@@ -102,46 +92,6 @@ template <class Make> bool in_order(size_t rows, size_t size, size_t threads, Ma
   if (!memory) throw std::bad_alloc();
   return valid;
 }
-
-struct SumsWorker {
-  const Job& job;
-  const Level& level;
-  bool only;  // whether there is only one block
-  double *total, *lost;
-  Zeros table, own;
-  SumsWorker(const Job& j, const Level& l, bool one, double* t, double* c)
-      : job(j), level(l), only(one), total(t), lost(c), table(2 * j.half()), own(one ? 0 : j.places() * SLOTS) {}
-  bool run(size_t start, size_t stop) { return level.sums(job, start, stop, table.get(), only ? total : own.get()); }
-  void join() {
-    if (only) return;
-    // Kahan summation: the rounding error of one block is added with the next block.
-    for (size_t i = 0; i < job.places() * SLOTS; i++) {
-      const double addend = own.get()[i] - lost[i], longer = total[i] + addend;
-      lost[i] = (longer - total[i]) - addend;
-      total[i] = longer;
-      own.get()[i] = 0;
-    }
-  }
-};
-
-struct LatticeWorker {
-  const Job& job;
-  const Level& level;
-  double* total;
-  Zeros own;
-  LatticeWorker(const Job& j, const Level& l, double* t) : job(j), level(l), total(t), own(j.bins.cells + 3) {}
-  bool run(size_t start, size_t stop) { return level.lattice(job, start, stop, own.get()); }
-  void join() {
-    for (size_t i = 0; i < job.bins.cells + 3; i++) total[i] += own.get()[i], own.get()[i] = 0;
-  }
-};
-
-struct TopWorker {
-  const Job& job;
-  const Level& level;
-  bool run(size_t start, size_t stop) { return level.top(job, start, stop); }
-  void join() {}
-};
 
 // Arguments
 
@@ -184,7 +134,8 @@ struct View {
     take(from, PyBUF_FORMAT | PyBUF_STRIDES);
     require(buffer.ndim == dimensions, "columns must have one dimension, or two for classes");
     require((size_t)buffer.shape[0] == rows && (dimensions == 1 || (size_t)buffer.shape[1] == classes), "columns must have the same shape");
-    return {(const char*)buffer.buf, buffer.strides[0], dimensions == 1 ? 0 : buffer.strides[1], kind()};
+    const ptrdiff_t column = dimensions == 2 ? buffer.strides[1] : classes == 1 ? buffer.strides[0] : 0;
+    return {(const char*)buffer.buf, buffer.strides[0], column, kind()};
   }
   double* doubles(PyObject* to, size_t size, bool written) {
     take(to, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0));
@@ -222,10 +173,10 @@ struct Rows {  // p, y, and the optional weights and votes of each row
     job.rows = (size_t)p.buffer.shape[0];
     job.classes = dimensions == 2 ? (size_t)p.buffer.shape[1] : 1;
     require(job.classes > 0, "there must be a class");
-    job.p = {(const char*)p.buffer.buf, p.buffer.strides[0], dimensions == 2 ? p.buffer.strides[1] : 0, p.kind()};
+    job.p = {(const char*)p.buffer.buf, p.buffer.strides[0], p.buffer.strides[dimensions - 1], p.kind()};
     job.y = y.column(a[1], job.rows, job.classes, dimensions);
-    if (weights_and_votes && a[2] != Py_None) job.w = w.column(a[2], job.rows, 1, 1);
-    if (weights_and_votes && a[3] != Py_None) job.m = m.column(a[3], job.rows, 1, 1);
+    if (weights_and_votes && a[2] != Py_None) job.w = w.column(a[2], job.rows, job.classes, 1);
+    if (weights_and_votes && a[3] != Py_None) job.m = m.column(a[3], job.rows, job.classes, 1);
   }
 };
 
@@ -250,28 +201,30 @@ template <class Body> PyObject* guarded(Body body) {
   return nullptr;
 }
 
-// Writes the slots of rows.h in the order of `softcal.table.kernel.Sums`; -1 stands for a sum of 0.
-void write_sums(const Job& job, const double* totals, double* out) {
+// Writes the slots of rows.h in the order of `softcal.table.kernel.Sums`, or only the weights and the
+// residuals; -1 stands for a sum of 0.
+void write_sums(const Job& job, const double* totals, size_t lines, double* out) {
   const bool w = job.w.data, m = job.m.data;
-  const int order[18] = {4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
-                         m ? 12 : -1, m ? 13 : -1, m ? 14 : -1, m ? 15 : -1,
-                         6, 7, w ? 11 : 7, m ? -1 : 12, m ? -1 : 13};
-  for (size_t table = 0; table < job.classes * job.cells; table++, totals += job.bins.count * SLOTS)
-    for (const int slot : order)
-      for (size_t b = 0; b < job.bins.count; b++) *out++ = slot < 0 ? 0 : totals[b * SLOTS + (size_t)slot];
+  int order[18] = {4, w ? 8 : 4, w ? 9 : 4, 5, 0, 1, w ? 10 : 1, 2, 3,
+                   m ? 12 : -1, m ? 13 : -1, m ? 14 : -1, m ? 15 : -1,
+                   6, 7, w ? 11 : 7, m ? -1 : 12, m ? -1 : 13};
+  if (lines == 2) order[0] = job.lean ? 1 : order[1], order[1] = 0;
+  for (size_t table = 0; table < job.classes * job.cells; table++, totals += job.bins.count * job.slots())
+    for (size_t line = 0; line < lines; line++)
+      for (size_t b = 0; b < job.bins.count; b++) *out++ = order[line] < 0 ? 0 : totals[b * job.slots() + (size_t)order[line]];
 }
 
 PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
   return guarded([&] {
-    require(count == 13 || count == 14, "sums takes p, y, w, m, cell, equal, first, starts, upper, tolerance, tables, out, threads and a level");
-    const Level& level = level_of(a, count, 13);
+    require(count == 14 || count == 15, "sums takes p, y, w, m, cell, equal, first, starts, upper, tolerance, tables, lines, out, threads and a level");
+    const Level& level = level_of(a, count, 14);
     Rows rows;
     View cell, starts, upper, out;
     rows.take(a, true);
     Job& job = rows.job;
     job.tolerance = PyFloat_AsDouble(a[9]);
     if (PyErr_Occurred()) throw Raised();
-    const size_t tables = whole(a[10]), threads = whole(a[12]);
+    const size_t tables = whole(a[10]), threads = whole(a[13]);
     if (a[4] != Py_None) {
       job.cell = cell.column(a[4], job.rows, 1, 1);
       require(job.cell.kind == (sizeof(ptrdiff_t) == 8 ? 'q' : 'i') && job.classes == 1, "cells must be of type intp, and there are no classes then");
@@ -301,15 +254,19 @@ PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
     }
     require(bins.equal <= bins.count && bins.first <= bins.count - bins.equal, "there must be no more equal bins than bins");
     require(bins.count > 0 && tables <= ((size_t)1 << 27) / bins.count, "there must be bins, and not too many");
-    double* written = out.doubles(a[11], job.places() * 18, true);
-    Zeros totals(job.places() * SLOTS);
+    const size_t lines = whole(a[11]);
+    require(lines == 18 || lines == 2, "there must be 18 sums, or the 2 of weights and residuals");
+    double* written = out.doubles(a[12], job.places() * lines, true);
+    job.lean = lines == 2 && !job.w.data && !job.m.data;
+    Zeros totals(job.places() * job.slots());
     const bool valid = without_gil(job.rows * job.classes, [&] {
-      const size_t size = block_rows(job.places());
-      const bool one = job.rows <= size;
-      Zeros lost(one ? 0 : job.places() * SLOTS);
-      return in_order(job.rows, size, threads, [&] { return std::make_unique<SumsWorker>(job, level, one, totals.get(), lost.get()); });
+      return in_order(job.rows, block_rows(job.places()), threads, totals.get(), job.places() * job.slots(), [&] {
+        return [&, table = std::make_unique<Table>(job)](size_t start, size_t stop, double* own) {
+          return level.sums(job, start, stop, table->first, table->base.data(), own);
+        };
+      });
     });
-    if (valid) write_sums(job, totals.get(), written);
+    if (valid) write_sums(job, totals.get(), lines, written);
     return valid;
   });
 }
@@ -323,15 +280,15 @@ PyObject* lattice(PyObject*, PyObject* const* a, Py_ssize_t count) {
     View nodes;
     rows.take(columns, true);
     require(rows.p.buffer.ndim == 1, "columns must have one dimension");
-    nodes.take(a[3], PyBUF_FORMAT | PyBUF_C_CONTIGUOUS);
-    require(nodes.buffer.ndim == 1 && nodes.buffer.shape[0] > 3, "nodes must be one column");
-    const size_t size = (size_t)nodes.buffer.shape[0];
-    View written;
-    double* total = written.doubles(a[3], size, true);
+    const size_t size = size_of(a[3]);
+    require(size > 3, "there must be nodes");
+    double* total = nodes.doubles(a[3], size, true);
     rows.job.bins.cells = size - 3;
     const size_t threads = whole(a[4]);
     return without_gil(rows.job.rows, [&] {
-      return in_order(rows.job.rows, block_rows(0), threads, [&] { return std::make_unique<LatticeWorker>(rows.job, level, total); });
+      return in_order(rows.job.rows, block_rows(0), threads, total, size, [&] {
+        return [&](size_t start, size_t stop, double* own) { return level.lattice(rows.job, start, stop, own); };
+      });
     });
   });
 }
@@ -350,7 +307,9 @@ PyObject* top(PyObject*, PyObject* const* a, Py_ssize_t count) {
     job.mass = mass.doubles(a[4], job.rows, true);
     const size_t threads = whole(a[5]);
     return without_gil(job.rows * job.classes, [&] {
-      return in_order(job.rows, 1 << 14, threads, [&] { return std::make_unique<TopWorker>(TopWorker{job, level}); });
+      return in_order(job.rows, block_rows(0), threads, nullptr, 0, [&] {
+        return [&](size_t start, size_t stop, double*) { return level.top(job, start, stop); };
+      });
     });
   });
 }
@@ -396,7 +355,7 @@ PyObject* level_names(PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows of each bin; return False if a value is invalid."},
+    {"sums", (PyCFunction)(void (*)(void))sums, METH_FASTCALL, "Add up the rows (or residuals) of each bin; return False if a value is invalid."},
     {"lattice", (PyCFunction)(void (*)(void))lattice, METH_FASTCALL, "Split each residual between the two nodes next to its prediction."},
     {"top", (PyCFunction)(void (*)(void))top, METH_FASTCALL, "Write the highest probability of each row and the label's mass there."},
     {"limits", (PyCFunction)(void (*)(void))limits_of, METH_FASTCALL, "Write the limits of SMECE of one table, and the sums of all its bins."},

@@ -14,9 +14,8 @@
 namespace LEVEL {
 #include "lanes.h"
 
-// The sums of a bin, in four groups of four; one vector instruction adds a group. Two groups are in the
-// near half of the table and two in the far half. Data without weights, votes, and labels of exactly 0
-// or 1 never touch the far half.
+// The sums of a bin, in four groups of four; one vector instruction adds a group. Without weights and
+// votes, the last two groups are in a far half of the table, which labels inside (0, 1) never touch.
 enum Slot {
   RESIDUAL, RESIDUAL_SQ, PROB_VAR, LABEL_VAR,
   COUNT, LABEL, HARD, HARD_SQ,
@@ -29,7 +28,7 @@ enum class Last { nothing, outcomes, votes };
 // squares, and of p (1 - p), and that of 2^13 + y, which encodes both the count and the sum of labels.
 constexpr double PACKED = 8192;
 
-// Reading: any numeric type, any stride
+// Reading: any numeric type, any stride. Values are numbered row by row.
 
 struct Half { uint16_t bits; };  // float16, which C++17 does not have
 
@@ -44,36 +43,62 @@ template <> INLINE double number(Half h) {
   return h.bits & 0x8000 ? -value : value;
 }
 
-template <class T> void widen(const char* from, ptrdiff_t step, size_t rows, double* to) {
+template <class T> void widen(const Column& column, size_t classes, size_t start, size_t count, double* to) {
+  const char* from = column.at(start, classes);
   T value;
-  if (step == (ptrdiff_t)sizeof value)  // a separate loop that the compiler can vectorize
-    for (size_t j = 0; j < rows; j++) memcpy(&value, from + j * sizeof value, sizeof value), to[j] = number(value);
+  if (column.flat(sizeof value, classes))  // a separate loop that the compiler can vectorize
+    for (size_t j = 0; j < count; j++) memcpy(&value, from + j * sizeof value, sizeof value), to[j] = number(value);
   else
-    for (size_t j = 0; j < rows; j++) memcpy(&value, from + (ptrdiff_t)j * step, sizeof value), to[j] = number(value);
+    for (size_t j = 0, c = start % classes; j < count; j++) {
+      memcpy(&value, from, sizeof value);
+      to[j] = number(value);
+      const bool last = ++c == classes;  // of the row
+      from += last ? column.row - (ptrdiff_t)(classes - 1) * column.column : column.column;
+      c = last ? 0 : c;
+    }
 }
 
-// Returns some rows of a column as float64: in place, or copied to the buffer. The rows are padded to a
-// multiple of four.
-const double* read(const Column& column, size_t start, size_t c, size_t rows, double* buffer, double filler = 0) {
-  const char* from = column.data + (ptrdiff_t)start * column.row + (ptrdiff_t)c * column.column;
-  if (column.kind == 'd' && column.row == sizeof(double) && rows % 4 == 0 && (uintptr_t)from % sizeof(double) == 0)
+// Returns some values as float64: in place, or copied to the buffer. They are padded to a multiple of
+// four.
+const double* read(const Column& column, size_t classes, size_t start, size_t count, double* buffer, double filler = 0) {
+  const char* from = column.at(start, classes);
+  if (column.kind == 'd' && column.flat(sizeof(double), classes) && count % 4 == 0 && (uintptr_t)from % sizeof(double) == 0)
     return (const double*)from;
   switch (column.kind) {
-    case 'd': widen<double>(from, column.row, rows, buffer); break;
-    case 'f': widen<float>(from, column.row, rows, buffer); break;
-    case 'e': widen<Half>(from, column.row, rows, buffer); break;
-    case 'b': widen<int8_t>(from, column.row, rows, buffer); break;
-    case 'B': widen<uint8_t>(from, column.row, rows, buffer); break;
-    case 'h': widen<int16_t>(from, column.row, rows, buffer); break;
-    case 'H': widen<uint16_t>(from, column.row, rows, buffer); break;
-    case 'i': widen<int32_t>(from, column.row, rows, buffer); break;
-    case 'I': widen<uint32_t>(from, column.row, rows, buffer); break;
-    case 'q': widen<int64_t>(from, column.row, rows, buffer); break;
-    default: widen<uint64_t>(from, column.row, rows, buffer); break;
+    case 'd': widen<double>(column, classes, start, count, buffer); break;
+    case 'f': widen<float>(column, classes, start, count, buffer); break;
+    case 'e': widen<Half>(column, classes, start, count, buffer); break;
+    case 'b': widen<int8_t>(column, classes, start, count, buffer); break;
+    case 'B': widen<uint8_t>(column, classes, start, count, buffer); break;
+    case 'h': widen<int16_t>(column, classes, start, count, buffer); break;
+    case 'H': widen<uint16_t>(column, classes, start, count, buffer); break;
+    case 'i': widen<int32_t>(column, classes, start, count, buffer); break;
+    case 'I': widen<uint32_t>(column, classes, start, count, buffer); break;
+    case 'q': widen<int64_t>(column, classes, start, count, buffer); break;
+    default: widen<uint64_t>(column, classes, start, count, buffer); break;
   }
-  for (; rows % 4; rows++) buffer[rows] = filler;
+  for (; count % 4; count++) buffer[count] = filler;
   return buffer;
 }
+
+// Adds the classes of each row, which may begin in one chunk and end in another, and checks the sums.
+struct RowSums {
+  size_t classes, c = 0;  // the next class
+  double tolerance, p = 0, y = 0;
+  bool valid = true;
+  RowSums(const Job& job) : classes(job.classes), tolerance(job.tolerance) {}
+  void add(const double* ps, const double* ys, size_t count) {
+    for (size_t j = 0; j < count;) {
+      const size_t end = j + (classes - c) < count ? j + (classes - c) : count;
+      c += end - j;
+      for (; j < end; j++) p += ps[j], y += ys[j];
+      if (c < classes) break;
+      valid &= fabs(p - 1) <= tolerance && fabs(y - 1) <= tolerance;
+      p = y = 0;
+      c = 0;
+    }
+  }
+};
 
 // Bins: for any p, even an invalid one, the place is -1 or that of a bin
 
@@ -87,41 +112,42 @@ INLINE int64_t search(const Bins& bins, double p) {
   return low + (p >= bins.upper[low]);
 }
 
-// Writes where the sums of each row's bin begin in the table: its place, scaled, plus the row's copy.
+// Writes the address of each value's sums. `base` has that of the first bin, for the value's class and the
+// row's copy.
 //
 // For equal bins the place is the integer k nearest to p n, minus 1 if p is below its edge k / n. Adding
 // 1.5 * 2^52 leaves k in the last bits. p n is clipped to at most n - 3/4, so k is never n. It is clipped
 // to at least 1/4, where k is 0, so that a p below 0 has place -1.
-void locate_equal(const Bins& bins, const double* p, size_t rows, int shift, const int64_t* way, int64_t* at) {
+void locate_equal(const Bins& bins, const double* p, size_t count, int shift, const int64_t* base, int64_t* at) {
   const double n = (double)bins.equal;
   const vec magic = all(6755399441055744.0), width = all(n), inverse = all(bins.inverse), top = all(n - 0.75);
   const vec low = all(1 / n), high = all((n - 1) / n);
   const ivec before = bits(magic) - (int64_t)bins.first;
   const int64_t after = (int64_t)(bins.count - bins.equal - bins.first);  // edges that cut the last bin
   const bool cut = bins.cut();
-  for (size_t j = 0; j < rows; j += LANES) {
+  for (size_t j = 0; j < count; j += LANES) {
     const vec x = load<vec>(p + j);
     const vec t = most(least(x * width, top), all(0.25)) + magic;
     ivec place = bits(t) - before + below(x, quotient(t - magic, width, inverse));
     const ivec at_0 = equal(x, all(0)), at_1 = equal(x, all(1));  // common, so they are not searched for
     if (cut) place += (at_1 & after) - (at_0 & (int64_t)bins.first);
-    ivec mine;
-    memcpy(&mine, way + j % 4, sizeof mine);
-    mine += place << shift;
-    memcpy(at + j, &mine, sizeof mine);
+    place = (place << shift) + load<ivec>(base + j);
+    memcpy(at + j, &place, sizeof place);
     if (cut && any((below(x, low) & ~at_0) | (~below(x, high) & ~at_1)))  // in the first or the last bin
-      for (size_t i = j; i < j + LANES; i++) at[i] = search(bins, p[i]) * ((int64_t)1 << shift) + way[i % 4];
+      for (size_t i = j; i < j + LANES; i++) at[i] = search(bins, p[i]) * ((int64_t)1 << shift) + base[i];
   }
 }
 
-void locate(const Job& job, size_t start, const double* p, size_t padded, size_t rows, int shift, const int64_t* way, int64_t* at) {
+void locate(const Job& job, const int64_t* base, size_t start, const double* p, size_t count, int64_t* at) {
   const Bins& bins = job.bins;
-  if (bins.equal) locate_equal(bins, p, padded, shift, way, at);
+  const int shift = job.shift();
+  if (job.classes > 1) base += start % (4 * job.classes);  // start is a multiple of 4 otherwise
+  if (bins.equal) locate_equal(bins, p, (count + 3) / 4 * 4, shift, base, at);
   else
-    for (size_t j = 0; j < rows; j++) at[j] = search(bins, p[j]) * ((int64_t)1 << shift) + way[j % 4];
-  for (size_t j = 0; j < rows && job.cell.data; j++) {
+    for (size_t j = 0; j < count; j++) at[j] = search(bins, p[j]) * ((int64_t)1 << shift) + base[j];
+  for (size_t j = 0; j < count && job.cell.data; j++) {
     ptrdiff_t cell;
-    memcpy(&cell, job.cell.data + (ptrdiff_t)(start + j) * job.cell.row, sizeof cell);
+    memcpy(&cell, job.cell.at(start + j, 1), sizeof cell);
     at[j] += cell * (ptrdiff_t)bins.count * ((int64_t)1 << shift);
   }
 }
@@ -129,76 +155,93 @@ void locate(const Job& job, size_t start, const double* p, size_t padded, size_t
 // Sums
 
 struct Watch {
-  vec worst;  // the lowest p (1 - p) and y (1 - y) so far: below 0 for a value outside [0, 1]
-  ivec good;  // not 0 while all weights and votes are valid
+  vec lowest, highest;  // below 0, or above 1, if a value is invalid
+  vec light, heavy;     // the lowest and the highest positive weight
+  ivec good;            // not 0 while all votes are valid
 };
 
 struct Chunk {
+  size_t count;  // padded to a multiple of four
   const double *p, *y, *w, *m;
-  int64_t at[CHUNK];  // where each row's sums begin in the table
-  double buffers[4][CHUNK];
+  alignas(64) int64_t at[CHUNK];  // the address of each value's sums
+  alignas(64) double buffers[4][CHUNK];
 };
 
-INLINE void move(double** to, ptrdiff_t by) {
-  for (int i = 0; i < LANES; i++) to[i] += by;
-}
+typedef void Adder(const Chunk&, size_t half, Watch&);
 
 template <bool WEIGHTS, Last LAST_GROUP>
-void add_chunk(const Chunk& chunk, size_t rows, double* __restrict table, size_t half, Watch& seen) {
+void add_all(const Chunk& chunk, size_t half, Watch& seen) {
+  if (WEIGHTS || LAST_GROUP == Last::votes) half = SLOTS / 2;  // the compiler then knows it
   const double *ps = chunk.p, *ys = chunk.y, *ws = chunk.w, *ms = chunk.m;
+  const size_t values = chunk.count;
   const vec one = all(1), zero = all(0);
-  Watch watch = seen;
-  for (size_t j = 0; j < rows; j += LANES) {
-    double* to[LANES];
-    for (int i = 0; i < LANES; i++) to[i] = table + chunk.at[j + i];
+  vec lowest = seen.lowest, light = seen.light, heavy = seen.heavy;
+  ivec good = seen.good;
+  for (size_t j = 0; j < values; j += LANES) {
+    double *to[LANES], *far[LANES];
+    for (int i = 0; i < LANES; i++) to[i] = (double*)chunk.at[j + i], far[i] = to[i] + half;
     vec p = load<vec>(ps + j), y = load<vec>(ys + j), count = one;
     vec d = p - y, dd = d * d, p_var = p * (one - p), y_var = y * (one - y);
     vec e = p - only(below(all(0.5), y), one), ee = e * e;  // the residual of the hardened label
-    watch.worst = least(least(p_var, y_var), watch.worst);
+    lowest = least(least(p_var, y_var), lowest);  // p (1 - p) < 0 for a p outside [0, 1]
     const ivec outcome = equal(y_var, zero);  // the label is exactly 0 or 1
     vec dd_var = dd;
     if (WEIGHTS) {
       const vec w = load<vec>(ws + j), ww = w * w;
-      watch.good &= (~below(w, all(1e-100)) & ~below(all(1e100), w) & equal(w, w)) | equal(w, zero);
-      count = only(below(zero, w), one);
+      const ivec none = equal(w, zero);
+      light = least(w + only(none, one), light);  // weights of 0 are valid
+      heavy = most(w, heavy);
+      count = only(~none, one);
       dd_var = ww * dd;
-      const vec ee_var = ww * ee;
+      scatter(w, ww, dd_var, ww * ee, far, 0);
       p_var = ww * p_var; y_var = w * y_var; y = w * y; d = w * d; dd = w * dd; e = w * e; ee = w * ee;
-      move(to, (ptrdiff_t)half);
-      scatter(w, ww, dd_var, ee_var, to);
-      move(to, -(ptrdiff_t)half);
     }
-    scatter(d, dd, p_var, y_var, to);
-    move(to, COUNT);
-    scatter(count, y, e, ee, to);
-    if (LAST_GROUP == Last::nothing) continue;
-    move(to, (ptrdiff_t)half);
-    if (LAST_GROUP == Last::outcomes) {
-      scatter(only(outcome, p_var), only(outcome, dd_var), zero, zero, to);
-    } else {
-      const vec m = load<vec>(ms + j), whole = all(4503599627370496.0);  // 2^52: every double from here on is an integer
-      watch.good &= ~below(m, one) & below(m, all(9007199254740992.0)) & (equal((m + whole) - whole, m) | ~below(m, whole));
+    scatter(d, dd, p_var, y_var, to, 0);
+    scatter(count, y, e, ee, to, COUNT);
+    if (LAST_GROUP == Last::outcomes) scatter(only(outcome, p_var), only(outcome, dd_var), zero, zero, far, COUNT);
+    if (LAST_GROUP == Last::votes) {
+      const vec m = load<vec>(ms + j), limit = all(9007199254740992.0), rest = limit - m;
+      // 2^53 - m is rounded to an integer, so this is exact only for whole m from 1 to 2^53 - 1.
+      good &= equal(limit - rest, m) & below(zero, rest) & below(rest, limit);
       const vec repeated = only(~below(m, all(2)), count);
-      scatter(m * count, repeated, p_var / m, repeated * y_var / most(m - one, one), to);
+      scatter(m * count, repeated, p_var / m, repeated * y_var / most(m - one, one), far, COUNT);
     }
   }
-  seen = watch;
+  seen = {lowest, seen.highest, light, heavy, good};
 }
 
-void add_outcomes(const Chunk& chunk, size_t rows, double* __restrict table, Watch& seen) {
+void add_outcomes(const Chunk& chunk, size_t, Watch& seen) {
   const double *ps = chunk.p, *ys = chunk.y;
-  vec worst = seen.worst;
-  for (size_t j = 0; j < rows; j += LANES) {
+  const size_t values = chunk.count;
+  vec lowest = seen.lowest;
+  for (size_t j = 0; j < values; j += LANES) {
     double* to[LANES];
-    for (int i = 0; i < LANES; i++) to[i] = table + chunk.at[j + i];
+    for (int i = 0; i < LANES; i++) to[i] = (double*)chunk.at[j + i];
     const vec p = load<vec>(ps + j), y = load<vec>(ys + j), d = p - y, p_var = p * (all(1) - p);
-    worst = least(p_var, worst);
-    scatter(d, d * d, p_var, y + all(PACKED), to);
+    lowest = least(p_var, lowest);
+    scatter(d, d * d, p_var, y + all(PACKED), to, 0);
   }
-  seen.worst = worst;
+  seen.lowest = lowest;
 }
 
-// Converts the sums of `add_outcomes` to those of `add_chunk`.
+// For SMECE, two sums are enough: those of the residuals and the count.
+void add_residuals(const Chunk& chunk, size_t, Watch& seen) {
+  const double *ps = chunk.p, *ys = chunk.y;
+  const size_t values = chunk.count;
+  vec lowest = seen.lowest, highest = seen.highest;
+  for (size_t j = 0; j < values; j += LANES) {
+    double* to[LANES];
+    for (int i = 0; i < LANES; i++) to[i] = (double*)chunk.at[j + i];
+    const vec p = load<vec>(ps + j), y = load<vec>(ys + j);
+    lowest = least(least(p, y), lowest);
+    highest = most(most(p, y), highest);
+    scatter(p - y, all(1), to);
+  }
+  seen.lowest = lowest;
+  seen.highest = highest;
+}
+
+// Converts the sums of `add_outcomes` to those of `add_all`.
 INLINE void unpack(const double* packed, double* near, double* far) {
   const double residual = packed[RESIDUAL], residual_sq = packed[RESIDUAL_SQ], p_var = packed[PROB_VAR];
   const double count = (double)(int64_t)(packed[LABEL_VAR] / PACKED), label = packed[LABEL_VAR] - count * PACKED;
@@ -209,26 +252,26 @@ INLINE void unpack(const double* packed, double* near, double* far) {
 
 struct Labels { bool soft, outcome; };  // whether some label is inside (0, 1), or exactly 0 or 1
 
-INLINE Labels labels_of(const double* y, size_t rows) {
+INLINE Labels labels_of(const double* y, size_t count) {
   ivec every = below(all(0), all(1)), some{};
-  for (size_t j = 0; j < rows; j += LANES) {
+  for (size_t j = 0; j < count; j += LANES) {
     const vec each = load<vec>(y + j);
     const ivec outcome = equal(each * (all(1) - each), all(0));
     every &= outcome;
     some |= outcome;
   }
-  int64_t lanes[2][LANES];
-  memcpy(lanes[0], &every, sizeof every);
-  memcpy(lanes[1], &some, sizeof some);
-  Labels found{false, false};
-  for (int i = 0; i < LANES; i++) found.soft |= !lanes[0][i], found.outcome |= lanes[1][i] != 0;
-  return found;
+  return {any(~every), any(some)};
 }
 
 // Adds the sums of one place to the totals, and resets them to 0.
-INLINE void set_aside(double* __restrict near, size_t half, size_t ways, bool packed, double* __restrict total) {
+INLINE void set_aside(const Job& job, double* __restrict near, size_t half, size_t ways, bool packed, double* __restrict total) {
   double sums[SLOTS] = {};
-  for (size_t way = 0; way < ways; way++, near += SLOTS / 2) {
+  if (job.lean) {
+    for (size_t k = 0; k < 2 * ways; k++) sums[k % 2] += near[k], near[k] = 0;
+    total[0] += sums[0], total[1] += sums[1];
+    return;
+  }
+  for (size_t way = 0; way < ways; way++, near += job.unit()) {
     for (size_t s = 0; s < SLOTS / 2; s++) sums[s] += near[s], near[s] = 0;
     if (packed) continue;
     for (size_t s = 0; s < SLOTS / 2; s++) sums[SLOTS / 2 + s] += near[half + s], near[half + s] = 0;
@@ -237,73 +280,57 @@ INLINE void set_aside(double* __restrict near, size_t half, size_t ways, bool pa
   for (size_t s = 0; s < SLOTS; s++) total[s] += sums[s];
 }
 
-template <bool WEIGHTS, bool VOTES>
-bool add_block(const Job& job, size_t start, size_t stop, double* table, double* totals) {
-  const size_t ways = job.ways(), stride = job.stride(), half = job.half(), places = job.places();
-  const int shift = ways == 4 ? 5 : 3;  // log2 of the stride of a place
-  const int64_t way[4] = {0, ways == 4 ? 8 : 0, ways == 4 ? 16 : 0, ways == 4 ? 24 : 0};
-  const size_t step = job.classes > 1 ? CHUNK / 4 : CHUNK;  // rows of all classes fit the L1 cache
-  const size_t run = ways > 1 ? FULL * 2 * ways : stop - start;
-  double* const first = table + stride;  // place -1 is before it
-  Watch watch{all(0), below(all(0), all(1))};
+// Adds the rows of a block to the totals. A class matrix is read row by row, which is the usual order in
+// memory.
+bool sums(const Job& job, size_t start, size_t stop, double* first, const int64_t* base, double* totals) {
+  static Adder* const adders[2][3] = {
+      {add_all<false, Last::nothing>, add_all<false, Last::outcomes>, add_all<false, Last::votes>},
+      {add_all<true, Last::nothing>, add_all<true, Last::outcomes>, add_all<true, Last::votes>}};
+  const size_t classes = job.classes, ways = job.ways(), stride = job.stride(), half = job.half(), places = job.places();
+  const size_t run = ways > 1 ? FULL * 2 * ways * classes : (stop - start) * classes;
+  Watch watch{all(0), all(1), all(1), all(1), below(all(0), all(1))};
+  RowSums row_sums(job);
   Chunk chunk;
-  bool sums_to_one = true;
-  for (size_t begin = start; begin < stop; begin += run) {
-    const size_t end = begin + run < stop ? begin + run : stop;
-    bool packed = !WEIGHTS && !VOTES;  // until the first soft label
-    for (size_t i = begin; i < end; i += step) {
-      const size_t rows = end - i < step ? end - i : step, padded = (rows + 3) / 4 * 4;
-      double p_sum[CHUNK], y_sum[CHUNK];
-      for (size_t j = 0; j < CHUNK && job.classes > 1; j++) p_sum[j] = y_sum[j] = 0;
-      if (WEIGHTS) chunk.w = read(job.w, i, 0, rows, chunk.buffers[2]);
-      if (VOTES) chunk.m = read(job.m, i, 0, rows, chunk.buffers[3], 1);
-      for (size_t c = 0; c < job.classes; c++) {
-        double* const mine = first + c * job.bins.count * stride;
-        chunk.p = read(job.p, i, c, rows, chunk.buffers[0]);
-        chunk.y = read(job.y, i, c, rows, chunk.buffers[1]);
-        if (job.classes > 1)
-          for (size_t j = 0; j < rows; j++) p_sum[j] += chunk.p[j], y_sum[j] += chunk.y[j];
-        locate(job, i, chunk.p, padded, rows, shift, way, chunk.at);
-        for (size_t j = rows; j < padded; j++) chunk.at[j] = table - mine;  // never read
-        if (VOTES) {
-          add_chunk<WEIGHTS, Last::votes>(chunk, padded, mine, half, watch);
-        } else {
-          const Labels labels = labels_of(chunk.y, padded);
-          if (packed && labels.soft) {
-            packed = false;
-            for (size_t k = 0; k < places * ways && (i > begin || c); k++) unpack(first + k * SLOTS / 2, first + k * SLOTS / 2, first + k * SLOTS / 2 + half);
-          }
-          if (packed) add_outcomes(chunk, padded, mine, watch);
-          else if (labels.outcome) add_chunk<WEIGHTS, Last::outcomes>(chunk, padded, mine, half, watch);
-          else add_chunk<WEIGHTS, Last::nothing>(chunk, padded, mine, half, watch);
+  for (size_t begin = start * classes; begin < stop * classes; begin += run) {
+    const size_t end = begin + run < stop * classes ? begin + run : stop * classes;
+    bool packed = !job.lean && !job.w.data && !job.m.data;  // until the first soft label
+    for (size_t i = begin; i < end; i += CHUNK) {
+      const size_t count = end - i < CHUNK ? end - i : CHUNK;
+      chunk.count = (count + 3) / 4 * 4;
+      chunk.p = read(job.p, classes, i, count, chunk.buffers[0]);
+      chunk.y = read(job.y, classes, i, count, chunk.buffers[1]);
+      if (job.w.data) chunk.w = read(job.w, classes, i, count, chunk.buffers[2]);
+      if (job.m.data) chunk.m = read(job.m, classes, i, count, chunk.buffers[3], 1);
+      if (classes > 1) row_sums.add(chunk.p, chunk.y, count);
+      locate(job, base, i, chunk.p, count, chunk.at);
+      for (size_t j = count; j < chunk.count; j++) chunk.at[j] = (int64_t)(first - stride);  // place -1
+      Adder* adder = add_residuals;
+      if (!job.lean) {
+        const Labels labels = job.m.data ? Labels{true, false} : labels_of(chunk.y, chunk.count);
+        if (packed && labels.soft) {
+          packed = false;
+          for (double* each = first; each < first + places * stride && i > begin; each += SLOTS / 2) unpack(each, each, each + half);
         }
-        // With many bins, check the bins of one row in eight for full sums. Which rows are checked differs
-        // between chunks, so that every order of rows reveals a full bin soon.
-        const double full = packed ? FULL * PACKED : FULL;
-        if (ways == 1)
-          for (size_t j = i / CHUNK * 5 % 8; j < rows; j += 5 + j % 7)
-            if (mine[chunk.at[j] + (packed ? LABEL_VAR : COUNT)] >= full && chunk.at[j] >= 0)
-              set_aside(mine + chunk.at[j], half, 1, packed, totals + (c * job.bins.count + (size_t)chunk.at[j] / stride) * SLOTS);
+        adder = packed ? add_outcomes : adders[job.w.data != nullptr][job.m.data ? 2 : labels.outcome];
       }
-      for (size_t j = 0; j < rows && job.classes > 1; j++)
-        sums_to_one &= fabs(p_sum[j] - 1) <= job.tolerance && fabs(y_sum[j] - 1) <= job.tolerance;
+      adder(chunk, half, watch);
+      if (ways > 1) continue;
+      // With many bins, check the bins of one value in eight for full sums. Which values are checked seems
+      // random, so that every order of rows reveals a full bin soon.
+      const size_t count_slot = job.lean ? 1 : packed ? LABEL_VAR : COUNT;
+      for (size_t j = i / CHUNK * 0x9E3779B97F4A7C15 >> 61; j < count; j += 8) {
+        double* const each = (double*)chunk.at[j];
+        if (each[count_slot] >= (packed ? FULL * PACKED : FULL) && each >= first)
+          set_aside(job, each, half, 1, packed, totals + (size_t)(each - first) / stride * job.slots());
+      }
     }
     for (size_t place = 0; place < places; place++)
-      set_aside(first + place * stride, half, ways, packed, totals + place * SLOTS);
+      set_aside(job, first + place * stride, half, ways, packed, totals + place * job.slots());
   }
-  double worst[LANES], sum = 0;
-  int64_t good[LANES];
-  memcpy(worst, &watch.worst, sizeof worst);
-  memcpy(good, &watch.good, sizeof good);
-  bool valid = sums_to_one;
-  for (int j = 0; j < LANES; j++) valid = valid && worst[j] >= 0 && good[j];
-  for (size_t place = 0; place < places; place++) sum += totals[place * SLOTS + RESIDUAL];
-  return valid && sum == sum;  // a NaN among the values makes the sum of the residuals NaN
-}
-
-bool sums(const Job& job, size_t start, size_t stop, double* table, double* totals) {
-  if (job.w.data) return (job.m.data ? add_block<true, true> : add_block<true, false>)(job, start, stop, table, totals);
-  return (job.m.data ? add_block<false, true> : add_block<false, false>)(job, start, stop, table, totals);
+  const ivec bad = below(watch.lowest, all(0)) | below(all(1), watch.highest) | below(watch.light, all(1e-100)) | below(all(1e100), watch.heavy) | ~watch.good;
+  double sum = 0;
+  for (size_t place = 0; place < places; place++) sum += totals[place * job.slots() + RESIDUAL];
+  return row_sums.valid && !any(bad) && sum == sum;  // a NaN among the values makes the sum of the residuals NaN
 }
 
 // The lattice of smooth ECE: each residual w (p - y) is split between the two nodes next to p. Nodes are
@@ -314,9 +341,9 @@ bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
   bool valid = true;
   for (size_t i = start; i < stop; i += CHUNK) {
     const size_t rows = stop - i < CHUNK ? stop - i : CHUNK;
-    const double* p = read(job.p, i, 0, rows, buffers[0]);
-    const double* y = read(job.y, i, 0, rows, buffers[1]);
-    const double* w = job.w.data ? read(job.w, i, 0, rows, buffers[2]) : nullptr;
+    const double* p = read(job.p, 1, i, rows, buffers[0]);
+    const double* y = read(job.y, 1, i, rows, buffers[1]);
+    const double* w = job.w.data ? read(job.w, 1, i, rows, buffers[2]) : nullptr;
     double weight = 0;
     for (size_t j = 0; j < rows; j++) {
       const double w_j = w ? w[j] : 1.0, d = w_j * (p[j] - y[j]);
@@ -333,32 +360,30 @@ bool lattice(const Job& job, size_t start, size_t stop, double* nodes) {
   return valid;
 }
 
-// Writes the highest probability of each row, and the label's mass on that class. Branch-free, because
-// the processor cannot predict which class has the highest probability.
+// Writes the highest probability of each row, and the label's mass on that class.
 bool top(const Job& job, size_t start, size_t stop) {
-  double buffers[2][CHUNK];
-  bool valid = true;
-  for (size_t i = start; i < stop; i += CHUNK) {
-    const size_t rows = stop - i < CHUNK ? stop - i : CHUNK;
-    double p_sum[CHUNK] = {}, y_sum[CHUNK] = {}, best[CHUNK] = {}, mass[CHUNK] = {}, worst[CHUNK] = {};
-    for (size_t c = 0; c < job.classes; c++) {
-      const double* p = read(job.p, i, c, rows, buffers[0]);
-      const double* y = read(job.y, i, c, rows, buffers[1]);
-      for (size_t j = 0; j < rows; j++) {
-        const double p_var = p[j] * (1 - p[j]), y_var = y[j] * (1 - y[j]), lower = p_var < y_var ? p_var : y_var;
-        worst[j] = lower < worst[j] ? lower : worst[j];
-        mass[j] = c == 0 || p[j] > best[j] ? y[j] : mass[j];
-        best[j] = c == 0 || p[j] > best[j] ? p[j] : best[j];
-        p_sum[j] += p[j];  // NaN if any value is, so that the row does not sum to 1
-        y_sum[j] += y[j];
-      }
+  double buffers[2][CHUNK], worst = 0, best = -1, mass = 0;
+  const size_t classes = job.classes;
+  RowSums row_sums(job);  // NaN if any value is, so that the row does not sum to 1
+  size_t row = start, c = 0;
+  for (size_t i = start * classes; i < stop * classes; i += CHUNK) {
+    const size_t count = stop * classes - i < CHUNK ? stop * classes - i : CHUNK;
+    const double* p = read(job.p, classes, i, count, buffers[0]);
+    const double* y = read(job.y, classes, i, count, buffers[1]);
+    row_sums.add(p, y, count);
+    for (size_t j = 0; j < count; j++) {
+      const double p_var = p[j] * (1 - p[j]), y_var = y[j] * (1 - y[j]), lower = p_var < y_var ? p_var : y_var;
+      worst = lower < worst ? lower : worst;
+      mass = p[j] > best ? y[j] : mass;  // without a branch, which the processor could not predict
+      best = p[j] > best ? p[j] : best;
+      if (++c < classes) continue;
+      job.best[row] = best;
+      job.mass[row++] = mass;
+      best = -1;
+      c = 0;
     }
-    for (size_t j = 0; j < rows; j++)
-      valid &= worst[j] >= 0 && fabs(p_sum[j] - 1) <= job.tolerance && fabs(y_sum[j] - 1) <= job.tolerance;
-    memcpy(job.best + i, best, rows * sizeof(double));
-    memcpy(job.mass + i, mass, rows * sizeof(double));
   }
-  return valid;
+  return row_sums.valid && worst >= 0;
 }
 
 extern const Level level{LEVEL_NAME, sums, lattice, top};

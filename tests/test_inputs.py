@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,29 @@ def test_columns_in_memory_are_read_without_a_copy(make: Any, dtype: type[Any]) 
     own = column.to_numpy() if isinstance(column, pl.Series) else np.asarray(column)
     assert found.dtype == dtype
     assert np.shares_memory(found, own)
+
+
+@pytest.mark.parametrize(
+    ("metric", "make"),
+    [
+        (sc.smece, lambda v: torch.from_numpy(v[:, 0].copy())),
+        (sc.smece, lambda v: pa.array(v[:, 0].copy())),
+        (sc.smece, lambda v: v.astype(np.float32)[:, 0]),
+        (sc.smece, lambda v: (v > 0.5).astype(np.int8)[::-1, 0]),
+        (sc.smooth_ece, lambda v: torch.from_numpy(v[:, 0].astype(np.float16))),
+        (sc.classwise_smece, torch.from_numpy),
+        (sc.classwise_smece, np.asfortranarray),
+    ],
+)
+def test_large_columns_are_added_up_without_a_copy(metric: Any, make: Any) -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(2), 500_000)
+    p = make(p)
+    metric(p, p)
+    tracemalloc.start()
+    metric(p, p)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 400_000  # bytes; a copy of the smallest column takes 500,000
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.bool_])

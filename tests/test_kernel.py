@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import softcal as sc
 from softcal import _native as native
 from softcal import _parallel
 from softcal._validation import inputs
+from softcal.paper import experiments
 from softcal.table import kernel, numpy_kernel
 from softcal.table.kernel import SUM_NAMES
 
@@ -42,15 +44,16 @@ def totals(
     *,
     threads: int = 1,
     level: int | None = None,
+    lines: int = 18,
 ) -> FloatArray | None:
     """Call the loop of one instruction set, or the one in NumPy if level is None."""
     bins = sc.Bins.of(bins)
     guide = bins.guide
     cut = guide.equal != len(bins)
-    out = np.full((*p.shape[1:], 18, len(bins)), np.nan)
+    out = np.full((*p.shape[1:], lines, len(bins)), np.nan)
     arguments = (
         p, y, w, m, None, guide.equal, guide.first, guide.starts if cut else None,
-        guide.upper if cut else None, 1e-3, out.size // 18 // len(bins), out, threads,
+        guide.upper if cut else None, 1e-3, out.size // lines // len(bins), lines, out, threads,
     )  # fmt: skip
     valid = numpy_kernel.sums(*arguments) if level is None else _native.sums(*arguments, level)
     return out if valid else None
@@ -191,6 +194,57 @@ def test_threads_and_instruction_sets_give_identical_sums(
         assert len(found) == 1
         slow = totals(p, y, w, m, bins)
         assert_same_sums(np.frombuffer(found.pop()).reshape(18, -1), slow, scale=n)
+
+
+@pytest.mark.parametrize("bins", [10, 3600, sc.Bins.grid(10), sc.Bins([0, 0.1, 0.35, 1])], ids=str)
+def test_gaps_have_the_digits_of_the_table(bins: Any, rng: np.random.Generator) -> None:
+    n = 140_003
+    p, chosen = rng.random(n), [SUM_NAMES.index("weight"), SUM_NAMES.index("residual")]
+    for y, w, m in variants(n, rng):
+        table = totals(p, y, w, m, bins, level=0)
+        assert table is not None
+        for level in LEVELS:
+            for threads in (1, 3):
+                found = totals(p, y, w, m, bins, threads=threads, level=level, lines=2)
+                np.testing.assert_array_equal(found, table[chosen])
+        slow = totals(p, y, w, m, bins, lines=2)
+        assert slow is not None
+        np.testing.assert_allclose(slow, table[chosen], rtol=0, atol=1e-13 * n)
+
+
+def test_gaps_of_classes_and_cells_have_the_digits_of_their_tables(
+    rng: np.random.Generator,
+) -> None:
+    n, bins, lines = (
+        50_001,
+        sc.Bins.uniform(7),
+        [SUM_NAMES.index("weight"), SUM_NAMES.index("residual")],
+    )
+    y, p = class_rows_of(n, 4, rng)
+    cell = rng.integers(0, 30, n)
+    for w in (None, rng.random(n)):
+        for order in ("C", "F"):
+            columns = np.asarray(p, order=order), np.asarray(y, order=order), w
+            table, found = kernel.totals(*columns, None, bins), kernel.gaps(*columns, bins)
+            assert table is not None
+            np.testing.assert_array_equal(found, table[:, lines])
+        table = kernel.totals(p[:, 0], y[:, 0], w, None, bins, cell=cell, cells=30)
+        assert table is not None
+        found = kernel.gaps(p[:, 0], y[:, 0], w, bins, cell=cell, cells=30)
+        np.testing.assert_array_equal(found, table[:, lines])
+
+
+@pytest.mark.parametrize("classes", [3, 256, 2048])
+@pytest.mark.parametrize("lines", [2, 18])
+def test_long_sums_of_many_classes_stay_accurate(classes: int, lines: int) -> None:
+    n = 2**24 // classes  # a number of classes like 256 gives each class one place in the chunks
+    p, y = np.broadcast_to(0.1, (n, classes)), np.broadcast_to(0.0, (n, classes))
+    out = np.empty((classes, lines, 10))
+    arguments = (p, y, None, None, None, 10, 0, None, None, np.inf, classes, lines, out, 1)
+    assert _native.sums(*arguments)
+    residual = out[:, 1 if lines == 2 else SUM_NAMES.index("residual"), 1]
+    exact = float(n * Fraction(0.1))
+    np.testing.assert_allclose(residual, exact, rtol=1e-13)
 
 
 def test_number_of_cores_does_not_change_sums(
@@ -337,8 +391,9 @@ def test_invalid_value_is_detected_at_any_position(bad: float, bins: Any) -> Non
             broken = good.copy()
             broken[at] = bad
             for level in (None, LEVELS[-1]) if at % 16 else (None, *LEVELS):
-                assert totals(broken, good, None, None, bins, level=level) is None
-                assert totals(good, broken, None, None, bins, level=level) is None
+                for lines in (2, 18):
+                    assert totals(broken, good, None, None, bins, level=level, lines=lines) is None
+                    assert totals(good, broken, None, None, bins, level=level, lines=lines) is None
 
 
 @pytest.mark.parametrize(
@@ -385,14 +440,14 @@ def test_invalid_value_among_many_rows_is_named(at: int, rng: np.random.Generato
         {2: np.zeros(4)}, {2: np.zeros((5, 1))}, {3: np.zeros(6)}, {4: np.zeros(5, np.int32)},
         {4: np.zeros(4, np.intp)}, {4: np.full(5, 1)}, {4: np.full(5, -1)}, {5: 0}, {5: 9}, {5: -1},
         {5: 1 << 40}, {5: "a"}, {6: -1}, {6: 1}, {7: np.zeros(3, np.intp)}, {9: "a"}, {10: 0}, {10: 2},
-        {11: np.zeros(179)}, {11: np.zeros(180, np.float32)}, {11: np.zeros((2, 180))[:, ::2]},
-        {11: b"0" * 1440}, {12: -1}, {12: None}, {13: 99}, {13: -1},
+        {11: 17}, {11: 2}, {12: np.zeros(179)}, {12: np.zeros(180, np.float32)},
+        {12: np.zeros((2, 180))[:, ::2]}, {12: b"0" * 1440}, {13: -1}, {13: None}, {14: 99}, {14: -1},
     ],
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_of_sums_are_refused(change: dict[int, Any]) -> None:
     arguments: list[Any] = [
-        np.zeros(5), np.zeros(5), None, None, None, 10, 0, None, None, 1e-3, 1, np.zeros(180), 1, 0,
+        np.zeros(5), np.zeros(5), None, None, None, 10, 0, None, None, 1e-3, 1, 18, np.zeros(180), 1, 0,
     ]  # fmt: skip
     assert _native.sums(*arguments)
     for at, value in change.items():
@@ -412,7 +467,7 @@ def test_wrong_arguments_of_sums_are_refused(change: dict[int, Any]) -> None:
 def test_wrong_lookup_tables_are_refused(change: dict[int, Any]) -> None:
     starts, upper = np.array([0, 1, 2, 2]), np.array([0.5, 0.9, np.inf])
     arguments: list[Any] = [
-        np.zeros(5), np.zeros(5), None, None, None, 0, 0, starts, upper, 1e-3, 1, np.zeros(54), 1,
+        np.zeros(5), np.zeros(5), None, None, None, 0, 0, starts, upper, 1e-3, 1, 18, np.zeros(54), 1,
     ]  # fmt: skip
     assert _native.sums(*arguments)
     for at, value in change.items():
@@ -654,6 +709,49 @@ def test_numpy_kernel_is_used_without_the_extension(
     assert version.startswith(f"softcal {sc.__version__} ({'C++' if compiler else 'NumPy'} loops")
 
 
+def test_metrics_and_the_paper_call_the_loops_in_cpp(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    called = []
+
+    class Recorder:
+        def __getattr__(self, name: str) -> Any:
+            called.append(name)
+            return getattr(_native, name)
+
+    y, p = class_rows_of(50, 3, rng)
+    monkeypatch.setattr(kernel, "loops", Recorder())
+    for expected, call in (
+        ({"sums"}, lambda: sc.smece(y[:, 0], p[:, 0])),
+        ({"sums"}, lambda: sc.classwise_smece(y, p)),
+        ({"sums", "top"}, lambda: sc.top_label_smece(y, p)),
+        ({"lattice"}, lambda: sc.smooth_ece(y[:, 0], p[:, 0])),
+        ({"sums"}, lambda: experiments.scores(rng, 5.0, 20, 3)),
+    ):
+        called.clear()
+        call()
+        assert set(called) == expected
+
+
+def test_first_call_takes_no_longer_than_the_second() -> None:
+    code = (
+        "import time, numpy as np, softcal as sc\np = np.linspace(0, 1, 500_000)\n"
+        "sc.smece([0.5], [0.5])\ntimes = [time.process_time()]\n"
+        "for _ in range(2): sc.smece(p, p); times.append(time.process_time())\n"
+        "print(times[1] - times[0] - (times[2] - times[1]))"
+    )
+    assert min(float(run_python(code)) for _ in range(2)) < 5e-3  # seconds
+
+
+def test_extension_is_not_older_than_its_source() -> None:
+    root, built = Path(__file__).parents[1], Path(_native.__file__)
+    if not built.is_relative_to(root / "src"):
+        pytest.skip("an installed wheel")
+    newest = max((root / "native").iterdir(), key=lambda file: file.stat().st_mtime)
+    message = f"{newest.name} has changed: run `make` or `python hatch_build.py`"
+    assert built.stat().st_mtime >= newest.stat().st_mtime, message
+
+
 def run_python(code: str) -> str:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -664,4 +762,4 @@ def run_python(code: str) -> str:
 def test_number_of_tables_that_overflows_is_refused() -> None:
     none, cell = np.zeros(0), np.zeros(0, dtype=np.intp)
     with pytest.raises(ValueError, match="not too many"):
-        _native.sums(none, none, None, None, cell, 4, 0, None, None, 1.0, 1 << 62, none, 1)
+        _native.sums(none, none, None, None, cell, 4, 0, None, None, 1.0, 1 << 62, 18, none, 1)

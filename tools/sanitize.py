@@ -154,12 +154,13 @@ def _sums(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
     if len(shape) == 1 and rng.random() < 0.3:
         tables = int(rng.integers(1, 5))
         cell = rng.integers(0, tables, shape)
-    out = np.zeros((tables, 18, n_bins))
+    lines = int(rng.choice([2, 18]))
+    out = np.zeros((tables, lines, n_bins))
     w = _column(rng, row) if rng.random() < 0.4 else None
     m = _column(rng, row, 1) if rng.random() < 0.4 else None
     threads, tolerance = int(rng.integers(1, 4)), float(rng.choice([1e-3, np.inf]))
     arguments = [_column(rng, shape), _column(rng, shape), w, m, cell, equal, first, starts, upper]
-    return [*arguments, tolerance, tables, out, threads], [out]
+    return [*arguments, tolerance, tables, lines, out, threads], [out]
 
 
 def _lattice(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:

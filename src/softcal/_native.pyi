@@ -18,6 +18,7 @@ def sums(
     upper: FloatArray | None,
     tolerance: float,
     tables: int,
+    lines: int,
     out: FloatArray,
     threads: int,
     level: int = ...,

@@ -13,10 +13,9 @@ from softcal._validation.rules import is_number
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table.distinct import distinct
-from softcal.table.kernel import SUM_NAMES
 from softcal.table.reliability import (
     Reliability,
-    checked_totals,
+    checked_gaps,
     from_rows,
     refuse_no_rows,
     rows_or_table,
@@ -76,12 +75,9 @@ def smece(
     found = rows_or_table("smece", y_true, y_prob, sample_weight=sample_weight, bins=bins)
     if isinstance(found, Reliability):
         return found.smece
-    sums = checked_totals(found, Bins.of(10 if bins is None else bins))
-    weight = found.y_prob.size if sample_weight is None else fsum(sums[_WEIGHT].tolist())
-    return smece_of(sums[_RESIDUAL], weight)
-
-
-_RESIDUAL, _WEIGHT = map(SUM_NAMES.index, ("residual", "weight"))
+    gaps = checked_gaps(found, Bins.of(10 if bins is None else bins))
+    weight = found.y_prob.size if sample_weight is None else fsum(gaps[0].tolist())
+    return smece_of(gaps[1], weight)
 
 
 def ece(

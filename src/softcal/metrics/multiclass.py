@@ -18,8 +18,8 @@ from softcal._validation.multiclass import class_rows
 from softcal.bins import Bins
 from softcal.metrics.proper import mean_of_items
 from softcal.table.groups import cluster_sums
-from softcal.table.kernel import class_sums, top_label_rows
-from softcal.table.reliability import Reliability, from_rows
+from softcal.table.kernel import class_gaps, class_sums, top_label_rows
+from softcal.table.reliability import Reliability, from_rows, smece_of
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -132,8 +132,12 @@ def classwise_smece(
     >>> round(classwise_smece([[1, 0, 0], [0, 0.5, 0.5]], [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]), 4)
     0.2
     """
-    tables = classwise_reliability(y_true, y_prob, bins=bins, sample_weight=sample_weight)
-    return math.fsum(table.smece for table in tables.values()) / len(tables)
+    data = class_rows(y_true, y_prob, sample_weight, None)
+    gaps = class_gaps(data, Bins.of(bins))
+    total = math.fsum(gaps[0, 0].tolist())  # the weights are those of the rows, in every class
+    if not total:
+        inputs.refuse_no_weight(data.column(0))
+    return math.fsum(smece_of(residual, total) for residual in gaps[:, 1]) / len(gaps)
 
 
 def top_label_reliability(

@@ -11,7 +11,7 @@ import numpy as np
 from softcal.bins import Bins
 from softcal.metrics.binned import harden
 from softcal.paper.model import HALF_WIDTH, MODELS, Gaussians, Mixture, predictions
-from softcal.table.kernel import column_residuals
+from softcal.table.kernel import residuals_by_sample
 from softcal.table.reliability import reliability
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _score(x: FloatArray, e: FloatArray, k: float, bins: Bins) -> FloatArray:
     for j, p in enumerate(models.values()):
         ones = p == 1
         for metric, y in enumerate(labels):
-            residual = column_residuals(y.T, p.T, bins)
+            residual = residuals_by_sample(y, p, bins)
             out[1, metric, j] = np.abs(residual).sum(axis=1) / x.shape[1]
             # With a half-open last bin, these predictions are in no bin.
             residual[:, -1] -= np.where(ones, p - y, 0.0).sum(axis=1)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 16
 _SHORT = 1024  # rows that plain summation adds accurately
+_GAPS = slice(1, 5, 3)  # weight and residual among the terms
 
 
 def sums(
@@ -36,17 +37,20 @@ def sums(
     upper: FloatArray | None,
     tolerance: float,
     tables: int,
+    lines: int,
     out: FloatArray,
     threads: int,  # noqa: ARG001
 ) -> bool:
-    """Write the sums of each bin to `out`, of shape (tables, 18, bins); False if a row is invalid.
+    """Write the sums of each bin to `out`, and return False if a row is invalid.
 
+    `out` has shape (tables, lines, bins), with 18 lines for all sums, or 2 for those of the weights
+    and the residuals.
     Tables are the classes of two-dimensional p and y, or the cells. `upper` has the upper edges of
     the bins, or is None for `equal` bins of equal width. The classes of a row must sum to 1 within
     `tolerance`.
     """
     n_bins = equal if upper is None else upper.size
-    total = np.zeros((tables, out.size // (tables * n_bins), n_bins))
+    total = np.zeros((tables, lines, n_bins))
     lost = np.zeros_like(total)
     for start in range(0, p.shape[0], _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -58,7 +62,9 @@ def sums(
             return False
         block = [
             _block_sums(
-                a, b, ws, ms, _places(a, equal, upper, cell, part), tables * n_bins // len(ps)
+                list(_terms(a, b, ws, ms))[_GAPS if lines == 2 else slice(None)],
+                _places(a, equal, upper, cell, part),
+                tables * n_bins // len(ps),
             )
             for a, b in zip(ps, ys, strict=True)
         ]
@@ -142,16 +148,10 @@ def _places(
 
 
 def _block_sums(
-    p: FloatArray,
-    y: FloatArray,
-    w: FloatArray | None,
-    m: FloatArray | None,
-    place: npt.NDArray[np.intp],
-    n_places: int,
+    terms: list[FloatArray | None], place: npt.NDArray[np.intp], n_places: int
 ) -> FloatArray:
-    """Return the sums of `softcal.table.kernel.Sums`, of shape (18, places)."""
+    """Return the sum of each term, of shape (terms, places)."""
     found: dict[int, FloatArray] = {id(None): np.zeros(n_places)}
-    terms = list(_terms(p, y, w, m))
     for term in terms:
         if term is not None and id(term) not in found:  # several sums may share a term
             found[id(term)] = _bincount(place, term, n_places)

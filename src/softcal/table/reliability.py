@@ -641,9 +641,18 @@ def from_rows(
 def checked_totals(rows: Rows, bins: Bins) -> FloatArray:
     """Return the sums of each bin as `kernel.totals` does; raise for invalid rows."""
     found = kernel.totals(rows.y_prob, rows.y_true, rows.sample_weight, rows.n_votes, bins)
+    return _checked(found, rows)
+
+
+def checked_gaps(rows: Rows, bins: Bins) -> FloatArray:
+    """Return the sums of each bin as `kernel.gaps` does; raise for invalid rows."""
+    return _checked(kernel.gaps(rows.y_prob, rows.y_true, rows.sample_weight, bins), rows)
+
+
+def _checked(found: FloatArray | None, rows: Rows) -> FloatArray:
     if found is None:
         inputs.refuse(rows)
-    if rows.sample_weight is not None and not found[0].any():
+    if rows.sample_weight is not None and not found[0].any():  # no row has a weight above 0
         inputs.refuse_no_weight(rows)
     return found
 
