@@ -211,7 +211,7 @@ def test_a_difference_needs_two_models() -> None:
 FITTED = json.loads((Path(__file__).parent / "reference" / "recalibration.json").read_text())
 
 
-def _variances(found: sc.decision.CalibrationSummary, reach: float) -> list[float]:
+def _variances(found: sc.inference.CalibrationSummary, reach: float) -> list[float]:
     each = (found.calibration_in_the_large, found.intercept, found.slope)
     return [((one.high - one.value) / reach) ** 2 for one in each]
 

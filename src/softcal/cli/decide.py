@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from softcal._validation.inputs import FloatArray
-    from softcal.decision import CalibrationSummary, NetBenefit
+    from softcal.decision import NetBenefit
+    from softcal.inference.summary import CalibrationSummary
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -146,7 +147,7 @@ def _curve(rel: Reliability, at: FloatArray, level: float) -> NetBenefit:
 
 def _summary(rel: Reliability, level: float) -> CalibrationSummary | str:
     """Return the calibration summary, or why there is none."""
-    from softcal.decision import calibration_summary
+    from softcal.inference.summary import calibration_summary
 
     try:
         return calibration_summary(rel, level=level)

@@ -804,6 +804,11 @@ def normal_reach(tail: float) -> float:
     return -float(ndtri(tail))
 
 
+def student_reach(n: int, level: float) -> float:
+    """Return how many standard errors the interval of a mean extends; infinite for one row."""
+    return -float(stdtrit(n - 1, (1 - level) / 2)) if n > 1 else np.inf
+
+
 def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
     estimate, reach = gaps.generous(gaps.reach(alpha / 2))
     return np.minimum(estimate + reach, 1.0)
