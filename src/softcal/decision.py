@@ -6,7 +6,7 @@ Net benefit is linear in the label, so it is as valid for vote shares as for out
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from softcal import _display
 from softcal._validation import arrays, inputs
 from softcal._validation.rules import refuse_bad_level
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
-from softcal.inference.intervals import student_reach
+from softcal.inference.intervals import score_limits
 from softcal.metrics.corp import corp
 from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
 
@@ -188,15 +188,19 @@ def net_benefit(
             raise InputError(message)
         at = checked_thresholds(y_prob if thresholds is None else thresholds)
         beyond = _Beyond.of_table(y_true, at)
-        error = beyond.error()
+        numbers = None
     else:
         at = checked_thresholds(thresholds)
         rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
         beyond = _Beyond.of_rows(rows, at)
         numbers = inputs.numbers_of_groups(groups, rows, y_true, y_prob)
-        error = beyond.error() if numbers is None else _grouped_error(rows, at, numbers)
-        beyond = beyond if numbers is None else beyond.counted(int(numbers.max()) + 1)
-    value, odds = beyond.value, beyond.odds
+    sums, n = beyond.sums[None], beyond.n
+    if numbers is None:
+        covariance = _covariance(sums, beyond.total, beyond.total_sq, n)
+    else:
+        covariance, n = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
+    value, low, high = _limits(sums, beyond.total, covariance, at, n, level)
+    odds = at / (1 - at)
     curve = (
         corp(y_true)
         if isinstance(y_true, Reliability)
@@ -204,12 +208,9 @@ def net_benefit(
     )
     gain = curve.recalibrated[:, None] * (1 + odds) - odds
     best = (curve.weight[:, None] * np.maximum(gain, 0.0)).sum(axis=0) / beyond.total
-    half = student_reach(beyond.n, level) * error
     everyone = beyond.mean_label * (1 + odds) - odds
     cost = np.maximum(best - value, 0.0)
-    return NetBenefit(
-        at, value, value - half, value + half, everyone, cost, *beyond.rows_below(), level
-    )
+    return NetBenefit(at, value, low, high, everyone, cost, *beyond.rows_below(), level)
 
 
 def net_benefit_difference(
@@ -250,14 +251,13 @@ def net_benefit_difference(
     numbers = inputs.numbers_of_groups(groups, a, y_true, next(iter(y_prob.values())))
     p, y, w = inputs.columns(a)
     q = inputs.as_float64(b.y_prob)
-    owner = np.arange(p.size) if numbers is None else numbers
-    value, error, n = np.empty(at.size), np.empty(at.size), 0
-    for k, t in enumerate(at):
-        acts = (p >= t).astype(np.float64) - (q >= t)
-        value[k], error[k], n = _mean_and_error(acts * _worth(y, t), w, owner)
-    half = student_reach(n, level) * error
-    names = tuple(map(str, y_prob))
-    return NetBenefitDifference(at, value, value - half, value + half, (names[0], names[1]), level)
+    found = PairedDecisions(at)
+    found.add(p, q, y, w)
+    first, second = map(str, y_prob)
+    if numbers is None:
+        return found.difference((first, second), level)
+    covariance, n = _grouped_covariance([p, q], a, at, numbers)
+    return found.difference((first, second), level, covariance, n)
 
 
 def _sentence(t: float, rows: int, prob: float, label: float) -> str:
@@ -275,29 +275,140 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1g}%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
 
 
-def _worth(y: FloatArray, t: float) -> FloatArray:
-    """Return the net benefit of acting on each row."""
-    out: FloatArray = (y - t) / (1 - t)
+def _sums_between(
+    first: npt.NDArray[np.intp], last: npt.NDArray[np.intp], y: FloatArray, w: FloatArray, k: int
+) -> FloatArray:
+    """Return sums of w, w y, w^2, w^2 y, and w^2 y^2 over rows, at each of k thresholds.
+
+    A row counts from threshold number `first` to before number `last`.
+    """
+    last = np.maximum(first, last)
+    square = w * w
+    terms = (w, w * y, square, square * y, square * y * y)
+    each = [np.bincount(first, x, k + 1) - np.bincount(last, x, k + 1) for x in terms]
+    return np.array(each, dtype=np.float64).cumsum(axis=1)[:, :k]
+
+
+class PairedDecisions:
+    """Sums over the rows on which one of two models acts, and the other does not.
+
+    Parts may be added in any order: those of one part are added as they come, and the parts in the
+    order of their numbers.
+    """
+
+    def __init__(self, threshold: FloatArray) -> None:
+        self.threshold = threshold
+        self._order = threshold.argsort()
+        self._parts: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._differ = False
+
+    def add(
+        self, p: FloatArray, q: FloatArray, y: FloatArray, w: FloatArray, part: int = 0
+    ) -> None:
+        """Add rows with the predictions of both models."""
+        at = self.threshold[self._order]
+        reached = at.searchsorted(p, side="right"), at.searchsorted(q, side="right")
+        sums = np.stack([
+            _sums_between(reached[1 - k], reached[k], y, w, at.size)[:, self._order.argsort()]
+            for k in (0, 1)
+        ])  # fmt: skip
+        total = np.array([w.sum(), w @ w, np.count_nonzero(w)])
+        self._differ |= bool((p != q).any())
+        before = self._parts.get(part, (0.0, 0.0))
+        self._parts[part] = sums + before[0], total + before[1]
+
+    def difference(
+        self, names: tuple[str, str], level: float, covariance: FloatArray | None = None, n: int = 0
+    ) -> NetBenefitDifference:
+        """Return the difference with its interval; n groups have a covariance of their own."""
+        parts = [self._parts[k] for k in sorted(self._parts)]
+        sums = np.sum([part[0] for part in parts], axis=0)
+        total, total_sq, rows = np.sum([part[1] for part in parts], axis=0).tolist()
+        if covariance is None:
+            n, covariance = int(rows), _covariance(sums, total, total_sq, int(rows))
+        limits = _limits(sums, total, covariance, self.threshold, n, level)
+        if not self._differ:  # the same predictions
+            limits = (limits[0],) * 3
+        return NetBenefitDifference(self.threshold, *limits, names, level)
+
+
+def _means(sums: FloatArray, total: float) -> FloatArray:
+    """Return cases found and needless actions per row, in turn for each model."""
+    weight, label = sums[:, 0], sums[:, 1]
+    means = np.clip(np.stack([label, weight - label], axis=1) / total, 0.0, 1.0)
+    return means.reshape(-1, sums.shape[-1])
+
+
+def _covariance(sums: FloatArray, total: float, total_sq: float, n: int) -> FloatArray:
+    """Return the covariances of `_means` for independent rows; no row counts for two models."""
+    means = _means(sums, total)
+    size = means.shape[0]
+    if n < 2:
+        return np.full((size, size, means.shape[1]), math.inf)
+    square, of_label, of_square = sums[:, 2], sums[:, 3], sums[:, 4]
+    once = np.stack([of_label, square - of_label], axis=1).reshape(means.shape)
+    twice = np.zeros((size, size, means.shape[1]))
+    for k in range(len(sums)):
+        case, other = 2 * k, 2 * k + 1
+        twice[case, case] = of_square[k]
+        twice[case, other] = twice[other, case] = of_label[k] - of_square[k]
+        twice[other, other] = square[k] - 2 * of_label[k] + of_square[k]
+    mixed = means[:, None] * once
+    found = twice - mixed - mixed.swapaxes(0, 1) + means[:, None] * means * total_sq
+    out: FloatArray = n / (n - 1) / total**2 * found
     return out
 
 
-def _mean_and_error(
-    term: FloatArray, w: FloatArray, owner: npt.NDArray[Any]
-) -> tuple[float, float, int]:
-    """Return the weighted mean of terms, its standard error, and the number of groups."""
-    total = float(w.sum())
-    mean = float(w @ term) / total
-    own = np.bincount(owner, w * (term - mean))
-    n = int(np.unique(owner[w > 0]).size)
+def _limits(
+    sums: FloatArray, total: float, covariance: FloatArray, at: FloatArray, n: int, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return net benefit, or its difference between two models, and both limits.
+
+    Each mean has a score interval. Their distances to the means are combined like standard errors
+    (method of variance estimates recovery).
+    """
+    means, odds = _means(sums, total), at / (1 - at)
+    factor = np.concatenate([sign * np.stack([np.ones_like(odds), -odds]) for sign in (1, -1)])
+    factor = factor[: len(means)]
+    value = (factor * means).sum(axis=0)
+    if n < 2:  # one row or group does not show how much rows vary
+        return value, np.full_like(value, -math.inf), np.full_like(value, math.inf)
+    variance = np.maximum(np.einsum("iik->ik", covariance), 0.0)
+    low, high = score_limits(means, variance, n, level)
+    error = np.sqrt(variance)
+    scale = error[:, None] * error
+    alike = np.divide(covariance, scale, out=np.zeros_like(scale), where=scale > 0)
+    np.einsum("iik->ik", alike)[:] = 1.0
+    alike = np.clip(alike, -1.0, 1.0)
+    down = factor * np.where(factor > 0, means - low, high - means)
+    up = factor * np.where(factor > 0, high - means, means - low)
+    half = [np.sqrt(np.maximum(np.einsum("ik,ijk,jk->k", d, alike, d), 0.0)) for d in (down, up)]
+    return value, value - half[0], value + half[1]
+
+
+def _grouped_covariance(
+    acts: Sequence[FloatArray], rows: Rows, at: FloatArray, owner: npt.NDArray[Any]
+) -> tuple[FloatArray, int]:
+    """Return the covariances of `_means` for rows in groups, and the number of groups.
+
+    `acts` are the predictions of one model, or of two.
+    """
+    _, y, w = inputs.columns(rows)
+    groups = np.unique(owner[w > 0])
+    n, total = groups.size, float(w.sum())
+    size = 2 * len(acts)
+    out = np.full((size, size, at.size), math.inf)
     if n < 2:
-        return mean, math.inf, n
-    return mean, math.sqrt(n / (n - 1) * float(own @ own)) / total, n
-
-
-def _grouped_error(rows: Rows, at: FloatArray, owner: npt.NDArray[Any]) -> FloatArray:
-    p, y, w = inputs.columns(rows)
-    each = [_mean_and_error((p >= t) * _worth(y, t), w, owner)[1] for t in at]
-    return np.array(each)
+        return out, n
+    weight = np.bincount(owner, w)[groups]
+    for k, t in enumerate(at):
+        acted = [p >= t for p in acts]
+        alone = acted if len(acts) == 1 else [acted[0] & ~acted[1], acted[1] & ~acted[0]]
+        terms = [w * here * x for here in alone for x in (y, 1 - y)]
+        own = np.array([np.bincount(owner, term)[groups] for term in terms])
+        own -= own.sum(axis=1, keepdims=True) / total * weight
+        out[:, :, k] = n / (n - 1) / total**2 * (own @ own.T)
+    return out, n
 
 
 @dataclass(frozen=True)
@@ -322,8 +433,9 @@ class _Beyond:
             each = [np.bincount(place, term, at.size + 1) for term in terms]
             return np.array(each, dtype=np.float64)
 
-        rank = order.argsort()
-        beyond = between(_terms(y, w))[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        rank, square = order.argsort(), w * w
+        terms = (w, w * y, square, square * y, square * y * y)
+        beyond = between(terms)[:, ::-1].cumsum(axis=1)[:, -2::-1]
         below = between(((w > 0).astype(np.float64), w, w * p, w * y)).cumsum(axis=1)
         return _Beyond(
             at, beyond[:, rank], below[:, rank], float(w.sum()), float((w * w).sum()),
@@ -348,45 +460,12 @@ class _Beyond:
             at, beyond, below, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
         )
 
-    @property
-    def odds(self) -> FloatArray:
-        """The cost of an unnecessary action, in cases found."""
-        return self.threshold / (1 - self.threshold)
-
-    @property
-    def value(self) -> FloatArray:
-        """The net benefit."""
-        weight, label = self.sums[:2]
-        found: FloatArray = (label * (1 + self.odds) - weight * self.odds) / self.total
-        return found
-
-    def error(self) -> FloatArray:
-        """Return the standard error of the net benefit for independent rows."""
-        if self.n < 2:
-            return np.full(self.threshold.size, math.inf)
-        o, value = self.odds, self.value
-        square_weight, of_label, of_square = self.sums[2:]
-        once = of_label * (1 + o) - square_weight * o
-        twice = of_square * (1 + o) ** 2 - 2 * o * (1 + o) * of_label + o**2 * square_weight
-        square = twice - 2 * value * once + value**2 * self.total_sq
-        found: FloatArray = np.sqrt(self.n / (self.n - 1) * np.maximum(square, 0.0)) / self.total
-        return found
-
     def rows_below(self) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
         """Return the number of rows below each threshold, their mean prediction and label."""
         rows, weight, prob, label = self.below
         weight = np.where(rows > 0, weight, np.nan)
         prob, label = np.clip([prob / weight, label / weight], 0.0, 1.0)  # corrects rounding
         return rows.astype(np.int64), prob, label
-
-    def counted(self, groups: int) -> _Beyond:
-        """Return the same sums with the given number of groups."""
-        return _Beyond(**{**vars(self), "n": groups})
-
-
-def _terms(y: FloatArray, w: FloatArray) -> tuple[FloatArray, ...]:
-    square = w * w
-    return w, w * y, square, square * y, square * y * y
 
 
 def _checked_rows(

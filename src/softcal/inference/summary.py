@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.rules import generator, refuse_bad_level
 from softcal.exceptions import InputError, InputTypeError
-from softcal.inference.intervals import student_reach
+from softcal.inference.intervals import score_limits, student_reach
 from softcal.metrics.corp import corp
 from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from softcal._validation.inputs import FloatArray, Rows
+    from softcal.metrics.corp import ScoreDecomposition
 
 
 class Estimate(NamedTuple):
@@ -201,7 +203,7 @@ def calibration_summary(
         if any(each is not None for each in (y_prob, sample_weight, groups)):
             message = "calibration_summary of a Reliability takes no rows: leave them out."
             raise InputError(message)
-        cells, curve = _cells_of_table(y_true), corp(y_true)
+        cells, parts = _cells_of_table(y_true), corp(y_true).brier
     else:
         if y_prob is None:
             message = (
@@ -211,7 +213,7 @@ def calibration_summary(
             raise InputTypeError(message)
         rows = inputs.valid_rows(y_true, y_prob, sample_weight)
         cells = _cells_of_rows(rows, inputs.numbers_of_groups(groups, rows, y_true, y_prob))
-        curve = corp(y_true, y_prob, sample_weight=sample_weight)
+        parts = corp(y_true, y_prob, sample_weight=sample_weight).brier
     _refuse_one_kind(cells)
     reach = student_reach(cells.n, level)
     logistic, note = None, ""
@@ -219,14 +221,8 @@ def calibration_summary(
         logistic = _recalibration(cells, reach)
     except _NoFitError as error:
         note = str(error)
-    step = curve.prob_low.searchsorted(cells.prob, side="right") - 1
-    fitted, parts = curve.recalibrated[step], curve.brier
-    value = np.array([
-        *_distances(np.abs(cells.prob - fitted), cells.weight),
-        parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty,
-    ])  # fmt: skip
-    low, high = _Atoms.of(cells).limits(value, cells.n, level, generator(rng))
-    of_curve = map(Estimate, value.tolist(), low.tolist(), high.tolist())
+    atoms, random = _Atoms.of(cells), generator(rng)
+    of_curve = [*_of_distances(atoms, level, random), *_of_scores(atoms, parts, level, random)]
     return CalibrationSummary(
         observed_expected=_ratio(cells, reach),
         logistic=logistic,
@@ -237,23 +233,49 @@ def calibration_summary(
     )
 
 
-def _distances(distance: FloatArray, weight: FloatArray) -> list[float]:
-    """Return the mean, the median, the 90% quantile, and the maximum."""
+def _smoother(x: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the matrix of a local quadratic regression (loess) at increasing points x.
+
+    Row i has the factors of the labels in the fitted value at x[i]. The window reaches to the
+    nearest point with `_SPAN` of the weight within it.
+    """
+    after = weight.cumsum()
+    last = after.searchsorted(after - weight + _SPAN * (1 - 1e-9) * after[-1])
+    windows = last < x.size  # from each point to the first that has enough weight
+    start, end = x[windows], x[last[windows]]
+    reach = np.maximum(x[:, None] - start, end - x[:, None]).min(axis=1)
+    # Without a second point inside, the fitted value is the mean label at x[i].
+    u = np.clip((x - x[:, None]) / np.maximum(reach, 1e-300)[:, None], -1.0, 1.0)
+    kernel = weight * (1 - np.abs(u) ** 3) ** 3
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    powers = [kernel]
+    for _ in range(4):
+        powers.append(powers[-1] * u)
+    sums = np.array([power.sum(axis=1) for power in powers])
+    square = sums[np.add.outer(np.arange(3), np.arange(3))].transpose(2, 0, 1)
+    factor = np.linalg.pinv(square, rcond=1e-12, hermitian=True)[:, :, 0]
+    out: FloatArray = np.einsum("ik,kij->ij", factor, np.array(powers[:3]))
+    return out
+
+
+def _quantiles(distance: FloatArray, weight: FloatArray, at: list[float]) -> FloatArray:
     order = distance.argsort()
     rank = weight[order].cumsum()
-    e50, e90 = distance[order][rank.searchsorted([0.5 * rank[-1], 0.9 * rank[-1]])]
-    return [float(weight @ distance / rank[-1]), float(e50), float(e90), float(distance.max())]
+    place = rank.searchsorted(np.clip(at, 0.0, 1.0) * rank[-1] * (1 - 1e-12))
+    out: FloatArray = distance[order][place]
+    return out
 
 
 class _Atoms(NamedTuple):
-    """Labels at the distinct predictions, whose weights the bootstrap draws."""
+    """Labels at the distinct predictions."""
 
     prob: FloatArray  # distinct predictions, in order
     place: npt.NDArray[np.intp]  # of the prediction of each atom
     label: FloatArray
-    weight: FloatArray
+    weight: FloatArray  # all together 1
     rows: FloatArray  # how many rows of equal weight an atom stands for
     owner: npt.NDArray[np.intp] | None  # the group of each atom
+    n: int  # rows or groups
 
     @staticmethod
     def of(cells: _Cells) -> _Atoms:
@@ -263,18 +285,17 @@ class _Atoms(NamedTuple):
         two labels, a and b, with the mean and variance of its rows. For outcomes these are 0 and 1.
         """
         order = cells.prob.argsort(kind="stable")
-        p = cells.prob[order]
+        p, total = cells.prob[order], float(cells.weight.sum())
         new = np.append(True, np.diff(p) > 0)
         if np.count_nonzero(new) > _POOLS:
-            rank = cells.weight[order].cumsum() * (_POOLS / cells.weight.sum())
-            new[1:] &= np.diff(np.floor(rank)) > 0
+            rank = cells.weight[order].cumsum() * (_POOLS / 2 / total)
+            new[1:] = (np.diff(np.floor(rank)) > 0) | (np.diff(np.floor(p * _POOLS / 2)) > 0)
         if cells.owner is not None:
             place = np.empty(p.size, dtype=np.intp)
             place[order] = new.cumsum() - 1
             prob = np.bincount(place, cells.weight * cells.prob) / np.bincount(place, cells.weight)
-            each = np.ones(p.size)
-            label = cells.label / cells.weight
-            return _Atoms(prob, place, label, cells.weight, each, cells.owner)
+            label, each = cells.label / cells.weight, np.ones(p.size)
+            return _Atoms(prob, place, label, cells.weight / total, each, cells.owner, cells.n)
         columns = np.array([
             cells.weight, cells.weight * cells.prob, cells.label, cells.square,
             cells.square_label, cells.square_label_sq,
@@ -293,68 +314,108 @@ class _Atoms(NamedTuple):
         some = part > 0
         return _Atoms(
             prob / weight, two[some], np.concatenate([low, high])[some],
-            (np.tile(weight, 2) * part)[some], rows[some], None,
+            (np.tile(weight, 2) * part)[some] / total, rows[some], None, cells.n,
         )  # fmt: skip
 
-    def numbers(self, weight: FloatArray) -> FloatArray:
-        """Return the numbers from the isotonic curve, given the weight of each atom."""
-        y = self.label
-        pools = [np.bincount(self.place, each) for each in (weight, weight * y, weight * y * y)]
-        w, label, square = (each.astype(np.float64) for each in pools)
-        total, p = w.sum(), self.prob
-        mean = label.sum() / total
-        fitted = isotonic_regression(label / w, weights=w).x
-        score = (w @ p**2 - 2 * p @ label + square.sum()) / total
-        uncertainty = square.sum() / total - mean**2
-        discrimination = w @ (fitted - mean) ** 2 / total
-        parts = [score, score - uncertainty + discrimination, discrimination, uncertainty]
-        return np.array([*_distances(np.abs(p - fitted), w), *parts])
-
-    def limits(
-        self, value: FloatArray, n: int, level: float, random: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the limits of the numbers from the isotonic curve."""
-        if n < 2:
-            return np.zeros_like(value), np.ones_like(value)
-        here = self.numbers(self.weight)  # differ from `value` if predictions were pooled
-        drawn = np.array([self.numbers(self._drawn(random)) for _ in range(_DRAWS)]) + value - here
-        mean = drawn.mean(axis=0)
-        lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        low = value - _BIAS * np.maximum(mean - value, 0.0) - np.maximum(upper - mean, mean - lower)
-        low[2] = min(low[2], low[0])  # that of the 90% quantile alone is often too high
-        low[_FROM_0] *= here[_FROM_0] > np.quantile(self._null(random), (1 + level) / 2, axis=0)
-        low[3] = max(low[3], low[0])  # a maximum is at least the mean
-        return np.clip(low, 0.0, value), np.clip(upper, value, 1.0)
-
-    def _drawn(self, random: np.random.Generator) -> FloatArray:
-        """Return weights of a Bayesian bootstrap of rows or groups."""
-        if self.owner is not None:
-            factor = random.standard_exponential(int(self.owner.max()) + 1)[self.owner]
+    def variance(self, term: FloatArray) -> float:
+        """Return the variance of the sum of terms, over independent rows or groups."""
+        if self.owner is None:
+            square = float((term**2 / self.rows).sum())
         else:
-            factor = random.standard_gamma(self.rows) / self.rows
-        return np.maximum(self.weight * factor, 1e-300)
+            square = float((np.bincount(self.owner, term) ** 2).sum())
+        return self.n / (self.n - 1) * square
 
-    def _null(self, random: np.random.Generator) -> FloatArray:
-        """Return distances and miscalibrations of a calibrated model whose labels vary alike."""
-        w = np.bincount(self.place, self.weight).astype(np.float64)
-        # The variance around predictions: that around the curve is too small if rows are few.
-        own = self.weight * (self.label - self.prob[self.place]) / np.sqrt(self.rows)
-        out = []
-        for _ in range(_DRAWS):
-            if self.owner is not None:
-                normal = random.standard_normal(int(self.owner.max()) + 1)[self.owner]
-            else:
-                normal = random.standard_normal(own.size)
-            labels = self.prob + np.bincount(self.place, own * normal) / w
-            distance = np.abs(self.prob - isotonic_regression(labels, weights=w).x)
-            out.append([*_distances(distance, w), w @ distance**2 / w.sum()])
-        return np.array(out)
+    def noise(self, term: FloatArray, draws: int, random: np.random.Generator) -> FloatArray:
+        """Draw the error of the sum of terms at each prediction, with normal rows or groups."""
+        if self.owner is None:
+            error = np.sqrt(np.bincount(self.place, term**2 / self.rows))
+            return random.standard_normal((draws, error.size)) * error
+        square = csr_array((term, (self.owner, self.place)))
+        drawn: FloatArray = random.standard_normal((draws, square.shape[0])) @ square
+        return drawn
 
 
-_DRAWS = 200
-_FROM_0 = [0, 1, 2, 3, 5]  # distances and miscalibration, 0 for a calibrated model
-_BIAS = 3  # times the bias of the bootstrap, at least the bias of the value in simulations
-_POOLS = 2000  # of predictions in the bootstrap
+def _of_distances(atoms: _Atoms, level: float, random: np.random.Generator) -> list[Estimate]:
+    """Return the ICI, E50, E90, and Emax."""
+    place = atoms.place
+    weight: FloatArray = np.bincount(place, atoms.weight).astype(np.float64)
+    smoother = _smoother(atoms.prob, weight)
+    mean_label = np.bincount(place, atoms.weight * atoms.label) / weight
+    gap = atoms.prob - smoother @ mean_label
+    distance = np.abs(gap)
+    ici = float(weight @ distance)
+    value = [ici, *_quantiles(distance, weight, [0.5, 0.9]).tolist(), float(distance.max())]
+    if atoms.n < 2:
+        return [Estimate(each, 0.0, 1.0) for each in value]
+    # The error of the mean label at each prediction; a row's own share of the curve is left out.
+    own = atoms.weight / weight[place]
+    leverage = smoother.diagonal()[place] * own / atoms.rows
+    term = own * (atoms.label - (atoms.prob - gap)[place]) / np.maximum(1 - leverage, 0.1)
+    drawn = np.abs(atoms.noise(term, _DRAWS, random) @ smoother.T)
+    error = np.sqrt((drawn**2).mean(axis=0))
+    ratio = np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)
+    reach = student_reach(atoms.n, level)
+    sign = weight * np.sign(gap)
+    linear = atoms.weight * (distance[place] - ici) - (sign @ smoother)[place] * term
+    half = reach * math.sqrt(atoms.variance(linear))
+    found = [(ici - max(float(np.quantile(drawn @ weight, level)), half), ici + half)]
+    rest = 1 / atoms.variance(atoms.weight)  # the effective number of rows
+    order = ratio.argsort(axis=1)
+    beyond = np.take_along_axis(ratio, order, axis=1)
+    ranks = weight[order].cumsum(axis=1)
+    for share in (0.5, 0.9, 1.0):
+        at = np.minimum((ranks < share * (1 - 1e-12)).sum(axis=1), weight.size - 1)
+        errors = np.take_along_axis(beyond, at[:, None], axis=1)
+        wide = max(float(np.quantile(errors, level)), reach) * error
+        more = reach * math.sqrt(share * (1 - share) / rest)
+        found.append((
+            float(_quantiles(np.maximum(distance - wide, 0.0), weight, [share - more])[0]),
+            float(_quantiles(distance + wide, weight, [share + more])[0]),
+        ))  # fmt: skip
+    return [
+        Estimate(each, min(max(low, 0.0), each), max(min(high, 1.0), each))
+        for each, (low, high) in zip(value, found, strict=True)
+    ]
+
+
+def _of_scores(
+    atoms: _Atoms, parts: ScoreDecomposition, level: float, random: np.random.Generator
+) -> list[Estimate]:
+    """Return the Brier score and its parts."""
+    value = [parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty]
+    if atoms.n < 2:
+        return [Estimate(each, 0.0, 1.0) for each in value]
+    place, y, w = atoms.place, atoms.label, atoms.weight
+    weight = np.bincount(place, w)
+    curve = isotonic_regression(np.bincount(place, w * y) / weight, weights=weight).x
+    from_prob, from_curve = (y - atoms.prob[place]) ** 2, (y - curve[place]) ** 2
+    from_mean = (y - w @ y) ** 2
+
+    def variance(loss: FloatArray) -> float:
+        return atoms.variance(w * (loss - w @ loss))
+
+    limits = [
+        score_limits(np.array(v), np.array(variance(loss)), atoms.n, level)
+        for v, loss in ((value[0], from_prob), (value[3], from_mean))
+    ]
+    # The curve fits its own rows too well. The same happens to curves of drawn labels.
+    drawn = atoms.noise(w / weight[place] * (y - curve[place]), _DRAWS // 5, random)
+    fitted = [isotonic_regression(curve + each, weights=weight).x for each in drawn]
+    better = np.array([
+        weight @ (each**2 - (curve + each - fit) ** 2)
+        for each, fit in zip(drawn, fitted, strict=True)
+    ])  # fmt: skip
+    reach, bias, spread = student_reach(atoms.n, level), better.mean(), better.var()
+    for v, other in zip(value[1:3], (from_prob, from_mean), strict=True):
+        error = variance(other - from_curve)
+        low, high = v - bias - reach * math.sqrt(error + spread), v + reach * math.sqrt(error)
+        limits.insert(-1, (np.clip(low, 0.0, v), np.clip(high, v, 1.0)))
+    return [Estimate(v, float(a), float(b)) for v, (a, b) in zip(value, limits, strict=True)]
+
+
+_SPAN = 0.75  # of the weight, in the window of the curve
+_DRAWS = 500
+_POOLS = 600  # of predictions
 
 
 class _NoFitError(Exception):
