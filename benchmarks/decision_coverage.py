@@ -54,16 +54,15 @@ def truth(kind: str, curve: str) -> dict[str, Any]:
     m = CURVES[curve](p)
     found = sc.calibration_summary(m, p)
     rows = parts.inputs.valid_rows(m, p)
-    atoms = parts._Atoms.of(parts._cells_of_rows(rows, None))
-    weight = np.bincount(atoms.place, atoms.weight)
-    mean = np.bincount(atoms.place, atoms.weight * atoms.label) / weight
-    gaps = np.abs(atoms.prob - parts._smoother(atoms.prob, weight) @ mean)
+    pools = parts._Pools.of(parts._Atoms.of_rows(rows, None))  # noqa: SLF001
+    smoother = parts._smoother(pools.prob, pools.weight)  # noqa: SLF001
+    gaps = np.abs(pools.prob - smoother @ pools.label)
     at = np.array(THRESHOLDS)
     worth = (m[:, None] - at) / (1 - at)
     value = (worth * (p[:, None] >= at)).mean(axis=0)
     return {
         "net benefit": value, "difference": value - (worth * (q[:, None] >= at)).mean(axis=0),
-        "gaps": (atoms.prob, gaps), "noise": (m * (1 - m)).mean(),
+        "gaps": (pools.prob, gaps), "noise": (m * (1 - m)).mean(),
         **{name: each.value for name, each in found.estimates.items()},
         "miscalibration": ((p - m) ** 2).mean(), "discrimination": m.var(),
     }  # fmt: skip

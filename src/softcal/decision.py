@@ -17,7 +17,7 @@ from softcal import _display
 from softcal._validation import arrays, inputs
 from softcal._validation.rules import refuse_bad_level
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
-from softcal.inference.intervals import score_limits
+from softcal.inference.intervals import score_limits, student_reach
 from softcal.metrics.corp import corp
 from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
 
@@ -374,7 +374,7 @@ def _limits(
     if n < 2:  # one row or group does not show how much rows vary
         return value, np.full_like(value, -math.inf), np.full_like(value, math.inf)
     variance = np.maximum(np.einsum("iik->ik", covariance), 0.0)
-    low, high = score_limits(means, variance, n, level)
+    low, high = score_limits(means, variance, n, student_reach(n, level))
     error = np.sqrt(variance)
     scale = error[:, None] * error
     alike = np.divide(covariance, scale, out=np.zeros_like(scale), where=scale > 0)

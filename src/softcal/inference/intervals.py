@@ -804,13 +804,13 @@ def normal_reach(tail: float) -> float:
     return -float(ndtri(tail))
 
 
-def student_reach(n: int, level: float) -> float:
+def student_reach(n: float, level: float) -> float:
     """Return how many standard errors the interval of a mean extends; infinite for one row."""
     return -float(stdtrit(n - 1, (1 - level) / 2)) if n > 1 else np.inf
 
 
 def score_limits(
-    mean: FloatArray, variance: FloatArray, n: int, level: float
+    mean: FloatArray, variance: FloatArray, n: FloatArray | float, reach: float
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the limits of means of n values from 0 to 1, given the variances of the means.
 
@@ -818,9 +818,6 @@ def score_limits(
     dispersion \(\phi\) is 1, which gives Wilson's interval. The dispersion of other values is
     estimated from them and from one more row, an outcome: few values show little of their spread.
     """
-    reach = student_reach(n, level)
-    if not np.isfinite(reach):
-        return np.zeros_like(mean), np.ones_like(mean)
     spread = mean * (1 - mean)
     k = reach**2 * (n * variance + 1 / n) / (n * spread + 1)
     middle = (mean + k / 2) / (1 + k)

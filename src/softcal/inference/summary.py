@@ -203,7 +203,7 @@ def calibration_summary(
         if any(each is not None for each in (y_prob, sample_weight, groups)):
             message = "calibration_summary of a Reliability takes no rows: leave them out."
             raise InputError(message)
-        cells, parts = _cells_of_table(y_true), corp(y_true).brier
+        atoms, parts = _Atoms.of_table(y_true), corp(y_true).brier
     else:
         if y_prob is None:
             message = (
@@ -212,25 +212,136 @@ def calibration_summary(
             )
             raise InputTypeError(message)
         rows = inputs.valid_rows(y_true, y_prob, sample_weight)
-        cells = _cells_of_rows(rows, inputs.numbers_of_groups(groups, rows, y_true, y_prob))
+        atoms = _Atoms.of_rows(rows, inputs.numbers_of_groups(groups, rows, y_true, y_prob))
         parts = corp(y_true, y_prob, sample_weight=sample_weight).brier
-    _refuse_one_kind(cells)
-    reach = student_reach(cells.n, level)
+    _refuse_one_kind(atoms)
     logistic, note = None, ""
     try:
-        logistic = _recalibration(cells, reach)
+        logistic = _recalibration(atoms, level)
     except _NoFitError as error:
         note = str(error)
-    atoms, random = _Atoms.of(cells), generator(rng)
-    of_curve = [*_of_distances(atoms, level, random), *_of_scores(atoms, parts, level, random)]
+    pools, random = _Pools.of(atoms), generator(rng)
+    of_curve = [*_distances(pools, level, random), *_scores(pools, parts, level, random)]
     return CalibrationSummary(
-        observed_expected=_ratio(cells, reach),
+        observed_expected=_ratio(atoms, level),
         logistic=logistic,
-        auroc=_auroc(cells, reach),
+        auroc=_auroc(atoms, level),
         level=level,
         note=note,
         **dict(zip(_OF_CURVE, of_curve, strict=True)),
     )
+
+
+class _Atoms(NamedTuple):
+    """Rows; or the bins of a table, each with two labels of the same mean and variance.
+
+    For outcomes, these labels are 0 and 1. A bin is represented by its mean prediction.
+    """
+
+    prob: FloatArray
+    label: FloatArray
+    weight: FloatArray  # 1 for all together
+    rows: FloatArray  # how many rows of equal weight an atom stands for
+    owner: npt.NDArray[np.intp] | None  # the group of each atom
+    n: int  # rows or groups
+
+    @staticmethod
+    def of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Atoms:
+        p, y, w = inputs.columns(rows)
+        here = w > 0
+        p, y, w = p[here], y[here], w[here] / w.max()  # so that no sum overflows
+        owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
+        n = p.size if owner is None else int(owner.max()) + 1
+        return _Atoms(p, y, w / w.sum(), np.ones(p.size), owner, n)
+
+    @staticmethod
+    def of_table(rel: Reliability) -> _Atoms:
+        refuse_no_rows(rel)
+        refuse_groups("calibration_summary", rel)
+        filled = rel.count > 0
+        s = rel.sums
+        weight, label, label_var = (each[filled] for each in (s.weight, s.label, s.label_var))
+        unit = s.weight_sq[filled] / weight  # exact for equal weights
+        mean = np.clip(label / weight, 0.0, 1.0)
+        most = mean * (1 - mean)
+        spread = most - label_var / weight
+        share = np.sqrt(np.clip(spread / np.where(most > 0, most, 1.0), 0.0, 1.0))
+        part = np.stack([1 - mean, mean], axis=1)
+        two = np.stack([mean * (1 - share), mean + (1 - mean) * share], axis=1)
+        some = part.ravel() > 0
+        weight = weight / weight.max()  # so that no sum overflows
+        rows = s.weight[filled] / unit
+        return _Atoms(
+            np.repeat(rel.mean_prob[filled], 2)[some], two.ravel()[some],
+            (weight[:, None] * part).ravel()[some] / weight.sum(),
+            (rows[:, None] * part).ravel()[some], None, rel.n,
+        )  # fmt: skip
+
+    def error(self, term: FloatArray) -> float:
+        """Return the standard error of the sum of terms, over independent rows or groups."""
+        if self.n < 2:
+            return math.inf
+        each, times = self._each(term)
+        return math.sqrt(self.n / (self.n - 1) * float(times @ each**2))
+
+    def reach(self, term: FloatArray, level: float) -> float:
+        """Return how many standard errors the interval of a sum of terms extends.
+
+        If few rows or groups contribute, their number sets the degrees of freedom.
+        """
+        each, times = self._each(term)
+        square = each**2 / max(float((each**2).max()), 1e-300)
+        fourth = float(times @ square**2)
+        many = min(float(times @ square) ** 2 / fourth if fourth else self.n, self.n)
+        return student_reach(max(many, 2.0), level)
+
+    def _each(self, term: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the term of each row or group, and how many there are of it."""
+        if self.owner is None:
+            return term / self.rows, self.rows
+        each = np.bincount(self.owner, term).astype(np.float64)
+        return each, np.ones(each.size)
+
+    def half(self, term: FloatArray, level: float) -> float:
+        """Return half the width of the interval of the sum of terms."""
+        return self.reach(term, level) * self.error(term) if self.n > 1 else math.inf
+
+
+class _Pools(NamedTuple):
+    """Atoms pooled by their predictions: by each if there are few, or by almost the same."""
+
+    atoms: _Atoms
+    place: npt.NDArray[np.intp]  # the pool of each atom
+    prob: FloatArray  # of the pools, in order
+    weight: FloatArray
+    label: FloatArray  # the mean
+
+    @staticmethod
+    def of(atoms: _Atoms) -> _Pools:
+        order = atoms.prob.argsort(kind="stable")
+        p = atoms.prob[order]
+        new = np.append(False, np.diff(p) > 0)
+        if np.count_nonzero(new) >= _POOLS:
+            both = atoms.weight[order].cumsum(), p  # equal parts of the rows, cut at a grid
+            steps = [np.diff(np.floor(each * _POOLS / 2), prepend=0) > 0 for each in both]
+            new &= steps[0] | steps[1]
+        place = np.empty(p.size, dtype=np.intp)
+        place[order] = new.cumsum()
+        w = atoms.weight
+        weight, prob, label = (
+            np.bincount(place, each).astype(np.float64)
+            for each in (w, w * atoms.prob, w * atoms.label)
+        )
+        return _Pools(atoms, place, prob / weight, weight, label / weight)
+
+    def noise(self, term: FloatArray, draws: int, random: np.random.Generator) -> FloatArray:
+        """Draw the error of the sum of terms of each pool, with normal rows or groups."""
+        if self.atoms.owner is None:
+            error = np.sqrt(np.bincount(self.place, term**2 / self.atoms.rows))
+            return random.standard_normal((draws, error.size)) * error
+        square = csr_array((term, (self.atoms.owner, self.place)))
+        drawn: FloatArray = random.standard_normal((draws, square.shape[0])) @ square
+        return drawn
 
 
 def _smoother(x: FloatArray, weight: FloatArray) -> FloatArray:
@@ -247,8 +358,7 @@ def _smoother(x: FloatArray, weight: FloatArray) -> FloatArray:
     # Without a second point inside, the fitted value is the mean label at x[i].
     u = np.clip((x - x[:, None]) / np.maximum(reach, 1e-300)[:, None], -1.0, 1.0)
     kernel = weight * (1 - np.abs(u) ** 3) ** 3
-    kernel /= kernel.sum(axis=1, keepdims=True)
-    powers = [kernel]
+    powers = [kernel / kernel.sum(axis=1, keepdims=True)]
     for _ in range(4):
         powers.append(powers[-1] * u)
     sums = np.array([power.sum(axis=1) for power in powers])
@@ -258,158 +368,104 @@ def _smoother(x: FloatArray, weight: FloatArray) -> FloatArray:
     return out
 
 
-def _quantiles(distance: FloatArray, weight: FloatArray, at: list[float]) -> FloatArray:
+def _quantile(distance: FloatArray, weight: FloatArray, share: float) -> float:
     order = distance.argsort()
     rank = weight[order].cumsum()
-    place = rank.searchsorted(np.clip(at, 0.0, 1.0) * rank[-1] * (1 - 1e-12))
-    out: FloatArray = distance[order][place]
-    return out
+    place = rank.searchsorted(min(max(share, 0.0), 1.0) * (1 - 1e-12) * rank[-1])
+    return float(distance[order][place])
 
 
-class _Atoms(NamedTuple):
-    """Labels at the distinct predictions."""
-
-    prob: FloatArray  # distinct predictions, in order
-    place: npt.NDArray[np.intp]  # of the prediction of each atom
-    label: FloatArray
-    weight: FloatArray  # all together 1
-    rows: FloatArray  # how many rows of equal weight an atom stands for
-    owner: npt.NDArray[np.intp] | None  # the group of each atom
-    n: int  # rows or groups
-
-    @staticmethod
-    def of(cells: _Cells) -> _Atoms:
-        """Return rows of groups as they are, and other rows pooled.
-
-        A pool has many rows with one prediction, or with almost the same if there are many. It has
-        two labels, a and b, with the mean and variance of its rows. For outcomes these are 0 and 1.
-        """
-        order = cells.prob.argsort(kind="stable")
-        p, total = cells.prob[order], float(cells.weight.sum())
-        new = np.append(True, np.diff(p) > 0)
-        if np.count_nonzero(new) > _POOLS:
-            rank = cells.weight[order].cumsum() * (_POOLS / 2 / total)
-            new[1:] = (np.diff(np.floor(rank)) > 0) | (np.diff(np.floor(p * _POOLS / 2)) > 0)
-        if cells.owner is not None:
-            place = np.empty(p.size, dtype=np.intp)
-            place[order] = new.cumsum() - 1
-            prob = np.bincount(place, cells.weight * cells.prob) / np.bincount(place, cells.weight)
-            label, each = cells.label / cells.weight, np.ones(p.size)
-            return _Atoms(prob, place, label, cells.weight / total, each, cells.owner, cells.n)
-        columns = np.array([
-            cells.weight, cells.weight * cells.prob, cells.label, cells.square,
-            cells.square_label, cells.square_label_sq,
-        ])  # fmt: skip
-        sums = np.add.reduceat(columns[:, order], np.flatnonzero(new), axis=1)
-        seen = sums[:, sums[3] > 0]  # squared weights below 1e-308 of the largest are 0
-        weight, prob, label, square, of_label, of_square = seen
-        mean = np.clip(label / weight, 0.0, 1.0)
-        most = mean * (1 - mean)
-        spread = of_square / square - 2 * mean * of_label / square + mean**2
-        share = np.sqrt(np.clip(spread / np.where(most > 0, most, 1.0), 0.0, 1.0))
-        low, high = mean * (1 - share), mean + (1 - mean) * share
-        two = np.tile(np.arange(weight.size), 2)
-        part = np.concatenate([1 - mean, mean])
-        rows = np.tile(weight**2 / square, 2) * part
-        some = part > 0
-        return _Atoms(
-            prob / weight, two[some], np.concatenate([low, high])[some],
-            (np.tile(weight, 2) * part)[some] / total, rows[some], None, cells.n,
-        )  # fmt: skip
-
-    def variance(self, term: FloatArray) -> float:
-        """Return the variance of the sum of terms, over independent rows or groups."""
-        if self.owner is None:
-            square = float((term**2 / self.rows).sum())
-        else:
-            square = float((np.bincount(self.owner, term) ** 2).sum())
-        return self.n / (self.n - 1) * square
-
-    def noise(self, term: FloatArray, draws: int, random: np.random.Generator) -> FloatArray:
-        """Draw the error of the sum of terms at each prediction, with normal rows or groups."""
-        if self.owner is None:
-            error = np.sqrt(np.bincount(self.place, term**2 / self.rows))
-            return random.standard_normal((draws, error.size)) * error
-        square = csr_array((term, (self.owner, self.place)))
-        drawn: FloatArray = random.standard_normal((draws, square.shape[0])) @ square
-        return drawn
-
-
-def _of_distances(atoms: _Atoms, level: float, random: np.random.Generator) -> list[Estimate]:
+def _distances(pools: _Pools, level: float, random: np.random.Generator) -> list[Estimate]:
     """Return the ICI, E50, E90, and Emax."""
-    place = atoms.place
-    weight: FloatArray = np.bincount(place, atoms.weight).astype(np.float64)
-    smoother = _smoother(atoms.prob, weight)
-    mean_label = np.bincount(place, atoms.weight * atoms.label) / weight
-    gap = atoms.prob - smoother @ mean_label
-    distance = np.abs(gap)
+    atoms, place, p, weight = pools.atoms, pools.place, pools.prob, pools.weight
+    smoother = _smoother(p, weight)
+    fitted = smoother @ pools.label
+    distance = np.abs(p - fitted)
     ici = float(weight @ distance)
-    value = [ici, *_quantiles(distance, weight, [0.5, 0.9]).tolist(), float(distance.max())]
+    value = [ici, *(_quantile(distance, weight, share) for share in (0.5, 0.9, 1.0))]
     if atoms.n < 2:
         return [Estimate(each, 0.0, 1.0) for each in value]
-    # The error of the mean label at each prediction; a row's own share of the curve is left out.
+    # The error of the mean label of each pool; a row's own share of the curve is left out.
     own = atoms.weight / weight[place]
     leverage = smoother.diagonal()[place] * own / atoms.rows
-    term = own * (atoms.label - (atoms.prob - gap)[place]) / np.maximum(1 - leverage, 0.1)
-    drawn = np.abs(atoms.noise(term, _DRAWS, random) @ smoother.T)
+    term = own * (atoms.label - fitted[place]) / np.maximum(1 - leverage, 0.1)
+    drawn = np.abs(pools.noise(term, _DRAWS, random) @ smoother.T)
     error = np.sqrt((drawn**2).mean(axis=0))
-    ratio = np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)
+    drawn = np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)
+    rows = 1 / (smoother**2 @ np.bincount(place, own**2 / atoms.rows))  # behind the curve
+
+    middle = np.clip(fitted, 0.0, 1.0)
+    spread = middle * (1 - middle)
+    square = atoms.weight**2 / atoms.rows
+    whole = float(square @ spread[place])
+    dispersion = float(square @ (atoms.label - fitted[place]) ** 2) / whole if whole else 0.0
+    variance = np.maximum(error**2, dispersion * spread / rows)
+
+    def band(reach: float) -> tuple[FloatArray, FloatArray]:
+        # The labels near a prediction vary even if the curve is 0 or 1 there.
+        low, high = score_limits(middle, variance, rows, reach)
+        half = reach * np.sqrt(variance)
+        return np.minimum(low, middle - half), np.maximum(high, middle + half)
+
     reach = student_reach(atoms.n, level)
-    sign = weight * np.sign(gap)
-    linear = atoms.weight * (distance[place] - ici) - (sign @ smoother)[place] * term
-    half = reach * math.sqrt(atoms.variance(linear))
-    found = [(ici - max(float(np.quantile(drawn @ weight, level)), half), ici + half)]
-    rest = 1 / atoms.variance(atoms.weight)  # the effective number of rows
-    order = ratio.argsort(axis=1)
-    beyond = np.take_along_axis(ratio, order, axis=1)
+    low, high = band(reach)
+    toward = np.where(p > middle, high - middle, middle - low) / reach
+    linear = atoms.weight * (distance[place] - ici)
+    linear -= ((weight * np.sign(p - fitted)) @ smoother)[place] * term
+    half = atoms.half(linear, level)
+    found = [(ici - max(float(np.quantile(drawn @ (weight * toward), level)), half), ici + half)]
+    order = drawn.argsort(axis=1)
     ranks = weight[order].cumsum(axis=1)
+    n = 1 / atoms.error(atoms.weight) ** 2  # effective
     for share in (0.5, 0.9, 1.0):
         at = np.minimum((ranks < share * (1 - 1e-12)).sum(axis=1), weight.size - 1)
-        errors = np.take_along_axis(beyond, at[:, None], axis=1)
-        wide = max(float(np.quantile(errors, level)), reach) * error
-        more = reach * math.sqrt(share * (1 - share) / rest)
-        found.append((
-            float(_quantiles(np.maximum(distance - wide, 0.0), weight, [share - more])[0]),
-            float(_quantiles(distance + wide, weight, [share + more])[0]),
-        ))  # fmt: skip
+        errors = drawn[np.arange(_DRAWS), order[np.arange(_DRAWS), at]]
+        low, high = band(max(float(np.quantile(errors, level)), reach))
+        more = reach * math.sqrt(share * (1 - share) / n)
+        low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        least, most = np.maximum(low - p, p - high), np.maximum(high - p, p - low)
+        found.append(
+            (_quantile(least, weight, share - more), _quantile(most, weight, share + more))
+        )
     return [
         Estimate(each, min(max(low, 0.0), each), max(min(high, 1.0), each))
         for each, (low, high) in zip(value, found, strict=True)
     ]
 
 
-def _of_scores(
-    atoms: _Atoms, parts: ScoreDecomposition, level: float, random: np.random.Generator
+def _scores(
+    pools: _Pools, parts: ScoreDecomposition, level: float, random: np.random.Generator
 ) -> list[Estimate]:
     """Return the Brier score and its parts."""
     value = [parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty]
+    atoms, place, weight = pools.atoms, pools.place, pools.weight
     if atoms.n < 2:
         return [Estimate(each, 0.0, 1.0) for each in value]
-    place, y, w = atoms.place, atoms.label, atoms.weight
-    weight = np.bincount(place, w)
-    curve = isotonic_regression(np.bincount(place, w * y) / weight, weights=weight).x
-    from_prob, from_curve = (y - atoms.prob[place]) ** 2, (y - curve[place]) ** 2
+    y, w = atoms.label, atoms.weight
+    curve = isotonic_regression(pools.label, weights=weight).x
+    from_prob, from_curve = (y - atoms.prob) ** 2, (y - curve[place]) ** 2
     from_mean = (y - w @ y) ** 2
 
-    def variance(loss: FloatArray) -> float:
-        return atoms.variance(w * (loss - w @ loss))
+    def term(loss: FloatArray) -> FloatArray:
+        out: FloatArray = w * (loss - w @ loss)
+        return out
 
-    limits = [
-        score_limits(np.array(v), np.array(variance(loss)), atoms.n, level)
-        for v, loss in ((value[0], from_prob), (value[3], from_mean))
-    ]
+    limits = []
+    for v, loss in ((value[0], from_prob), (value[3], from_mean)):
+        variance = np.array(atoms.error(term(loss)) ** 2)
+        reach = atoms.reach(term(loss), level)
+        limits.append(score_limits(np.array(v), variance, np.array(atoms.n), reach))
     # The curve fits its own rows too well. The same happens to curves of drawn labels.
-    drawn = atoms.noise(w / weight[place] * (y - curve[place]), _DRAWS // 5, random)
+    drawn = pools.noise(w / weight[place] * (y - curve[place]), _DRAWS // 5, random)
     fitted = [isotonic_regression(curve + each, weights=weight).x for each in drawn]
     better = np.array([
         weight @ (each**2 - (curve + each - fit) ** 2)
         for each, fit in zip(drawn, fitted, strict=True)
     ])  # fmt: skip
-    reach, bias, spread = student_reach(atoms.n, level), better.mean(), better.var()
     for v, other in zip(value[1:3], (from_prob, from_mean), strict=True):
-        error = variance(other - from_curve)
-        low, high = v - bias - reach * math.sqrt(error + spread), v + reach * math.sqrt(error)
-        limits.insert(-1, (np.clip(low, 0.0, v), np.clip(high, v, 1.0)))
+        reach, error = atoms.reach(term(other), level), atoms.error(term(other - from_curve))
+        low = v - float(better.mean()) - reach * math.hypot(error, float(better.std()))
+        limits.insert(-1, (np.clip(low, 0.0, v), np.clip(v + reach * error, v, 1.0)))
     return [Estimate(v, float(a), float(b)) for v, (a, b) in zip(value, limits, strict=True)]
 
 
@@ -422,42 +478,41 @@ class _NoFitError(Exception):
     """There is no logistic recalibration; the text states why."""
 
 
-def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Estimate]:
+def _recalibration(atoms: _Atoms, level: float) -> tuple[Estimate, Estimate, Estimate]:
     """Return the calibration in the large, the intercept, and the slope."""
-    _refuse_no_logit(cells)
-    x = np.log(cells.prob / (1 - cells.prob))
+    _refuse_no_logit(atoms)
+    x = np.log(atoms.prob / (1 - atoms.prob))
     one = np.ones_like(x)
     try:
         with np.errstate(over="raise", invalid="raise"):
-            large = _logistic(cells, one[:, None], x)
-            both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
+            large = _logistic(atoms, one[:, None], x)
+            both = _logistic(atoms, np.stack([one, x], axis=1), np.zeros_like(x))
     except (FloatingPointError, np.linalg.LinAlgError) as error:
         raise _NoFitError(_NO_SOLUTION) from error
 
     def estimate(fit: tuple[FloatArray, FloatArray], k: int) -> Estimate:
-        value, half = float(fit[0][k]), reach * math.sqrt(max(fit[1][k, k], 0.0))
+        value, half = float(fit[0][k]), atoms.half(fit[1][:, k], level)
         return Estimate(value, value - half, value + half)
 
     return estimate(large, 0), estimate(both, 0), estimate(both, 1)
 
 
-def _ratio(cells: _Cells, reach: float) -> Estimate:
+def _ratio(atoms: _Atoms, level: float) -> Estimate:
     """Return observed over expected, with an interval on the scale of its logarithm."""
-    observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
+    observed, expected = float(atoms.weight @ atoms.label), float(atoms.weight @ atoms.prob)
     ratio = observed / expected if expected else math.inf  # predictions of 1e-320 may add up to 0
     if min(observed, expected) < 1e-150:
         return Estimate(ratio, 0.0, math.inf)  # nothing is known of its error
     # The term of a row in the linear approximation of the logarithm.
-    spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))
-    exponent = reach * math.sqrt(spread)
+    exponent = atoms.half(atoms.weight * (atoms.label / observed - atoms.prob / expected), level)
     factor = math.exp(exponent) if exponent < 700 else math.inf
     return Estimate(ratio, ratio / factor, ratio * factor)
 
 
-def _auroc(cells: _Cells, reach: float) -> Estimate:
+def _auroc(atoms: _Atoms, level: float) -> Estimate:
     """Return the AUROC, with an interval on the scale of its logit."""
-    place = np.unique(cells.prob, return_inverse=True)[1]
-    cases, others = cells.label, cells.weight - cells.label
+    place = np.unique(atoms.prob, return_inverse=True)[1]
+    cases, others = atoms.weight * atoms.label, atoms.weight * (1 - atoms.label)
     all_cases, all_others = float(cases.sum()), float(others.sum())
     of_place = np.bincount(place, others)
     others_below = (of_place.cumsum() - of_place / 2)[place]
@@ -465,125 +520,64 @@ def _auroc(cells: _Cells, reach: float) -> Estimate:
     cases_above = all_cases - (of_place.cumsum() - of_place / 2)[place]
     pairs = all_cases * all_others
     value = min(max(float(cases @ others_below) / pairs, 0.0), 1.0)
-    # The term of a row in the linear approximation is w (constant + factor y), with mean 0.
-    constant = cases_above - value * all_cases
-    factor = others_below - value * all_others - constant
-    error = math.sqrt(cells.squares_of(constant, factor)) / pairs
-    if not 0 < value < 1 or cells.n < 2:  # nothing is known of its error
+    # The term of a row in the linear approximation has mean 0.
+    term = cases * (others_below / all_others - value) / all_cases
+    term += others * (cases_above / all_cases - value) / all_others
+    if not 0 < value < 1 or atoms.n < 2:  # nothing is known of its error
         return Estimate(value, 0.0, 1.0)
-    logit, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
+    # One more case and one more other row, of unknown places: few show little of their spread.
+    few = [atoms.error(each) ** 2 for each in (cases / all_cases, others / all_others)]
+    more = value * (1 - value) * sum(each**2 / (1 + each) for each in few)
+    error = math.sqrt(atoms.error(term) ** 2 + more)
+    logit = math.log(value / (1 - value))
+    half = atoms.reach(term, level) * error / (value * (1 - value))
     return Estimate(value, float(expit(logit - half)), float(expit(logit + half)))
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """Rows, or bins represented by their mean prediction."""
-
-    prob: FloatArray
-    weight: FloatArray
-    label: FloatArray  # sum w y
-    square: FloatArray  # sum w^2
-    square_label: FloatArray  # sum w^2 y
-    square_label_sq: FloatArray  # sum w^2 y^2
-    rows: npt.NDArray[np.int64]
-    n: int  # rows or groups
-    owner: npt.NDArray[np.intp] | None  # the group of each row
-
-    def squares_of(self, constant: FloatArray, factor: FloatArray) -> float:
-        """Return the sum of the squares of w (constant + factor y), over rows or groups."""
-        if self.n < 2:
-            return math.inf
-        if self.owner is None:
-            own = constant**2 * self.square + 2 * constant * factor * self.square_label
-            total = float((own + factor**2 * self.square_label_sq).sum())
-        else:
-            each = np.bincount(self.owner, constant * self.weight + factor * self.label)
-            total = float(each @ each)
-        return self.n / (self.n - 1) * max(total, 0.0)
-
-    def squares(self, z: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the sum of the squares of w (y - mean) z, over rows or groups."""
-        if self.n < 2:
-            return np.full((z.shape[1],) * 2, math.inf)
-        factor = self.n / (self.n - 1)
-        if self.owner is None:
-            own = self.square_label_sq - 2 * mean * self.square_label + mean**2 * self.square
-            found: FloatArray = np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
-            return factor * found
-        score = (self.label - self.weight * mean)[:, None] * z
-        each = np.stack([np.bincount(self.owner, column) for column in score.T], axis=1)
-        of_groups: FloatArray = (each.T @ each).astype(np.float64)
-        return factor * of_groups
-
-
-def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
-    p, y, w = inputs.columns(rows)
-    here = w > 0
-    p, y, w = p[here], y[here], w[here] / w.max()  # so that no power of a weight overflows
-    owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
-    n = p.size if owner is None else int(owner.max()) + 1
-    each, square = np.ones(p.size, dtype=np.int64), w * w
-    return _Cells(p, w, w * y, square, square * y, square * y * y, each, n, owner)
-
-
-def _cells_of_table(rel: Reliability) -> _Cells:
-    refuse_no_rows(rel)
-    refuse_groups("calibration_summary", rel)
-    filled = rel.count > 0
-    s = rel.sums
-    weight, label, square = s.weight[filled], s.label[filled], s.weight_sq[filled]
-    unit = square / weight  # exact for equal weights
-    scale = float(unit.max())  # so that no power of a weight overflows
-    weight, label, square, unit = (
-        weight / scale,
-        label / scale,
-        unit * weight / scale**2,
-        unit / scale,
-    )
-    of_squares = unit * (label - s.label_var[filled] / scale)
-    return _Cells(
-        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.count[filled],
-        rel.n, None,
-    )  # fmt: skip
-
-
-def _refuse_one_kind(cells: _Cells) -> None:
-    if not (cells.label > 0).any() or not (cells.label < cells.weight).any():
+def _refuse_one_kind(atoms: _Atoms) -> None:
+    if not (atoms.label > 0).any() or not (atoms.label < 1).any():
         message = "a calibration summary needs different labels: all labels are 0, or all are 1."
         raise InputError(message)
-    if not cells.prob.any():
+    if not atoms.prob.any():
         message = "a calibration summary needs predictions above 0: all predictions are 0."
         raise InputError(message)
 
 
-def _refuse_no_logit(cells: _Cells) -> None:
-    bad = (cells.prob <= 0) | (cells.prob >= 1)
+def _refuse_no_logit(atoms: _Atoms) -> None:
+    bad = (atoms.prob <= 0) | (atoms.prob >= 1)
     if bad.any():
         message = (
             "the logistic recalibration needs predictions between 0 and 1, which have a logit: "
-            f"{cells.rows[bad].sum():,} of {cells.rows.sum():,} are exactly 0 or 1. Leave those "
-            "rows out, or clip the predictions."
+            f"{atoms.rows[bad].sum():,.0f} of {atoms.rows.sum():,.0f} are exactly 0 or 1. Leave "
+            "those rows out, or clip the predictions."
         )
         raise _NoFitError(message)
 
 
-def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Fit a logistic regression to soft labels; return its parameters and their covariance."""
+def _logistic(atoms: _Atoms, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Fit a logistic regression to soft labels; return its parameters and each row's terms.
+
+    The terms of a parameter add up to its error. They have the residual of a row whose own share
+    of the fit is left out.
+    """
+    weight, label = atoms.weight, atoms.weight * atoms.label
 
     def loss(theta: FloatArray) -> tuple[float, float]:
         """Return the loss, and about how much of it may be rounding."""
         eta = offset + z @ theta
-        parts = cells.weight @ np.logaddexp(0, eta), cells.label @ eta
+        parts = weight @ np.logaddexp(0, eta), label @ eta
         return float(parts[0] - parts[1]), 1e-14 * float(parts[0] + abs(parts[1]))
 
     theta, found = np.zeros(z.shape[1]), False
     for _ in range(_STEPS):
         mean = expit(offset + z @ theta)
-        bread = np.einsum("i,ij,ik->jk", cells.weight * mean * (1 - mean), z, z)
+        bread = np.einsum("i,ij,ik->jk", weight * mean * (1 - mean), z, z)
         if found:
-            inverse, squares = np.linalg.inv(bread), cells.squares(z, mean)
-            return theta, inverse @ squares @ inverse if cells.n > 1 else squares
-        slope = z.T @ (cells.label - cells.weight * mean)
+            terms = z @ np.linalg.inv(bread)
+            own = weight / atoms.rows * mean * (1 - mean) * (terms * z).sum(axis=1)
+            left = (label - weight * mean) / np.maximum(1 - own, 0.1)
+            return theta, left[:, None] * terms
+        slope = z.T @ (label - weight * mean)
         step = np.linalg.solve(bread, slope)
         if not np.isfinite(step).all():  # the matrix is almost singular
             raise _NoFitError(_NO_SOLUTION)
