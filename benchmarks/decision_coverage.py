@@ -33,7 +33,8 @@ CURVES = {
     "too low": lambda p: expit(logit(p) + 0.4),
 }
 LABELS = {"0/1": 1, "5 votes": 5, "soft": 0}
-ROWS = (100, 1_000, 10_000)
+CELLS = ((100, tuple(LABELS)), (10_000, ("0/1",)), (1_000, ("0/1", "5 votes")))
+"""Rows, and labels simulated with them."""
 THRESHOLDS = (0.05, 0.1, 0.3)
 
 
@@ -102,12 +103,11 @@ def main(runs: int, target: Path) -> None:
         target.write_text(",".join(columns) + "\n")
     with target.open(newline="") as file:
         done = {tuple(row[:4]) for row in csv.reader(file)}
-    for n, kind, curve in itertools.product(ROWS, PREDICTIONS, CURVES):
-        true = truth(kind, curve)
-        for name, votes in LABELS.items():
-            if (kind, curve, name, str(n)) in done:
-                continue
-            found = cell(kind, curve, votes, n, runs, true)
+    for (n, names), kind, curve in itertools.product(CELLS, PREDICTIONS, CURVES):
+        left = [name for name in names if (kind, curve, name, str(n)) not in done]
+        true = truth(kind, curve) if left else {}
+        for name in left:
+            found = cell(kind, curve, LABELS[name], n, runs, true)
             with target.open("a", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 for number, count, coverage, width in found:

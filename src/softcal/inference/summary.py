@@ -249,7 +249,13 @@ class _Atoms(NamedTuple):
     def of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Atoms:
         p, y, w = inputs.columns(rows)
         here = w > 0
-        p, y, w = p[here], y[here], w[here] / w.max()  # so that no sum overflows
+        p, y, w = p[here], y[here], w[here]
+        if owner is None and w.min() == w.max():
+            prob, place = np.unique(p, return_inverse=True)
+            count, label, square = (np.bincount(place, each) for each in (1 + 0 * y, y, y * y))
+            many = count.astype(np.float64)
+            return _Atoms._of_bins(prob, many / p.size, label / many, square / many, many, p.size)
+        w = w / w.max()  # so that no sum overflows
         owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
         n = p.size if owner is None else int(owner.max()) + 1
         return _Atoms(p, y, w / w.sum(), np.ones(p.size), owner, n)
@@ -261,21 +267,32 @@ class _Atoms(NamedTuple):
         filled = rel.count > 0
         s = rel.sums
         weight, label, label_var = (each[filled] for each in (s.weight, s.label, s.label_var))
-        unit = s.weight_sq[filled] / weight  # exact for equal weights
-        mean = np.clip(label / weight, 0.0, 1.0)
-        most = mean * (1 - mean)
-        spread = most - label_var / weight
-        share = np.sqrt(np.clip(spread / np.where(most > 0, most, 1.0), 0.0, 1.0))
-        part = np.stack([1 - mean, mean], axis=1)
-        two = np.stack([mean * (1 - share), mean + (1 - mean) * share], axis=1)
-        some = part.ravel() > 0
-        weight = weight / weight.max()  # so that no sum overflows
-        rows = s.weight[filled] / unit
-        return _Atoms(
-            np.repeat(rel.mean_prob[filled], 2)[some], two.ravel()[some],
-            (weight[:, None] * part).ravel()[some] / weight.sum(),
-            (rows[:, None] * part).ravel()[some], None, rel.n,
+        unit = s.weight_sq[filled] / weight  # a row's weight, exact for equal weights
+        share = weight / weight.max()  # so that no sum overflows
+        return _Atoms._of_bins(
+            rel.mean_prob[filled], share / share.sum(), label / weight,
+            (label - label_var) / weight, weight / unit, rel.n,
         )  # fmt: skip
+
+    @staticmethod
+    def _of_bins(
+        prob: FloatArray,
+        weight: FloatArray,
+        mean: FloatArray,
+        square: FloatArray,
+        rows: FloatArray,
+        n: int,
+    ) -> _Atoms:
+        """Return two labels for each mean of labels and of their squares."""
+        mean = np.clip(mean, 0.0, 1.0)
+        most = mean * (1 - mean)
+        share = np.sqrt(np.clip((square - mean**2) / np.where(most > 0, most, 1.0), 0.0, 1.0))
+        part = np.concatenate([1 - mean, mean])
+        label = np.concatenate([mean * (1 - share), mean + (1 - mean) * share])
+        some = part > 0
+        prob, weight, many = (np.tile(each, 2)[some] for each in (prob, weight, rows))
+        part = part[some]
+        return _Atoms(prob, label[some], weight * part, many * part, None, n)
 
     def error(self, term: FloatArray) -> float:
         """Return the standard error of the sum of terms, over independent rows or groups."""
@@ -301,6 +318,16 @@ class _Atoms(NamedTuple):
             return term / self.rows, self.rows
         each = np.bincount(self.owner, term).astype(np.float64)
         return each, np.ones(each.size)
+
+    def without(self, own: FloatArray) -> FloatArray:
+        """Return the factor of each residual if a row, or its group, is left out of a fit.
+
+        `own` is the share of the row in its own fitted value.
+        """
+        if self.owner is not None:
+            own = np.minimum(np.bincount(self.owner, own)[self.owner], 0.5)
+        out: FloatArray = 1 / np.maximum(1 - own, 0.1)
+        return out
 
     def half(self, term: FloatArray, level: float) -> float:
         """Return half the width of the interval of the sum of terms."""
@@ -388,7 +415,7 @@ def _distances(pools: _Pools, level: float, random: np.random.Generator) -> list
     # The error of the mean label of each pool; a row's own share of the curve is left out.
     own = atoms.weight / weight[place]
     leverage = smoother.diagonal()[place] * own / atoms.rows
-    term = own * (atoms.label - fitted[place]) / np.maximum(1 - leverage, 0.1)
+    term = own * (atoms.label - fitted[place]) * atoms.without(leverage)
     drawn = np.abs(pools.noise(term, _DRAWS, random) @ smoother.T)
     error = np.sqrt((drawn**2).mean(axis=0))
     drawn = np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)
@@ -575,7 +602,7 @@ def _logistic(atoms: _Atoms, z: FloatArray, offset: FloatArray) -> tuple[FloatAr
         if found:
             terms = z @ np.linalg.inv(bread)
             own = weight / atoms.rows * mean * (1 - mean) * (terms * z).sum(axis=1)
-            left = (label - weight * mean) / np.maximum(1 - own, 0.1)
+            left = (label - weight * mean) * atoms.without(own)
             return theta, left[:, None] * terms
         slope = z.T @ (label - weight * mean)
         step = np.linalg.solve(bread, slope)
