@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import softcal as sc
+from softcal._validation.inputs import valid_rows
 from softcal.inference import summary as parts
 
 PREDICTIONS: dict[str, Any] = {
@@ -54,7 +55,7 @@ def truth(kind: str, curve: str) -> dict[str, Any]:
     p, q = predictions(kind, 300_000, np.random.default_rng(99))
     m = CURVES[curve](p)
     found = sc.calibration_summary(m, p)
-    rows = parts.inputs.valid_rows(m, p)
+    rows = valid_rows(m, p)
     pools = parts._Pools.of(parts._Atoms.of_rows(rows, None))  # noqa: SLF001
     smoother = parts._smoother(pools.prob, pools.weight)  # noqa: SLF001
     gaps = np.abs(pools.prob - smoother @ pools.label)
@@ -84,7 +85,7 @@ def cell(kind: str, curve: str, votes: int, n: int, runs: int, true: dict[str, A
             continue  # no summary
         at, gaps = true["gaps"]
         here = (at >= p.min() - 1e-9) & (at <= p.max() + 1e-9)
-        limits = {
+        limits: dict[str, Any] = {
             "net benefit": sc.net_benefit(y, p, THRESHOLDS),
             "difference": sc.net_benefit_difference(y, {"p": p, "q": q}, THRESHOLDS),
             **sc.calibration_summary(y, p, rng=seed).estimates,

@@ -142,7 +142,9 @@ def net_benefit(
     \[ \frac1n \sum_{p_i \ge t} \Bigl( y_i - (1 - y_i) \frac{t}{1 - t} \Bigr) \]
 
     The threshold t sets how many unnecessary actions cost as much as one missed case: nine if t is
-    0.1. The interval is that of a mean of one term per row, from the sums above each threshold.
+    0.1. Cases found and needless actions are two means over all rows, each with a score interval
+    (Wilson's for outcomes). Both are combined as if their distances to the means were standard
+    errors, with the correlation of the two means.
 
     Parameters
     ----------
@@ -174,9 +176,9 @@ def net_benefit(
     >>> print(net_benefit(d["soft_malignant"], d["prob_rf_all"], [0.05, 0.2, 0.5]))
     net benefit, 95% intervals; treat none: 0
     threshold   net benefit       low      high   treat all      cost
-         0.05       +0.2252   +0.2080   +0.2423     +0.2456   +0.0204
-          0.2       +0.1592   +0.1431   +0.1753     +0.1041   +0.0182
-          0.5       +0.0809   +0.0671   +0.0946     -0.4334   +0.0056
+         0.05       +0.2252   +0.2084   +0.2428     +0.2456   +0.0204
+          0.2       +0.1592   +0.1437   +0.1759     +0.1041   +0.0182
+          0.5       +0.0809   +0.0677   +0.0954     -0.4334   +0.0056
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
@@ -224,7 +226,8 @@ def net_benefit_difference(
 ) -> NetBenefitDifference:
     r"""Compute the difference in net benefit of two models on the same rows.
 
-    The interval is paired: rows on which both models act, or neither does, do not widen it.
+    The interval is paired: rows on which both models act, or neither does, do not widen it. It
+    combines four means as in `net_benefit`: cases found and needless actions of each model alone.
 
     Parameters
     ----------
@@ -240,7 +243,7 @@ def net_benefit_difference(
     >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
     >>> found = net_benefit_difference(d["soft_malignant"], models, 0.2)
     >>> found.value.round(4), found.low.round(4), found.high.round(4)
-    (array([0.0088]), array([0.0028]), array([0.0147]))
+    (array([0.0088]), array([0.0028]), array([0.0153]))
     """
     refuse_bad_level(level)
     at = checked_thresholds(thresholds)

@@ -53,9 +53,9 @@ class CalibrationSummary(_display.Printed):
         The probability that a row that is a case has a higher prediction than one that is not.
     ici, e50, e90, emax : Estimate
         Mean (integrated calibration index), median, 90% quantile, and maximum over rows of the
-        distance between the prediction and the isotonic curve of `corp`.
+        distance between the prediction and a smooth curve (loess).
     brier, miscalibration, discrimination, uncertainty : Estimate
-        The Brier score and its parts, from the same curve.
+        The Brier score and its parts, from the isotonic curve of `corp`.
     level : float
         The level of the intervals.
     note : str
@@ -139,7 +139,8 @@ def calibration_summary(
     The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted to soft
     labels by cross-entropy. Its covariance is the sandwich \(A^{-1} B A^{-1}\) with
     \(A = \sum w \mu (1 - \mu) z z^T\) and \(z = (1, \operatorname{logit} p)\). B comes from the
-    squared residuals of the labels, so the intervals are valid for vote shares. The AUROC is
+    squared residuals of the labels, each divided by 1 minus its leverage, so the intervals are
+    valid for vote shares. The AUROC is
 
     \[ \frac{\sum_{i,j} w_i w_j\, y_i (1 - y_j)\, ([p_i > p_j] + \tfrac12 [p_i = p_j])}
        {\sum_i w_i y_i \sum_j w_j (1 - y_j)} , \]
@@ -147,13 +148,19 @@ def calibration_summary(
     and its interval is that of its linear approximation per row (of DeLong for labels of 0 and 1),
     on the scale of the logit.
 
-    The numbers from the isotonic curve have intervals from a Bayesian bootstrap with 200 draws.
-    Chance makes distances from the curve too high, and the bootstrap makes them higher again, by
-    at least a third as much. Let v be the value, and m, l, and q the mean and the quantiles of the
-    draws. The interval is from \(v - 3 (m - v) - \max(q - m, m - l)\), at least 0, to q. Distances
-    and the miscalibration have the lower limit 0 unless they exceed the same quantile for
-    simulated data of a calibrated model. The lower limit of E90 is at most that of the ICI,
-    and the lower limit of Emax is at least that of the ICI.
+    A linear approximation has a term \(u_i\) per row. Its interval is Student's, with
+    \((\sum u^2)^2 / \sum u^4 - 1\) degrees of freedom: if only few rows contribute, such as rare
+    cases, their number counts.
+
+    ICI, E50, E90, and Emax are distances between predictions and a loess curve: local quadratic
+    regression with 75% of the rows in the window, as in R. The curve is linear in the labels, so
+    its errors Z are drawn from their normal distribution. The ICI is at least its value minus the
+    95% quantile of the mean of |Z|. The other limits come from a band around the curve. For Emax
+    the band holds at all predictions together, for E90 at 90% of them, and for E50 at each one.
+
+    The Brier score and its uncertainty have score intervals (Wilson's for outcomes). The
+    miscalibration and the discrimination come from the isotonic curve, which fits its own rows too
+    well. Their lower limits subtract how much better isotonic curves of drawn labels fit.
 
     Parameters
     ----------
@@ -164,7 +171,7 @@ def calibration_summary(
     level : float
         The level of the intervals, between 0 and 1.
     rng : numpy.random.Generator or int, default 0
-        The source of random numbers of the bootstrap, or its seed.
+        The source of the random numbers, or its seed.
 
     Returns
     -------
@@ -184,19 +191,19 @@ def calibration_summary(
     >>> print(calibration_summary(d["soft_malignant"], d["prob_lr_geometry"]))
     calibration, 95% intervals
                                 value      low     high
-           observed expected   1.4562   1.3857   1.5302
-    calibration in the large   0.8799   0.7816   0.9782
-                   intercept   0.3593   0.2433   0.4754
-                       slope   0.6896   0.6429   0.7364
-                       auroc   0.8260   0.8119   0.8393
-                         ici   0.1047   0.0938   0.1154
-                         e50   0.0822   0.0444   0.1105
-                         e90   0.1911   0.0938   0.2378
-                        emax   0.2839   0.2282   0.3358
-                       brier   0.0559   0.0493   0.0623
-              miscalibration   0.0170   0.0112   0.0213
-              discrimination   0.0601   0.0527   0.0661
-                 uncertainty   0.0989   0.0930   0.1043
+           observed expected   1.4562   1.3855   1.5304
+    calibration in the large   0.8799   0.7812   0.9786
+                   intercept   0.3593   0.2416   0.4771
+                       slope   0.6896   0.6422   0.7371
+                       auroc   0.8260   0.8118   0.8394
+                         ici   0.1059   0.0902   0.1170
+                         e50   0.0903   0.0676   0.1191
+                         e90   0.2106   0.1551   0.2715
+                        emax   0.2388   0.1777   0.3010
+                       brier   0.0559   0.0506   0.0617
+              miscalibration   0.0170   0.0123   0.0204
+              discrimination   0.0601   0.0525   0.0664
+                 uncertainty   0.0989   0.0927   0.1056
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
