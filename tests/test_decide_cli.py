@@ -61,6 +61,7 @@ def test_rows_and_saved_tables_give_the_same_numbers(nodules: Path, tmp_path: Pa
     from_rows = _card(nodules, *NODULES, *asked)
     from_tables = _card(tmp_path / "nodules.softcal", *asked)
     assert from_tables["bins"] == 10  # as saved
+    assert len(from_rows.pop("differences")) == len(from_tables.pop("differences")) == 1
     assert_same_card(from_rows | {"bins": 10}, from_tables)
     one = _card(tmp_path / "nodules.softcal", "--pred", "prob_rf_all", *asked)
     assert one["models"] == from_tables["models"][:1]
@@ -87,11 +88,59 @@ def test_text_reports_rows_below_and_fits_80_columns(nodules: Path) -> None:
     text = " ".join(done.stdout.split())
     assert done.returncode == 0
     assert "At 5%: 706 rows lie below; the model predicts 0.9%, the labels average 8.8%." in text
-    assert "5% 0.2252 0.2080 to 0.2423 0.2456 0 0.0204" in text
-    assert "slope 0.6896 0.6428 to 0.7364" in text
-    assert "AUROC 0.8261 0.8119 to 0.8394" in text
+    assert "5% 0.2252 0.2084 to 0.2428 0.2456 0 0.0204" in text
+    assert "slope 0.6896 0.6420 to 0.7372" in text
+    assert "AUROC 0.8261 0.8117 to 0.8395" in text
+    assert "Net benefit of prob_rf_all minus that of prob_lr_geometry, on the same rows" in text
+    assert "20% +0.0088 +0.0028 to +0.0153" in text
     assert "Note: the logistic recalibration needs predictions between 0 and 1" in text
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_differences_are_those_of_python(nodules: Path, tmp_path: Path) -> None:
+    """From one file, from parts of it, and with three models: the first minus each other one."""
+    at = [0.0123456, 0.05, 0.2]
+    d = lidc_malignancy()
+    models = [name for name in d if name.startswith("prob_")][:3]
+    asked = [*(word for name in models for word in ("--pred", name)), *_thresholds(*at)]
+    frame = pd.read_csv(nodules)
+    parts = [tmp_path / "parts" / f"{k}.csv" for k in range(3)]
+    parts[0].parent.mkdir()
+    for k, part in enumerate(parts):
+        frame[k::3].to_csv(part, index=False)
+    for data in ([nodules], parts):
+        found = _card(*data, "--label", "soft_malignant", *asked)["differences"]
+        assert [(each["pred"], each["other"]) for each in found] == [
+            (models[0], other) for other in models[1:]
+        ]
+        for each in found:
+            pair = {name: d[name] for name in (each["pred"], each["other"])}
+            expected = sc.net_benefit_difference(d["soft_malignant"], pair, at)
+            shown = pd.DataFrame(each["thresholds"])
+            for column, name in (("difference", "value"), ("low", "low"), ("high", "high")):
+                np.testing.assert_allclose(shown[column], getattr(expected, name), atol=1e-13)
+            assert each["note"] == ""
+
+
+def test_one_model_has_no_difference(nodules: Path) -> None:
+    card = _card(nodules, *NODULES[:4], *_thresholds(0.1))
+    assert card["differences"] == []
+
+
+def test_saved_tables_have_differences_without_limits(nodules: Path, tmp_path: Path) -> None:
+    saved, figure = tmp_path / "n.softcal", tmp_path / "figure.svg"
+    preds = ["prob_rf_all", "prob_lr_geometry"]
+    sc.scan(nodules, y_true="soft_malignant", y_prob=preds).save(saved)
+    from_rows = _card(nodules, *NODULES, *_thresholds(0.2))["differences"][0]
+    found = _card(saved, *_thresholds(0.2))["differences"][0]
+    (shown,), (of_rows,) = found["thresholds"], from_rows["thresholds"]
+    assert shown["difference"] == pytest.approx(of_rows["difference"], abs=1e-13)
+    assert shown["low"] is shown["high"] is None
+    assert "Pass the rows" in found["note"]
+    done = softcal_here("decide", saved, *_thresholds(0.2), "--plot", figure)
+    assert "Pass the rows" in " ".join(done.stdout.split())
+    assert "20% +0.0088" in " ".join(done.stdout.split())
+    assert figure.read_bytes().startswith(b"<?xml")
 
 
 def test_missing_summary_is_explained(tmp_path: Path) -> None:

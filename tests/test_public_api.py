@@ -126,8 +126,10 @@ def test_public_names() -> None:
             sc.inference,
             [
                 "Audit",
+                "CalibrationSummary",
                 "Check",
                 "Comparison",
+                "Estimate",
                 "Explained",
                 "GapIntervals",
                 "Interval",

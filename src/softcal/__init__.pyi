@@ -13,7 +13,6 @@ from ._validation.votes import Votes as Votes
 from .bins import Bins as Bins
 from .crowd import dawid_skene as dawid_skene
 from .decision import (
-    calibration_summary as calibration_summary,
     net_benefit as net_benefit,
     net_benefit_difference as net_benefit_difference,
 )
@@ -44,6 +43,7 @@ from .inference.raters import (
     reliability_by_rater as reliability_by_rater,
 )
 from .inference.sequential import Watch as Watch
+from .inference.summary import calibration_summary as calibration_summary
 from .inference.tests import (
     calibration_test as calibration_test,
     consistency_band as consistency_band,

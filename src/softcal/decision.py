@@ -1,4 +1,4 @@
-"""Decisions at a threshold, and the summary of calibration that clinical papers report.
+"""Net benefit: the value of acting on predictions at or above a threshold.
 
 Net benefit is linear in the label, so it is as valid for vote shares as for outcomes of 0 and 1.
 """
@@ -6,22 +6,20 @@ Net benefit is linear in the label, so it is as valid for vote shares as for out
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.special import expit, stdtrit
 
 from softcal import _display
 from softcal._validation import arrays, inputs
-from softcal._validation.inputs import Names
-from softcal._validation.rules import generator, refuse_bad_level
+from softcal._validation.rules import refuse_bad_level
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
+from softcal.inference.intervals import score_limits, student_reach
 from softcal.metrics.corp import corp
-from softcal.table.reliability import Reliability, refuse_no_rows
+from softcal.table.reliability import Reliability, refuse_groups, refuse_no_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -144,7 +142,9 @@ def net_benefit(
     \[ \frac1n \sum_{p_i \ge t} \Bigl( y_i - (1 - y_i) \frac{t}{1 - t} \Bigr) \]
 
     The threshold t sets how many unnecessary actions cost as much as one missed case: nine if t is
-    0.1. The interval is that of a mean of one term per row, from the sums above each threshold.
+    0.1. Cases found and needless actions are two means over all rows, each with a score interval
+    (Wilson's for outcomes). Both are combined as if their distances to the means were standard
+    errors, with the correlation of the two means.
 
     Parameters
     ----------
@@ -176,9 +176,9 @@ def net_benefit(
     >>> print(net_benefit(d["soft_malignant"], d["prob_rf_all"], [0.05, 0.2, 0.5]))
     net benefit, 95% intervals; treat none: 0
     threshold   net benefit       low      high   treat all      cost
-         0.05       +0.2252   +0.2080   +0.2423     +0.2456   +0.0204
-          0.2       +0.1592   +0.1431   +0.1753     +0.1041   +0.0182
-          0.5       +0.0809   +0.0671   +0.0946     -0.4334   +0.0056
+         0.05       +0.2252   +0.2084   +0.2428     +0.2456   +0.0204
+          0.2       +0.1592   +0.1437   +0.1759     +0.1041   +0.0182
+          0.5       +0.0809   +0.0677   +0.0954     -0.4334   +0.0056
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
@@ -190,15 +190,19 @@ def net_benefit(
             raise InputError(message)
         at = checked_thresholds(y_prob if thresholds is None else thresholds)
         beyond = _Beyond.of_table(y_true, at)
-        error = beyond.error()
+        numbers = None
     else:
         at = checked_thresholds(thresholds)
         rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
         beyond = _Beyond.of_rows(rows, at)
-        numbers = _group_numbers(groups, rows, y_true, y_prob)
-        error = beyond.error() if numbers is None else _grouped_error(rows, at, numbers)
-        beyond = beyond if numbers is None else beyond.counted(int(numbers.max()) + 1)
-    value, odds = beyond.value, beyond.odds
+        numbers = inputs.numbers_of_groups(groups, rows, y_true, y_prob)
+    sums, n = beyond.sums[None], beyond.n
+    if numbers is None:
+        covariance = _covariance(sums, beyond.total, beyond.total_sq, n)
+    else:
+        covariance, n = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
+    value, low, high = _limits(sums, beyond.total, covariance, at, n, level)
+    odds = at / (1 - at)
     curve = (
         corp(y_true)
         if isinstance(y_true, Reliability)
@@ -206,12 +210,9 @@ def net_benefit(
     )
     gain = curve.recalibrated[:, None] * (1 + odds) - odds
     best = (curve.weight[:, None] * np.maximum(gain, 0.0)).sum(axis=0) / beyond.total
-    half = _reach(beyond.n, level) * error
     everyone = beyond.mean_label * (1 + odds) - odds
     cost = np.maximum(best - value, 0.0)
-    return NetBenefit(
-        at, value, value - half, value + half, everyone, cost, *beyond.rows_below(), level
-    )
+    return NetBenefit(at, value, low, high, everyone, cost, *beyond.rows_below(), level)
 
 
 def net_benefit_difference(
@@ -225,7 +226,8 @@ def net_benefit_difference(
 ) -> NetBenefitDifference:
     r"""Compute the difference in net benefit of two models on the same rows.
 
-    The interval is paired: rows on which both models act, or neither does, do not widen it.
+    The interval is paired: rows on which both models act, or neither does, do not widen it. It
+    combines four means as in `net_benefit`: cases found and needless actions of each model alone.
 
     Parameters
     ----------
@@ -246,7 +248,7 @@ def net_benefit_difference(
     >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
     >>> found = net_benefit_difference(d["soft_malignant"], models, 0.2)
     >>> found.value.round(4), found.low.round(4), found.high.round(4)
-    (array([0.0088]), array([0.0028]), array([0.0147]))
+    (array([0.0088]), array([0.0028]), array([0.0153]))
     """
     refuse_bad_level(level)
     at = checked_thresholds(thresholds)
@@ -254,17 +256,16 @@ def net_benefit_difference(
         message = 'y_prob must map the names of two models to predictions, {"old": p, "new": q}.'
         raise InputTypeError(message)
     a, b = (_checked_rows(y_true, p, sample_weight, name) for name, p in y_prob.items())
-    numbers = _group_numbers(groups, a, y_true, next(iter(y_prob.values())))
-    p, y, w = _columns(a)
+    numbers = inputs.numbers_of_groups(groups, a, y_true, next(iter(y_prob.values())))
+    p, y, w = inputs.columns(a)
     q = inputs.as_float64(b.y_prob)
-    owner = np.arange(p.size) if numbers is None else numbers
-    value, error, n = np.empty(at.size), np.empty(at.size), 0
-    for k, t in enumerate(at):
-        acts = (p >= t).astype(np.float64) - (q >= t)
-        value[k], error[k], n = _mean_and_error(acts * _worth(y, t), w, owner)
-    half = _reach(n, level) * error
-    names = tuple(map(str, y_prob))
-    return NetBenefitDifference(at, value, value - half, value + half, (names[0], names[1]), level)
+    found = PairedDecisions(at)
+    found.add(p, q, y, w)
+    first, second = map(str, y_prob)
+    if numbers is None:
+        return found.difference((first, second), level)
+    covariance, n = _grouped_covariance([p, q], a, at, numbers)
+    return found.difference((first, second), level, covariance, n)
 
 
 def _sentence(t: float, rows: int, prob: float, label: float) -> str:
@@ -282,34 +283,140 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1g}%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
 
 
-def _worth(y: FloatArray, t: float) -> FloatArray:
-    """Return the net benefit of acting on each row."""
-    out: FloatArray = (y - t) / (1 - t)
+def _sums_between(
+    first: npt.NDArray[np.intp], last: npt.NDArray[np.intp], y: FloatArray, w: FloatArray, k: int
+) -> FloatArray:
+    """Return sums of w, w y, w^2, w^2 y, and w^2 y^2 over rows, at each of k thresholds.
+
+    A row counts from threshold number `first` to before number `last`.
+    """
+    last = np.maximum(first, last)
+    square = w * w
+    terms = (w, w * y, square, square * y, square * y * y)
+    each = [np.bincount(first, x, k + 1) - np.bincount(last, x, k + 1) for x in terms]
+    return np.array(each, dtype=np.float64).cumsum(axis=1)[:, :k]
+
+
+class PairedDecisions:
+    """Sums over the rows on which one of two models acts, and the other does not.
+
+    Parts may be added in any order: those of one part are added as they come, and the parts in the
+    order of their numbers.
+    """
+
+    def __init__(self, threshold: FloatArray) -> None:
+        self.threshold = threshold
+        self._order = threshold.argsort()
+        self._parts: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._differ = False
+
+    def add(
+        self, p: FloatArray, q: FloatArray, y: FloatArray, w: FloatArray, part: int = 0
+    ) -> None:
+        """Add rows with the predictions of both models."""
+        at = self.threshold[self._order]
+        reached = at.searchsorted(p, side="right"), at.searchsorted(q, side="right")
+        sums = np.stack([
+            _sums_between(reached[1 - k], reached[k], y, w, at.size)[:, self._order.argsort()]
+            for k in (0, 1)
+        ])  # fmt: skip
+        total = np.array([w.sum(), w @ w, np.count_nonzero(w)])
+        self._differ |= bool((p != q).any())
+        before = self._parts.get(part, (0.0, 0.0))
+        self._parts[part] = sums + before[0], total + before[1]
+
+    def difference(
+        self, names: tuple[str, str], level: float, covariance: FloatArray | None = None, n: int = 0
+    ) -> NetBenefitDifference:
+        """Return the difference with its interval; n groups have a covariance of their own."""
+        parts = [self._parts[k] for k in sorted(self._parts)]
+        sums = np.sum([part[0] for part in parts], axis=0)
+        total, total_sq, rows = np.sum([part[1] for part in parts], axis=0).tolist()
+        if covariance is None:
+            n, covariance = int(rows), _covariance(sums, total, total_sq, int(rows))
+        limits = _limits(sums, total, covariance, self.threshold, n, level)
+        if not self._differ:  # the same predictions
+            limits = (limits[0],) * 3
+        return NetBenefitDifference(self.threshold, *limits, names, level)
+
+
+def _means(sums: FloatArray, total: float) -> FloatArray:
+    """Return cases found and needless actions per row, in turn for each model."""
+    weight, label = sums[:, 0], sums[:, 1]
+    means = np.clip(np.stack([label, weight - label], axis=1) / total, 0.0, 1.0)
+    return means.reshape(-1, sums.shape[-1])
+
+
+def _covariance(sums: FloatArray, total: float, total_sq: float, n: int) -> FloatArray:
+    """Return the covariances of `_means` for independent rows; no row counts for two models."""
+    means = _means(sums, total)
+    size = means.shape[0]
+    if n < 2:
+        return np.full((size, size, means.shape[1]), math.inf)
+    square, of_label, of_square = sums[:, 2], sums[:, 3], sums[:, 4]
+    once = np.stack([of_label, square - of_label], axis=1).reshape(means.shape)
+    twice = np.zeros((size, size, means.shape[1]))
+    for k in range(len(sums)):
+        case, other = 2 * k, 2 * k + 1
+        twice[case, case] = of_square[k]
+        twice[case, other] = twice[other, case] = of_label[k] - of_square[k]
+        twice[other, other] = square[k] - 2 * of_label[k] + of_square[k]
+    mixed = means[:, None] * once
+    found = twice - mixed - mixed.swapaxes(0, 1) + means[:, None] * means * total_sq
+    out: FloatArray = n / (n - 1) / total**2 * found
     return out
 
 
-def _mean_and_error(
-    term: FloatArray, w: FloatArray, owner: npt.NDArray[Any]
-) -> tuple[float, float, int]:
-    """Return the weighted mean of terms, its standard error, and the number of groups."""
-    total = float(w.sum())
-    mean = float(w @ term) / total
-    own = np.bincount(owner, w * (term - mean))
-    n = int(np.unique(owner[w > 0]).size)
+def _limits(
+    sums: FloatArray, total: float, covariance: FloatArray, at: FloatArray, n: int, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return net benefit, or its difference between two models, and both limits.
+
+    Each mean has a score interval. Their distances to the means are combined like standard errors
+    (method of variance estimates recovery).
+    """
+    means, odds = _means(sums, total), at / (1 - at)
+    factor = np.concatenate([sign * np.stack([np.ones_like(odds), -odds]) for sign in (1, -1)])
+    factor = factor[: len(means)]
+    value = (factor * means).sum(axis=0)
+    if n < 2:  # one row or group does not show how much rows vary
+        return value, np.full_like(value, -math.inf), np.full_like(value, math.inf)
+    variance = np.maximum(np.einsum("iik->ik", covariance), 0.0)
+    low, high = score_limits(means, variance, n, student_reach(n, level))
+    error = np.sqrt(variance)
+    scale = error[:, None] * error
+    alike = np.divide(covariance, scale, out=np.zeros_like(scale), where=scale > 0)
+    np.einsum("iik->ik", alike)[:] = 1.0
+    alike = np.clip(alike, -1.0, 1.0)
+    down = factor * np.where(factor > 0, means - low, high - means)
+    up = factor * np.where(factor > 0, high - means, means - low)
+    half = [np.sqrt(np.maximum(np.einsum("ik,ijk,jk->k", d, alike, d), 0.0)) for d in (down, up)]
+    return value, value - half[0], value + half[1]
+
+
+def _grouped_covariance(
+    acts: Sequence[FloatArray], rows: Rows, at: FloatArray, owner: npt.NDArray[Any]
+) -> tuple[FloatArray, int]:
+    """Return the covariances of `_means` for rows in groups, and the number of groups.
+
+    `acts` are the predictions of one model, or of two.
+    """
+    _, y, w = inputs.columns(rows)
+    groups = np.unique(owner[w > 0])
+    n, total = groups.size, float(w.sum())
+    size = 2 * len(acts)
+    out = np.full((size, size, at.size), math.inf)
     if n < 2:
-        return mean, math.inf, n
-    return mean, math.sqrt(n / (n - 1) * float(own @ own)) / total, n
-
-
-def _grouped_error(rows: Rows, at: FloatArray, owner: npt.NDArray[Any]) -> FloatArray:
-    p, y, w = _columns(rows)
-    each = [_mean_and_error((p >= t) * _worth(y, t), w, owner)[1] for t in at]
-    return np.array(each)
-
-
-def _reach(n: int, level: float) -> float:
-    """Return how many standard errors the interval extends; infinite for one row."""
-    return -float(stdtrit(n - 1, (1 - level) / 2)) if n > 1 else math.inf
+        return out, n
+    weight = np.bincount(owner, w)[groups]
+    for k, t in enumerate(at):
+        acted = [p >= t for p in acts]
+        alone = acted if len(acts) == 1 else [acted[0] & ~acted[1], acted[1] & ~acted[0]]
+        terms = [w * here * x for here in alone for x in (y, 1 - y)]
+        own = np.array([np.bincount(owner, term)[groups] for term in terms])
+        own -= own.sum(axis=1, keepdims=True) / total * weight
+        out[:, :, k] = n / (n - 1) / total**2 * (own @ own.T)
+    return out, n
 
 
 @dataclass(frozen=True)
@@ -326,7 +433,7 @@ class _Beyond:
 
     @staticmethod
     def of_rows(rows: Rows, at: FloatArray) -> _Beyond:
-        p, y, w = _columns(rows)
+        p, y, w = inputs.columns(rows)
         order = at.argsort()
         place = at[order].searchsorted(p, side="right")  # thresholds at or below the prediction
 
@@ -334,8 +441,9 @@ class _Beyond:
             each = [np.bincount(place, term, at.size + 1) for term in terms]
             return np.array(each, dtype=np.float64)
 
-        rank = order.argsort()
-        beyond = between(_terms(y, w))[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        rank, square = order.argsort(), w * w
+        terms = (w, w * y, square, square * y, square * y * y)
+        beyond = between(terms)[:, ::-1].cumsum(axis=1)[:, -2::-1]
         below = between(((w > 0).astype(np.float64), w, w * p, w * y)).cumsum(axis=1)
         return _Beyond(
             at, beyond[:, rank], below[:, rank], float(w.sum()), float((w * w).sum()),
@@ -345,7 +453,7 @@ class _Beyond:
     @staticmethod
     def of_table(rel: Reliability, at: FloatArray) -> _Beyond:
         refuse_no_rows(rel)
-        _refuse_groups("net_benefit", rel)
+        refuse_groups("net_benefit", rel)
         _refuse_off_the_edges(rel, at)
         s = rel.sums
         # With equal weights these are exact; see the docstring of `net_benefit`.
@@ -360,51 +468,12 @@ class _Beyond:
             at, beyond, below, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
         )
 
-    @property
-    def odds(self) -> FloatArray:
-        """The cost of an unnecessary action, in cases found."""
-        return self.threshold / (1 - self.threshold)
-
-    @property
-    def value(self) -> FloatArray:
-        """The net benefit."""
-        weight, label = self.sums[:2]
-        found: FloatArray = (label * (1 + self.odds) - weight * self.odds) / self.total
-        return found
-
-    def error(self) -> FloatArray:
-        """Return the standard error of the net benefit for independent rows."""
-        if self.n < 2:
-            return np.full(self.threshold.size, math.inf)
-        o, value = self.odds, self.value
-        square_weight, of_label, of_square = self.sums[2:]
-        once = of_label * (1 + o) - square_weight * o
-        twice = of_square * (1 + o) ** 2 - 2 * o * (1 + o) * of_label + o**2 * square_weight
-        square = twice - 2 * value * once + value**2 * self.total_sq
-        found: FloatArray = np.sqrt(self.n / (self.n - 1) * np.maximum(square, 0.0)) / self.total
-        return found
-
     def rows_below(self) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
         """Return the number of rows below each threshold, their mean prediction and label."""
         rows, weight, prob, label = self.below
         weight = np.where(rows > 0, weight, np.nan)
         prob, label = np.clip([prob / weight, label / weight], 0.0, 1.0)  # corrects rounding
         return rows.astype(np.int64), prob, label
-
-    def counted(self, groups: int) -> _Beyond:
-        """Return the same sums with the given number of groups."""
-        return _Beyond(**{**vars(self), "n": groups})
-
-
-def _terms(y: FloatArray, w: FloatArray) -> tuple[FloatArray, ...]:
-    square = w * w
-    return w, w * y, square, square * y, square * y * y
-
-
-def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
-    weight = rows.sample_weight
-    w = np.ones(rows.y_prob.size) if weight is None else inputs.as_float64(weight)
-    return inputs.as_float64(rows.y_prob), inputs.as_float64(rows.y_true), w
 
 
 def _checked_rows(
@@ -419,20 +488,7 @@ def _checked_rows(
             "thresholds), or net_benefit(rel, thresholds) with a Reliability."
         )
         raise InputTypeError(message)
-    rows = inputs.rows(y_true, y_prob, sample_weight, names=Names(y_prob=name))
-    p, y, w = _columns(rows)
-    if not inputs.all_valid(p, y, None if sample_weight is None else w):
-        inputs.refuse(rows)
-    if not w.any():
-        inputs.refuse_no_weight(rows)
-    return rows
-
-
-def _group_numbers(
-    groups: npt.ArrayLike | None, rows: Rows, y_true: npt.ArrayLike, y_prob: Any
-) -> npt.NDArray[np.intp] | None:
-    inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    return None if groups is None else inputs.group_numbers(groups, rows)
+    return inputs.valid_rows(y_true, y_prob, sample_weight, name)
 
 
 def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
@@ -452,15 +508,6 @@ def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
     return found
 
 
-def _refuse_groups(function: str, rel: Reliability) -> None:
-    if rel.clusters is not None:
-        message = (
-            f"{function} of a table with groups has no interval: the table does not store the "
-            "labels of each group. Pass the rows and groups=."
-        )
-        raise InputError(message)
-
-
 def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:
     edges = rel.bins.edges
     off = ~np.isin(at, edges)
@@ -474,520 +521,3 @@ def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:
             "or pass the rows."
         )
         raise BinMismatchError(message)
-
-
-class Estimate(NamedTuple):
-    """A number with its confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, repr=False)
-class CalibrationSummary(_display.Printed):
-    """The numbers that clinical papers report on calibration.
-
-    Each is an `Estimate` with `value`, `low`, and `high`.
-
-    Attributes
-    ----------
-    observed_expected : Estimate
-        Sum of labels divided by sum of predictions. Above 1, predictions are too low on average.
-    calibration_in_the_large : Estimate
-        Intercept of the logistic recalibration whose slope is 1.
-    intercept, slope : Estimate
-        Parameters of the logistic recalibration. A slope below 1 means that predictions are too
-        extreme.
-    auroc : Estimate
-        The probability that a row that is a case has a higher prediction than one that is not.
-    ici, e50, e90, emax : Estimate
-        Mean (integrated calibration index), median, 90% quantile, and maximum over rows of the
-        distance between the prediction and the isotonic curve of `corp`.
-    brier, miscalibration, discrimination, uncertainty : Estimate
-        The Brier score and its parts, from the same curve.
-    level : float
-        The level of the intervals.
-    note : str
-        Why there is no logistic recalibration, or empty. Its numbers then raise `InputError`.
-    """
-
-    observed_expected: Estimate
-    logistic: tuple[Estimate, Estimate, Estimate] | None
-    auroc: Estimate
-    ici: Estimate
-    e50: Estimate
-    e90: Estimate
-    emax: Estimate
-    brier: Estimate
-    miscalibration: Estimate
-    discrimination: Estimate
-    uncertainty: Estimate
-    level: float
-    note: str
-
-    @property
-    def calibration_in_the_large(self) -> Estimate:
-        """The intercept of the logistic recalibration whose slope is 1."""
-        return self._fitted()[0]
-
-    @property
-    def intercept(self) -> Estimate:
-        """The intercept of the logistic recalibration."""
-        return self._fitted()[1]
-
-    @property
-    def slope(self) -> Estimate:
-        """The slope of the logistic recalibration."""
-        return self._fitted()[2]
-
-    def _fitted(self) -> tuple[Estimate, Estimate, Estimate]:
-        if self.logistic is None:
-            raise InputError(self.note)
-        return self.logistic
-
-    @property
-    def estimates(self) -> dict[str, Estimate]:
-        """All numbers, by name."""
-        names = ["observed_expected", "auroc", *_OF_CURVE]
-        if self.logistic is not None:
-            names[1:1] = ["calibration_in_the_large", "intercept", "slope"]
-        return {name: getattr(self, name) for name in names}
-
-    def __repr__(self) -> str:
-        ratio = self.observed_expected.value
-        return f"CalibrationSummary(observed_expected={ratio:.4g}, level={self.level:g})"
-
-    def _shown(self) -> _display.Shown:
-        rows = [
-            [name.replace("_", " "), *(f"{x:.4f}" for x in estimate)]
-            for name, estimate in self.estimates.items()
-        ]
-        title = f"calibration, {_display.percent(self.level)} intervals"
-        return title, ["", "value", "low", "high"], rows
-
-    def _note(self) -> str:
-        return self.note
-
-
-_OF_CURVE = (
-    "ici", "e50", "e90", "emax", "brier", "miscalibration", "discrimination", "uncertainty",
-)  # fmt: skip
-
-
-def calibration_summary(
-    y_true: npt.ArrayLike | Reliability,
-    y_prob: npt.ArrayLike | None = None,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    rng: np.random.Generator | int = 0,
-) -> CalibrationSummary:
-    r"""Compute the calibration numbers of clinical papers, valid for soft labels.
-
-    The recalibration \(\operatorname{logit} \mu = a + b \operatorname{logit} p\) is fitted to soft
-    labels by cross-entropy. Its covariance is the sandwich \(A^{-1} B A^{-1}\) with
-    \(A = \sum w \mu (1 - \mu) z z^T\) and \(z = (1, \operatorname{logit} p)\). B comes from the
-    squared residuals of the labels, so the intervals are valid for vote shares. The AUROC is
-
-    \[ \frac{\sum_{i,j} w_i w_j\, y_i (1 - y_j)\, ([p_i > p_j] + \tfrac12 [p_i = p_j])}
-       {\sum_i w_i y_i \sum_j w_j (1 - y_j)} , \]
-
-    and its interval is that of its linear approximation per row (of DeLong for labels of 0 and 1),
-    on the scale of the logit.
-
-    The numbers from the isotonic curve have intervals from a Bayesian bootstrap with 200 draws.
-    Chance makes distances from the curve too high, and the bootstrap makes them higher again, by
-    at least a third as much. Let v be the value, and m, l, and q the mean and the quantiles of the
-    draws. The interval is from \(v - 3 (m - v) - \max(q - m, m - l)\), at least 0, to q. Distances
-    and the miscalibration have the lower limit 0 unless they exceed the same quantile for
-    simulated data of a calibrated model. The lower limit of E90 is at most that of the ICI,
-    and the lower limit of Emax is at least that of the ICI.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, groups
-        As in `reliability`; or a Reliability alone. Its bins should be fine, because each is
-        represented by its mean prediction: `tables.coarsen(tables.grid)["model"]`. A table with
-        groups is refused: pass the rows.
-    level : float, default=0.95
-        The level of the intervals, between 0 and 1.
-    rng : numpy.random.Generator or int, default=0
-        The source of random numbers of the bootstrap, or its seed.
-
-    Returns
-    -------
-    CalibrationSummary
-        The logistic recalibration is missing if a prediction is exactly 0 or 1, which has no
-        logit, or if the fit has no solution. `note` then states why.
-
-    Raises
-    ------
-    InputError
-        If all labels are 0, if all are 1, or if all predictions are 0.
-
-    Examples
-    --------
-    >>> from softcal.datasets import lidc_malignancy
-    >>> d = lidc_malignancy()
-    >>> print(calibration_summary(d["soft_malignant"], d["prob_lr_geometry"]))
-    calibration, 95% intervals
-                                value      low     high
-           observed expected   1.4562   1.3857   1.5302
-    calibration in the large   0.8799   0.7816   0.9782
-                   intercept   0.3593   0.2433   0.4754
-                       slope   0.6896   0.6429   0.7364
-                       auroc   0.8260   0.8119   0.8393
-                         ici   0.1047   0.0938   0.1154
-                         e50   0.0822   0.0444   0.1105
-                         e90   0.1911   0.0938   0.2378
-                        emax   0.2839   0.2282   0.3358
-                       brier   0.0559   0.0493   0.0623
-              miscalibration   0.0170   0.0112   0.0213
-              discrimination   0.0601   0.0527   0.0661
-                 uncertainty   0.0989   0.0930   0.1043
-    """
-    refuse_bad_level(level)
-    if isinstance(y_true, Reliability):
-        if any(each is not None for each in (y_prob, sample_weight, groups)):
-            message = "calibration_summary of a Reliability takes no rows: omit them."
-            raise InputError(message)
-        cells, curve = _cells_of_table(y_true), corp(y_true)
-    else:
-        rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
-        cells = _cells_of_rows(rows, _group_numbers(groups, rows, y_true, y_prob))
-        curve = corp(y_true, y_prob, sample_weight=sample_weight)
-    _refuse_one_kind(cells)
-    reach = _reach(cells.n, level)
-    logistic, note = None, ""
-    try:
-        logistic = _recalibration(cells, reach)
-    except _NoFitError as error:
-        note = str(error)
-    step = curve.prob_low.searchsorted(cells.prob, side="right") - 1
-    fitted, parts = curve.recalibrated[step], curve.brier
-    value = np.array([
-        *_distances(np.abs(cells.prob - fitted), cells.weight),
-        parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty,
-    ])  # fmt: skip
-    low, high = _Atoms.of(cells).limits(value, cells.n, level, generator(rng))
-    of_curve = map(Estimate, value.tolist(), low.tolist(), high.tolist())
-    return CalibrationSummary(
-        observed_expected=_ratio(cells, reach),
-        logistic=logistic,
-        auroc=_auroc(cells, reach),
-        level=level,
-        note=note,
-        **dict(zip(_OF_CURVE, of_curve, strict=True)),
-    )
-
-
-def _distances(distance: FloatArray, weight: FloatArray) -> list[float]:
-    """Return the mean, the median, the 90% quantile, and the maximum."""
-    order = distance.argsort()
-    rank = weight[order].cumsum()
-    e50, e90 = distance[order][rank.searchsorted([0.5 * rank[-1], 0.9 * rank[-1]])]
-    return [float(weight @ distance / rank[-1]), float(e50), float(e90), float(distance.max())]
-
-
-class _Atoms(NamedTuple):
-    """Labels at the distinct predictions, whose weights the bootstrap draws."""
-
-    prob: FloatArray  # distinct predictions, in order
-    place: npt.NDArray[np.intp]  # of the prediction of each atom
-    label: FloatArray
-    weight: FloatArray
-    rows: FloatArray  # how many rows of equal weight an atom stands for
-    owner: npt.NDArray[np.intp] | None  # the group of each atom
-
-    @staticmethod
-    def of(cells: _Cells) -> _Atoms:
-        """Return rows of groups as they are, and other rows pooled.
-
-        A pool has many rows with one prediction, or with almost the same if there are many. It has
-        two labels, a and b, with the mean and variance of its rows. For outcomes these are 0 and 1.
-        """
-        order = cells.prob.argsort(kind="stable")
-        p = cells.prob[order]
-        new = np.append(True, np.diff(p) > 0)
-        if np.count_nonzero(new) > _POOLS:
-            rank = cells.weight[order].cumsum() * (_POOLS / cells.weight.sum())
-            new[1:] &= np.diff(np.floor(rank)) > 0
-        if cells.owner is not None:
-            place = np.empty(p.size, dtype=np.intp)
-            place[order] = new.cumsum() - 1
-            prob = np.bincount(place, cells.weight * cells.prob) / np.bincount(place, cells.weight)
-            each = np.ones(p.size)
-            label = cells.label / cells.weight
-            return _Atoms(prob, place, label, cells.weight, each, cells.owner)
-        columns = np.array([
-            cells.weight, cells.weight * cells.prob, cells.label, cells.square,
-            cells.square_label, cells.square_label_sq,
-        ])  # fmt: skip
-        sums = np.add.reduceat(columns[:, order], np.flatnonzero(new), axis=1)
-        seen = sums[:, sums[3] > 0]  # squared weights below 1e-308 of the largest are 0
-        weight, prob, label, square, of_label, of_square = seen
-        mean = np.clip(label / weight, 0.0, 1.0)
-        most = mean * (1 - mean)
-        spread = of_square / square - 2 * mean * of_label / square + mean**2
-        share = np.sqrt(np.clip(spread / np.where(most > 0, most, 1.0), 0.0, 1.0))
-        low, high = mean * (1 - share), mean + (1 - mean) * share
-        two = np.tile(np.arange(weight.size), 2)
-        part = np.concatenate([1 - mean, mean])
-        rows = np.tile(weight**2 / square, 2) * part
-        some = part > 0
-        return _Atoms(
-            prob / weight, two[some], np.concatenate([low, high])[some],
-            (np.tile(weight, 2) * part)[some], rows[some], None,
-        )  # fmt: skip
-
-    def numbers(self, weight: FloatArray) -> FloatArray:
-        """Return the numbers from the isotonic curve, given the weight of each atom."""
-        y = self.label
-        pools = [np.bincount(self.place, each) for each in (weight, weight * y, weight * y * y)]
-        w, label, square = (each.astype(np.float64) for each in pools)
-        total, p = w.sum(), self.prob
-        mean = label.sum() / total
-        fitted = isotonic_regression(label / w, weights=w).x
-        score = (w @ p**2 - 2 * p @ label + square.sum()) / total
-        uncertainty = square.sum() / total - mean**2
-        discrimination = w @ (fitted - mean) ** 2 / total
-        parts = [score, score - uncertainty + discrimination, discrimination, uncertainty]
-        return np.array([*_distances(np.abs(p - fitted), w), *parts])
-
-    def limits(
-        self, value: FloatArray, n: int, level: float, random: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the limits of the numbers from the isotonic curve."""
-        if n < 2:
-            return np.zeros_like(value), np.ones_like(value)
-        here = self.numbers(self.weight)  # differ from `value` if predictions were pooled
-        drawn = np.array([self.numbers(self._drawn(random)) for _ in range(_DRAWS)]) + value - here
-        mean = drawn.mean(axis=0)
-        lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        low = value - _BIAS * np.maximum(mean - value, 0.0) - np.maximum(upper - mean, mean - lower)
-        low[2] = min(low[2], low[0])  # that of the 90% quantile alone is often too high
-        low[_FROM_0] *= here[_FROM_0] > np.quantile(self._null(random), (1 + level) / 2, axis=0)
-        low[3] = max(low[3], low[0])  # a maximum is at least the mean
-        return np.clip(low, 0.0, value), np.clip(upper, value, 1.0)
-
-    def _drawn(self, random: np.random.Generator) -> FloatArray:
-        """Return weights of a Bayesian bootstrap of rows or groups."""
-        if self.owner is not None:
-            factor = random.standard_exponential(int(self.owner.max()) + 1)[self.owner]
-        else:
-            factor = random.standard_gamma(self.rows) / self.rows
-        return np.maximum(self.weight * factor, 1e-300)
-
-    def _null(self, random: np.random.Generator) -> FloatArray:
-        """Return distances and miscalibrations of a calibrated model whose labels vary alike."""
-        w = np.bincount(self.place, self.weight).astype(np.float64)
-        # The variance around predictions: that around the curve is too small if rows are few.
-        own = self.weight * (self.label - self.prob[self.place]) / np.sqrt(self.rows)
-        out = []
-        for _ in range(_DRAWS):
-            if self.owner is not None:
-                normal = random.standard_normal(int(self.owner.max()) + 1)[self.owner]
-            else:
-                normal = random.standard_normal(own.size)
-            labels = self.prob + np.bincount(self.place, own * normal) / w
-            distance = np.abs(self.prob - isotonic_regression(labels, weights=w).x)
-            out.append([*_distances(distance, w), w @ distance**2 / w.sum()])
-        return np.array(out)
-
-
-_DRAWS = 200
-_FROM_0 = [0, 1, 2, 3, 5]  # distances and miscalibration, 0 for a calibrated model
-_BIAS = 3  # times the bias of the bootstrap, at least the bias of the value in simulations
-_POOLS = 2000  # of predictions in the bootstrap
-
-
-class _NoFitError(Exception):
-    """There is no logistic recalibration; the text states why."""
-
-
-def _recalibration(cells: _Cells, reach: float) -> tuple[Estimate, Estimate, Estimate]:
-    """Return the calibration in the large, the intercept, and the slope."""
-    _refuse_no_logit(cells)
-    x = np.log(cells.prob / (1 - cells.prob))
-    one = np.ones_like(x)
-    try:
-        with np.errstate(over="raise", invalid="raise"):
-            large = _logistic(cells, one[:, None], x)
-            both = _logistic(cells, np.stack([one, x], axis=1), np.zeros_like(x))
-    except (FloatingPointError, np.linalg.LinAlgError) as error:
-        raise _NoFitError(_NO_SOLUTION) from error
-
-    def estimate(fit: tuple[FloatArray, FloatArray], k: int) -> Estimate:
-        value, half = float(fit[0][k]), reach * math.sqrt(max(fit[1][k, k], 0.0))
-        return Estimate(value, value - half, value + half)
-
-    return estimate(large, 0), estimate(both, 0), estimate(both, 1)
-
-
-def _ratio(cells: _Cells, reach: float) -> Estimate:
-    """Return observed over expected, with an interval on the scale of its logarithm."""
-    observed, expected = float(cells.label.sum()), float(cells.weight @ cells.prob)
-    ratio = observed / expected if expected else math.inf  # predictions of 1e-320 may add up to 0
-    if min(observed, expected) < 1e-150:
-        return Estimate(ratio, 0.0, math.inf)  # its error is unknown
-    # The term of a row in the linear approximation of the logarithm.
-    spread = cells.squares_of(-cells.prob / expected, np.full(cells.prob.size, 1 / observed))
-    exponent = reach * math.sqrt(spread)
-    factor = math.exp(exponent) if exponent < 700 else math.inf
-    return Estimate(ratio, ratio / factor, ratio * factor)
-
-
-def _auroc(cells: _Cells, reach: float) -> Estimate:
-    """Return the AUROC, with an interval on the scale of its logit."""
-    place = np.unique(cells.prob, return_inverse=True)[1]
-    cases, others = cells.label, cells.weight - cells.label
-    all_cases, all_others = float(cases.sum()), float(others.sum())
-    of_place = np.bincount(place, others)
-    others_below = (of_place.cumsum() - of_place / 2)[place]
-    of_place = np.bincount(place, cases)
-    cases_above = all_cases - (of_place.cumsum() - of_place / 2)[place]
-    pairs = all_cases * all_others
-    value = min(max(float(cases @ others_below) / pairs, 0.0), 1.0)
-    # The term of a row in the linear approximation is w (constant + factor y), with mean 0.
-    constant = cases_above - value * all_cases
-    factor = others_below - value * all_others - constant
-    error = math.sqrt(cells.squares_of(constant, factor)) / pairs
-    if not 0 < value < 1 or cells.n < 2:  # its error is unknown
-        return Estimate(value, 0.0, 1.0)
-    logit, half = math.log(value / (1 - value)), reach * error / (value * (1 - value))
-    return Estimate(value, float(expit(logit - half)), float(expit(logit + half)))
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Rows, or bins represented by their mean prediction."""
-
-    prob: FloatArray
-    weight: FloatArray
-    label: FloatArray  # sum w y
-    square: FloatArray  # sum w^2
-    square_label: FloatArray  # sum w^2 y
-    square_label_sq: FloatArray  # sum w^2 y^2
-    rows: npt.NDArray[np.int64]
-    n: int  # rows or groups
-    owner: npt.NDArray[np.intp] | None  # the group of each row
-
-    def squares_of(self, constant: FloatArray, factor: FloatArray) -> float:
-        """Return the sum of the squares of w (constant + factor y), over rows or groups."""
-        if self.n < 2:
-            return math.inf
-        if self.owner is None:
-            own = constant**2 * self.square + 2 * constant * factor * self.square_label
-            total = float((own + factor**2 * self.square_label_sq).sum())
-        else:
-            each = np.bincount(self.owner, constant * self.weight + factor * self.label)
-            total = float(each @ each)
-        return self.n / (self.n - 1) * max(total, 0.0)
-
-    def squares(self, z: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the sum of the squares of w (y - mean) z, over rows or groups."""
-        if self.n < 2:
-            return np.full((z.shape[1],) * 2, math.inf)
-        factor = self.n / (self.n - 1)
-        if self.owner is None:
-            own = self.square_label_sq - 2 * mean * self.square_label + mean**2 * self.square
-            found: FloatArray = np.einsum("i,ij,ik->jk", np.maximum(own, 0.0), z, z)
-            return factor * found
-        score = (self.label - self.weight * mean)[:, None] * z
-        each = np.stack([np.bincount(self.owner, column) for column in score.T], axis=1)
-        of_groups: FloatArray = (each.T @ each).astype(np.float64)
-        return factor * of_groups
-
-
-def _cells_of_rows(rows: Rows, owner: npt.NDArray[np.intp] | None) -> _Cells:
-    p, y, w = _columns(rows)
-    here = w > 0
-    p, y, w = p[here], y[here], w[here] / w.max()  # so that no power of a weight overflows
-    owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
-    n = p.size if owner is None else int(owner.max()) + 1
-    weight, label, square, square_label, square_label_sq = _terms(y, w)
-    each = np.ones(p.size, dtype=np.int64)
-    return _Cells(p, weight, label, square, square_label, square_label_sq, each, n, owner)
-
-
-def _cells_of_table(rel: Reliability) -> _Cells:
-    refuse_no_rows(rel)
-    _refuse_groups("calibration_summary", rel)
-    filled = rel.count > 0
-    s = rel.sums
-    weight, label, square = s.weight[filled], s.label[filled], s.weight_sq[filled]
-    unit = square / weight  # as in `_Beyond.of_table`
-    scale = float(unit.max())  # so that no power of a weight overflows
-    weight, label, square, unit = (
-        weight / scale,
-        label / scale,
-        unit * weight / scale**2,
-        unit / scale,
-    )
-    of_squares = unit * (label - s.label_var[filled] / scale)
-    return _Cells(
-        rel.mean_prob[filled], weight, label, square, unit * label, of_squares, rel.count[filled],
-        rel.n, None,
-    )  # fmt: skip
-
-
-def _refuse_one_kind(cells: _Cells) -> None:
-    if not (cells.label > 0).any() or not (cells.label < cells.weight).any():
-        message = "a calibration summary needs different labels: all labels are 0, or all are 1."
-        raise InputError(message)
-    if not cells.prob.any():
-        message = "a calibration summary needs predictions above 0: all predictions are 0."
-        raise InputError(message)
-
-
-def _refuse_no_logit(cells: _Cells) -> None:
-    bad = (cells.prob <= 0) | (cells.prob >= 1)
-    if bad.any():
-        message = (
-            "the logistic recalibration needs predictions between 0 and 1, which have a logit: "
-            f"{cells.rows[bad].sum():,} of {cells.rows.sum():,} are exactly 0 or 1. Leave those "
-            "rows out, or clip the predictions."
-        )
-        raise _NoFitError(message)
-
-
-def _logistic(cells: _Cells, z: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Fit a logistic regression to soft labels; return its parameters and their covariance."""
-
-    def loss(theta: FloatArray) -> tuple[float, float]:
-        """Return the loss, and about how much of it may be rounding."""
-        eta = offset + z @ theta
-        parts = cells.weight @ np.logaddexp(0, eta), cells.label @ eta
-        return float(parts[0] - parts[1]), 1e-14 * float(parts[0] + abs(parts[1]))
-
-    theta, found = np.zeros(z.shape[1]), False
-    for _ in range(_STEPS):
-        mean = expit(offset + z @ theta)
-        bread = np.einsum("i,ij,ik->jk", cells.weight * mean * (1 - mean), z, z)
-        if found:
-            inverse, squares = np.linalg.inv(bread), cells.squares(z, mean)
-            return theta, inverse @ squares @ inverse if cells.n > 1 else squares
-        slope = z.T @ (cells.label - cells.weight * mean)
-        step = np.linalg.solve(bread, slope)
-        if not np.isfinite(step).all():  # the matrix is almost singular
-            raise _NoFitError(_NO_SOLUTION)
-        before, rounding = loss(theta)
-        # Newton squares the error in each step, so a step that gains only rounding is the last.
-        # For labels that predictions separate, steps stay long.
-        found = bool(
-            step @ slope <= rounding and (np.abs(step) <= 0.01 * (1 + np.abs(theta))).all()
-        )
-        # A full step may overshoot; the loss is convex, so a shorter one lowers it.
-        while loss(theta + step)[0] > before + rounding:
-            step = step / 2
-        theta = theta + step
-    raise _NoFitError(_NO_SOLUTION)
-
-
-_NO_SOLUTION = (
-    "the logistic recalibration has no finite solution: predictions separate the labels, or all "
-    "predictions are equal."
-)
-_STEPS = 100

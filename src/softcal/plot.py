@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import StepPatch
 
     from softcal.bins import BinsLike
-    from softcal.decision import NetBenefit
+    from softcal.decision import NetBenefit, NetBenefitDifference
     from softcal.inference.sequential import StreamState, WatchState
     from softcal.table.tableset import TableSet
 
@@ -666,7 +666,11 @@ def draw_bins(tables: TableSet, *, level: float = 0.95, size: Size | None = None
 
 
 def draw_decision(
-    curves: Mapping[str, NetBenefit], *, marked: Sequence[float] = (), size: Size | None = None
+    curves: Mapping[str, NetBenefit],
+    *,
+    differences: Sequence[NetBenefitDifference] = (),
+    marked: Sequence[float] = (),
+    size: Size | None = None,
 ) -> Figure:
     """Draw decision curves: net benefit over the threshold, and what miscalibration costs.
 
@@ -674,6 +678,8 @@ def draw_decision(
     ----------
     curves : mapping from str to NetBenefit
         The net benefit of each model, at the thresholds to draw.
+    differences : sequence of NetBenefitDifference
+        Differences of pairs of these models, in a panel of their own.
     marked : sequence of float
         Thresholds to mark by a vertical line.
     size : {"column", "page", "talk"}, optional
@@ -683,7 +689,7 @@ def draw_decision(
     -------
     Figure
         Two panels: net benefit of each model with its interval, of treating all and of treating
-        none; the cost of miscalibration of each model.
+        none; the cost of miscalibration of each model. A third panel has the differences.
 
     Examples
     --------
@@ -693,9 +699,12 @@ def draw_decision(
     >>> len(draw_decision({"model": curve}, marked=[0.2]).axes)
     2
     """
-    figure, paper = _new_figure(size, 5.6)
-    above, below = figure.subplots(2, height_ratios=(3, 1), sharex=True)
-    for ax in (above, below):
+    rows = 3 if differences else 2
+    figure, paper = _new_figure(size, 5.6 if rows == 2 else 7.2)
+    heights = (3, 1.3, 1) if differences else (3, 1)
+    panels = figure.subplots(rows, height_ratios=heights, sharex=True)
+    above, below = panels[0], panels[-1]
+    for ax in panels:
         set_fonts(ax, paper.points)
     for k, (name, curve) in enumerate(curves.items()):
         style = {key: style_of(k)[key] for key in ("color", "linestyle")}
@@ -708,7 +717,17 @@ def draw_decision(
         below.plot(at, curve.cost[order], **style, linewidth=1.6)
     above.plot(at, curve.treat_all[order], color="0.45", linewidth=1.1, label="treat all")
     above.axhline(0, color="0.2", linewidth=0.9, linestyle=":", label="treat none")
-    for ax in (above, below):
+    for pair in differences:
+        style = {key: style_of(list(curves).index(pair.names[1]))[key] for key in style}
+        order = pair.threshold.argsort()
+        here, low, high = pair.threshold[order], pair.low[order], pair.high[order]
+        if np.isfinite(low).all():
+            panels[1].fill_between(here, low, high, color=style["color"], alpha=0.18, linewidth=0)
+        panels[1].plot(here, pair.value[order], **style, linewidth=1.6)
+    if differences:
+        panels[1].axhline(0, color="0.2", linewidth=0.9)
+        panels[1].set_ylabel("first model\nminus other")
+    for ax in panels:
         for t in marked:
             ax.axvline(t, color="0.55", linestyle=":", linewidth=1, zorder=1)
         _tidy(ax)

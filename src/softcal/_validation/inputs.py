@@ -160,6 +160,29 @@ def all_valid(
     return bool(valid)
 
 
+def valid_rows(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    name: str = DEFAULT_NAMES.y_prob,
+) -> Rows:
+    """Validate columns and their values; `name` is that of the predictions."""
+    found = rows(y_true, y_prob, sample_weight, names=Names(y_prob=name))
+    p, y, w = columns(found)
+    if not all_valid(p, y, None if sample_weight is None else w):
+        refuse(found)
+    if not w.any():
+        refuse_no_weight(found)
+    return found
+
+
+def columns(data: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return predictions, labels, and weights as float64."""
+    weight = data.sample_weight
+    w = np.ones(data.y_prob.size) if weight is None else as_float64(weight)
+    return as_float64(data.y_prob), as_float64(data.y_true), w
+
+
 def probabilities(values: npt.ArrayLike, name: str) -> Column:
     """Validate the type and values of one column of probabilities."""
     array = column(labels_of_votes(values)[0], name)
@@ -237,6 +260,14 @@ def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
 def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.intp]:
     """Return the index of each row's group, from 0. Groups may have names of any type."""
     return group_names(groups, data)[1]
+
+
+def numbers_of_groups(
+    groups: npt.ArrayLike | None, data: Rows, y_true: npt.ArrayLike, y_prob: Any
+) -> npt.NDArray[np.intp] | None:
+    """Return the index of each row's group, or None without groups; pandas indexes must match."""
+    refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    return None if groups is None else group_numbers(groups, data)
 
 
 def group_names(groups: npt.ArrayLike, data: Rows) -> tuple[list[Any], npt.NDArray[np.intp]]:

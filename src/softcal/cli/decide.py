@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,10 +34,14 @@ from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_f
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
     from rich.table import Table
 
-    from softcal._validation.inputs import FloatArray
-    from softcal.decision import CalibrationSummary, NetBenefit
+    from softcal._validation.inputs import FloatArray, Rows
+    from softcal.decision import NetBenefit, NetBenefitDifference, PairedDecisions
+    from softcal.inference.summary import CalibrationSummary
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -62,7 +67,8 @@ def decide(
     """Compute net benefit at decision thresholds, and the cost of miscalibration there.
 
     Net benefit is the share of rows that are cases and acted on, minus needless actions times the
-    odds of the threshold. Rows whose prediction is at least the threshold are acted on.
+    odds of the threshold. Rows whose prediction is at least the threshold are acted on. With
+    several models, the first is compared with each other one on the same rows.
 
     For rows, any threshold is possible. For saved tables, a threshold must be an edge of their
     grid: a multiple of 1/600.
@@ -86,21 +92,69 @@ def decide(
     columns = Columns(label, pred, weight, votes, vote_columns=vote_columns, how=how)
     # The grid of saved tables, cut at the thresholds as well.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
-    tables = load_tables(data, columns, bins=bins)
+    drawn = None if bins is None or plot is None else _drawn(bins.edges, at)
+    pairs = _Pairs(at if drawn is None else np.union1d(drawn, at))
+    tables = load_tables(data, columns, bins=bins, look=pairs.add)
     refuse_other_tables(tables, at)
     fine = tables.coarsen(tables.grid)
     found = {model: net_benefit(fine[model], at, level=level) for model in fine}
     summaries = {model: _summary(fine[model], level) for model in fine}
+    differences = pairs.differences(level) if bins is not None else _without_limits(found, level)
     if plot is not None:
         from softcal.plot import draw_decision, save_figure
 
-        curves = {model: _curve(fine[model], at, level) for model in fine}
-        save_figure(draw_decision(curves, marked=at.tolist()), plot)
-    card = _card(tables, found, summaries, level)
+        shown = _drawn(tables.grid.edges, at)
+        curves = {model: net_benefit(fine[model], shown, level=level) for model in fine}
+        between = _without_limits(curves, level) if bins is None else differences
+        save_figure(draw_decision(curves, differences=between, marked=at.tolist()), plot)
+    card = _card(tables, found, summaries, level) | {
+        "differences": [
+            _difference_card(each, at, from_rows=bins is not None) for each in differences
+        ]
+    }
     if format_ is Format.JSON:
         print_json(without_infinities(card))
     else:
         _show(card, source_name(data))
+
+
+class _Pairs:
+    """The rows on which the first model and another decide differently, as the rows are read."""
+
+    def __init__(self, at: FloatArray) -> None:
+        self._at = at
+        self._lock = threading.Lock()
+        self._found: dict[tuple[str, str], PairedDecisions] = {}
+
+    def add(self, piece: int, rows: Mapping[str, Rows], _groups: object = None) -> None:
+        """Add rows of a piece; threads may add pieces in any order."""
+        from softcal._validation.inputs import columns
+        from softcal.decision import PairedDecisions
+
+        (first, of_first), *others = rows.items()
+        p, y, w = columns(of_first)
+        for name, each in others:
+            with self._lock:
+                pair = self._found.setdefault((first, name), PairedDecisions(self._at))
+                pair.add(p, columns(each)[0], y, w, part=piece)
+
+    def differences(self, level: float) -> list[NetBenefitDifference]:
+        """Return the difference of each pair."""
+        return [pair.difference(names, level) for names, pair in self._found.items()]
+
+
+def _without_limits(found: Mapping[str, NetBenefit], level: float) -> list[NetBenefitDifference]:
+    """Return the differences of saved tables, which do not store what two models do together."""
+    import numpy as np
+
+    from softcal.decision import NetBenefitDifference
+
+    (first, one), *others = found.items()
+    wide = np.full(one.value.size, np.inf)
+    return [
+        NetBenefitDifference(one.threshold, one.value - b.value, -wide, wide, (first, name), level)
+        for name, b in others
+    ]
 
 
 def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
@@ -136,17 +190,14 @@ def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
         raise InputError(message)
 
 
-def _curve(rel: Reliability, at: FloatArray, level: float) -> NetBenefit:
-    """Return the net benefit at all edges up to somewhat above the highest threshold."""
-    from softcal.decision import net_benefit
-
-    edges = rel.bins.edges
-    return net_benefit(rel, edges[edges <= min(max(1.5 * at[-1], 0.1), 0.99)], level=level)
+def _drawn(edges: FloatArray, at: FloatArray) -> FloatArray:
+    """Return all edges up to somewhat above the highest threshold."""
+    return edges[edges <= min(max(1.5 * float(at[-1]), 0.1), 0.99)]
 
 
 def _summary(rel: Reliability, level: float) -> CalibrationSummary | str:
     """Return the calibration summary, or why there is none."""
-    from softcal.decision import calibration_summary
+    from softcal.inference.summary import calibration_summary
 
     try:
         return calibration_summary(rel, level=level)
@@ -194,6 +245,22 @@ def _thresholds(found: NetBenefit) -> list[dict[str, Any]]:
     return cards
 
 
+def _difference_card(
+    found: NetBenefitDifference, at: FloatArray, *, from_rows: bool
+) -> dict[str, Any]:
+    here = found.threshold.searchsorted(at)
+    columns = (found.threshold, found.value, found.low, found.high)
+    names = ("threshold", "difference", "low", "high")
+    return {
+        "pred": found.names[0], "other": found.names[1],
+        "thresholds": [
+            dict(zip(names, numbers, strict=True))
+            for numbers in zip(*(column[here].tolist() for column in columns), strict=True)
+        ],
+        "note": "" if from_rows else _NO_LIMITS,
+    }  # fmt: skip
+
+
 def _summary_card(summary: CalibrationSummary | str) -> dict[str, Any]:
     if isinstance(summary, str):
         return {"calibration": None, "note": summary}
@@ -225,8 +292,27 @@ def _show(card: dict[str, Any], name: str) -> None:
             console.print(_summary_table(model["calibration"], interval))
         if model["note"]:
             console.print(Text(f"Note: {model['note']}", style="dim"))
+    _show_differences(console, card["differences"], interval)
     console.print()
     console.print(_HOW_TO_READ, style="dim")
+
+
+def _show_differences(console: Console, differences: list[dict[str, Any]], interval: str) -> None:
+    for pair in differences:
+        console.print()
+        limits = [] if pair["note"] else [interval]
+        table = terminal.table("threshold", "difference", *limits)
+        for each in pair["thresholds"]:
+            cells = [percent(each["threshold"]), f"{each['difference']:+.4f}"]
+            if limits:
+                cells.append(f"{each['low']:+.4f} to {each['high']:+.4f}")
+            table.add_row(*cells)
+        title = f"Net benefit of {pair['pred']} minus that of {pair['other']}, on the same rows"
+        console.print(Text(printable(title), style="bold"))
+        console.print()
+        console.print(table)
+    if any(pair["note"] for pair in differences):
+        console.print(Text(f"Note: {_NO_LIMITS}", style="dim"))
 
 
 def _summary_table(numbers: dict[str, Any], interval: str) -> Table:
@@ -238,6 +324,10 @@ def _summary_table(numbers: dict[str, Any], interval: str) -> Table:
     return table
 
 
+_NO_LIMITS = (
+    "saved tables do not store the rows on which two models decide differently, so the difference "
+    "has no interval. Pass the rows."
+)
 _NAMES = {
     "observed_expected": "observed : expected",
     "auroc": "AUROC",
@@ -253,6 +343,7 @@ _NAMES = {
 _HOW_TO_READ = (
     "A model is useful at a threshold if its net benefit is above that of treating all rows and of "
     "treating none. The cost of miscalibration is what the best increasing recalibration would add "
-    "on the same rows. ICI, E50, E90, Emax, and the parts of the Brier score use the same isotonic "
-    "curve. With few rows, this cost and these distances are too high."
+    "on the same rows. ICI, E50, E90, and Emax are distances from a smooth curve (loess). The "
+    "parts of the Brier score use the isotonic curve. With few rows, the cost, the distances, and "
+    "the miscalibration are too high."
 )

@@ -22,6 +22,10 @@ from .sequential import (
     StreamState as StreamState,
     WatchState as WatchState,
 )
+from .summary import (
+    CalibrationSummary as CalibrationSummary,
+    Estimate as Estimate,
+)
 from .tests import TestResult as TestResult
 
 __all__: list[str]

@@ -810,6 +810,27 @@ def normal_reach(tail: float) -> float:
     return -float(ndtri(tail))
 
 
+def student_reach(n: float, level: float) -> float:
+    """Return how many standard errors the interval of a mean extends; infinite for one row."""
+    return -float(stdtrit(n - 1, (1 - level) / 2)) if n > 1 else np.inf
+
+
+def score_limits(
+    mean: FloatArray, variance: FloatArray, n: FloatArray | float, reach: float
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the limits of means of n values from 0 to 1, given the variances of the means.
+
+    The variance is \(\phi \theta (1 - \theta) / n\) at the limit \(\theta\). For outcomes, the
+    dispersion \(\phi\) is 1, which gives Wilson's interval. The dispersion of other values is
+    estimated from them and from one more row, an outcome: few values show little of their spread.
+    """
+    spread = mean * (1 - mean)
+    k = reach**2 * (n * variance + 1 / n) / (n * spread + 1)
+    middle = (mean + k / 2) / (1 + k)
+    half = np.sqrt(k * (spread + k / 4)) / (1 + k)
+    return np.clip(middle - half, 0.0, mean), np.clip(middle + half, mean, 1.0)
+
+
 def _upper_limit(gaps: Gaps, alpha: float) -> FloatArray:
     estimate, reach = gaps.generous(gaps.reach(alpha / 2))
     return np.minimum(estimate + reach, 1.0)

@@ -1,8 +1,8 @@
 """Read rows from engines: DuckDB and Polars stream rows here; Dask and Spark add up theirs.
 
 Spark runs the query of `softcal.sources.sql` for one probability per row. Otherwise each worker
-returns a set of tables, and the sets are added. A group must not have rows in two sets, so the engine first
-shuffles the rows by group.
+returns a set of tables, and the sets are added. A group must not have rows in two sets, so the
+engine first shuffles the rows by group.
 """
 
 from __future__ import annotations

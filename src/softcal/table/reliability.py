@@ -615,6 +615,16 @@ def refuse_no_rows(rel: Reliability) -> None:
         raise InputError(message)
 
 
+def refuse_groups(function: str, rel: Reliability) -> None:
+    """Refuse a table with groups for a function that needs the labels of each group."""
+    if rel.clusters is not None:
+        message = (
+            f"{function} of a table with groups has no interval: the table does not store the "
+            "labels of each group. Pass the rows and groups=."
+        )
+        raise InputError(message)
+
+
 def _described(bins: Bins) -> str:
     """Describe bins in words where possible, for users of the command line."""
     return f"{len(bins)} of equal width" if bins.is_uniform else repr(bins)
