@@ -13,7 +13,7 @@ from types import ModuleType
 from rich.console import Console
 
 import softcal as sc
-from own_names import apart, described, parameters_of
+from own_names import apart, described, hyphenated, parameters_of
 from pictures import PICTURES
 from softcal import torchmetric
 from softcal.cli.paper import show
@@ -150,3 +150,9 @@ def test_references_to_other_functions_become_their_text() -> None:
     bins = parameters_of("smece")["bins"].strip()
     assert described(text) == text.replace("As in `smece`; at most 5.", f"{bins}\n    At most 5.")
     assert "As in" not in bins
+
+
+def test_hyphen_of_array_like_is_replaced_in_types_only() -> None:
+    text = "An array-like.\n\nParameters\n----------\ny : array-like or None\n    An array-like.\n"
+    dash = "\N{NON-BREAKING HYPHEN}"
+    assert hyphenated(text) == text.replace("y : array-like", f"y : array{dash}like")

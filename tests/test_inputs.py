@@ -176,11 +176,11 @@ REFUSED = [
     (np.zeros((2, 1)), "it has shape (2, 1). Pass that column itself (of an array, y_prob.ravel())."),
     (pd.DataFrame({"p": [0.1, 0.2]}), "it has shape (2, 1). Pass that column itself"),
     (pl.DataFrame({"p": [0.1, 0.2]}), "it has shape (2, 1). Pass that column itself"),
-    (np.zeros((2, 1, 1)), "it has shape (2, 1, 1). Pass a list, an array or a column, one value per row."),
-    (0.5, "it has shape (). Pass a list, an array or a column"),
-    (None, "it has shape (). Pass a list, an array or a column"),
-    ((x for x in (0.1, 0.2)), "it has shape (). Pass a list, an array or a column"),
-    ({0.1, 0.2}, "it has shape (). Pass a list, an array or a column"),
+    (np.zeros((2, 1, 1)), "it has shape (2, 1, 1). Pass a list, an array, or a column, with one value per row."),
+    (0.5, "it has shape (). Pass a list, an array, or a column"),
+    (None, "it has shape (). Pass a list, an array, or a column"),
+    ((x for x in (0.1, 0.2)), "it has shape (). Pass a list, an array, or a column"),
+    ({0.1, 0.2}, "it has shape (). Pass a list, an array, or a column"),
     ([10**400, 0], "y_prob must hold numbers that fit a float64"),
     ([Fraction(10**400), 0], "y_prob must hold numbers that fit a float64"),
     ([Decimal("sNaN"), 0], "y_prob must hold numbers that fit a float64"),
@@ -239,8 +239,8 @@ def test_predictions_that_are_not_real_numbers_raise_type_error(y_prob: Any, mes
     [
         ([1, -1], "sample_weight must be 0 or more: 1 of 2 values is not, the first is "
          "sample_weight[1] = -1.0. A weight of 0 leaves a row out."),
-        ([0, 0], "sample_weight must have a positive value somewhere: all 2 are 0, which leaves no "
-         "row. Leave sample_weight out to count every row once."),
+        ([0, 0], "sample_weight must have a positive value somewhere: all 2 are 0, so no row "
+         "counts. Leave sample_weight out to count every row once."),
         ([1, np.nan], "sample_weight must have no missing values: 1 of 2"),
         ([1, np.inf], "sample_weight must be 0 or between 1e-100 and 1e+100: 1 of 2 values is not"),
         ([1e-200, 1], "the first is sample_weight[0] = 1e-200. Divide the weights by their mean."),

@@ -19,6 +19,7 @@ _PACKAGES = (softcal, metrics, inference, planning, calibrators, torchmetric)
 # A line with two or more names, an optional type, and the indented text below it.
 _SHARED = re.compile(r"^(\w+(?:, \w+)+)( : [^\n]*)?\n((?:[ ]{4}[^\n]*\n?)+)", flags=re.MULTILINE)
 _ENTRY = re.compile(r"^(\w+)( : [^\n]*)?\n((?:[ ]{4}[^\n]*\n?)+)", flags=re.MULTILINE)
+_TYPE = re.compile(r"^\w+ : [^\n]*$", flags=re.MULTILINE)
 _REFERENCE = re.compile(r"(?:As in|As for|See) `(?:softcal\.)?(\w+)`[.;,]?\s*")
 _PARAMETERS = re.compile(
     r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", flags=re.MULTILINE | re.DOTALL
@@ -60,15 +61,22 @@ def parameters_of(function: str) -> dict[str, str]:
     return {entry[1]: entry[3] for entry in _ENTRY.finditer(section[1])} if section else {}
 
 
+def hyphenated(text: str) -> str:
+    """Write array-like in types with another hyphen, because "-" would be shown as a minus sign."""
+    return _TYPE.sub(
+        lambda line: line[0].replace("array-like", "array\N{NON-BREAKING HYPHEN}like"), text
+    )
+
+
 class OwnNames(griffe.Extension):
     """Complete the docstring of every function before it is parsed."""
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Complete the docstring of a function."""
         if func.docstring:
-            func.docstring.value = described(apart(func.docstring.value))
+            func.docstring.value = hyphenated(described(apart(func.docstring.value)))
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Complete the docstring of a class."""
         if cls.docstring:
-            cls.docstring.value = described(apart(cls.docstring.value))
+            cls.docstring.value = hyphenated(described(apart(cls.docstring.value)))

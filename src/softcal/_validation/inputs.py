@@ -227,7 +227,7 @@ def refuse_no_weight(data: Rows) -> NoReturn:
 def refuse_zeros(name: str, rows: int) -> NoReturn:
     """Raise because all weights of that name are zero."""
     message = (
-        f"{name} must have a positive value: all {rows} are 0, so no row counts. "
+        f"{name} must have a positive value somewhere: all {rows} are 0, so no row counts. "
         f"Leave {name} out to count every row once."
     )
     raise InputError(message)
