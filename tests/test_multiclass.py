@@ -434,3 +434,12 @@ def test_comparison_of_many_models_of_classes_is_that_of_their_top_labels() -> N
     for (a, b), pair in pairs.items():
         assert pair.comparison == sc.compare(y, {a: models[a], b: models[b]}, level=0.9, **more)
     assert sum(pair.pvalue > pair.comparison.pvalue for pair in found.pairs) == 2
+
+
+@pytest.mark.parametrize("metric", [sc.classwise_smece, sc.classwise_reliability])
+def test_classwise_metrics_refuse_invalid_rows_and_weights_of_zero(metric: Any) -> None:
+    y, p = np.eye(2), np.full((2, 2), 0.5)
+    with pytest.raises(sc.InputError, match="y_prob"):
+        metric(y, p * np.nan)
+    with pytest.raises(sc.InputError, match="sample_weight"):
+        metric(y, p, sample_weight=[0, 0])
