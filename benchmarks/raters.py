@@ -18,6 +18,7 @@ import argparse
 import itertools
 import time
 from functools import lru_cache
+from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,17 +86,10 @@ def true_smece(leaning: float, curve: str) -> float:
 
 
 def who_votes(rng: np.random.Generator, items: int, raters: int, votes: int) -> np.ndarray:
-    """Return different raters for each item."""
-    if raters <= 4 * votes:
-        chance = rng.random((items, raters), dtype=np.float32)
-        return chance.argpartition(votes - 1, axis=1)[:, :votes]
-    found = rng.integers(raters, size=(items, votes))
-    again = np.arange(items)
-    while again.size:
-        ordered = np.sort(found[again], axis=1)
-        again = again[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
-        found[again] = rng.integers(raters, size=(again.size, votes))
-    return found
+    """Return different raters for each item: from a random first one, in random steps."""
+    step = np.array([k for k in range(1, raters) if gcd(k, raters) == 1])
+    first = rng.integers(raters, size=(items, 1))
+    return (first + rng.choice(step, (items, 1)) * np.arange(votes)) % raters
 
 
 def sample(
@@ -105,7 +99,8 @@ def sample(
     theta = rng.normal(0, SPREAD, items)
     lean = rng.normal(0, leaning, raters)
     who = who_votes(rng, items, raters, votes)
-    yes = rng.random(who.shape) * (1 + np.exp(-theta[:, None] - lean[who])) < 1
+    odds = np.exp(-theta)[:, None] * np.exp(-lean)[who]
+    yes = rng.random(who.shape, dtype=np.float32) * (1 + odds) < 1
     return who, yes, predicted(theta, leaning, curve)
 
 
