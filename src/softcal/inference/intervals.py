@@ -271,9 +271,7 @@ class Gaps:
         u = raters.direction(self.variance)
         rest = square - np.outer(u, u)
         np.fill_diagonal(rest, kept(rest.diagonal(), self.variance))
-        # The square of a covariance is too high by its own variance.
-        sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
-        np.fill_diagonal(sure, rest.diagonal())
+        sure = _shrunk(rest, raters.noise)
         # Shifts at which a bin has no gap are included, because the lowest sum is at one of them.
         with np.errstate(over="ignore"):  # it is clipped
             own = np.divide(self.residual, z * u, out=np.zeros_like(self.residual), where=u != 0)
@@ -327,6 +325,18 @@ def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
     """Rise from 0 to 1 with a slope of 0 at both ends, so that its root has a bounded slope."""
     u = np.clip((x - start) / (end - start), 0.0, 1.0)
     return u**2 * (3 - 2 * u)
+
+
+def _shrunk(square: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return covariances without signs, shrunk toward 0 by James and Stein's factor.
+
+    The squares of estimated covariances add up to too much, by the sum of their variances.
+    """
+    between = square - np.diag(square.diagonal())
+    total = float((between**2).sum())
+    chance = float(noise.sum() - np.trace(noise))
+    part = 1 - chance / total if total > chance else 0.0
+    return np.diag(square.diagonal()) + part * np.abs(between)
 
 
 def _counted(sums: Sums) -> FloatArray:
