@@ -107,6 +107,7 @@ SHARPNESS = 0.8
 _FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folded at 0
 _ENOUGH_ROWS = (4, 5)  # rows; above this range, a bin's own variance is used
 _ABOVE_0 = (1.0, 1.25)  # estimate / reach; above this range, shifts by raters are used
+_HEAVY_TAILS = 1.6  # the radius of shifts that decide whether a limit is above 0, in radii
 _SHIFTS = np.linspace(-1, 1, 41)  # joint shifts of the bins by raters, as shares of the largest
 _ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
 
@@ -221,12 +222,27 @@ class Gaps:
         if self.raters is None or self.square is None:
             return estimate, reach
         # For SMECE = 0, the shift and the remaining gaps must be plausible together.
-        moved, left, _ = self._shifted(self.raters.radius(z), self.square, self.raters)
-        low = np.subtract(*moved.cautious_bins(left, inflation)).min(axis=-1)
-        shorter = reach - np.clip(estimate - low, 0.0, reach)
-        # The first reach decides whether the limit is above 0: raters' sums have heavy tails.
-        above_0 = np.divide(estimate, reach, out=np.zeros_like(estimate), where=reach > 0)
+        near, wide = (
+            estimate - self._lowest(radius, inflation, self.square, self.raters)
+            for radius in self.raters.radius(z) * np.array([1.0, _HEAVY_TAILS])
+        )
+        # Raters' sums have heavy tails, so another distance decides if the limit is above 0.
+        first = np.clip(wide, _ROUNDING * reach, reach)
+        above_0 = np.divide(estimate, first, out=np.zeros_like(estimate), where=first > 0)
+        shorter = reach - np.clip(near, 0.0, reach)
         return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
+
+    def _lowest(
+        self,
+        radius: float,
+        inflation: FloatArray | float,
+        square: FloatArray,
+        raters: SharedByRaters,
+    ) -> FloatArray:
+        """Return the lowest limit of all shifts and remaining gaps within a radius."""
+        moved, left, _ = self._shifted(radius, square, raters)
+        out: FloatArray = np.subtract(*moved.cautious_bins(left, inflation)).min(axis=-1)
+        return out
 
     def cautious_bins(
         self, z: FloatArray | float, inflation: FloatArray | float
