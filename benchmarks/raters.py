@@ -5,8 +5,8 @@ sigmoid(theta_i + lean_j), theta ~ N(0, 1.5). The target is SMECE over new items
 Curves: "calibrated" predicts the mean over raters; "typical" predicts sigmoid(theta), which is off
 by the leaning alone; "over-confident" predicts sigmoid(1.5 logit of the mean over raters).
 
-Run `python -m benchmarks.raters` for the full grid of 396 cells (2,000 samples per cell; about two
-hours on one core), or with `--samples` and `--cells` for a part of it. Cells are simulated in
+Run `python -m benchmarks.raters` for the full grid of 396 cells (2,000 samples per cell; over an
+hour on one core), or with `--samples` and `--cells` for a part of it. Cells are simulated in
 random order, and the file is written after each. docs/raters.csv has the first 160 cells of that
 order. `--speed 10000000` times ten million votes.
 """
