@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 from math import comb
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import oracle
@@ -21,6 +21,7 @@ from same_tables import assert_same_table
 from scipy.stats import wasserstein_distance
 
 import softcal as sc
+from softcal.inference.ordinal import ORDERED_METRICS, ItemMetric
 from softcal.metrics import ordinal
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "ordinal.json").read_text())
@@ -347,6 +348,42 @@ def test_ordered_set_equals_results_from_rows(file: Path) -> None:
         without = sum(sc.brier_without_vote_noise(rel) for rel in found.values())
         left = scores.ranked_probability_score_without_vote_noise
         assert left == pytest.approx(without, rel=1e-12)
+        assert scores.manhattan == pytest.approx(sc.manhattan(votes, p), rel=1e-12)
+        for metric in get_args(ItemMetric):
+            own = sc.score_interval(each, "a", metric=metric, level=0.9)
+            expected = sc.score_interval(votes, p, metric=metric, level=0.9)
+            for name in ("value", "low", "high"):
+                assert getattr(own, name) == pytest.approx(getattr(expected, name), rel=1e-12)
+            stored = metric in ("wasserstein", "manhattan", "dist_ce")
+            assert own.floor == (pytest.approx(expected.floor, rel=1e-12) if stored else None)
+
+
+def test_intervals_of_a_set_use_the_weights(file: Path, rng: np.random.Generator) -> None:
+    frame = pd.read_csv(file).assign(w=rng.integers(0, 4, 300) / 2)
+    tables = sc.scan(frame, **OPTIONS, sample_weight="w", ordered=True)
+    shares = sc.Votes(frame.filter(like="votes_").to_numpy()).shares
+    p = frame.filter(like="a_").to_numpy()
+    for metric in get_args(ItemMetric):
+        own = sc.score_interval(tables, "a", metric=metric)
+        expected = sc.score_interval(shares, p, metric=metric, sample_weight=frame["w"])
+        assert (own.low, own.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+
+
+def test_a_set_without_order_or_with_groups_has_no_intervals_of_scores(file: Path) -> None:
+    ordered = sc.scan(file, **OPTIONS, ordered=True)
+    with pytest.raises(sc.InputError, match="takes no rows: leave groups out"):
+        sc.score_interval(ordered, "a", metric="manhattan", groups=[1])
+    for tables in (
+        sc.scan(file, **OPTIONS), sc.scan(file, **OPTIONS, ordered=True, groups="site")
+    ):  # fmt: skip
+        with pytest.raises(sc.InputError, match="Pass the rows instead of the set"):
+            sc.score_interval(tables, "a", metric="manhattan")
+    grouped = _card("score", file, *ARGUMENTS, "--ordered", "--group", "site")["models"][0]
+    assert grouped["manhattan"] > 0
+    assert grouped["manhattan_low"] is grouped["manhattan_high"] is None
+    page = file.with_name("r.html")
+    assert softcal("report", file, *ARGUMENTS, "--ordered", "--group", "site", "-o", page).stdout
+    assert "Manhattan distance, 95% interval" not in page.read_text(encoding="utf-8")
 
 
 def test_a_large_ordered_set_is_saved_as_parquet(
@@ -416,6 +453,9 @@ def test_ordered_command_line_equals_python(file: Path) -> None:
         "manhattan": sc.manhattan(votes, p),
         "manhattan_floor": sc.vote_noise_floor(votes, p, metric="manhattan"),
     }
+    for metric in ORDERED_METRICS:
+        limits = sc.score_interval(votes, p, metric=metric)
+        expected |= {f"{metric}_low": limits.low, f"{metric}_high": limits.high}
     model = card["models"][0]
     assert_same_card({name: model[name] for name in expected}, expected)
     assert model["slices"][0]["wasserstein"] > 0
@@ -429,6 +469,7 @@ def test_the_screen_shows_the_order_and_the_scores(file: Path) -> None:
     shown = softcal("score", file, *ARGUMENTS, "--ordered").stdout
     for text in ("5 ordered classes", "1 < 2 < 3 < 4 < 5", "cumulative SMECE", "Wasserstein"):
         assert text in shown
+    assert shown.count("95% interval") == 5  # the top label, cumulative SMECE, and three distances
     plain = softcal("score", file, *ARGUMENTS).stdout
     assert "ordered" not in plain
     assert "Wasserstein" not in plain
@@ -440,7 +481,10 @@ def test_the_report_has_a_section_of_thresholds(file: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "Threshold by threshold" in text
     assert "&gt; 4" in text
-    assert "Wasserstein distance, in classes" in text
+    assert "Wasserstein distance, in classes, 95% interval" in text
+    low, high = (_card("score", file, *ARGUMENTS, "--ordered")["models"][0][f"manhattan_{end}"]
+                 for end in ("low", "high"))  # fmt: skip
+    assert f"<td>{low:.4f} to {high:.4f}</td>" in text
     assert softcal("report", file, *ARGUMENTS, "-o", page).returncode == 0
     assert "Threshold by threshold" not in page.read_text(encoding="utf-8")
 

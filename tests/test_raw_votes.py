@@ -16,6 +16,7 @@ from command_line import softcal_here, text_of_page
 from same_tables import assert_same_set, assert_same_table
 
 import softcal as sc
+from softcal.planning import Assumptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,6 +175,43 @@ def test_every_command_that_reads_rows_takes_votes(folder: Path) -> None:
             assert found["calibrator"]["parameters"][part] == pytest.approx(expected, rel=1e-9)
     said = softcal_here("recalibrate", *source, "--raters", "-o", cal).stderr
     assert "--raters is for scores and comparisons" in said
+
+
+def test_plan_of_new_raters_equals_python(folder: Path) -> None:
+    pilot = (
+        "plan", "--pilot", folder / "preds.csv", "--pred", "p", "--votes-file",
+        folder / "votes.csv", *OPTIONS, "--raters", "--half-width", "0.1",
+    )  # fmt: skip
+    table = sc.reliability(SHARES, PREDS["p"], raters=True)
+    expected = sc.planning.plan(Assumptions.from_pilot(table), half_width=0.1, raters=60)
+    found = card(*pilot, "--n-raters", "60")
+    assert (found["items"], found["votes"], found["raters"]) == (
+        expected.items, expected.votes, 60
+    )  # fmt: skip
+    assert found["half_width"] == pytest.approx(expected.half_width, rel=1e-9)
+    shown = " ".join(softcal_here(*pilot, "--n-raters", "60").stdout.split())
+    assert "by 60 raters." in shown
+    assert "for new raters." in shown
+    stated = ("plan", "--smece", "0.05", "--label-spread", "0.1", "--half-width", "0.03")
+    wide = card(*stated, "--n-raters", "200", "--rater-spread", "0.1", "--votes", "2")
+    assert wide["items"] > card(*stated, "--votes", "2")["items"]
+    for line, message in {
+        pilot: "--raters has no effect without --n-raters",
+        (*pilot, "--n-raters", "1"): "--n-raters must be a whole number of at least 2",
+        (*pilot, "--n-raters", "9", "--rater-spread", "0.1"): "--pilot, or --rater-spread, not",
+        (*stated, "--n-raters", "9"): "--n-raters needs to know how raters differ",
+        (*stated, "--rater-spread", "0.1"): "--rater-spread has no effect without --n-raters",
+        (*stated[:-2], "--budget", "9", "--n-raters", "9"): "no effect without --half-width",
+    }.items():
+        assert message in softcal_here(*line).stderr
+
+
+def test_comparison_of_new_raters_states_it(folder: Path) -> None:
+    line = ("compare", folder / "preds.csv", "--pred", "p", "--pred", "p2", "--votes-file",
+            folder / "votes.csv", *OPTIONS)  # fmt: skip
+    assert "new raters" not in softcal_here(*line).stdout
+    said = " ".join(softcal_here(*line, "--raters").stdout.split())
+    assert "Intervals are for new items and new raters. The interval rests on 15 raters;" in said
 
 
 def test_commands_of_a_report_name_the_votes(folder: Path) -> None:

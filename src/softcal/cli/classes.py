@@ -84,12 +84,16 @@ def _numbers(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
 
 def _ordered_scores(tables: TableSet, pred: str, level: float) -> dict[str, Any]:
     """Return the scores of ordered classes under the names they have in JSON."""
-    from softcal.inference.ordinal import cumulative_smece_interval
+    from softcal.inference.ordinal import (
+        ORDERED_METRICS,
+        cumulative_smece_interval,
+        score_interval,
+    )
 
     thresholds = tables.cumulative(pred)
     found = cumulative_smece_interval(thresholds, level=level)
     item = tables.item_scores(pred)
-    return {
+    scores = {
         "cumulative_smece": found.value,
         "cumulative_low": found.low,
         "cumulative_high": found.high,
@@ -100,10 +104,16 @@ def _ordered_scores(tables: TableSet, pred: str, level: float) -> dict[str, Any]
         "ranked_probability_score_without_vote_noise": (
             item.ranked_probability_score_without_vote_noise
         ),
-        # Manhattan distance is twice the total variation.
-        "manhattan": None if item.dist_ce is None else 2 * item.dist_ce,
-        "manhattan_floor": None if item.dist_ce_floor is None else 2 * item.dist_ce_floor,
+        "manhattan": item.manhattan,
+        "manhattan_floor": item.manhattan_floor,
     }
+    for metric in ORDERED_METRICS:
+        low = high = None
+        if tables.groups is None:
+            interval = score_interval(tables, pred, metric=metric, level=level)
+            low, high = interval.low, interval.high
+        scores |= {f"{metric}_low": low, f"{metric}_high": high}
+    return scores
 
 
 def _item_scores(tables: TableSet, pred: str) -> dict[str, Any]:
@@ -192,6 +202,10 @@ def _models_side_by_side(models: list[dict[str, Any]]) -> Table:
         values = [model[key] for model in models]
         if any(value is not None for value in values):
             table.add_row(name, *("-" if v is None else f"{v:{form}}" for v in values))
+        if models[0].get(f"{key}_low") is not None:
+            table.add_row(
+                level, *(f"{m[f'{key}_low']:.3f} to {m[f'{key}_high']:.3f}" for m in models)
+            )
     if models[0]["rows_of_infinite_log_loss"] is not None:
         for name, key in (("log loss", "log_loss"), ("KL divergence", "kl_divergence")):
             table.add_row(name, *(loss_text(model[key]) for model in models))

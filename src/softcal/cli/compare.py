@@ -42,6 +42,7 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
 
@@ -97,7 +98,7 @@ def compare(
     else:
         from softcal.cli.display import title_of
 
-        _show(card, title_of(source_name(data), card, tables))
+        _show(card, title_of(source_name(data), card, tables), tables[tables.models[0]])
 
 
 def _refuse_without_pairs(tables: TableSet) -> None:
@@ -174,15 +175,21 @@ def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
     return card
 
 
-def _show(card: dict[str, Any], title: str) -> None:
+def _show(card: dict[str, Any], title: str, rel: Reliability) -> None:
     from softcal.cli.classes import show_class_comparison
     from softcal.cli.display import segment_name
+    from softcal.inference.intervals import few_raters
 
     console = terminal.console()
     if "classes" in card:
         show_class_comparison(console, card, title)
         return
     _show_part(console, card, title)
+    if rel.raters is not None:
+        text = " ".join(
+            filter(None, ("Intervals are for new items and new raters.", few_raters(rel)))
+        )
+        console.print(Text(text, style="dim"))
     if card.get("residual_correlation") is not None:
         correlation = f"--correlation {card['residual_correlation']:.2f}"
         hint = f"For `softcal plan --difference`, use {correlation}."

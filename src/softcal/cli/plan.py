@@ -85,6 +85,20 @@ def plan(
     votes: Annotated[
         int | None, typer.Option(help="Votes per item. Default: the best number.", metavar="N")
     ] = None,
+    n_raters: Annotated[
+        int | None,
+        typer.Option(
+            help="With --half-width: number of raters, for an interval that holds for new raters.",
+            metavar="N",
+        ),
+    ] = None,
+    rater_spread: Annotated[
+        float | None,
+        typer.Option(
+            help="For --n-raters without a pilot: standard deviation of the raters' mean votes.",
+            metavar="X",
+        ),
+    ] = None,
     item_cost: Annotated[float, typer.Option(help="Cost per item.", metavar="X")] = 0.0,
     vote_cost: Annotated[float, typer.Option(help="Cost per vote.", metavar="X")] = 1.0,
     level: Level = 0.95,
@@ -100,19 +114,20 @@ def plan(
     if sum(goal is not None for goal in goals) != 1:
         message = "pass one goal: --half-width, --budget, or --difference."
         raise InputError(message)
-    if difference is None:
-        _refuse_without("--difference", {"--correlation": correlation, "--power": power})
+    others = {"--correlation": correlation, "--power": power, "--n-raters": n_raters}
+    _refuse_other_goals(others, half_width, difference)
     columns = Columns(
         label, None if pred is None else [pred], votes=pilot_votes, vote_columns=vote_columns,
         how=how,
     )  # fmt: skip
-    first = _pilot(pilot, columns, smece, label_spread, bins)
+    stated = _Stated(smece, label_spread, rater_spread)
+    first = _pilot(pilot, columns, stated, bins, n_raters)
     a = first.assumptions
     costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
     with _naming_options():
         if half_width is not None:
-            found = plan_width(a, half_width=half_width, **costs)
+            found = plan_width(a, half_width=half_width, raters=n_raters, **costs)
         elif budget is not None:
             found = plan_budget(a, budget=budget, **costs)
         elif difference is not None and correlation is not None:
@@ -125,10 +140,11 @@ def plan(
             raise InputError(message)
     if format_ is Format.JSON:
         dropped = {} if first.dropped is None else {"rows_dropped": first.dropped}
-        print_json({**asdict(found), "assumed_smece": a.smece, **dropped})
+        raters = {} if n_raters is None else {"raters": n_raters}
+        print_json({**asdict(found), **raters, "assumed_smece": a.smece, **dropped})
     else:
         console = terminal.console()
-        console.print(plan_text(found, a.smece, of_pilot=pilot is not None))
+        console.print(plan_text(found, a.smece, n_raters, of_pilot=pilot is not None))
         if first.dropped is not None:
             console.print(f"Rows of the pilot: {dropped_text(first.dropped)}.")
 
@@ -144,7 +160,18 @@ def _naming_options() -> Iterator[None]:
 
 
 def _option(parameter: re.Match[str]) -> str:
-    return f"--{parameter[1].replace('_', '-')}"
+    name = "n_raters" if parameter[1] == "raters" else parameter[1]
+    return f"--{name.replace('_', '-')}"
+
+
+def _refuse_other_goals(
+    given: Mapping[str, object], half_width: float | None, difference: float | None
+) -> None:
+    """Raise if an option belongs to another goal."""
+    for name, value in given.items():
+        needed = "--half-width" if name == "--n-raters" else "--difference"
+        if (half_width if name == "--n-raters" else difference) is None:
+            _refuse_without(needed, {name: value})
 
 
 def _refuse_without(needed: str, options: Mapping[str, object]) -> None:
@@ -171,35 +198,64 @@ class _First(NamedTuple):
     dropped: int | None = None
 
 
+class _Stated(NamedTuple):
+    """What is stated instead of a pilot."""
+
+    smece: float | None
+    label_spread: float | None
+    rater_spread: float | None
+
+
 def _pilot(
-    pilot: str | None,
-    columns: Columns,
-    smece: float | None,
-    label_spread: float | None,
-    bins: int | None,
+    pilot: str | None, columns: Columns, stated: _Stated, bins: int | None, raters: int | None
 ) -> _First:
     """Return the assumptions from a pilot or from the stated values, whichever was given."""
+    if raters is None:
+        given = {"--rater-spread": stated.rater_spread, "--raters": columns.how.raters or None}
+        _refuse_without("--n-raters", given)
+    found = (
+        _stated(columns, stated, bins) if pilot is None else _piloted(pilot, columns, stated, bins)
+    )
+    unknown = stated.rater_spread is None if pilot is None else found.assumptions.rater_cov is None
+    if raters is not None and unknown:
+        message = (
+            "--n-raters needs to know how raters differ: pass --raters with a pilot of votes whose "
+            "raters recur, or --rater-spread X without a pilot."
+        )
+        raise InputError(message)
+    return found
+
+
+def _piloted(pilot: str, columns: Columns, stated: _Stated, bins: int | None) -> _First:
     from softcal.planning.forecast import Assumptions
 
-    if pilot is not None:
-        if smece is not None or label_spread is not None:
-            message = "pass --pilot, or --smece and --label-spread, not both."
-            raise InputError(message)
-        tables = _pilot_tables(pilot, columns, bins)
-        return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.rows_dropped)
+    if stated.smece is not None or stated.label_spread is not None:
+        message = "pass --pilot, or --smece and --label-spread, not both."
+        raise InputError(message)
+    if stated.rater_spread is not None:
+        message = "pass --pilot, or --rater-spread, not both."
+        raise InputError(message)
+    tables = _pilot_tables(pilot, columns, bins)
+    return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.rows_dropped)
+
+
+def _stated(columns: Columns, stated: _Stated, bins: int | None) -> _First:
+    from softcal.planning.forecast import Assumptions
+
     given = {
         "--label": columns.label, "--pred": columns.preds, "--pilot-votes": columns.votes,
         "--vote-columns": columns.vote_columns,
     }  # fmt: skip
     _refuse_without("--pilot", given | columns.how.given)
-    if smece is None or label_spread is None:
+    if stated.smece is None or stated.label_spread is None:
         message = "pass --pilot DATA, or both --smece X and --label-spread X."
         raise InputError(message)
     with _naming_options():
-        stated = Assumptions.stated(
-            smece=smece, label_spread=label_spread, bins=10 if bins is None else bins
-        )
-    return _First(stated)
+        found = Assumptions.stated(
+            smece=stated.smece, label_spread=stated.label_spread,
+            rater_spread=stated.rater_spread or 0.0, bins=10 if bins is None else bins,
+        )  # fmt: skip
+    return _First(found)
 
 
 def _pilot_tables(pilot: str, columns: Columns, bins: int | None) -> TableSet:
@@ -222,13 +278,17 @@ def _pilot_tables(pilot: str, columns: Columns, bins: int | None) -> TableSet:
     return tables
 
 
-def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> str:
+def plan_text(
+    found: Plan | DifferencePlan, smece: float, raters: int | None = None, *, of_pilot: bool
+) -> str:
     """Return a plan as three lines of text."""
     from softcal.planning.plans import Plan
 
     labels = "labeled as in the pilot" if found.votes == 0 else "with one vote each"
     if found.votes > 1:
         labels = f"with {found.votes:,} votes each, {found.items * found.votes:,} in total"
+    if raters is not None:
+        labels += f", by {raters:,} raters"
     cost = f" Cost: {found.cost:,.10g}." if found.cost else ""
     collect = f"Collect {found.items:,} items {labels}.{cost}"
     level = f"{100 * found.level:.4g}%"
@@ -236,7 +296,7 @@ def plan_text(found: Plan | DifferencePlan, smece: float, *, of_pilot: bool) -> 
     if isinstance(found, Plan):
         return (
             f"{collect}\nAssuming SMECE = {supposed},\n"
-            f"expect a {level} interval of about ±{found.half_width:.4f}."
+            f"expect a {level} interval of about ±{found.half_width:.4f}{' for new raters' * (raters is not None)}."
         )
     worse = smece + found.difference
     return (

@@ -107,6 +107,7 @@ SHARPNESS = 0.8
 _FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folded at 0
 _ENOUGH_ROWS = (4, 5)  # rows; above this range, a bin's own variance is used
 _ABOVE_0 = (1.0, 1.25)  # estimate / reach; above this range, shifts by raters are used
+_HEAVY_TAILS = 1.6  # the radius of shifts that decide whether a limit is above 0, in radii
 _SHIFTS = np.linspace(-1, 1, 41)  # joint shifts of the bins by raters, as shares of the largest
 _ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
 
@@ -221,12 +222,27 @@ class Gaps:
         if self.raters is None or self.square is None:
             return estimate, reach
         # For SMECE = 0, the shift and the remaining gaps must be plausible together.
-        moved, left, _ = self._shifted(self.raters.radius(z), self.square, self.raters)
-        low = np.subtract(*moved.cautious_bins(left, inflation)).min(axis=-1)
-        shorter = reach - np.clip(estimate - low, 0.0, reach)
-        # The first reach decides whether the limit is above 0: raters' sums have heavy tails.
-        above_0 = np.divide(estimate, reach, out=np.zeros_like(estimate), where=reach > 0)
+        near, wide = (
+            estimate - self._lowest(radius, inflation, self.square, self.raters)
+            for radius in self.raters.radius(z) * np.array([1.0, _HEAVY_TAILS])
+        )
+        # Raters' sums have heavy tails, so another distance decides if the limit is above 0.
+        first = np.clip(wide, _ROUNDING * reach, reach)
+        above_0 = np.divide(estimate, first, out=np.zeros_like(estimate), where=first > 0)
+        shorter = reach - np.clip(near, 0.0, reach)
         return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
+
+    def _lowest(
+        self,
+        radius: float,
+        inflation: FloatArray | float,
+        square: FloatArray,
+        raters: SharedByRaters,
+    ) -> FloatArray:
+        """Return the lowest limit of all shifts and remaining gaps within a radius."""
+        moved, left, _ = self._shifted(radius, square, raters)
+        out: FloatArray = np.subtract(*moved.cautious_bins(left, inflation)).min(axis=-1)
+        return out
 
     def cautious_bins(
         self, z: FloatArray | float, inflation: FloatArray | float
@@ -271,9 +287,7 @@ class Gaps:
         u = raters.direction(self.variance)
         rest = square - np.outer(u, u)
         np.fill_diagonal(rest, kept(rest.diagonal(), self.variance))
-        # The square of a covariance is too high by its own variance.
-        sure = np.sqrt(np.maximum(rest**2 - raters.noise, 0.0))
-        np.fill_diagonal(sure, rest.diagonal())
+        sure = _shrunk(rest, raters.noise)
         # Shifts at which a bin has no gap are included, because the lowest sum is at one of them.
         with np.errstate(over="ignore"):  # it is clipped
             own = np.divide(self.residual, z * u, out=np.zeros_like(self.residual), where=u != 0)
@@ -327,6 +341,18 @@ def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
     """Rise from 0 to 1 with a slope of 0 at both ends, so that its root has a bounded slope."""
     u = np.clip((x - start) / (end - start), 0.0, 1.0)
     return u**2 * (3 - 2 * u)
+
+
+def _shrunk(square: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return covariances without signs, shrunk toward 0 by James and Stein's factor.
+
+    The squares of estimated covariances add up to too much, by the sum of their variances.
+    """
+    between = square - np.diag(square.diagonal())
+    total = float((between**2).sum())
+    chance = float(noise.sum() - np.trace(noise))
+    part = 1 - chance / total if total > chance else 0.0
+    return np.diag(square.diagonal()) + part * np.abs(between)
 
 
 def _counted(sums: Sums) -> FloatArray:

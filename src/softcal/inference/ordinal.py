@@ -18,6 +18,8 @@ from softcal.exceptions import InputError
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, is_above, smece_interval
 from softcal.metrics import multiclass, ordinal, proper
 from softcal.metrics.vote_noise import vote_noise_floor
+from softcal.table.scores import MeanScore
+from softcal.table.tableset import TableSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from softcal.table.reliability import Reliability
 
 ItemMetric = Literal["wasserstein", "ranked_probability_score", "manhattan", "dist_ce", "brier"]
+
+ORDERED_METRICS: tuple[ItemMetric, ...] = ("wasserstein", "ranked_probability_score", "manhattan")
+"""The item scores of ordered classes."""
 
 _TERMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "wasserstein": ordinal.distance,
@@ -133,8 +138,8 @@ def cumulative_smece_interval(
 
 
 def score_interval(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
+    y_true: npt.ArrayLike | TableSet,
+    y_prob: npt.ArrayLike | str,
     *,
     metric: ItemMetric,
     sample_weight: npt.ArrayLike | None = None,
@@ -154,7 +159,7 @@ def score_interval(
     ----------
     y_true, y_prob, sample_weight
         As in `classwise_reliability`; "wasserstein" and "ranked_probability_score" need ordered
-        classes, lowest first.
+        classes, lowest first. Or a set of ordered classes without groups, and the name of a model.
     metric : {"wasserstein", "ranked_probability_score", "manhattan", "dist_ce", "brier"}
         The score.
     groups : array-like of shape (n,), optional
@@ -179,6 +184,9 @@ def score_interval(
         message = f"metric must be one of {', '.join(get_args(ItemMetric))}: got {metric!r:.60}."
         raise InputError(message)
     refuse_bad_level(level)
+    if isinstance(y_true, TableSet):
+        given = {"sample_weight": sample_weight, "groups": groups}
+        return _of_set(y_true, y_prob, metric, level, given)
     votes = y_true if isinstance(y_true, Votes) else None
     if votes is not None and metric in _ORDERED:
         refuse_unordered(votes)
@@ -193,29 +201,43 @@ def score_interval(
         inputs.refuse_no_weight(data.column(0))
     value = math.fsum(weight * score) / total
     largest = _LARGEST.get(metric, data.y_prob.shape[1] - 1.0)
-    low, high, note = _limits(score - value, weight, group, value, largest, level)
+    own = np.bincount(group, weight * (score - value))[np.unique(group[weight > 0])]
+    error = math.sqrt(own.size / max(own.size - 1, 1) * float(own @ own)) / total
+    low, high, note = _limits(MeanScore(value, error, own.size), largest, level)
     floor = None
     if votes is not None and metric != "brier" and sample_weight is None:
         floor = vote_noise_floor(votes, y_prob, metric=metric)
     return ScoreInterval(metric, value, low, high, level, floor, note)
 
 
-def _limits(
-    deviation: FloatArray,
-    weight: FloatArray,
-    group: npt.NDArray[Any],
-    value: float,
-    largest: float,
-    level: float,
-) -> tuple[float, float, str]:
+def _of_set(
+    tables: TableSet, model: Any, metric: str, level: float, given: Mapping[str, Any]
+) -> ScoreInterval:
+    """Return the interval of a score from the sums of a set."""
+    for name, value in given.items():
+        if value is not None:
+            message = f"score_interval of a set takes no rows: leave {name} out."
+            raise InputError(message)
+    if not tables.ordered or tables.groups is not None:
+        message = (
+            "a set has intervals of item scores if its classes are ordered and it has no groups. "
+            "Pass the rows instead of the set."
+        )
+        raise InputError(message)
+    name, scale = ("dist_ce", 2.0) if metric == "manhattan" else (metric, 1.0)
+    mean = MeanScore.of(name, tables.score_sums(model))
+    mean = mean._replace(value=scale * mean.value, error=scale * mean.error)
+    low, high, note = _limits(mean, _LARGEST.get(metric, len(tables.classes) - 1.0), level)
+    floor = getattr(tables.item_scores(model), f"{metric}_floor", None)
+    return ScoreInterval(metric, mean.value, low, high, level, floor, note)
+
+
+def _limits(found: MeanScore, largest: float, level: float) -> tuple[float, float, str]:
     """Return both limits of a mean, and a caution or an empty text."""
-    here = weight > 0
-    own = np.bincount(group, weight * deviation)[np.unique(group[here])]
-    n = own.size
+    value, error, n = found
     if n < 2:
         return 0.0, largest, "One row or group does not show how much rows vary."
     tail = (1 - level) / 2
-    error = math.sqrt(n / (n - 1) * float(own @ own)) / float(weight.sum())
     half = -float(stdtrit(n - 1, tail)) * error
     # Rows of an unobserved kind may make up this share of the data (rule of three).
     unseen = largest * min(-math.log(tail) / n, 1.0)

@@ -81,13 +81,18 @@ def _terms(
         if votes is not None:
             scores["wasserstein_floor"] = wasserstein_by_chance(p, votes)
             scores["ranked_vote_noise"] = _noise(ordinal.above(y), votes)
+        scores |= {"rows": np.ones(rows), "weight_sq": np.ones(rows) if weight is None else weight}
+        for name in names:
+            score, _, part = name.rpartition("_")
+            if part in ("mixed", "square"):
+                power = scores[score] if part == "mixed" else scores[score] ** 2
+                scores[name] = scores["weight_sq"] * power
     terms = np.array([scores[name] for name in names])
     if weight is None:
         return terms
     here = weight > 0
     terms[:, ~here] = 0.0  # a row of weight 0 counts as absent, even if a score is NaN
-    count = names.index("infinite")
-    terms[np.arange(len(names)) != count] *= weight
+    terms[[name not in ("infinite", "rows") for name in names]] *= weight
     return terms
 
 

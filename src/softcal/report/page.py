@@ -20,7 +20,7 @@ from softcal._io import written_whole
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
-from softcal.inference.ordinal import cumulative_smece_interval
+from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
 from softcal.report.classes import MOST_ROWS, class_panel
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from softcal._validation.inputs import FloatArray
+    from softcal.inference.ordinal import ItemMetric
     from softcal.report.sample import Sample
     from softcal.report.verdict import Verdict
     from softcal.table.reliability import Reliability
@@ -203,7 +204,7 @@ def write_page(
         "classes": classes, "class_reach": _reach([*classes, *thresholds]),
         "most_classes": MOST_ROWS, "thresholds": thresholds,
         "cumulative": _cumulative(tables, level) if thresholds else [],
-        "item_scores": _item_scores(tables),
+        "item_scores": _item_scores(tables, level),
     }  # fmt: skip
     said["decision"] = decision_panel(tables, level)
     drawn = _drawn(tables, models, drawn_segments, level)
@@ -473,7 +474,7 @@ def _cumulative(tables: TableSet, level: float) -> list[dict[str, Any]]:
     return [{"name": m, "value": e.value, "low": e.low, "high": e.high} for m, e in each]
 
 
-def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
+def _item_scores(tables: TableSet, level: float) -> list[tuple[str, list[str]]]:
     """Return the scores of single items of many classes, each with one text per model."""
     if tables.scores is None:
         return []
@@ -484,7 +485,15 @@ def _item_scores(tables: TableSet) -> list[tuple[str, list[str]]]:
         if any(value is not None for value in values):
             shown = partial(signed, digits=4) if key == "ent_ce_signed" else _score
             rows.append((name, ["unknown" if v is None else shown(v) for v in values]))
+            if key in ORDERED_METRICS and tables.groups is None:
+                rows.append((f"{name}, {percent(level)} interval", _limits(tables, key, level)))
     return rows
+
+
+def _limits(tables: TableSet, metric: ItemMetric, level: float) -> list[str]:
+    """Return the interval of an item score of ordered classes, one text per model."""
+    each = (score_interval(tables, model, metric=metric, level=level) for model in tables)
+    return [f"{found.low:.4f} to {found.high:.4f}" for found in each]
 
 
 def _score(value: float) -> str:
@@ -496,6 +505,8 @@ _ITEM_SCORES = {
     "Wasserstein distance of a perfect model, from vote noise alone": "wasserstein_floor",
     "ranked probability score": "ranked_probability_score",
     "ranked probability score without vote noise": "ranked_probability_score_without_vote_noise",
+    "Manhattan distance": "manhattan",
+    "Manhattan distance of a perfect model, from vote noise alone": "manhattan_floor",
     "Brier score": "brier",
     "Brier score without vote noise": "brier_without_vote_noise",
     "log loss": "log_loss",

@@ -121,7 +121,8 @@ class ItemVotes(NamedTuple):
         if self.columns.raters:
             message = (
                 "raters need vote shares, because posteriors are estimated from all raters "
-                f"together. Leave out {keyword('raters', True)} or the aggregation."  # noqa: FBT003
+                f"together. Leave out {keyword('raters', True)}, or "  # noqa: FBT003
+                f"{keyword('aggregate', method)}."
             )
             raise InputError(message)
         if self.votes.ballots is None:

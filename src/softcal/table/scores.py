@@ -28,13 +28,21 @@ and KL divergence exclude them. "vote_noise" is what votes add to the Brier scor
 a row has only one vote.
 """
 
+_VARYING = ("brier", "dist_ce", "wasserstein", "ranked_probability_score")
+_SQUARES = ("rows", "weight_sq", *(f"{s}_{part}" for s in _VARYING for part in ("mixed", "square")))
+
 ORDERED_SCORES = (
     "wasserstein",
     "wasserstein_floor",
     "ranked_probability_score",
     "ranked_vote_noise",
+    *_SQUARES,
 )
-"""Further sums for ordered classes; the last is the vote noise in the third."""
+"""Further sums for ordered classes.
+
+"ranked_vote_noise" is the vote noise in the ranked probability score. "rows" counts the rows with
+positive weight w. For a score s, "mixed" is the sum of w² s, and "square" the sum of w² s².
+"""
 
 
 def score_names(*, ordered: bool) -> tuple[str, ...]:
@@ -47,7 +55,7 @@ class ItemScores(NamedTuple):
 
     Two scores need numbers of votes. `dist_ce_floor` is the DistCE of a model that predicts the
     true rates. `brier_without_vote_noise` needs at least two votes for every item.
-    The last four need ordered classes.
+    The last six need ordered classes.
     """
 
     brier: float | None
@@ -65,6 +73,8 @@ class ItemScores(NamedTuple):
     wasserstein_floor: float | None = None
     ranked_probability_score: float | None = None
     ranked_probability_score_without_vote_noise: float | None = None
+    manhattan: float | None = None
+    manhattan_floor: float | None = None
 
     @staticmethod
     def of(sums: FloatArray) -> ItemScores:
@@ -76,9 +86,34 @@ class ItemScores(NamedTuple):
         if ordered:
             ranked = total["ranked_probability_score"] - total.pop("ranked_vote_noise")
             total["ranked_probability_score_without_vote_noise"] = ranked
+            total = {name: value for name, value in total.items() if name not in _SQUARES}
+            # The Manhattan distance is twice the total variation.
+            total["manhattan"] = 2 * total["dist_ce"]
+            total["manhattan_floor"] = 2 * total["dist_ce_floor"]
         if infinite:
             total |= {"log_loss": math.inf, "kl_divergence": math.inf}
         means = {
             name: None if math.isnan(value) else value / weight for name, value in total.items()
         }
         return ItemScores(**means, infinite=infinite)
+
+
+class MeanScore(NamedTuple):
+    """The mean of a score over independent rows, with its standard error."""
+
+    value: float
+    error: float
+    rows: int
+
+    @staticmethod
+    def of(name: str, sums: FloatArray) -> MeanScore:
+        r"""Compute the mean of one score from the sums of ordered classes.
+
+        The squared error is \(\frac{n}{n - 1} \sum_i w_i^2 (s_i - \bar s)^2 / (\sum_i w_i)^2\).
+        """
+        total = dict(zip(score_names(ordered=True), sums.tolist(), strict=True))
+        weight, n = total["weight"], int(total["rows"])
+        mean = total[name] / weight
+        square = total[f"{name}_square"] - 2 * mean * total[f"{name}_mixed"]
+        square = max(square + mean**2 * total["weight_sq"], 0.0)
+        return MeanScore(mean, math.sqrt(square * n / max(n - 1, 1)) / weight, n)

@@ -351,7 +351,8 @@ class TableSet(Mapping[str, Reliability]):
             `ent_ce_signed`, `rank_cs`, `dist_ce_floor`, and `brier_without_vote_noise`. A score
             that the rows do not determine is None. `infinite` counts the rows whose log loss is
             infinite. Ordered classes also have `wasserstein`, `wasserstein_floor`,
-            `ranked_probability_score`, and `ranked_probability_score_without_vote_noise`.
+            `ranked_probability_score`, `ranked_probability_score_without_vote_noise`,
+            `manhattan`, and `manhattan_floor`.
 
         Raises
         ------
@@ -368,6 +369,10 @@ class TableSet(Mapping[str, Reliability]):
         >>> tables.item_scores("model").brier
         0.3125
         """
+        return ItemScores.of(self.score_sums(model))
+
+    def score_sums(self, model: str) -> FloatArray:
+        """Return the sums of `item_scores`, in the order of `score_names`."""
         self[model]  # raises if the set does not have it
         if self.scores is None:
             message = (
@@ -376,7 +381,8 @@ class TableSet(Mapping[str, Reliability]):
             )
             raise InputError(message)
         mine = self.scores.keys[0] == self.models.index(model)
-        return ItemScores.of(self.scores.values[:, mine].sum(axis=1))
+        out: FloatArray = self.scores.values[:, mine].sum(axis=1)
+        return out
 
     def _sums(self, model: int, target: int) -> Sums:
         keys, values = self.tables
