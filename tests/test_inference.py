@@ -345,10 +345,10 @@ def by_arrays(rel: sc.Reliability) -> dict[str, float] | None:
     s = {name: np.asarray(values, np.longdouble) for name, values in vars(rel.sums).items()}
     scale = s["count"].sum() / s["weight_sq"].sum()
     events, worth = s["prob_var"] * scale, np.longdouble(1)
-    excess = independent_noise(rel, s, scale, list(range(len(events))))[1]
-    events = np.minimum(1 / np.maximum(excess, 1e-300), events)
     if rel.clusters is not None:
         worth = s["weight_sq"].sum() / rel.clusters.weight.sum()
+    excess = independent_noise(rel, s, scale, worth, list(range(len(events))))[1]
+    events = np.minimum(1 / np.maximum(excess, 1e-300), events)
     certain = s["prob_var"] * scale <= 1e-100
     if (s["residual_var"] * scale)[certain].sum() > 0:
         return None
@@ -422,7 +422,7 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
     mean = joined(s["label"] + s["residual"]) / safe
     if rel.clusters is None:
         weight_sq, between = joined(s["weight_sq"]), 0
-        variance, excess = independent_noise(rel, s, scale, starts)
+        variance, excess = independent_noise(rel, s, scale, worth, starts)
     else:
         square, products = (
             joined(np.add.reduceat(np.asarray(m, np.longdouble), starts, axis=1))
@@ -431,15 +431,14 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
         weight_sq = products.diagonal()
         between = square - np.diag(square.diagonal())
         alike = weight_sq / np.maximum(joined(s["weight_sq"]), 1e-300)
-        expected, seen = 0, 0
-        if not rel.has_hard_labels:
-            expected = joined(s["outcome_prob_var"] * scale)
-            seen = joined(s["outcome_residual_var"] * scale)
-        rest, own = events - expected, np.maximum(square.diagonal() - seen * alike, 0)
-        pooled = own.sum() / np.maximum(rest.sum(), 1e-300) * rest
+        rest, squares, fewer, expected, seen = soft_rows(rel, s, scale, worth, starts)
+        own = np.maximum(square.diagonal() - seen * alike, 0)
+        whole = if_calibrated(own.sum(), (fewer * alike).sum(), (rest * alike).sum())
+        own = if_calibrated(own, fewer * alike, rest * alike)
+        pooled = whole / np.maximum(rest.sum(), 1e-300) * rest
         variance = (rest * worth * own + 5 * pooled) / (rest * worth + 5)
-        variance = variance + outcome_share(rel, s, scale, worth) * expected * alike
-        each = independent_noise(rel, s, scale, list(range(len(s["count"]))))[1]
+        variance = variance + least_outcome(rel, s, scale, worth) * expected * alike
+        each = independent_noise(rel, s, scale, worth, list(range(len(s["count"]))))[1]
         each = np.minimum(1 / np.maximum(each, 1e-300), s["prob_var"] * scale)
         events = joined(each)
         excess = 1 / np.maximum(events * worth, 1e-100)
@@ -451,42 +450,76 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
     return residual, variance, mean, size, heavy, between * np.ones((len(starts),) * 2)
 
 
-def independent_noise(rel: sc.Reliability, s: Any, scale: Any, starts: list[int]) -> Any:
+def independent_noise(
+    rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]
+) -> Any:
     """Return the variance of pools of independent rows, and their excess kurtosis."""
-
-    def joined(name: str) -> Any:
-        return np.add.reduceat(s[name] * scale, starts)
-
-    events, own = joined("prob_var"), joined("residual_var")
     if rel.has_hard_labels:
+        events = np.add.reduceat(s["prob_var"] * scale, starts)
         return events, 1 / np.maximum(events, 1e-100)
-    expected, seen = joined("outcome_prob_var"), joined("outcome_residual_var")
-    rest, squares = np.maximum(events - expected, 0), np.maximum(own - seen, 0)
-    floor, whole = joined("vote_floor").sum(), squares.sum()
+    each = list(range(len(s["count"])))
+    most, whole, fewer = (x.sum() for x in soft_rows(rel, s, scale, worth, each)[:3])
+    whole, floor = if_calibrated(whole, fewer, most), s["vote_floor"].sum() * scale
     if floor > 0:
-        whole = (rest.sum() * whole + 5 * floor) / (rest.sum() + 5)
-    share = np.minimum(whole / np.maximum(rest.sum(), 1e-300), 1)
-    outcomes = outcome_share(rel, s, scale, np.longdouble(1))
-    variance = outcomes * expected + rest * (squares + 5 * share) / (rest + 5)
-    mean = expected + share * rest
-    return variance, (expected + share**3 * rest) / np.maximum(mean**2, 1e-100)
+        whole = (most * worth * whole + 5 * floor) / (most * worth + 5)
+    share = np.minimum(whole / np.maximum(most, 1e-300), 1)
+    rest, squares, fewer, expected, _ = soft_rows(rel, s, scale, worth, starts)
+    variance = rest * (if_calibrated(squares, fewer, rest) + 5 * share) / (rest + 5)
+    variance += least_outcome(rel, s, scale, worth) * expected
+    mean, fourth = expected + share * rest, 6 * share**3 / ((1 + share) * (1 + 2 * share))
+    return variance, (expected + fourth * rest) / np.maximum(mean**2, 1e-100)
 
 
-def outcome_share(rel: sc.Reliability, s: Any, scale: Any, worth: Any) -> Any:
-    """Return the variance of labels of 0 and 1 as a share of that of outcomes."""
+def soft_rows(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
+    """Return H, Q and the sum of (1 - 2p)(p - y) of the soft labels; H and Q of the outcomes."""
+    t = {name: np.add.reduceat(values, starts) for name, values in s.items()}
+    if rel.has_hard_labels:  # in groups, outcomes are as soft labels
+        expected = seen = np.zeros_like(t["prob_var"])
+    else:
+        part = 1 - unanimous(s, scale, worth)
+        expected = part * t["outcome_prob_var"] * scale
+        seen = part * t["outcome_residual_var"] * scale
+    weight = np.where(t["weight"] > 0, t["weight"], 1)
+    lean = (1 - 2 * (t["label"] + t["residual"]) / weight) * t["weight_sq"] / weight
+    return (
+        np.maximum(t["prob_var"] * scale - expected, 0),
+        np.maximum(t["residual_var"] * scale - seen, 0),
+        lean * t["residual"] * scale - (expected - seen),
+        expected,
+        seen,
+    )
+
+
+def if_calibrated(own: Any, fewer: Any, most: Any) -> Any:
+    x = np.minimum(2 * fewer / np.maximum(most + own, 1e-300), 2)
+    return own * np.where(x < 0, 1 / (1 - np.minimum(x, 0)), 1 + x + x**2)
+
+
+def unanimous(s: Any, scale: Any, worth: Any) -> Any:
+    """Return the certainty that labels of 0 and 1 are shares of unanimous votes."""
     expected, seen, own = (
         s[name].sum() * scale
         for name in ("outcome_prob_var", "outcome_residual_var", "residual_var")
     )
-    if rel.has_hard_labels or expected == 0:
-        return np.longdouble(1)
-    mean = (s["label"] + s["residual"]) / np.where(s["weight"] > 0, s["weight"], 1)
-    others = ((1 - 2 * mean) * s["residual"]).sum() * np.sqrt(scale) - (expected - seen)
+    if expected == 0:
+        return np.longdouble(0)
+    weight = np.where(s["weight"] > 0, s["weight"], 1)
+    lean = (1 - 2 * (s["label"] + s["residual"]) / weight) * s["weight_sq"] / weight
+    others = (lean * s["residual"]).sum() * scale - (expected - seen)
     contrast = (expected - seen) / np.sqrt(expected)
     contrast -= others / np.sqrt(np.maximum(own - seen, 0) + expected / 4)
-    u = np.clip((contrast * np.sqrt(worth / 2) - 2) / 2, 0, 1)
-    share = 1 - u**2 * (3 - 2 * u) * np.maximum(1 - seen / expected, 0)
-    return np.maximum(share, np.minimum(seen * worth, 1) / (expected * worth))
+    u = np.clip(contrast * np.sqrt(worth / 2) - 1, 0, 1)
+    return u**2 * (3 - 2 * u)
+
+
+def least_outcome(rel: sc.Reliability, s: Any, scale: Any, worth: Any) -> Any:
+    """Return the variance of outcomes as a share of p(1 - p): more if one event is surprising."""
+    if rel.has_hard_labels or s["outcome_prob_var"].sum() == 0:
+        return np.longdouble(1)
+    expected, seen = (
+        s[name].sum() * scale * worth for name in ("outcome_prob_var", "outcome_residual_var")
+    )
+    return np.maximum(1, np.minimum(seen, 1) / expected)
 
 
 def test_groups_of_one_row_nearly_equal_the_test_without_groups(rng: np.random.Generator) -> None:
