@@ -31,6 +31,7 @@ LEVEL = 0.95
 SIZES = (100, 200, 500, 1000, 5000)
 BINS = (10, 30)
 ROWS_AT_ONCE = 1_000_000
+TESTED = 200  # data sets of each cell that is not calibrated, for the power of the test
 
 VALUES = np.array(
     [0.002, 0.01, 0.02, 0.05, 0.2]
@@ -116,12 +117,17 @@ def many_tables(y: Any, p: Any, votes: Any) -> dict[int, Sums]:
     }
 
 
-def judged(sums: Sums, theta: float) -> Any:
-    """Return one line per number: coverage, misses, width, and whether the test rejects."""
+def judged(sums: Sums, theta: float, tested: int) -> Any:
+    """Return one line per number: both kinds of miss, width, and whether the test rejects.
+
+    The test is computed for the first `tested` tables; NaN for the others.
+    """
     _, low, high = interval_limits(sums, LEVEL)
     bins = Bins.uniform(sums.count.shape[1])
     tables = (Reliability(bins, Sums(*each)) for each in zip(*sums, strict=True))
-    rejected = [calibration_test(table).pvalue < 1 - LEVEL for table in tables]
+    rejected = np.full(low.shape, np.nan)
+    for k, table in enumerate(itertools.islice(tables, tested)):
+        rejected[k] = calibration_test(table).pvalue < 1 - LEVEL
     return np.stack([low > theta + 1e-12, high < theta - 1e-12, high - low, rejected])
 
 
@@ -131,16 +137,17 @@ def simulate(prediction: str, curve: str, n: int, replications: int) -> list[dic
     found: dict[tuple[str, int], list[Any]] = {x: [] for x in itertools.product(LABELS, BINS)}
     theta = {bins: truth(prediction, curve, bins) for bins in BINS}
     at_once = max(1, ROWS_AT_ONCE // n)
+    power = replications if curve == "calibrated" else min(replications, TESTED)
     for start in range(0, replications, at_once):
         sets = min(at_once, replications - start)
         p = predicted(prediction, rng.random((sets, n)))
         for kind in LABELS:
             y, votes = labels(kind, CURVES[curve](p), rng)
             for bins, sums in many_tables(y, p, votes).items():
-                found[kind, bins].append(judged(sums, theta[bins]))
+                found[kind, bins].append(judged(sums, theta[bins], max(power - start, 0)))
     rows = []
     for (kind, bins), parts in found.items():
-        above, below, width, rejected = np.concatenate(parts, axis=1).mean(axis=1).tolist()
+        above, below, width, rejected = np.nanmean(np.concatenate(parts, axis=1), axis=1).tolist()
         rows.append({
             "prediction": prediction, "label": kind, "curve": curve, "n": n, "bins": bins,
             "theta": round(theta[bins], 6), "coverage": round(1 - above - below, 4),

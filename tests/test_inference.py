@@ -431,10 +431,10 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
         weight_sq = products.diagonal()
         between = square - np.diag(square.diagonal())
         alike = weight_sq / np.maximum(joined(s["weight_sq"]), 1e-300)
-        rest, squares, fewer, expected, seen = soft_rows(rel, s, scale, worth, starts)
+        rest, _, unsure, expected, seen = soft_rows(rel, s, scale, worth, starts)
         own = np.maximum(square.diagonal() - seen * alike, 0)
-        whole = if_calibrated(own.sum(), (fewer * alike).sum(), (rest * alike).sum())
-        own = if_calibrated(own, fewer * alike, rest * alike)
+        whole = if_calibrated(own.sum(), (rest * alike).sum(), (unsure * alike).sum())
+        own = if_calibrated(own, rest * alike, unsure * alike)
         pooled = whole / np.maximum(rest.sum(), 1e-300) * rest
         variance = (rest * worth * own + 5 * pooled) / (rest * worth + 5)
         variance = variance + least_outcome(rel, s, scale, worth) * expected * alike
@@ -458,40 +458,36 @@ def independent_noise(
         events = np.add.reduceat(s["prob_var"] * scale, starts)
         return events, 1 / np.maximum(events, 1e-100)
     each = list(range(len(s["count"])))
-    most, whole, fewer = (x.sum() for x in soft_rows(rel, s, scale, worth, each)[:3])
-    whole, floor = if_calibrated(whole, fewer, most), s["vote_floor"].sum() * scale
+    most, whole, unsure = (x.sum() for x in soft_rows(rel, s, scale, worth, each)[:3])
+    whole, floor = if_calibrated(whole, most, unsure), s["vote_floor"].sum() * scale
     if floor > 0:
         whole = (most * worth * whole + 5 * floor) / (most * worth + 5)
     share = np.minimum(whole / np.maximum(most, 1e-300), 1)
-    rest, squares, fewer, expected, _ = soft_rows(rel, s, scale, worth, starts)
-    variance = rest * (if_calibrated(squares, fewer, rest) + 5 * share) / (rest + 5)
+    rest, squares, unsure, expected, _ = soft_rows(rel, s, scale, worth, starts)
+    variance = rest * (if_calibrated(squares, rest, unsure) + 5 * share) / (rest + 5)
     variance += least_outcome(rel, s, scale, worth) * expected
     mean, fourth = expected + share * rest, 6 * share**3 / ((1 + share) * (1 + 2 * share))
     return variance, (expected + fourth * rest) / np.maximum(mean**2, 1e-100)
 
 
 def soft_rows(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
-    """Return H, Q and the sum of (1 - 2p)(p - y) of the soft labels; H and Q of the outcomes."""
-    t = {name: np.add.reduceat(values, starts) for name, values in s.items()}
+    """Return sums of p(1-p), (p-y)^2 and y(1-y) of soft labels; the first two of outcomes."""
+
+    def joined(values: Any) -> Any:
+        return np.add.reduceat(values * scale, starts)
+
+    unsure = joined(s["label_var"] * s["weight_sq"] / np.where(s["weight"] > 0, s["weight"], 1))
+    most, own = joined(s["prob_var"]), joined(s["residual_var"])
     if rel.has_hard_labels:  # in groups, outcomes are as soft labels
-        expected = seen = np.zeros_like(t["prob_var"])
-    else:
-        part = 1 - unanimous(s, scale, worth)
-        expected = part * t["outcome_prob_var"] * scale
-        seen = part * t["outcome_residual_var"] * scale
-    weight = np.where(t["weight"] > 0, t["weight"], 1)
-    lean = (1 - 2 * (t["label"] + t["residual"]) / weight) * t["weight_sq"] / weight
-    return (
-        np.maximum(t["prob_var"] * scale - expected, 0),
-        np.maximum(t["residual_var"] * scale - seen, 0),
-        lean * t["residual"] * scale - (expected - seen),
-        expected,
-        seen,
-    )
+        return most, own, unsure, np.zeros_like(most), np.zeros_like(most)
+    part = 1 - unanimous(s, scale, worth)
+    expected = part * joined(s["outcome_prob_var"])
+    seen = part * joined(s["outcome_residual_var"])
+    return np.maximum(most - expected, 0), np.maximum(own - seen, 0), unsure, expected, seen
 
 
-def if_calibrated(own: Any, fewer: Any, most: Any) -> Any:
-    x = np.minimum(2 * fewer / np.maximum(most + own, 1e-300), 2)
+def if_calibrated(own: Any, most: Any, unsure: Any) -> Any:
+    x = np.minimum(2 * (most - own - unsure) / np.maximum(most + own, 1e-300), 2)
     return own * np.where(x < 0, 1 / (1 - np.minimum(x, 0)), 1 + x + x**2)
 
 
@@ -503,9 +499,8 @@ def unanimous(s: Any, scale: Any, worth: Any) -> Any:
     )
     if expected == 0:
         return np.longdouble(0)
-    weight = np.where(s["weight"] > 0, s["weight"], 1)
-    lean = (1 - 2 * (s["label"] + s["residual"]) / weight) * s["weight_sq"] / weight
-    others = (lean * s["residual"]).sum() * scale - (expected - seen)
+    unsure = s["label_var"] * s["weight_sq"] / np.where(s["weight"] > 0, s["weight"], 1)
+    others = (s["prob_var"] - unsure).sum() * scale - own - (expected - seen)
     contrast = (expected - seen) / np.sqrt(expected)
     contrast -= others / np.sqrt(np.maximum(own - seen, 0) + expected / 4)
     u = np.clip(contrast * np.sqrt(worth / 2) - 1, 0, 1)

@@ -129,7 +129,7 @@ class Gaps:
     rows: FloatArray  # the effective number of rows (Kish's), or of groups
     counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 if unknown
     raters: SharedByRaters | None = None
-    lean: FloatArray | float = 0.0  # third cumulant of each bin's labels; 0 with groups or raters
+    lean: FloatArray | None = None  # third cumulant of each bin's labels; not used with raters
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
@@ -148,10 +148,14 @@ class Gaps:
             variance = own + (residual_variance(sums) - sums.residual_var) * alike
         else:
             variance = np.maximum(own, sums.prob_var)
+        lean = None
+        if clusters.raters is None:  # rows of a group vary together
+            alike = variance / np.maximum(residual_variance(sums), 1e-300)
+            lean = _lean(sums) * alike**2
         return Gaps(
             sums.residual, variance, clusters.residual + np.diag(variance - own), sums.weight,
             clusters.weight.diagonal(), clusters.weight, total, total**2 / clusters.weight.sum(),
-            _counted(sums), clusters.raters,
+            _counted(sums), clusters.raters, lean,
         )  # fmt: skip
 
     def reach(self, tail: float) -> float:
@@ -168,18 +172,18 @@ class Gaps:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
             return out
 
+        lean = None if self.lean is None else along(self.lean)
         if self.square is None or self.weight_square is None:
             return Gaps(
                 along(self.residual), along(self.variance), None, along(self.weight),
-                along(self.weight_sq), None, self.total, self.rows, self.counted, None,
-                along(np.asarray(self.lean)),
+                along(self.weight_sq), None, self.total, self.rows, self.counted, None, lean,
             )  # fmt: skip
         square = joined_square(self.square, starts)
         weight_square = joined_square(self.weight_square, starts)
         return Gaps(
             along(self.residual), kept(square.diagonal(), along(self.variance)), square,
             along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
-            self.counted, None if self.raters is None else self.raters.joined(starts),
+            self.counted, None if self.raters is None else self.raters.joined(starts), lean,
         )  # fmt: skip
 
     @property
@@ -243,20 +247,23 @@ class Gaps:
         above_0 = np.maximum(estimate, 0)
         rest = kept(spread - above_0**2 / self.rows * (1 - 1 / self.rows), spread)
         c = self.counted * z**2 / self.rows
-        half = c * above_0 + z**2 / 2 * self._skewness((sign * self.lean).sum(axis=-1))
+        half = c * above_0 + z**2 / 2 * self._missing(sign)
         at_limit = half + np.sqrt(half**2 + (1 + c) * z**2 * rest)
         return estimate, np.maximum(at_limit / (1 + c), z * np.sqrt(rest))
 
-    def _skewness(self, third: FloatArray) -> FloatArray:
-        """Return a third cumulant of the sum over the variance, in units of SMECE; at least 0."""
-        variance = np.maximum(self.variance.sum(axis=-1), 1e-300)
-        return np.maximum(third / (variance * self.total), 0.0)
+    def _missing(self, sign: FloatArray) -> FloatArray | float:
+        """Return the skewness of the labels toward lower SMECE, as in `_skewness`."""
+        if self.lean is None:
+            return 0.0
+        return self._per_variance((sign * self.lean).sum(axis=-1))
 
-    def _third(self, sign: FloatArray) -> FloatArray:
-        """Return the third cumulant of the signed sum of the bins, for independent rows.
+    def _skewness(self, sign: FloatArray) -> FloatArray | float:
+        """Return the third cumulant of the sum of bins over its variance, if above 0.
 
         It comes from skewed labels, and from gaps that differ between bins of random size.
         """
+        if self.lean is None:
+            return 0.0
         weight = np.where(self.weight > 0, self.weight, 1.0)
         gap = sign * self.residual / weight
         moment = 3 * self.variance - 2 * gap**2 * self.weight_sq
@@ -264,8 +271,11 @@ class Gaps:
         mean = (sign * self.residual).sum(axis=-1) / self.total
         unit = self.total / self.rows
         whole = 3 * mean * self.variance.sum(axis=-1) - 2 * mean**3 * self.total * unit
-        out: FloatArray = own - unit * whole
-        return out
+        return self._per_variance(own - unit * whole)
+
+    def _per_variance(self, third: FloatArray) -> FloatArray:
+        variance = np.maximum(self.variance.sum(axis=-1), 1e-300)
+        return np.maximum(third / (variance * self.total), 0.0)
 
     def generous(self, z: float) -> tuple[FloatArray, FloatArray]:
         """Return a generous estimate of SMECE, and its distance to the upper limit.
@@ -334,9 +344,7 @@ class Gaps:
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
         square = ((most - middle) * near_error) ** 2 + z**2 * far_variance
-        if self.square is not None:
-            return middle * near_error + far_gap, np.sqrt(square)
-        half = (2 * z**2 + 1) / 6 * self._skewness(self._third(sign))
+        half = (2 * z**2 + 1) / 6 * self._skewness(sign)
         return middle * near_error + far_gap, half + np.sqrt(half**2 + square)
 
     def _at_worst(self, share: FloatArray, sure: FloatArray | None) -> FloatArray:

@@ -205,6 +205,7 @@ class _Pools(NamedTuple):
     expected: list[float]  # `calibrated` of the rows whose labels are outcomes
     surprises: list[float]  # `own` of the same rows
     floor: list[float]  # known variance of votes
+    unsure: list[float]  # sum w^2 y(1 - y)
     events: list[float]  # equivalent number of events of the noise, at most `calibrated`
 
 
@@ -213,8 +214,10 @@ def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
     residual, weight, label = s.residual.tolist(), s.weight.tolist(), s.label.tolist()
     weight_sq, calibrated, own = s.weight_sq.tolist(), s.prob_var.tolist(), s.residual_var.tolist()
     expected, surprises = calibrated, own
-    floor = nothing = [0.0] * len(weight)
+    floor = unsure = nothing = [0.0] * len(weight)
     if not hard:  # as in `outcomes`
+        each = zip(s.label_var.tolist(), weight_sq, weight, strict=True)
+        unsure = [v * q / (w or 1.0) for v, q, w in each]
         expected, surprises = s.outcome_prob_var.tolist(), s.outcome_residual_var.tolist()
         floor = s.vote_floor.tolist()
         if math.isnan(sum(expected)):
@@ -223,16 +226,16 @@ def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
     if scale != 1:
         root = math.sqrt(scale)
         residual, weight, label = ([root * x for x in line] for line in (residual, weight, label))
-        weight_sq, calibrated, own, expected, surprises, floor = (
+        weight_sq, calibrated, own, expected, surprises, floor, unsure = (
             [scale * x for x in line]
-            for line in (weight_sq, calibrated, own, expected, surprises, floor)
+            for line in (weight_sq, calibrated, own, expected, surprises, floor, unsure)
         )
     certain = nothing
     if min(calibrated) <= _NO_VARIANCE:
         certain = [q if h <= _NO_VARIANCE else 0.0 for q, h in zip(own, calibrated, strict=True)]
     return _Pools(
         residual, weight, weight_sq, list(map(add, label, residual)), calibrated, own,
-        certain, list(map(abs, residual)), expected, surprises, floor, calibrated,
+        certain, list(map(abs, residual)), expected, surprises, floor, unsure, calibrated,
     )  # fmt: skip
 
 
@@ -349,48 +352,34 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
     if hard:
         return _Noisiness(hard=True)
     expected, seen, floor = sum(bins.expected), sum(bins.surprises), sum(bins.floor)
-    own, fewer = sum(bins.own) - seen, sum(_fewer(bins))
+    whole, squares, unsure = sum(bins.calibrated), sum(bins.own), sum(bins.unsure)
     outcomes, unanimous = 1.0, 0.0
     if expected > _NO_VARIANCE:
         # One event, if almost none was expected, is not evidence.
         outcomes = max(1.0, min(seen * worth, 1.0) / (expected * worth))
-        unanimous = _unanimous(expected, seen, fewer, max(own, 0.0), worth)
-        own += unanimous * seen
-        fewer += unanimous * (expected - seen)
+        fewer = whole - squares - unsure - (expected - seen)
+        unanimous = _unanimous(expected, seen, fewer, max(squares - seen, 0.0), worth)
         expected *= 1 - unanimous
-    rest = max(sum(bins.calibrated) - expected, 0.0)
-    own = _if_calibrated(max(own, 0.0), fewer, rest)
+        seen *= 1 - unanimous
+    rest = max(whole - expected, 0.0)
+    own = _if_calibrated(max(squares - seen, 0.0), rest, unsure)
     if floor > 0:  # the number of votes is more informative than few events
         own = (rest * worth * own + SHRINKAGE * floor) / (rest * worth + SHRINKAGE)
     return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0), unanimous)  # noqa: FBT003
 
 
-def _fewer(pools: _Pools) -> list[float]:
-    """Return how far soft labels show fewer events than predicted: sums of (1 - 2p)(p - y).
-
-    The same sum over outcomes is expected - surprises.
-    """
-    found = []
-    for residual, prob, weight, weight_sq, expected, seen in zip(
-        pools.residual, pools.prob, pools.weight, pools.weight_sq, pools.expected,
-        pools.surprises, strict=True,
-    ):  # fmt: skip
-        w = weight or 1.0
-        found.append(residual * (1 - 2 * prob / w) * weight_sq / w - (expected - seen))
-    return found
-
-
-def _if_calibrated(own: float, fewer: float, most: float) -> float:
+def _if_calibrated(own: float, most: float, unsure: float) -> float:
     r"""Estimate the variance of soft labels of a calibrated model.
 
-    Skewed labels with few events have squared residuals Q that are too small exactly if their
-    sum shows too few events. A Beta distribution of variance \(V = \varphi H\) has the third
-    cumulant \((1 - 2p) \frac{2\varphi}{1 + \varphi} V\). Given the sum of (1 - 2p)(p - y), S, the
-    mean of Q is therefore \(V - 2 S V / (H + V)\). One Newton step from \(V = Q\) gives
-    \(V = Q / (1 - x)\) with \(x = 2S/(H + Q)\). For \(x > 0\), its series to the second
-    order keeps the power against precise labels that really are too low.
+    The sums are \(Q = \sum (p - y)^2\), \(H = \sum p(1 - p)\), and \(\sum y(1 - y)\). Skewed
+    labels with few events have too small a Q exactly if they show too few events, which is if
+    \(S = \sum (1 - 2p)(p - y) = H - Q - \sum y(1 - y)\) is above 0. A Beta distribution of
+    variance \(V = \varphi H\) has the third cumulant \((1 - 2p) \frac{2\varphi}{1 + \varphi} V\).
+    Given S, the mean of Q is therefore \(V - 2 S V / (H + V)\). One Newton step from \(V = Q\)
+    gives \(V = Q / (1 - x)\) with \(x = 2S/(H + Q)\). For \(x > 0\), its series to the second
+    order keeps power against precise labels that really are too low.
     """
-    x = min(2 * fewer / max(most + own, _TINY), 2.0)
+    x = min(2 * (most - own - unsure) / max(most + own, _TINY), 2.0)
     return own / (1 - x) if x < 0 else own * (1 + x + x * x)
 
 
@@ -398,7 +387,8 @@ def _unanimous(expected: float, seen: float, fewer: float, own: float, worth: fl
     """Return the certainty, from 0 to 1, that labels of 0 and 1 are shares of unanimous votes.
 
     Unanimous votes agree with their predictions more than outcomes do. The remaining labels then
-    agree less than labels of a calibrated model do.
+    agree less than labels of a calibrated model do. Agreement is the sum of (1 - 2p)(p - y), which
+    is expected - seen for outcomes, and `fewer` for the others.
     """
     contrast = (expected - seen) / math.sqrt(expected) - fewer / math.sqrt(own + expected / 4)
     start, end = _CHOSEN
@@ -435,9 +425,9 @@ def _noise(
         own = np.maximum(square.diagonal() - seen, 0.0)
         whole = own.sum()
         if clusters.raters is None:
-            fewer, most = np.array(_fewer(pools)) * alike, rest * alike
-            whole = _if_calibrated(whole, fewer.sum(), most.sum())
-            own = np.array(list(map(_if_calibrated, own, fewer, most)))
+            lines = (own, rest * alike, np.array(pools.unsure) * alike)
+            whole = _if_calibrated(*(line.sum() for line in lines))
+            own = np.array(list(map(_if_calibrated, *lines)))
         # A difference that is only rounding must not be divided by itself.
         least_rest = max(1e-6 * sum(pools.calibrated), _TINY)
         pooled = whole / max(rest.sum(), least_rest) * rest
@@ -459,15 +449,15 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
         return pools.calibrated
     found = []
     outcomes, pooled = noisy.outcomes, SHRINKAGE * noisy.others
-    for own, seen, calibrated, expected, fewer in zip(
-        pools.own, pools.surprises, pools.calibrated, pools.expected, _fewer(pools), strict=True
+    for own, seen, calibrated, expected, unsure in zip(
+        pools.own, pools.surprises, pools.calibrated, pools.expected, pools.unsure, strict=True
     ):
         rest, soft = calibrated - expected, own - seen
         if rest < 0:
             rest = 0.0
         if soft < 0:
             soft = 0.0
-        soft = _if_calibrated(soft, fewer, rest)
+        soft = _if_calibrated(soft, rest, unsure)
         found.append(outcomes * expected + rest * (soft + pooled) / (rest + SHRINKAGE))
     return found
 
