@@ -908,6 +908,68 @@ def test_unanimous_votes_without_n_votes_keep_test_power(
     assert unknown.statistic == pytest.approx(known.statistic, rel=0.15)
 
 
+def rare(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Draw predictions mostly below 5%, and calibrated soft labels that are skewed toward 1."""
+    p = np.clip(rng.beta(0.6, 40, n), 1e-9, None)
+    return rng.beta(3 * p, 3 * (1 - p)), p
+
+
+def test_skewed_soft_labels_keep_test_size_and_coverage(rng: np.random.Generator) -> None:
+    """Without the allowance for skewness, 13% were rejected and 11% of the limits above 0."""
+    tables = [sc.reliability(*rare(rng, 100)) for _ in range(600)]
+    assert 0.01 < np.mean([sc.calibration_test(t).pvalue < 0.05 for t in tables]) < 0.075
+    assert np.mean([sc.smece_interval(t).low > 0 for t in tables]) < 0.065
+
+
+def test_clustered_votes_without_n_votes_keep_test_size(rng: np.random.Generator) -> None:
+    """Shares of unanimous votes are as noisy as the other shares, not all equally noisy."""
+    rejected = []
+    for _ in range(200):
+        p = rng.choice([0.005, 0.03, 0.5], 5000, p=[0.6, 0.35, 0.05])
+        votes = rng.integers(1, 9, p.size)
+        found = sc.calibration_test(rng.binomial(votes, p) / votes, p)
+        rejected.append(found.pvalue < 0.05)
+    assert np.mean(rejected) < 0.085
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_limits_of_skewed_outcomes_equal_their_formulas(few: bool) -> None:  # noqa: FBT001
+    """One bin: r^2 = z^2 (s^2 + ... + kappa r), with kappa the third cumulant over the variance."""
+    n, p, events, z = 1000, 0.1, 20 if few else 190, 1.959963984540054
+    y = np.repeat([1.0, 0.0], [events, n - events])
+    found = sc.smece_interval(y, np.full(n, p), bins=1)
+    theta, square = abs(p - events / n), ((p - y) ** 2).sum()
+    variance = max(square, n * p * (1 - p))
+    kappa = (1 - 2 * p) / n
+    if few:
+        wider = variance * (1 + 1 / (2 * n))
+        assert n * theta > 6 * np.sqrt(wider)  # so the sign is certain, and the estimate is theta
+        rest = variance / n**2 - theta**2 / n * (1 - 1 / n)
+        c = z**2 / n
+        half = c * theta + z**2 / 2 * kappa
+        reach = (half + np.sqrt(half**2 + (1 + c) * z**2 * rest)) / (1 + c)
+        assert found.low == pytest.approx(theta - reach, rel=1e-6)
+    else:
+        # The gaps of a single bin add nothing, because its size is not random.
+        third = theta * (3 * variance - 2 * n * theta**2) - n * (
+            3 * theta * variance / n - 2 * theta**3
+        )
+        assert third == pytest.approx(0, abs=1e-9)
+        half = (2 * z**2 + 1) / 6 * kappa
+        rest = variance / n**2 - theta**2 / n
+        reach = half + np.sqrt(half**2 + z**2 * rest)
+        assert found.high == pytest.approx(theta + reach, rel=1e-6)
+
+
+def test_rare_rows_with_large_gaps_raise_the_upper_limit() -> None:
+    """Their number is random and skewed, whatever the labels."""
+    p, gap = np.repeat([0.25, 0.55], [190, 10]), np.repeat([0.0, 0.3], [190, 10])
+    noise = np.tile([-0.001, 0.001], 100)
+    found = sc.smece_interval(p - gap + noise, p)
+    plain = found.value + 1.96 * np.sqrt((10 * 0.3**2 - 200 * found.value**2) / 200**2)
+    assert plain * 1.05 < found.high < plain * 1.2
+
+
 def test_tables_without_stored_outcomes_count_as_soft(rng: np.random.Generator) -> None:
     p = rng.random(200)
     rel = sc.reliability(np.where(p < 0.5, 0.0, p), p)

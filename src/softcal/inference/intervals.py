@@ -275,7 +275,8 @@ class Gaps:
 
     def _per_variance(self, third: FloatArray) -> FloatArray:
         variance = np.maximum(self.variance.sum(axis=-1), 1e-300)
-        return np.maximum(third / (variance * self.total), 0.0)
+        out: FloatArray = np.maximum(third / (variance * self.total), 0.0)
+        return out
 
     def generous(self, z: float) -> tuple[FloatArray, FloatArray]:
         """Return a generous estimate of SMECE, and its distance to the upper limit.
@@ -378,8 +379,9 @@ def _counted(sums: Sums) -> FloatArray:
 def _lean(sums: Sums) -> FloatArray:
     r"""Return the third cumulant of each bin's labels, for independent rows.
 
-    It is \((1 - 2p) v\) for outcomes of variance v, and \((1 - 2p) \frac{2 \varphi}{1 + \varphi} v\)
-    for other labels, as of a Beta distribution of variance \(\varphi p(1 - p)\).
+    It is \((1 - 2p) V\) for outcomes of variance V. For other labels it is
+    \((1 - 2p) \frac{2 \varphi}{1 + \varphi} V\), as of a Beta distribution of variance
+    \(V = \varphi p(1 - p)\).
     """
     expected, seen = outcomes(sums)
     events = np.maximum(expected, seen)
