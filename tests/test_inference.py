@@ -431,10 +431,10 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
         weight_sq = products.diagonal()
         between = square - np.diag(square.diagonal())
         alike = weight_sq / np.maximum(joined(s["weight_sq"]), 1e-300)
-        rest, _, unsure, expected, seen = soft_rows(rel, s, scale, worth, starts)
+        rest, squares, unsure, expected, seen = soft_rows(rel, s, scale, worth, starts)
         own = np.maximum(square.diagonal() - seen * alike, 0)
-        whole = if_calibrated(own.sum(), (rest * alike).sum(), (unsure * alike).sum())
-        own = if_calibrated(own, rest * alike, unsure * alike)
+        whole = own.sum() * skewed(squares.sum(), rest.sum(), unsure.sum())
+        own = own * skewed(squares, rest, unsure)
         pooled = whole / np.maximum(rest.sum(), 1e-300) * rest
         variance = (rest * worth * own + 5 * pooled) / (rest * worth + 5)
         variance = variance + least_outcome(rel, s, scale, worth) * expected * alike
@@ -459,12 +459,13 @@ def independent_noise(
         return events, 1 / np.maximum(events, 1e-100)
     each = list(range(len(s["count"])))
     most, whole, unsure = (x.sum() for x in soft_rows(rel, s, scale, worth, each)[:3])
-    whole, floor = if_calibrated(whole, most, unsure), s["vote_floor"].sum() * scale
+    whole, floor = whole * skewed(whole, most, unsure), s["vote_floor"].sum() * scale
     if floor > 0:
         whole = (most * worth * whole + 5 * floor) / (most * worth + 5)
     share = np.minimum(whole / np.maximum(most, 1e-300), 1)
     rest, squares, unsure, expected, _ = soft_rows(rel, s, scale, worth, starts)
-    variance = rest * (if_calibrated(squares, rest, unsure) + 5 * share) / (rest + 5)
+    squares = squares * skewed(squares, rest, unsure)
+    variance = rest * (squares + 5 * share) / (rest + 5)
     variance += least_outcome(rel, s, scale, worth) * expected
     mean, fourth = expected + share * rest, 6 * share**3 / ((1 + share) * (1 + 2 * share))
     return variance, (expected + fourth * rest) / np.maximum(mean**2, 1e-100)
@@ -486,9 +487,9 @@ def soft_rows(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[
     return np.maximum(most - expected, 0), np.maximum(own - seen, 0), unsure, expected, seen
 
 
-def if_calibrated(own: Any, most: Any, unsure: Any) -> Any:
+def skewed(own: Any, most: Any, unsure: Any) -> Any:
     x = np.minimum(2 * (most - own - unsure) / np.maximum(most + own, 1e-300), 2)
-    return own * np.where(x < 0, 1 / (1 - np.minimum(x, 0)), 1 + x + x**2)
+    return np.where(x < 0, 1 / (1 - np.minimum(x, 0)), 1 + x + x**2)
 
 
 def unanimous(s: Any, scale: Any, worth: Any) -> Any:

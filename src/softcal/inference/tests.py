@@ -362,14 +362,15 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
         expected *= 1 - unanimous
         seen *= 1 - unanimous
     rest = max(whole - expected, 0.0)
-    own = _if_calibrated(max(squares - seen, 0.0), rest, unsure)
+    own = max(squares - seen, 0.0)
+    own *= _skewed(own, rest, unsure)
     if floor > 0:  # the number of votes is more informative than few events
         own = (rest * worth * own + SHRINKAGE * floor) / (rest * worth + SHRINKAGE)
     return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0), unanimous)  # noqa: FBT003
 
 
-def _if_calibrated(own: float, most: float, unsure: float) -> float:
-    r"""Estimate the variance of soft labels of a calibrated model.
+def _skewed(own: float, most: float, unsure: float) -> float:
+    r"""Return the variance of soft labels of a calibrated model, relative to their squares.
 
     The sums are \(Q = \sum (p - y)^2\), \(H = \sum p(1 - p)\), and \(\sum y(1 - y)\). Skewed
     labels with few events have too small a Q exactly if they show too few events, which is if
@@ -380,7 +381,7 @@ def _if_calibrated(own: float, most: float, unsure: float) -> float:
     order keeps power against precise labels that really are too low.
     """
     x = min(2 * (most - own - unsure) / max(most + own, _TINY), 2.0)
-    return own / (1 - x) if x < 0 else own * (1 + x + x * x)
+    return 1 / (1 - x) if x < 0 else 1 + x + x * x
 
 
 def _unanimous(expected: float, seen: float, fewer: float, own: float, worth: float) -> float:
@@ -425,9 +426,10 @@ def _noise(
         own = np.maximum(square.diagonal() - seen, 0.0)
         whole = own.sum()
         if clusters.raters is None:
-            lines = (own, rest * alike, np.array(pools.unsure) * alike)
-            whole = _if_calibrated(*(line.sum() for line in lines))
-            own = np.array(list(map(_if_calibrated, *lines)))
+            squares = np.maximum(np.array(pools.own) - pools.surprises, 0.0)
+            lines = (squares, rest, np.array(pools.unsure))
+            whole *= _skewed(*(float(line.sum()) for line in lines))
+            own = own * list(map(_skewed, *(line.tolist() for line in lines)))
         # A difference that is only rounding must not be divided by itself.
         least_rest = max(1e-6 * sum(pools.calibrated), _TINY)
         pooled = whole / max(rest.sum(), least_rest) * rest
@@ -457,7 +459,7 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
             rest = 0.0
         if soft < 0:
             soft = 0.0
-        soft = _if_calibrated(soft, rest, unsure)
+        soft *= _skewed(soft, rest, unsure)
         found.append(outcomes * expected + rest * (soft + pooled) / (rest + SHRINKAGE))
     return found
 
