@@ -345,10 +345,10 @@ def by_arrays(rel: sc.Reliability) -> dict[str, float] | None:
     s = {name: np.asarray(values, np.longdouble) for name, values in vars(rel.sums).items()}
     scale = s["count"].sum() / s["weight_sq"].sum()
     events, worth = s["prob_var"] * scale, np.longdouble(1)
-    excess = independent_noise(rel, s, scale, list(range(len(events))))[1]
-    events = np.minimum(1 / np.maximum(excess, 1e-300), events)
     if rel.clusters is not None:
         worth = s["weight_sq"].sum() / rel.clusters.weight.sum()
+    excess = independent_noise(rel, s, scale, worth, list(range(len(events))))[1]
+    events = np.minimum(1 / np.maximum(excess, 1e-300), events)
     certain = s["prob_var"] * scale <= 1e-100
     if (s["residual_var"] * scale)[certain].sum() > 0:
         return None
@@ -422,7 +422,7 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
     mean = joined(s["label"] + s["residual"]) / safe
     if rel.clusters is None:
         weight_sq, between = joined(s["weight_sq"]), 0
-        variance, excess = independent_noise(rel, s, scale, starts)
+        variance, excess = independent_noise(rel, s, scale, worth, starts)
     else:
         square, products = (
             joined(np.add.reduceat(np.asarray(m, np.longdouble), starts, axis=1))
@@ -431,15 +431,14 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
         weight_sq = products.diagonal()
         between = square - np.diag(square.diagonal())
         alike = weight_sq / np.maximum(joined(s["weight_sq"]), 1e-300)
-        expected, seen = 0, 0
-        if not rel.has_hard_labels:
-            expected = joined(s["outcome_prob_var"] * scale)
-            seen = joined(s["outcome_residual_var"] * scale)
-        rest, own = events - expected, np.maximum(square.diagonal() - seen * alike, 0)
-        pooled = own.sum() / np.maximum(rest.sum(), 1e-300) * rest
+        rest, squares, unsure, expected, seen = soft_rows(rel, s, scale, worth, starts)
+        own = np.maximum(square.diagonal() - seen * alike, 0)
+        whole = own.sum() * skewed(squares.sum(), rest.sum(), unsure.sum())
+        own = own * skewed(squares, rest, unsure)
+        pooled = whole / np.maximum(rest.sum(), 1e-300) * rest
         variance = (rest * worth * own + 5 * pooled) / (rest * worth + 5)
-        variance = variance + outcome_share(rel, s, scale, worth) * expected * alike
-        each = independent_noise(rel, s, scale, list(range(len(s["count"]))))[1]
+        variance = variance + least_outcome(rel, s, scale, worth) * expected * alike
+        each = independent_noise(rel, s, scale, worth, list(range(len(s["count"]))))[1]
         each = np.minimum(1 / np.maximum(each, 1e-300), s["prob_var"] * scale)
         events = joined(each)
         excess = 1 / np.maximum(events * worth, 1e-100)
@@ -451,42 +450,72 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
     return residual, variance, mean, size, heavy, between * np.ones((len(starts),) * 2)
 
 
-def independent_noise(rel: sc.Reliability, s: Any, scale: Any, starts: list[int]) -> Any:
+def independent_noise(
+    rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]
+) -> Any:
     """Return the variance of pools of independent rows, and their excess kurtosis."""
-
-    def joined(name: str) -> Any:
-        return np.add.reduceat(s[name] * scale, starts)
-
-    events, own = joined("prob_var"), joined("residual_var")
     if rel.has_hard_labels:
+        events = np.add.reduceat(s["prob_var"] * scale, starts)
         return events, 1 / np.maximum(events, 1e-100)
-    expected, seen = joined("outcome_prob_var"), joined("outcome_residual_var")
-    rest, squares = np.maximum(events - expected, 0), np.maximum(own - seen, 0)
-    floor, whole = joined("vote_floor").sum(), squares.sum()
+    each = list(range(len(s["count"])))
+    most, whole, unsure = (x.sum() for x in soft_rows(rel, s, scale, worth, each)[:3])
+    whole, floor = whole * skewed(whole, most, unsure), s["vote_floor"].sum() * scale
     if floor > 0:
-        whole = (rest.sum() * whole + 5 * floor) / (rest.sum() + 5)
-    share = np.minimum(whole / np.maximum(rest.sum(), 1e-300), 1)
-    outcomes = outcome_share(rel, s, scale, np.longdouble(1))
-    variance = outcomes * expected + rest * (squares + 5 * share) / (rest + 5)
-    mean = expected + share * rest
-    return variance, (expected + share**3 * rest) / np.maximum(mean**2, 1e-100)
+        whole = (most * worth * whole + 5 * floor) / (most * worth + 5)
+    share = np.minimum(whole / np.maximum(most, 1e-300), 1)
+    rest, squares, unsure, expected, _ = soft_rows(rel, s, scale, worth, starts)
+    squares = squares * skewed(squares, rest, unsure)
+    variance = rest * (squares + 5 * share) / (rest + 5)
+    variance += least_outcome(rel, s, scale, worth) * expected
+    mean, fourth = expected + share * rest, 6 * share**3 / ((1 + share) * (1 + 2 * share))
+    return variance, (expected + fourth * rest) / np.maximum(mean**2, 1e-100)
 
 
-def outcome_share(rel: sc.Reliability, s: Any, scale: Any, worth: Any) -> Any:
-    """Return the variance of labels of 0 and 1 as a share of that of outcomes."""
+def soft_rows(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
+    """Return sums of p(1-p), (p-y)^2 and y(1-y) of soft labels; the first two of outcomes."""
+
+    def joined(values: Any) -> Any:
+        return np.add.reduceat(values * scale, starts)
+
+    unsure = joined(s["label_var"] * s["weight_sq"] / np.where(s["weight"] > 0, s["weight"], 1))
+    most, own = joined(s["prob_var"]), joined(s["residual_var"])
+    if rel.has_hard_labels:  # in groups, outcomes are as soft labels
+        return most, own, unsure, np.zeros_like(most), np.zeros_like(most)
+    part = 1 - unanimous(s, scale, worth)
+    expected = part * joined(s["outcome_prob_var"])
+    seen = part * joined(s["outcome_residual_var"])
+    return np.maximum(most - expected, 0), np.maximum(own - seen, 0), unsure, expected, seen
+
+
+def skewed(own: Any, most: Any, unsure: Any) -> Any:
+    x = np.minimum(2 * (most - own - unsure) / np.maximum(most + own, 1e-300), 2)
+    return np.where(x < 0, 1 / (1 - np.minimum(x, 0)), 1 + x + x**2)
+
+
+def unanimous(s: Any, scale: Any, worth: Any) -> Any:
+    """Return the certainty that labels of 0 and 1 are shares of unanimous votes."""
     expected, seen, own = (
         s[name].sum() * scale
         for name in ("outcome_prob_var", "outcome_residual_var", "residual_var")
     )
-    if rel.has_hard_labels or expected == 0:
-        return np.longdouble(1)
-    mean = (s["label"] + s["residual"]) / np.where(s["weight"] > 0, s["weight"], 1)
-    others = ((1 - 2 * mean) * s["residual"]).sum() * np.sqrt(scale) - (expected - seen)
+    if expected == 0:
+        return np.longdouble(0)
+    unsure = s["label_var"] * s["weight_sq"] / np.where(s["weight"] > 0, s["weight"], 1)
+    others = (s["prob_var"] - unsure).sum() * scale - own - (expected - seen)
     contrast = (expected - seen) / np.sqrt(expected)
     contrast -= others / np.sqrt(np.maximum(own - seen, 0) + expected / 4)
-    u = np.clip((contrast * np.sqrt(worth / 2) - 2) / 2, 0, 1)
-    share = 1 - u**2 * (3 - 2 * u) * np.maximum(1 - seen / expected, 0)
-    return np.maximum(share, np.minimum(seen * worth, 1) / (expected * worth))
+    u = np.clip(contrast * np.sqrt(worth / 2) - 1, 0, 1)
+    return u**2 * (3 - 2 * u)
+
+
+def least_outcome(rel: sc.Reliability, s: Any, scale: Any, worth: Any) -> Any:
+    """Return the variance of outcomes as a share of p(1 - p): more if one event is surprising."""
+    if rel.has_hard_labels or s["outcome_prob_var"].sum() == 0:
+        return np.longdouble(1)
+    expected, seen = (
+        s[name].sum() * scale * worth for name in ("outcome_prob_var", "outcome_residual_var")
+    )
+    return np.maximum(1, np.minimum(seen, 1) / expected)
 
 
 def test_groups_of_one_row_nearly_equal_the_test_without_groups(rng: np.random.Generator) -> None:
@@ -878,6 +907,68 @@ def test_unanimous_votes_without_n_votes_keep_test_power(
     y = rng.binomial(8, p) / 8
     unknown, known = sc.calibration_test(y, p), sc.calibration_test(y, p, n_votes=8)
     assert unknown.statistic == pytest.approx(known.statistic, rel=0.15)
+
+
+def rare(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Draw predictions mostly below 5%, and calibrated soft labels that are skewed toward 1."""
+    p = np.clip(rng.beta(0.6, 40, n), 1e-9, None)
+    return rng.beta(3 * p, 3 * (1 - p)), p
+
+
+def test_skewed_soft_labels_keep_test_size_and_coverage(rng: np.random.Generator) -> None:
+    """Without the allowance for skewness, 13% were rejected and 11% of the limits above 0."""
+    tables = [sc.reliability(*rare(rng, 100)) for _ in range(600)]
+    assert 0.01 < np.mean([sc.calibration_test(t).pvalue < 0.05 for t in tables]) < 0.075
+    assert np.mean([sc.smece_interval(t).low > 0 for t in tables]) < 0.065
+
+
+def test_clustered_votes_without_n_votes_keep_test_size(rng: np.random.Generator) -> None:
+    """Shares of unanimous votes are as noisy as the other shares, not all equally noisy."""
+    rejected = []
+    for _ in range(200):
+        p = rng.choice([0.005, 0.03, 0.5], 5000, p=[0.6, 0.35, 0.05])
+        votes = rng.integers(1, 9, p.size)
+        found = sc.calibration_test(rng.binomial(votes, p) / votes, p)
+        rejected.append(found.pvalue < 0.05)
+    assert np.mean(rejected) < 0.085
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_limits_of_skewed_outcomes_equal_their_formulas(few: bool) -> None:  # noqa: FBT001
+    """One bin: r^2 = z^2 (s^2 + ... + kappa r), with kappa the third cumulant over the variance."""
+    n, p, events, z = 1000, 0.1, 20 if few else 190, 1.959963984540054
+    y = np.repeat([1.0, 0.0], [events, n - events])
+    found = sc.smece_interval(y, np.full(n, p), bins=1)
+    theta, square = abs(p - events / n), ((p - y) ** 2).sum()
+    variance = max(square, n * p * (1 - p))
+    kappa = (1 - 2 * p) / n
+    if few:
+        wider = variance * (1 + 1 / (2 * n))
+        assert n * theta > 6 * np.sqrt(wider)  # so the sign is certain, and the estimate is theta
+        rest = variance / n**2 - theta**2 / n * (1 - 1 / n)
+        c = z**2 / n
+        half = c * theta + z**2 / 2 * kappa
+        reach = (half + np.sqrt(half**2 + (1 + c) * z**2 * rest)) / (1 + c)
+        assert found.low == pytest.approx(theta - reach, rel=1e-6)
+    else:
+        # The gaps of a single bin add nothing, because its size is not random.
+        third = theta * (3 * variance - 2 * n * theta**2) - n * (
+            3 * theta * variance / n - 2 * theta**3
+        )
+        assert third == pytest.approx(0, abs=1e-9)
+        half = (2 * z**2 + 1) / 6 * kappa
+        rest = variance / n**2 - theta**2 / n
+        reach = half + np.sqrt(half**2 + z**2 * rest)
+        assert found.high == pytest.approx(theta + reach, rel=1e-6)
+
+
+def test_rare_rows_with_large_gaps_raise_the_upper_limit() -> None:
+    """Their number is random and skewed, whatever the labels."""
+    p, gap = np.repeat([0.25, 0.55], [190, 10]), np.repeat([0.0, 0.3], [190, 10])
+    noise = np.tile([-0.001, 0.001], 100)
+    found = sc.smece_interval(p - gap + noise, p)
+    plain = found.value + 1.96 * np.sqrt((10 * 0.3**2 - 200 * found.value**2) / 200**2)
+    assert plain * 1.05 < found.high < plain * 1.2
 
 
 def test_tables_without_stored_outcomes_count_as_soft(rng: np.random.Generator) -> None:

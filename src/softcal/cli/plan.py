@@ -296,7 +296,8 @@ def plan_text(
     if isinstance(found, Plan):
         return (
             f"{collect}\nAssuming SMECE = {supposed},\n"
-            f"expect a {level} interval of about ±{found.half_width:.4f}{' for new raters' * (raters is not None)}."
+            f"expect a {level} interval of about ±{found.half_width:.4f}"
+            f"{' for new raters' * (raters is not None)}."
         )
     worse = smece + found.difference
     return (

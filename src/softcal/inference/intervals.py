@@ -130,6 +130,7 @@ class Gaps:
     rows: FloatArray  # the effective number of rows (Kish's), or of groups
     counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 if unknown
     raters: SharedByRaters | None = None
+    lean: FloatArray | None = None  # third cumulant of each bin's labels; not used with raters
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
@@ -139,7 +140,7 @@ class Gaps:
             return Gaps(
                 sums.residual, residual_variance(sums), None, sums.weight,
                 sums.weight_sq, None, total, total**2 / sums.weight_sq.sum(axis=-1),
-                _counted(sums),
+                _counted(sums), None, _lean(sums),
             )  # fmt: skip
         own = clusters.residual.diagonal()
         if sums.label_var.any():
@@ -148,10 +149,14 @@ class Gaps:
             variance = own + (residual_variance(sums) - sums.residual_var) * alike
         else:
             variance = np.maximum(own, sums.prob_var)
+        lean = None
+        if clusters.raters is None:  # rows of a group vary together
+            alike = variance / np.maximum(residual_variance(sums), 1e-300)
+            lean = _lean(sums) * alike**2
         return Gaps(
             sums.residual, variance, clusters.residual + np.diag(variance - own), sums.weight,
             clusters.weight.diagonal(), clusters.weight, total, total**2 / clusters.weight.sum(),
-            _counted(sums), clusters.raters,
+            _counted(sums), clusters.raters, lean,
         )  # fmt: skip
 
     def reach(self, tail: float) -> float:
@@ -168,17 +173,18 @@ class Gaps:
             out: FloatArray = np.add.reduceat(values, starts, axis=-1)
             return out
 
+        lean = None if self.lean is None else along(self.lean)
         if self.square is None or self.weight_square is None:
             return Gaps(
                 along(self.residual), along(self.variance), None, along(self.weight),
-                along(self.weight_sq), None, self.total, self.rows, self.counted,
+                along(self.weight_sq), None, self.total, self.rows, self.counted, None, lean,
             )  # fmt: skip
         square = joined_square(self.square, starts)
         weight_square = joined_square(self.weight_square, starts)
         return Gaps(
             along(self.residual), kept(square.diagonal(), along(self.variance)), square,
             along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
-            self.counted, None if self.raters is None else self.raters.joined(starts),
+            self.counted, None if self.raters is None else self.raters.joined(starts), lean,
         )  # fmt: skip
 
     @property
@@ -214,9 +220,11 @@ class Gaps:
         that with one more row, whose gap is 0. For soft labels nothing more is known, because the
         error of an unobserved row is unknown. The variance of 0/1 labels follows from their mean.
         It is evaluated at the limit, \(\theta - r\), as in Wilson's interval of a proportion.
-        Labels of m votes have 1/m of that variance:
+        Labels of m votes have 1/m of that variance. If labels are skewed toward events that are
+        missing in the sample, the variance grows toward the limit as well, by \(\kappa r\) with
+        \(\kappa\) the third cumulant over the variance:
 
-        \[ r^2 = z^2 \Bigl( s^2 + \frac{\theta^2 - (\theta - r)^2}{nm} \Bigr) . \]
+        \[ r^2 = z^2 \Bigl( s^2 + \frac{\theta^2 - (\theta - r)^2}{nm} + \kappa r \Bigr) . \]
         """
         estimate, reach = self.cautious_bins(z, inflation)
         if self.raters is None or self.square is None:
@@ -250,18 +258,48 @@ class Gaps:
         """Compute `cautious` without shifts by raters."""
         t, error = self.in_errors(inflation)
         estimate = (error * cautious_abs(t, SHARPNESS)).sum(axis=-1)
-        spread = self.spread(soft_sign(t, SHARPNESS))
+        sign = soft_sign(t, SHARPNESS)
+        spread = self.spread(sign)
         above_0 = np.maximum(estimate, 0)
         rest = kept(spread - above_0**2 / self.rows * (1 - 1 / self.rows), spread)
         c = self.counted * z**2 / self.rows
-        at_limit = c * above_0 + np.sqrt((c * above_0) ** 2 + (1 + c) * z**2 * rest)
+        half = c * above_0 + z**2 / 2 * self._missing(sign)
+        at_limit = half + np.sqrt(half**2 + (1 + c) * z**2 * rest)
         return estimate, np.maximum(at_limit / (1 + c), z * np.sqrt(rest))
+
+    def _missing(self, sign: FloatArray) -> FloatArray | float:
+        """Return the skewness of the labels toward lower SMECE, as in `_skewness`."""
+        if self.lean is None:
+            return 0.0
+        return self._per_variance((sign * self.lean).sum(axis=-1))
+
+    def _skewness(self, sign: FloatArray) -> FloatArray | float:
+        """Return the third cumulant of the sum of bins over its variance, if above 0.
+
+        It comes from skewed labels, and from gaps that differ between bins of random size.
+        """
+        if self.lean is None:
+            return 0.0
+        weight = np.where(self.weight > 0, self.weight, 1.0)
+        gap = sign * self.residual / weight
+        moment = 3 * self.variance - 2 * gap**2 * self.weight_sq
+        own = (gap * moment * self.weight_sq / weight - sign * self.lean).sum(axis=-1)
+        mean = (sign * self.residual).sum(axis=-1) / self.total
+        unit = self.total / self.rows
+        whole = 3 * mean * self.variance.sum(axis=-1) - 2 * mean**3 * self.total * unit
+        return self._per_variance(own - unit * whole)
+
+    def _per_variance(self, third: FloatArray) -> FloatArray:
+        variance = np.maximum(self.variance.sum(axis=-1), 1e-300)
+        out: FloatArray = np.maximum(third / (variance * self.total), 0.0)
+        return out
 
     def generous(self, z: float) -> tuple[FloatArray, FloatArray]:
         """Return a generous estimate of SMECE, and its distance to the upper limit.
 
         Bins near 0 are unfolded as if all were equal, which is the least favorable case. Bins
-        between near and far are a mixture of both, so that the limit is continuous.
+        between near and far are a mixture of both, so that the limit is continuous. Skewed sums
+        have a higher limit, by the correction for a studentized sum (Johnson, Hall).
         """
         estimate, reach = self.generous_bins(z)
         if self.raters is None or self.square is None:
@@ -311,7 +349,8 @@ class Gaps:
         near_gap = (near * absolute).sum(axis=-1)
         far_gap = ((1 - near) * absolute).sum(axis=-1)
         near_square = self._at_worst(near, sure)
-        far_square = self.spread(soft_sign(t, SHARPNESS), 1 - near)
+        sign = soft_sign(t, SHARPNESS)
+        far_square = self.spread(sign, 1 - near)
 
         scale = np.where(near_error > 0, near_error, 1.0)
         seen = near_gap / scale
@@ -319,8 +358,9 @@ class Gaps:
         most = highest_plausible(floor, z * np.sqrt(near_square) / scale)
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
-        reach = np.sqrt(((most - middle) * near_error) ** 2 + z**2 * far_variance)
-        return middle * near_error + far_gap, reach
+        square = ((most - middle) * near_error) ** 2 + z**2 * far_variance
+        half = (2 * z**2 + 1) / 6 * self._skewness(sign)
+        return middle * near_error + far_gap, half + np.sqrt(half**2 + square)
 
     def _at_worst(self, share: FloatArray, sure: FloatArray | None) -> FloatArray:
         """Return the variance of the sum of a share of each bin, if the signs are unknown."""
@@ -360,6 +400,26 @@ def _counted(sums: Sums) -> FloatArray:
     hard = ~sums.label_var.any(axis=-1)
     rows, votes = sums.count.sum(axis=-1), sums.votes.sum(axis=-1)
     return np.where(hard, 1.0, np.where(votes > 0, rows / np.maximum(votes, rows), 0.0))
+
+
+def _lean(sums: Sums) -> FloatArray:
+    r"""Return the third cumulant of each bin's labels, for independent rows.
+
+    It is \((1 - 2p) V\) for outcomes of variance V. For other labels it is
+    \((1 - 2p) \frac{2 \varphi}{1 + \varphi} V\), as of a Beta distribution of variance
+    \(V = \varphi p(1 - p)\).
+    """
+    expected, seen = outcomes(sums)
+    events = np.maximum(expected, seen)
+    soft = residual_variance(sums) - events
+    possible = np.maximum(sums.prob_var - expected, 0.0).sum(axis=-1, keepdims=True)
+    share = soft.sum(axis=-1, keepdims=True) / np.maximum(possible, 1e-300)
+    share = np.minimum(share, 1.0)
+    weight = np.where(sums.weight > 0, sums.weight, 1.0)
+    prob = (sums.label + sums.residual) / weight
+    third = events + 2 * share / (1 + share) * soft
+    out: FloatArray = third * (1 - 2 * prob) * sums.weight_sq / weight
+    return out
 
 
 def outcomes(sums: Sums) -> tuple[FloatArray, FloatArray]:

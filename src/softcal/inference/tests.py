@@ -30,7 +30,7 @@ _SHARED = 1.055  # how much too often Cauchy's rule rejects, because both p-valu
 _EVENTS = (1.0, 1.01)  # lowest expected events of a pool; the p-value is the mean over this range
 _NO_VARIANCE = 1e-100  # variance below which p counts as exactly 0 or 1
 _ROUNDING = 1e-9  # residuals below this count as 0
-_CHOSEN = (2.0, 4.0)  # standard errors; above this range, labels of 0 and 1 are not outcomes
+_CHOSEN = (1.0, 2.0)  # standard errors; above this range, labels of 0 and 1 are not outcomes
 _TINY = 1e-300  # instead of 0 in ratios of two zeros
 _FLAT = 1e-12  # variance of the pools' predictions below which no tilt is tested
 
@@ -183,7 +183,8 @@ def calibrated_variance(whole: Sums, parts: Sums) -> FloatArray:
     noisy = _noisiness(_scaled(whole, int(whole.count.sum()), hard=hard), 1.0, hard=hard)
     rows = int(parts.count.sum())
     scale = rows / float(parts.weight_sq.sum())
-    return np.array(_calibrated_variance(_scaled(parts, rows, hard=hard), noisy)) / scale
+    pools = noisy.recognized(_scaled(parts, rows, hard=hard))
+    return np.array(_calibrated_variance(pools, noisy)) / scale
 
 
 # The code below uses plain floats per pool, because most tables have few bins: it is five times as
@@ -204,6 +205,7 @@ class _Pools(NamedTuple):
     expected: list[float]  # `calibrated` of the rows whose labels are outcomes
     surprises: list[float]  # `own` of the same rows
     floor: list[float]  # known variance of votes
+    unsure: list[float]  # sum w^2 y(1 - y)
     events: list[float]  # equivalent number of events of the noise, at most `calibrated`
 
 
@@ -212,8 +214,10 @@ def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
     residual, weight, label = s.residual.tolist(), s.weight.tolist(), s.label.tolist()
     weight_sq, calibrated, own = s.weight_sq.tolist(), s.prob_var.tolist(), s.residual_var.tolist()
     expected, surprises = calibrated, own
-    floor = nothing = [0.0] * len(weight)
+    floor = unsure = nothing = [0.0] * len(weight)
     if not hard:  # as in `outcomes`
+        each = zip(s.label_var.tolist(), weight_sq, weight, strict=True)
+        unsure = [v * q / (w or 1.0) for v, q, w in each]
         expected, surprises = s.outcome_prob_var.tolist(), s.outcome_residual_var.tolist()
         floor = s.vote_floor.tolist()
         if math.isnan(sum(expected)):
@@ -222,16 +226,16 @@ def _scaled(s: Sums, n: int, *, hard: bool) -> _Pools:
     if scale != 1:
         root = math.sqrt(scale)
         residual, weight, label = ([root * x for x in line] for line in (residual, weight, label))
-        weight_sq, calibrated, own, expected, surprises, floor = (
+        weight_sq, calibrated, own, expected, surprises, floor, unsure = (
             [scale * x for x in line]
-            for line in (weight_sq, calibrated, own, expected, surprises, floor)
+            for line in (weight_sq, calibrated, own, expected, surprises, floor, unsure)
         )
     certain = nothing
     if min(calibrated) <= _NO_VARIANCE:
         certain = [q if h <= _NO_VARIANCE else 0.0 for q, h in zip(own, calibrated, strict=True)]
     return _Pools(
         residual, weight, weight_sq, list(map(add, label, residual)), calibrated, own,
-        certain, list(map(abs, residual)), expected, surprises, floor, calibrated,
+        certain, list(map(abs, residual)), expected, surprises, floor, unsure, calibrated,
     )  # fmt: skip
 
 
@@ -243,6 +247,7 @@ def _bins(s: Sums, n: int, worth: float, *, grouped: bool) -> tuple[_Pools, _Noi
         nothing = [0.0] * len(bins.weight)
         bins = bins._replace(expected=nothing, surprises=nothing)
     noisy = _noisiness(bins, worth, hard=hard)
+    bins = noisy.recognized(bins)
     events = bins.calibrated  # each event that a bin expects counts as one
     if not hard and any(bins.expected):
         excess = noisy.excess(bins)
@@ -312,18 +317,33 @@ class _Noisiness(NamedTuple):
     hard: bool
     outcomes: float = 1.0  # for labels of exactly 0 or 1 without a number of votes
     others: float = 1.0
+    unanimous: float = 0.0  # certainty that labels of 0 and 1 are shares of unanimous votes
+
+    def recognized(self, pools: _Pools) -> _Pools:
+        """Count labels of 0 and 1 as soft labels, as far as they are shares of unanimous votes."""
+        if not self.unanimous:
+            return pools
+        part = 1 - self.unanimous
+        return pools._replace(
+            expected=[part * x for x in pools.expected],
+            surprises=[part * x for x in pools.surprises],
+        )
 
     def excess(self, pools: _Pools) -> list[float]:
-        """Return the excess kurtosis of sums of labels over many rows of small variance."""
+        """Return the excess kurtosis of sums of labels over many rows of small variance.
+
+        Soft labels have that of a Beta distribution of equal mean and variance.
+        """
         if self.hard:
             return [1 / h if h * h > _NO_VARIANCE else h / _NO_VARIANCE for h in pools.calibrated]
-        others, cube, found = self.others, self.others**3, []
+        others, found = self.others, []
+        fourth = 6 * others**3 / ((1 + others) * (1 + 2 * others))
         for calibrated, expected in zip(pools.calibrated, pools.expected, strict=True):
             rest = calibrated - expected
             if rest < 0:
                 rest = 0.0
             variance = expected + others * rest
-            found.append((expected + cube * rest) / max(variance * variance, _NO_VARIANCE))
+            found.append((expected + fourth * rest) / max(variance * variance, _NO_VARIANCE))
         return found
 
 
@@ -332,30 +352,46 @@ def _noisiness(bins: _Pools, worth: float, *, hard: bool) -> _Noisiness:
     if hard:
         return _Noisiness(hard=True)
     expected, seen, floor = sum(bins.expected), sum(bins.surprises), sum(bins.floor)
-    rest = max(sum(bins.calibrated) - expected, 0.0)
-    own = max(sum(bins.own) - seen, 0.0)
-    outcomes = 1.0
+    whole, squares, unsure = sum(bins.calibrated), sum(bins.own), sum(bins.unsure)
+    outcomes, unanimous = 1.0, 0.0
     if expected > _NO_VARIANCE:
-        outcomes -= _chosen(bins, expected, seen, own, worth) * max(1 - seen / expected, 0.0)
         # One event, if almost none was expected, is not evidence.
-        outcomes = max(outcomes, min(seen * worth, 1.0) / (expected * worth))
+        outcomes = max(1.0, min(seen * worth, 1.0) / (expected * worth))
+        fewer = whole - squares - unsure - (expected - seen)
+        unanimous = _unanimous(expected, seen, fewer, max(squares - seen, 0.0), worth)
+        expected *= 1 - unanimous
+        seen *= 1 - unanimous
+    rest = max(whole - expected, 0.0)
+    own = max(squares - seen, 0.0)
+    own *= _skewed(own, rest, unsure)
     if floor > 0:  # the number of votes is more informative than few events
         own = (rest * worth * own + SHRINKAGE * floor) / (rest * worth + SHRINKAGE)
-    return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0))  # noqa: FBT003
+    return _Noisiness(False, outcomes, min(own / max(rest, _TINY), 1.0), unanimous)  # noqa: FBT003
 
 
-def _chosen(bins: _Pools, expected: float, seen: float, own: float, worth: float) -> float:
+def _skewed(own: float, most: float, unsure: float) -> float:
+    r"""Return the variance of soft labels of a calibrated model, relative to their squares.
+
+    The sums are \(Q = \sum (p - y)^2\), \(H = \sum p(1 - p)\), and \(\sum y(1 - y)\). Skewed
+    labels with few events have too small a Q exactly if they show too few events, which is if
+    \(S = \sum (1 - 2p)(p - y) = H - Q - \sum y(1 - y)\) is above 0. A Beta distribution of
+    variance \(V = \varphi H\) has the third cumulant \((1 - 2p) \frac{2\varphi}{1 + \varphi} V\).
+    Given S, the mean of Q is therefore \(V - 2 S V / (H + V)\). One Newton step from \(V = Q\)
+    gives \(V = Q / (1 - x)\) with \(x = 2S/(H + Q)\). For \(x > 0\), its series to the second
+    order keeps power against precise labels that really are too low.
+    """
+    x = min(2 * (most - own - unsure) / max(most + own, _TINY), 2.0)
+    return 1 / (1 - x) if x < 0 else 1 + x + x * x
+
+
+def _unanimous(expected: float, seen: float, fewer: float, own: float, worth: float) -> float:
     """Return the certainty, from 0 to 1, that labels of 0 and 1 are shares of unanimous votes.
 
     Unanimous votes agree with their predictions more than outcomes do. The remaining labels then
-    agree less than labels of a calibrated model do. For outcomes, expected - seen is the sum of
-    (1 - 2p)(p - y).
+    agree less than labels of a calibrated model do. Agreement is the sum of (1 - 2p)(p - y), which
+    is expected - seen for outcomes, and `fewer` for the others.
     """
-    whole = 0.0
-    for r, p, w in zip(bins.residual, bins.prob, bins.weight, strict=True):
-        whole += r * (1 - 2 * p / (w or 1.0))
-    agreeing = expected - seen
-    contrast = agreeing / math.sqrt(expected) - (whole - agreeing) / math.sqrt(own + expected / 4)
+    contrast = (expected - seen) / math.sqrt(expected) - fewer / math.sqrt(own + expected / 4)
     start, end = _CHOSEN
     u = min(max((contrast * math.sqrt(worth / 2) - start) / (end - start), 0.0), 1.0)
     return u * u * (3 - 2 * u)
@@ -388,9 +424,15 @@ def _noise(
         known, seen = np.array(pools.expected) * alike, np.array(pools.surprises) * alike
         rest = np.maximum(np.array(pools.calibrated) - pools.expected, 0.0)
         own = np.maximum(square.diagonal() - seen, 0.0)
+        whole = own.sum()
+        if clusters.raters is None:
+            squares = np.maximum(np.array(pools.own) - pools.surprises, 0.0)
+            lines = (squares, rest, np.array(pools.unsure))
+            whole *= _skewed(*(float(line.sum()) for line in lines))
+            own = own * list(map(_skewed, *(line.tolist() for line in lines)))
         # A difference that is only rounding must not be divided by itself.
         least_rest = max(1e-6 * sum(pools.calibrated), _TINY)
-        pooled = own.sum() / max(rest.sum(), least_rest) * rest
+        pooled = whole / max(rest.sum(), least_rest) * rest
         events = rest * worth
         others = (events * own + SHRINKAGE * pooled) / (events + SHRINKAGE)
         variance = (noisy.outcomes * known + others).tolist()
@@ -409,14 +451,15 @@ def _calibrated_variance(pools: _Pools, noisy: _Noisiness) -> list[float]:
         return pools.calibrated
     found = []
     outcomes, pooled = noisy.outcomes, SHRINKAGE * noisy.others
-    for own, seen, calibrated, expected in zip(
-        pools.own, pools.surprises, pools.calibrated, pools.expected, strict=True
+    for own, seen, calibrated, expected, unsure in zip(
+        pools.own, pools.surprises, pools.calibrated, pools.expected, pools.unsure, strict=True
     ):
         rest, soft = calibrated - expected, own - seen
         if rest < 0:
             rest = 0.0
         if soft < 0:
             soft = 0.0
+        soft *= _skewed(soft, rest, unsure)
         found.append(outcomes * expected + rest * (soft + pooled) / (rest + SHRINKAGE))
     return found
 
