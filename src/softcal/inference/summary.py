@@ -201,8 +201,8 @@ def calibration_summary(
                          e90   0.2106   0.1551   0.2715
                         emax   0.2388   0.1777   0.3010
                        brier   0.0559   0.0506   0.0617
-              miscalibration   0.0170   0.0123   0.0204
-              discrimination   0.0601   0.0525   0.0664
+              miscalibration   0.0170   0.0121   0.0210
+              discrimination   0.0601   0.0522   0.0669
                  uncertainty   0.0989   0.0927   0.1056
     """
     refuse_bad_level(level)
