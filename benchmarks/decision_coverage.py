@@ -56,9 +56,9 @@ def truth(kind: str, curve: str) -> dict[str, Any]:
     m = CURVES[curve](p)
     found = sc.calibration_summary(m, p)
     rows = valid_rows(m, p)
-    pools = parts._Pools.of(parts._Atoms.of_rows(rows, None))  # noqa: SLF001
-    smoother = parts._smoother(pools.prob, pools.weight)  # noqa: SLF001
-    gaps = np.abs(pools.prob - smoother @ pools.label)
+    smooth = parts._Smooth.of(parts._Pools.of(parts._Atoms.of_rows(rows, None)))  # noqa: SLF001
+    pools = smooth.pools
+    gaps = np.abs(pools.prob - smooth.fitted)
     at = np.array(THRESHOLDS)
     worth = (m[:, None] - at) / (1 - at)
     value = (worth * (p[:, None] >= at)).mean(axis=0)

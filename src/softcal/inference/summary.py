@@ -201,8 +201,8 @@ def calibration_summary(
                          e90   0.2106   0.1551   0.2715
                         emax   0.2388   0.1777   0.3010
                        brier   0.0559   0.0506   0.0617
-              miscalibration   0.0170   0.0123   0.0204
-              discrimination   0.0601   0.0525   0.0664
+              miscalibration   0.0170   0.0121   0.0210
+              discrimination   0.0601   0.0522   0.0669
                  uncertainty   0.0989   0.0927   0.1056
     """
     refuse_bad_level(level)
@@ -227,8 +227,8 @@ def calibration_summary(
         logistic = _recalibration(atoms, level)
     except _NoFitError as error:
         note = str(error)
-    pools, random = _Pools.of(atoms), generator(rng)
-    of_curve = [*_distances(pools, level, random), *_scores(pools, parts, level, random)]
+    smooth, random = _Smooth.of(_Pools.of(atoms)), generator(rng)
+    of_curve = [*_distances(smooth, level, random), *_scores(smooth, parts, level, random)]
     return CalibrationSummary(
         observed_expected=_ratio(atoms, level),
         logistic=logistic,
@@ -409,20 +409,35 @@ def _quantile(distance: FloatArray, weight: FloatArray, share: float) -> float:
     return float(distance[order][place])
 
 
-def _distances(pools: _Pools, level: float, random: np.random.Generator) -> list[Estimate]:
+class _Smooth(NamedTuple):
+    """The loess curve of pools."""
+
+    pools: _Pools
+    smoother: FloatArray
+    fitted: FloatArray
+    term: FloatArray  # of each atom, in the error of the mean label of its pool
+
+    @staticmethod
+    def of(pools: _Pools) -> _Smooth:
+        atoms, place = pools.atoms, pools.place
+        smoother = _smoother(pools.prob, pools.weight)
+        fitted = smoother @ pools.label
+        own = atoms.weight / pools.weight[place]
+        leverage = smoother.diagonal()[place] * own / atoms.rows
+        term = own * (atoms.label - fitted[place]) * atoms.without(leverage)
+        return _Smooth(pools, smoother, fitted, term)
+
+
+def _distances(smooth: _Smooth, level: float, random: np.random.Generator) -> list[Estimate]:
     """Return the ICI, E50, E90, and Emax."""
+    pools, smoother, fitted, term = smooth
     atoms, place, p, weight = pools.atoms, pools.place, pools.prob, pools.weight
-    smoother = _smoother(p, weight)
-    fitted = smoother @ pools.label
     distance = np.abs(p - fitted)
     ici = float(weight @ distance)
     value = [ici, *(_quantile(distance, weight, share) for share in (0.5, 0.9, 1.0))]
     if atoms.n < 2:
         return [Estimate(each, 0.0, 1.0) for each in value]
-    # The error of the mean label of each pool; a row's own share of the curve is left out.
     own = atoms.weight / weight[place]
-    leverage = smoother.diagonal()[place] * own / atoms.rows
-    term = own * (atoms.label - fitted[place]) * atoms.without(leverage)
     drawn = np.abs(pools.noise(term, _DRAWS, random) @ smoother.T)
     error = np.sqrt((drawn**2).mean(axis=0))
     drawn = np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)
@@ -468,10 +483,11 @@ def _distances(pools: _Pools, level: float, random: np.random.Generator) -> list
 
 
 def _scores(
-    pools: _Pools, parts: ScoreDecomposition, level: float, random: np.random.Generator
+    smooth: _Smooth, parts: ScoreDecomposition, level: float, random: np.random.Generator
 ) -> list[Estimate]:
     """Return the Brier score and its parts."""
     value = [parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty]
+    pools = smooth.pools
     atoms, place, weight = pools.atoms, pools.place, pools.weight
     if atoms.n < 2:
         return [Estimate(each, 0.0, 1.0) for each in value]
@@ -484,23 +500,28 @@ def _scores(
         out: FloatArray = w * (loss - w @ loss)
         return out
 
-    limits = []
-    for v, loss in ((value[0], from_prob), (value[3], from_mean)):
-        variance = np.array(atoms.error(term(loss)) ** 2)
-        reach = atoms.reach(term(loss), level)
-        limits.append(score_limits(np.array(v), variance, np.array(atoms.n), reach))
-    # The curve fits its own rows too well. The same happens to curves of drawn labels.
-    drawn = pools.noise(w / weight[place] * (y - curve[place]), _DRAWS // 5, random)
-    fitted = [isotonic_regression(curve + each, weights=weight).x for each in drawn]
+    def limits(loss: FloatArray, part: FloatArray, v: float) -> tuple[float, float]:
+        """Return score limits of a mean of losses; `part` of the loss has the error."""
+        variance, n = np.array(atoms.error(term(part)) ** 2), np.array(atoms.n)
+        found = score_limits(np.array(v), variance, n, atoms.reach(term(loss), level))
+        return float(found[0]), float(found[1])
+
+    # The isotonic curve fits its own rows too well. So do isotonic curves of drawn labels, with
+    # errors from the smooth curve, which follows single rows less.
+    drawn = pools.noise(smooth.term, _DRAWS // 5, random)
+    fits = (isotonic_regression(curve + each, weights=weight).x for each in drawn)
     better = np.array([
         weight @ (each**2 - (curve + each - fit) ** 2)
-        for each, fit in zip(drawn, fitted, strict=True)
+        for each, fit in zip(drawn, fits, strict=True)
     ])  # fmt: skip
+    found = [limits(from_prob, from_prob, value[0])]
     for v, other in zip(value[1:3], (from_prob, from_mean), strict=True):
-        reach, error = atoms.reach(term(other), level), atoms.error(term(other - from_curve))
-        low = v - float(better.mean()) - reach * math.hypot(error, float(better.std()))
-        limits.insert(-1, (np.clip(low, 0.0, v), np.clip(v + reach * error, v, 1.0)))
-    return [Estimate(v, float(a), float(b)) for v, (a, b) in zip(value, limits, strict=True)]
+        error = math.hypot(atoms.error(term(other - from_curve)), float(better.std()))
+        seen = float(w @ (other - from_curve))  # with pools, the curve fits its rows less
+        low = seen - float(better.mean()) - atoms.reach(term(other), level) * error
+        found.append((min(max(low, 0.0), v), limits(other, other - from_curve, v)[1]))
+    found.append(limits(from_mean, from_mean, value[3]))
+    return [Estimate(v, low, high) for v, (low, high) in zip(value, found, strict=True)]
 
 
 _SPAN = 0.75  # of the weight, in the window of the curve
