@@ -81,6 +81,11 @@ def test_queries(seed: int) -> None:
     frame_entry_points.queried(seed)
 
 
+def test_shares_of_a_tiny_residual_are_finite() -> None:
+    for seed in (2413, 24460, 38723, 56429):  # found by `make fuzz`
+        frame_entry_points.queried(seed)
+
+
 @settings(AGAIN, max_examples=50)
 @given(seed=SEEDS)
 def test_options(seed: int, tmp_path: Path) -> None:

@@ -299,8 +299,9 @@ def _test(s: Sums, clusters: Clusters | None, n: int) -> TestResult:
         whole = (sum(parts) or 1.0) / part
         if not all_apart:  # the share of a pool is divided by the size of its bins' residuals
             sizes = np.diff([*starts, len(share)])
-            rates = [t / (m or 1.0) for t, m in zip(parts, pools.off, strict=True)]
-            parts = list(map(mul, np.repeat(rates, sizes).tolist(), bins.off))
+            whole_off = np.repeat([m or 1.0 for m in pools.off], sizes).tolist()
+            of_pool = np.repeat(parts, sizes).tolist()
+            parts = list(map(mul, of_pool, map(truediv, bins.off, whole_off)))
         share = [x + t / whole for x, t in zip(share, parts, strict=True)]
     return TestResult(
         pvalue * possible,
