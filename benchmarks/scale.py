@@ -457,6 +457,60 @@ def two_models(folder: Path, rows: int, console: Console) -> None:
     path.unlink()
 
 
+def make_csv_file(path: Path, rows: int) -> None:
+    """Write a number, two predictions to six digits, and a soft label to two, 29 bytes per row."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    rng = np.random.default_rng(0)
+    p = rng.random(rows).round(6)
+    q = np.clip(p + rng.normal(0, 0.1, rows), 0, 1).round(6)
+    y = np.clip(p + rng.normal(0, 0.2, rows), 0, 1).round(2)
+    csv.write_csv(pa.table({"id": np.arange(rows), "p": p, "q": q, "y": y}), path)
+
+
+def csv_processes(folder: Path, rows: int, console: Console, runs: int = 5) -> None:
+    """Time whole processes that read a CSV file: the command line, and a query in DuckDB."""
+    path = folder / "rows.csv"
+    make_csv_file(path, rows)
+    query = f"""
+        SELECT LEAST(FLOOR(p * 10), 9)::INT AS bin, COUNT(*) AS count, {SUMS}
+        FROM read_csv('{path}') GROUP BY bin"""  # noqa: S608
+    columns = [str(path), "--label", "y", "--pred", "p"]
+    commands = {
+        "DuckDB query": ["-c", f"import duckdb; print(duckdb.sql({query!r}).fetchall())"],
+        "softcal score": ["-m", "softcal", "score", *columns],
+        "softcal report": ["-m", "softcal", "report", *columns, "-o", str(folder / "page.html")],
+    }
+    # Compiled bytecode is kept in the folder, as an installed package has it.
+    kept = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
+    best: dict[str, tuple[float, float]] = {}
+    for run in range(runs + 1):
+        for name, arguments in commands.items():
+            before, start = os.times(), time.perf_counter()
+            subprocess.run(  # noqa: S603
+                [sys.executable, *arguments],
+                env=os.environ | kept,
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
+            seconds, after = time.perf_counter() - start, os.times()
+            work = (after.children_user + after.children_system
+                    - before.children_user - before.children_system)  # fmt: skip
+            if run:
+                least = best.get(name, (seconds, work))
+                best[name] = min(seconds, least[0]), min(work, least[1])
+    path.unlink()
+    first = best["DuckDB query"]
+    out = Table(title=f"{rows:,} rows of CSV, whole processes", title_justify="left")
+    for name in ("", "seconds", "x DuckDB", "CPU seconds", "x DuckDB"):
+        out.add_column(name, justify="left" if not name else "right")
+    for name, (seconds, work) in best.items():
+        ratios = f"{seconds / first[0]:.2f}", f"{work / first[1]:.2f}"
+        out.add_row(name, f"{seconds:.2f}", ratios[0], f"{work:.2f}", ratios[1])
+    console.print(out)
+
+
 def plain_tables(folder: Path, path: Path, rows: int, console: Console) -> None:
     """Time one table: from a file, from frames in memory, and as the file grows."""
     cases = {"softcal": "files", "DuckDB by hand": "duckdb", "Polars streaming by hand": "polars"}
@@ -479,7 +533,9 @@ def main() -> None:  # noqa: C901
     parser.add_argument("--groups", type=int, default=10**6)
     parser.add_argument("--class-rows", type=int, default=10**7, help="of many classes")
     parser.add_argument("--classes", type=int, default=10)
-    parser.add_argument("--only", choices=["groups", "classes", "joint", "spark", "plain"])
+    parser.add_argument("--csv-rows", type=int, default=10**7, help="of CSV, whole processes")
+    kinds = ["plain", "csv", "classes", "groups", "joint", "spark"]
+    parser.add_argument("--only", choices=kinds)
     parser.add_argument("--serve", nargs=2, metavar=("CASE", "ARGUMENTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -488,12 +544,14 @@ def main() -> None:  # noqa: C901
     console = Console(width=100)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        parts = [options.only] if options.only else ["plain", "classes", "groups", "joint", "spark"]
+        parts = [options.only] if options.only else kinds
         path = folder / f"{options.rows}.parquet"
         if "plain" in parts or "spark" in parts:
             make_file(path, options.rows)
         if "plain" in parts:
             plain_tables(folder, path, options.rows, console)
+        if "csv" in parts:
+            csv_processes(folder, options.csv_rows, console)
         if "classes" in parts:
             classes_table(folder, options.class_rows, options.classes, console)
         if "groups" in parts:
