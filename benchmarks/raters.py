@@ -134,8 +134,8 @@ def refuse_other_sums(rng: np.random.Generator, cell: Cell) -> None:
     for one, two in zip(fast.raters.values, slow.raters.values, strict=True):
         by_rater = dense(fast.raters, one)[order], dense(slow.raters, two)
         np.testing.assert_allclose(*by_rater, rtol=1e-11, atol=1e-11)
-    limits = ((x.low, x.high) for x in map(smece_interval, (fast, slow)))
-    np.testing.assert_allclose(*limits, rtol=1e-9, atol=1e-12)
+    one, two = ([x.low, x.high] for x in map(smece_interval, (fast, slow)))
+    np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
 
 
 def dense(raters: Raters, values: np.ndarray) -> np.ndarray:

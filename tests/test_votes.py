@@ -291,4 +291,5 @@ def test_odd_classes_and_populations_are_refused() -> None:
 
 def test_pseudo_votes_may_have_half_precision() -> None:
     votes = sc.Votes([[3, 1], [0, 2]])
-    assert np.allclose(votes.smoothed(np.float16(0.5)), votes.smoothed(0.5))
+    half: Any = np.float16(0.5)
+    assert np.allclose(votes.smoothed(half), votes.smoothed(0.5))

@@ -103,10 +103,13 @@ def engine_tables(
     chosen = _selected(frame, wanted.names).to_native()
     job = _Job(roles, bins, pairs, date)
     if frame.implementation.is_dask() or _is_spark(frame):
-        add_up = _of_dask if frame.implementation.is_dask() else _of_spark
-        if _is_spark(frame) and _is_plain(frame, job):
-            add_up = _of_spark_sql
-        part: Part = add_up(chosen, job)
+        part: Part
+        if frame.implementation.is_dask():
+            part = _of_dask(chosen, job)
+        elif _is_plain(frame, job):
+            part = _of_spark_sql(chosen, job)
+        else:
+            part = _of_spark(chosen, job)
         if part.tables is None:  # perhaps no partition has rows
             part = part.with_(job.part(()))
         return part.finished(roles)
