@@ -48,13 +48,13 @@ VALUES = {
     "--input-format": ("csv", "tsv"),
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
-    **dict.fromkeys(("--bins", "--folds", "--votes"), ("5", "6")),
+    **dict.fromkeys(("--bins", "--folds", "--votes", "--n-raters"), ("5", "6")),
     **dict.fromkeys(("--depth", "--min-rows", "--draws", "--seed"), ("5", "6")),
 }
 NUMBERS = (
     "--smece", "--label-spread", "--half-width", "--budget", "--difference", "--correlation",
     "--power", "--item-cost", "--vote-cost", "--max-smece", "--max-gap", "--tolerance",
-    "--max-weight",
+    "--max-weight", "--rater-spread",
 )  # fmt: skip
 VALUES |= dict.fromkeys(NUMBERS, ("0.1", "0.2"))
 ARGUMENTS = {
