@@ -474,7 +474,7 @@ def test_next_step_depends_on_size_of_error(uniform: np.ndarray[Any, Any]) -> No
 def test_verdict_contrasts_smece_with_hardened_ece(rng: np.random.Generator) -> None:
     nodules = lidc_malignancy()
     found = all_words(verdict_of(nodules["soft_malignant"], nodules["prob_rf_all"]))
-    assert "ECE is 0.022: 4.3 times smaller. Hardening the labels would hide" in found
+    assert "ECE is 0.022: SMECE is 4.3 times as large. Hardening the labels would hide" in found
     p = rng.random(1000)
     found = all_words(verdict_of(p, p))
     assert re.search(r"ECE is 0\.2\d\d\. Hardening the labels counts their uncertainty", found)

@@ -290,11 +290,12 @@ def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: 
     """Contrast both errors; interpret the difference only if their intervals do not overlap."""
     against = f"Against {hardened}, the usual ECE is {hard.value:.3f}"
     if comparable and hard.high < soft.low:
-        far = f"{soft.value / hard.value:.1f} times smaller" if hard.value > 0.0005 else "no error"
+        times = f"SMECE is {soft.value / hard.value:.1f} times as large"
+        far = times if hard.value > 0.0005 else "no error"
         return f"{against}: {far}. Hardening the labels would hide the problem."
     if comparable and hard.low > soft.high:
         # A ratio to an error that is shown as 0 has no meaning.
-        far = f": {hard.value / soft.value:.1f} times larger" if soft.value > 0.0005 else ""
+        far = f": {hard.value / soft.value:.1f} times as large as SMECE" if soft.value > 0.0005 else ""
         return (
             f"{against}{far}. Hardening the labels counts their uncertainty as an error of the "
             "model."
