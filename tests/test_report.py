@@ -480,9 +480,9 @@ def test_verdict_contrasts_smece_with_hardened_ece(rng: np.random.Generator) -> 
     assert re.search(r"ECE is 0\.2\d\d\. Hardening the labels counts their uncertainty", found)
     labels = nodules["soft_malignant"]  # an error of 1e-17 from rounding
     repaired = sc.calibrators.IsotonicCalibrator().fit(labels, labels**2).predict(labels)
-    assert "times larger" not in all_words(verdict_of(labels**2, repaired))
+    assert "times SMECE" not in all_words(verdict_of(labels**2, repaired))
     near = np.clip(p + 0.01, 0, 1)
-    assert re.search(r"\d\.\d times larger", all_words(verdict_of(near, p)))
+    assert re.search(r"\d\.\d times SMECE", all_words(verdict_of(near, p)))
     hard = (p > 0.5).astype(float)
     assert "ardening" not in all_words(verdict_of(hard, p))
     # hardened labels agree exactly, soft ones do not

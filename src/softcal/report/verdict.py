@@ -295,7 +295,7 @@ def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: 
         return f"{against}: {far}. Hardening the labels would hide the problem."
     if comparable and hard.low > soft.high:
         # A ratio to an error that is shown as 0 has no meaning.
-        far = f": {hard.value / soft.value:.1f} times as large as SMECE" if soft.value > 0.0005 else ""
+        far = f": {hard.value / soft.value:.1f} times SMECE" if soft.value > 0.0005 else ""
         return (
             f"{against}{far}. Hardening the labels counts their uncertainty as an error of the "
             "model."
