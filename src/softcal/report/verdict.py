@@ -290,8 +290,9 @@ def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: 
     """Contrast both errors; interpret the difference only if their intervals do not overlap."""
     against = f"Against {hardened}, the usual ECE is {hard.value:.3f}"
     if comparable and hard.high < soft.low:
-        times = f"SMECE is {soft.value / hard.value:.1f} times as large"
-        far = times if hard.value > 0.0005 else "no error"
+        far = "no error"
+        if hard.value > 0.0005:
+            far = f"SMECE is {soft.value / hard.value:.1f} times as large"
         return f"{against}: {far}. Hardening the labels would hide the problem."
     if comparable and hard.low > soft.high:
         # A ratio to an error that is shown as 0 has no meaning.
