@@ -53,7 +53,7 @@ struct Limits {
     return std::max(found / total, 0.0);
   }
 
-  double skewness(double third) const { return std::max(third / (std::max(variance, 1e-300) * total), 0.0); }
+  double skewness(double third) const { return std::max(third / std::max(variance, 1e-300) / total, 0.0); }
 
   double lower(const std::vector<Bin>& bins, double z) const {
     double found = 0, third = 0;
@@ -82,7 +82,7 @@ struct Limits {
       far_gap += (1 - near) * gap;
       far_square += (1 - near) * bin.error * bin.error;
       const double sign = std::erf(bin.residual / (bin.error * method.sharpness) / ROOT_2), own = sign * bin.residual / bin.weight;
-      third += own * (3 * bin.error * bin.error - 2 * own * own * bin.weight_sq) * bin.weight_sq / bin.weight - sign * bin.lean;
+      third += own * (3 * bin.error * bin.error - 2 * own * own * bin.weight_sq) * (bin.weight_sq / bin.weight) - sign * bin.lean;
       mean += sign * bin.residual / total;
     }
     const double unit = total / rows;

@@ -106,24 +106,30 @@ def test_count_labels_get_a_hint_about_votes(
 
 
 @pytest.mark.parametrize(
-    ("cell", "remedy"),
+    ("cell", "remedy", "of_apply"),
     [
-        ("yes", "counts as 1: --positive yes."),
-        ("N", "counts as 1: --positive Y."),
-        ("63.7%", "For percentages, pass --pred-scale percent or --label-scale percent."),
-        ("5 %", "Write 0.05."),
-        ("100%", "Write 1."),
-        ("very high", "counts as 1: --positive 'very high'.\n"),
+        ("yes", "counts as 1: --positive yes.", "holds the text 'yes'.\n"),
+        ("N", "counts as 1: --positive Y.", "holds the text 'N'.\n"),
+        (
+            "63.7%",
+            "For percentages, pass --pred-scale percent or --label-scale percent.",
+            "Write 0.637. For percentages, pass --pred-scale percent.\n",
+        ),
+        ("5 %", "Write 0.05.", "Write 0.05."),
+        ("100%", "Write 1.", "Write 1."),
+        ("very high", "counts as 1: --positive 'very high'.\n", "holds the text 'very high'.\n"),
     ],
 )
 def test_text_values_get_a_hint_about_conversion(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], cell: str, remedy: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cell: str, remedy: str, of_apply: str
 ) -> None:
+    """Predictions to recalibrate are no labels, so `apply` names no option for labels."""
     path, saved = tmp_path / "data.csv", tmp_path / "cal.json"
     path.write_text(f"y,p\n0.5,{cell}\n")
     assert remedy in refused(capsys, "score", path, "--label", "y", "--pred", "p")
     shown(capsys, "recalibrate", DATA, *FOREST, "--method", "platt", "-o", saved)
-    assert remedy in refused(capsys, "apply", saved, path, "--pred", "p", "-o", tmp_path / "x.csv")
+    found = refused(capsys, "apply", saved, path, "--pred", "p", "-o", tmp_path / "x.csv")
+    assert of_apply in found
 
 
 @pytest.mark.parametrize("source", ["s3://bucket/x.csv", "s3://bucket/*.csv", "https://x.org/a"])

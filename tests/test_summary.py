@@ -142,6 +142,8 @@ def test_calibration_summary_without_solution_is_refused() -> None:
             sc.calibration_summary(y, p)
     with pytest.raises(sc.InputError, match="takes no rows"):
         sc.calibration_summary(sc.reliability([1], [0.5]), [0.5])
+    with pytest.raises(TypeError, match="takes labels and predictions"):
+        sc.calibration_summary([0.5, 1.0])
     with pytest.raises(sc.InputError, match="calibration_summary of a table with groups"):
         sc.calibration_summary(sc.reliability([1, 0], [0.5, 0.4], groups=[1, 2]))
 

@@ -107,8 +107,8 @@ def check(
     Check('pass')
     >>> print(check(y, p, n_votes=votes, max_smece=0.1))
     UNDECIDED
-    SMECE 0.0952 (95% interval 0.0807 to 0.1057) may be above or below 0.1. About
-    3,800 more rows would decide.
+    SMECE 0.0952 (95% interval 0.0807 to 0.1063) may be above or below 0.1. About
+    4,300 more rows would decide.
     """
     rel = table_of(
         "check", y_true, y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes,

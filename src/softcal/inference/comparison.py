@@ -424,7 +424,7 @@ def compare(
     >>> print(compare(d["soft_malignant"], models, n_votes=d["n_readers"]))
     forest minus logistic   SMECE 0.0952 and 0.1067
                difference   95% interval from        to    p-value
-       SMECE      -0.0116             -0.0231   -0.0025     0.0113
+       SMECE      -0.0116             -0.0234   -0.0023     0.0141
        Brier      -0.0067             -0.0100   -0.0035   5.68e-05
     log loss            -                   -         -          -
     The log loss of forest is infinite: there are rows with a prediction of exactly

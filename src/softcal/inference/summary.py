@@ -303,8 +303,6 @@ class _Atoms(NamedTuple):
 
     def error(self, term: FloatArray) -> float:
         """Return the standard error of the sum of terms, over independent rows or groups."""
-        if self.n < 2:
-            return math.inf
         each, times = self._each(term)
         return math.sqrt(self.n / (self.n - 1) * float(times @ each**2))
 

@@ -227,7 +227,7 @@ class Assumptions:
         --------
         >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
         >>> round(assumptions.half_width(1000, votes=1), 3)
-        0.032
+        0.033
         """
         refuse_outside("smece", smece, 0, 0.5, closed=True)
         refuse_outside("label_spread", label_spread, 0, 0.5, closed=True)
@@ -301,9 +301,9 @@ class Assumptions:
         >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
         >>> for votes in (1, 3, 10):
         ...     print(round(assumptions.half_width(1000, votes=votes), 4))
-        0.0323
-        0.0202
-        0.0139
+        0.0325
+        0.0204
+        0.014
         """
         refuse_outside("level", level, 0, 1)
         _refuse_bad_items(items)

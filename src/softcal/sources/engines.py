@@ -110,7 +110,7 @@ def engine_tables(
             part = _of_spark_sql(chosen, job)
         else:
             part = _of_spark(chosen, job)
-        if part.tables is None:  # perhaps no partition has rows
+        if part.tables is None and not part.dropped:  # perhaps no partition has rows
             part = part.with_(job.part(()))
         return part.finished(roles)
     return collect(_pieces(frame, chosen, wanted), roles, bins, pairs=pairs, date=date)
