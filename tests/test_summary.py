@@ -389,3 +389,10 @@ def test_one_group_has_a_summary_without_limits() -> None:
     found = sc.calibration_summary([0.4, 0.6], [0.3, 0.6], groups=["a", "a"])
     assert found.slope[1:] == found.intercept[1:] == (-np.inf, np.inf)
     assert found.observed_expected[1:] == (0, np.inf)
+
+
+def test_extreme_labels_and_levels_give_finite_numbers() -> None:
+    tiny = sc.calibration_summary([5e-324, 0.0], [0.2, 0.1])
+    assert tiny.auroc.value == 0.75  # above the other row, and tied with itself
+    narrow = sc.calibration_summary([0, 1, 1, 0], [0.2, 0.3, 0.6, 0.7], level=1e-300)
+    assert narrow.ici.low <= narrow.ici.value <= narrow.ici.high

@@ -456,7 +456,7 @@ def _distances(smooth: _Smooth, level: float, random: np.random.Generator) -> li
 
     reach = student_reach(atoms.n, level)
     low, high = band(reach)
-    toward = np.where(p > middle, high - middle, middle - low) / reach
+    toward = np.where(p > middle, high - middle, middle - low) / max(reach, 1e-300)
     linear = atoms.weight * (distance[place] - ici)
     linear -= ((weight * np.sign(p - fitted)) @ smoother)[place] * term
     half = atoms.half(linear, level)
@@ -565,14 +565,16 @@ def _ratio(atoms: _Atoms, level: float) -> Estimate:
 def _auroc(atoms: _Atoms, level: float) -> Estimate:
     """Return the AUROC, with an interval on the scale of its logit."""
     place = np.unique(atoms.prob, return_inverse=True)[1]
-    cases, others = atoms.weight * atoms.label, atoms.weight * (1 - atoms.label)
+    # A common factor of the cases cancels. Without it, labels next to 0 or 1 underflow.
+    of_case, of_other = atoms.label, 1 - atoms.label
+    cases = atoms.weight * (of_case / of_case.max())
+    others = atoms.weight * (of_other / of_other.max())
     all_cases, all_others = float(cases.sum()), float(others.sum())
     of_place = np.bincount(place, others)
     others_below = (of_place.cumsum() - of_place / 2)[place]
     of_place = np.bincount(place, cases)
     cases_above = all_cases - (of_place.cumsum() - of_place / 2)[place]
-    pairs = all_cases * all_others
-    value = min(max(float(cases @ others_below) / pairs, 0.0), 1.0)
+    value = min(max(float((cases / all_cases) @ (others_below / all_others)), 0.0), 1.0)
     # The term of a row in the linear approximation has mean 0.
     term = cases * (others_below / all_others - value) / all_cases
     term += others * (cases_above / all_cases - value) / all_others
