@@ -481,11 +481,15 @@ def _matching(data: str) -> list[Path]:
 
 
 def refuse_empty(tables: TableSet) -> None:
-    """Raise if tables have no rows."""
+    """Raise if tables have no rows with weight."""
+    from softcal._validation.inputs import refuse_zeros
     from softcal.sources.collect import refuse_no_rows
 
-    if not tables.n:
-        refuse_no_rows()
+    if tables.n:
+        return
+    if tables.rows_without_weight:
+        refuse_zeros(str(tables.weight), tables.rows_without_weight)
+    refuse_no_rows()
 
 
 def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> TableSet:

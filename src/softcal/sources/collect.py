@@ -106,9 +106,9 @@ class Part(NamedTuple):
         return Part(self.rows + other.rows, tables, broken, dropped, words, items)
 
     def finished(self, roles: Roles) -> TableSet:
-        """Return the set of all rows; raise if a rule is broken or no row has weight.
+        """Return the set of all rows; raise if a rule is broken.
 
-        A source without rows gives a set without rows, which adds as 0.
+        A source without rows, or without weight, gives a set without rows, which adds as 0.
         """
         if self.broken is not None:
             refuse_broken(self.broken, checks_of(roles), self.rows)
@@ -118,8 +118,6 @@ class Part(NamedTuple):
             refuse_no_rows(self.dropped)
         if self.rows:
             refuse_unseen(roles, self.words)
-            if not self.tables.n:
-                refuse_zeros(str(roles.sample_weight), self.rows)
         dropped = self.dropped if roles.values.drop_missing or roles.drops_unmatched else None
         return replace(self.tables, rows_dropped=dropped)
 
