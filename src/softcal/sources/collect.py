@@ -352,15 +352,13 @@ def _add_up(
 
 def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
     """Add up one batch; None if a value breaks a rule."""
-    groups = None
-    if roles.group is not None:
-        values = batch[Named(roles.group)]
-        if missing_values(values).any():
-            return None
-        groups = coded_groups(values, roles.group)
-    cells = (
-        coded_cells({name: roles.segment(batch, name) for name in roles.by}) if roles.by else None
-    )
+    segments = {name: roles.segment(batch, name) for name in roles.by}
+    needed = [] if roles.group is None else [batch[Named(roles.group)]]
+    needed += [] if roles.days is None else [segments[roles.days.column]]
+    if any(missing_values(values).any() for values in needed):
+        return None
+    groups = None if roles.group is None else coded_groups(needed[0], roles.group)
+    cells = coded_cells(segments) if segments else None
     if roles.classes is not None:
         return _added_classes(batch, roles, roles.classes, builder, cells, groups)
     labels: tuple[str, ...] = (roles.y_true,)
@@ -491,6 +489,8 @@ def checks_of(roles: Roles) -> list[Check]:
     found += [_of_column(column, rules) for column, rules in roles.rules]
     if roles.bounds is not None:
         found.append(_in_order(*roles.bounds))
+    if roles.days is not None:
+        found.append(roles.days.check)
     return [check._replace(rules=tuple(map(_of_source, check.rules))) for check in found]
 
 
