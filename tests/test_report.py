@@ -445,6 +445,9 @@ def test_trend_is_linear_in_time(
     for line in re.findall(r'<polyline points="(.*?) "/>', trend):
         x = np.array([float(point.split(",")[0]) for point in line.split(" ")])
         assert np.diff(x) / (x[-1] - x[0]) == pytest.approx(np.array(gaps) / sum(gaps), abs=1e-3)
+    ticks = re.findall(r'<text x="([\d.]+)" y="113" text-anchor="middle">(.*?)</text>', trend)
+    assert [text for _, text in ticks] == sorted((text for _, text in ticks), key=values.index)
+    assert all(float(x) + 3 * len(text) <= 366 for x, text in ticks)  # else the page cuts them
 
 
 def test_values_without_an_order_have_no_trend() -> None:

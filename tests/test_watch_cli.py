@@ -246,7 +246,7 @@ def test_dates_of_a_stated_format_give_what_iso_dates_give(
     iso = watched(written(rows, tmp_path / "iso.csv"))
     assert dates_of(iso) == [day.isoformat() for day in days]
     for day_format in ("%m/%d/%Y", "%d.%m.%y", "%Y%m%d", "%B %d, %Y", "%G-W%V-%u"):
-        rows["day"] = [day.strftime(day_format) for day in np.repeat(days, 40)]
+        rows["day"] = [day.strftime(day_format) for day in days for _ in range(40)]
         data = written(rows, tmp_path / "other.csv")
         assert watched(data, "--day-format", day_format).stdout == iso.stdout
         sc.scan(rows, y_true="y", y_prob="p", by="day").save(tmp_path / "other.softcal")

@@ -811,15 +811,17 @@ def draw_watch(
     middle.sharex(above)
     _draw_evidence(middle, at, states, level)
     most = 5 if size in (None, "page") else 3
+    labels = [printable(str(state.date)) for state in states]
+    apart = (at[-1] - at[0]) / (most - 0.5) * max(4, *map(len, labels)) / 10  # 10 in a date
     ticks = [0]
     for k, place in enumerate(at):
-        if place - at[ticks[-1]] > (at[-1] - at[0]) / (most + 0.5):
+        if place - at[ticks[-1]] > apart:
             ticks.append(k)
-    middle.set_xticks(at[ticks], [printable(str(states[k].date)) for k in ticks])
+    middle.set_xticks(at[ticks], [labels[k] for k in ticks])
     above.tick_params(labelbottom=False)
     if last.alarm:
         began = next(k for k, state in enumerate(states) if state.date == last.since)
-        half = np.diff(at, append=at[-1] + 1).min() / 2
+        half = np.diff(at).min() / 2 if at.size > 1 else 0.5
         for ax in (above, middle):
             ax.axvspan(at[began] - half, at[-1] + half, color=VERMILLION, alpha=0.08, linewidth=0)
         above.annotate(
@@ -869,7 +871,7 @@ def _draw_evidence(
     ax.axhline(alarm, color=VERMILLION, linestyle="--", linewidth=1)
     ax.annotate(
         f"alarm at {1 / (1 - level):.4g}", (0, alarm), (3, 2), textcoords="offset points",
-        fontsize=0.9 * _points(ax), color=VERMILLION,
+        xycoords=ax.get_yaxis_transform(), fontsize=0.9 * _points(ax), color=VERMILLION,
     )  # fmt: skip
     ax.plot(at, tenths, color=BLACK, linewidth=1.4)
     ax.set(ylabel="evidence\n(log10)", ylim=(min(tenths.min(), -0.5), None))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from math import isfinite
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from softcal.exceptions import InputError
 
@@ -15,14 +16,19 @@ NUMBERS, DATES, TIMES = "numbers", "dates", "times with an offset from UTC"
 CLEAR = "either a number or an ISO date such as 2026-05-31"
 ALIKE = f"all {NUMBERS}, all {DATES}, or all {TIMES}"
 
-Every: TypeAlias = Literal["day", "week", "month"]
-"""What times are grouped by."""
-
 _WHOLE = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _MONTH = re.compile(r"\d{4}-\d{2}")
 # A date or a number: read as a number, its axis would not be linear in time.
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+
+
+class Every(StrEnum):
+    """What times are grouped by."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
 
 
 class Day(NamedTuple):
@@ -31,12 +37,12 @@ class Day(NamedTuple):
     kind: str
     at: float | datetime
 
-    def begin(self, every: Every | None) -> Day:
+    def begin(self, every: Every) -> Day:
         """Return the first moment of its day, week, or month; weeks start on Monday."""
-        if every is None or not isinstance(self.at, datetime):
+        if not isinstance(self.at, datetime):
             return self
         at = self.at.replace(hour=0, minute=0, second=0, microsecond=0)
-        days = {"day": 0, "week": at.weekday(), "month": at.day - 1}[every]
+        days = {Every.DAY: 0, Every.WEEK: at.weekday(), Every.MONTH: at.day - 1}[every]
         return Day(self.kind, at - timedelta(days=days))
 
     @property
@@ -49,7 +55,7 @@ class Day(NamedTuple):
     def label(self, every: Every | None = None) -> str:
         """Return the day as shown: a month without its day, a day without its time."""
         text = str(self.at)
-        return text[:7] if every == "month" else text.removesuffix(" 00:00:00")
+        return text[:7] if every is Every.MONTH else text.removesuffix(" 00:00:00")
 
     @property
     def position(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from softcal import terminal
 from softcal._display import counted, printable
-from softcal._validation.days import ALIKE, NUMBERS, refuse_bad_format
+from softcal._validation.days import ALIKE, NUMBERS, Every, refuse_bad_format
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     By,
@@ -44,14 +43,6 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 _MOST_SEGMENTS = 10  # shown on the terminal, those with the most evidence
-
-
-class Every(StrEnum):
-    """What days are grouped by."""
-
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
 
 
 DayFormat = Annotated[
@@ -134,7 +125,7 @@ def watch(
     if format_ is Format.JSON:
         print_json(without_infinities(_card(states, tolerance, level)))
     else:
-        _show(states, tolerance, level, "day" if every is None else every.value)
+        _show(states, tolerance, level, every or Every.DAY)
     raise typer.Exit(int(states[-1].alarm))
 
 
@@ -154,9 +145,8 @@ def days_of(
     if day_format is not None:
         refuse_bad_format(day_format)
     saved = saved_files(data)
-    unit = None if every is None else every.value
     if day is not None:
-        days = Days(day, day_format, unit or "day")
+        days = Days(day, day_format, every or Every.DAY)
         with_day = columns._replace(by=(*columns.by, day), days=None if saved else days)
         tables = load_tables(data, with_day, bins=bins)
         found = tables.by(day)
@@ -167,7 +157,8 @@ def days_of(
             )
             raise InputError(message)
         parts = [_Part(str(text), part, part.n) for text, part in found.items()]
-        return _in_time(days if saved else days._replace(day_format=None), parts, every)
+        found_days = days if saved else Days(day)  # those of rows are parsed
+        return _in_time(found_days, parts, every, Every.DAY)
     if not saved:
         files_of(data)  # raises if there is none
         message = "name the column of dates with --day COL, or pass one saved table per day."
@@ -180,30 +171,33 @@ def days_of(
     for path in saved:
         tables = with_names(as_asked(load(path), columns, bins), columns.how.name)
         parts.append(_Part(tables.date or path.name.removesuffix(path.suffix), tables, 1, path))
-    days = Days("the date of a saved table, or else its name,", day_format, unit)
+    days = Days("the date of a saved table, or else its name,", day_format)
     return _in_time(days, parts, every)
 
 
 class _Part(NamedTuple):
-    """Tables of one day: its text, how often it is counted, and the file if it is alone there."""
+    """Tables of one day: its text, how many values have it, and its file if it has one."""
 
     text: str
     tables: TableSet
-    count: int
+    values: int
     path: Path | None = None
 
 
-def _in_time(days: Days, parts: list[_Part], every: Every | None) -> list[tuple[str, TableSet]]:
+def _in_time(
+    days: Days, parts: list[_Part], every: Every | None, default: Every | None = None
+) -> list[tuple[str, TableSet]]:
     """Return the tables of each day in the order of time; raise if a day is not clear."""
-    moments = [days._replace(every=None).of(part.text) for part in parts]
+    moments = [days.of(part.text) for part in parts]
     unclear = [part for part, moment in zip(parts, moments, strict=True) if moment is None]
     if unclear:
         text, _, _, path = unclear[0]
         first = f", the first is {text!r:.60}" + ("" if path is None else f" of {path}")
-        counts = sum(part.count for part in unclear), sum(part.count for part in parts)
+        counts = sum(part.values for part in unclear), sum(part.values for part in parts)
         raise InputError(days.message(*counts, first))
     clear = [moment for moment in moments if moment is not None]
     _refuse_other_kinds(days.column, parts, clear, every)
+    unit = every or default
     files: dict[Day, Path] = {}
     grouped: dict[Day, TableSet] = {}
     for part, moment in zip(parts, clear, strict=True):
@@ -213,9 +207,9 @@ def _in_time(days: Days, parts: list[_Part], every: Every | None) -> list[tuple[
                 "same day with `softcal merge` first."
             )
             raise InputError(message)
-        start = moment.begin(days.every)
+        start = moment if unit is None else moment.begin(unit)
         grouped[start] = grouped[start] + part.tables if start in grouped else part.tables
-    return [(day.label(days.every), grouped[day]) for day in sorted(grouped)]
+    return [(day.label(unit), grouped[day]) for day in sorted(grouped)]
 
 
 def _refuse_other_kinds(
@@ -225,7 +219,7 @@ def _refuse_other_kinds(
     counts: dict[str, int] = {}
     first: dict[str, str] = {}
     for part, moment in zip(parts, moments, strict=True):
-        counts[moment.kind] = counts.get(moment.kind, 0) + part.count
+        counts[moment.kind] = counts.get(moment.kind, 0) + part.values
         first.setdefault(moment.kind, moment.label())
     if len(counts) > 1:
         each = [

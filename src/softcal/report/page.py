@@ -656,7 +656,7 @@ def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
     width = 6.5 * max(map(len, order), default=0) + 8  # of a text of 10 px, with space beside it
     ticks: list[dict[str, Any]] = []
     for value, x in order.items():
-        if not ticks or x >= ticks[-1]["x"] + width:
+        if not ticks or ticks[-1]["x"] + width <= x <= 370 - width / 2:
             ticks.append({"x": x, "text": value})
     return ticks
 

@@ -448,9 +448,10 @@ class Roles(NamedTuple):
     def segment(self, batch: Batch, name: str) -> Any:
         """Return a column of `by`, cut into ranges or days if it is one of these."""
         values = batch[Named(name)]
-        cut = [*self.ranges, *([] if self.days is None else [self.days])]
-        found = next((each for each in cut if each.column == name), None)
-        return values if found is None else found.names(values)
+        if self.days is not None and name == self.days.column:
+            return self.days.names(values)
+        ranges = next((each for each in self.ranges if each.column == name), None)
+        return values if ranges is None else ranges.names(values)
 
     @property
     def made(self) -> bool:

@@ -6,38 +6,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softcal._validation.days import CLEAR, day_of
+from softcal._validation.days import CLEAR, Every, day_of
 from softcal._validation.rules import MISSING, Rule, Spread
 from softcal.sources.columns import Check, Named, coded, missing_values, plain_word, text_of
 
 if TYPE_CHECKING:
     from softcal._validation.arrays import Column
-    from softcal._validation.days import Day, Every
+    from softcal._validation.days import Day
     from softcal.sources.columns import Batch
 
 
 class Days(NamedTuple):
-    """A column of days, the format of its text, and what they are grouped by."""
+    """A column of days, the format of its text, and what they are grouped by, at least by day."""
 
     column: str
     day_format: str | None = None
-    every: Every | None = None
+    every: Every = Every.DAY
 
     def of(self, text: str) -> Day | None:
-        """Return the day, or the start of the week or month, that a text states."""
-        found = day_of(plain_word(text), self.day_format)
-        return None if found is None else found.begin(self.every)
+        """Return the day or time that a text states."""
+        return day_of(plain_word(text), self.day_format)
 
     def names(self, values: Any) -> Any:
         """Return the day of each value of an Arrow array as text; null if it is not clear."""
         import pyarrow as pa
+        from pyarrow import compute
 
         kind = values.type
-        if pa.types.is_timestamp(kind) and kind.unit == "ns":  # which Python cannot hold
-            values = values.cast(pa.timestamp("us", kind.tz), safe=False)
+        if pa.types.is_timestamp(kind):  # first by day in UTC, which leaves few values to convert
+            values = compute.floor_temporal(values.cast(pa.timestamp(kind.unit)), unit="day")
+            values = values.cast(pa.timestamp(kind.unit, kind.tz and "UTC"))
         found = coded(values, self.column)
         days = [None if text is None else self.of(text) for text in found.names]
-        texts = [None if day is None else day.text for day in days]
+        texts = [None if day is None else day.begin(self.every).text for day in days]
         return pa.array(texts, pa.string()).take(pa.array(found.numbers))
 
     @property
