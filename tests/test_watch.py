@@ -325,7 +325,7 @@ def test_dates_increase_in_time_and_not_as_text() -> None:
     rel = sc.reliability([0.5, 0.2], [0.4, 0.3])
     increasing: list[tuple[Any, ...]] = [
         ("9", "10", "11"),
-        (9, 10.5, "11"),
+        (9.0, 10.5, "11", "1.2e1"),
         ("2026-03-01T23:00-05:00", "2026-03-02T05:00+00:00"),
         ("2026-03", "2026-03-02", "2026-03-02 12:00", "2026-W10-2"),
         (dt.date(2026, 3, 1), dt.datetime(2026, 3, 1, 12), np.datetime64("2026-03-02")),
@@ -379,7 +379,7 @@ def test_marks_of_an_alarm_are_on_the_axis(dates: tuple[Any, ...]) -> None:
     middle = figure.axes[1]
     label = next(text for text in middle.texts if text.get_text() == "alarm at 20")
     assert middle.bbox.contains(*label.get_window_extent().min)
-    at = middle.lines[-1].get_xdata()
+    at = np.asarray(middle.lines[-1].get_xdata())
     shaded = middle.patches[0].get_window_extent().transformed(middle.transData.inverted())
     assert shaded.x0 == pytest.approx(at[0] - np.diff(at).min() / 2)
     assert shaded.x1 == pytest.approx(at[-1] + np.diff(at).min() / 2)
