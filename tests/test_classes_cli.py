@@ -521,7 +521,7 @@ def test_tables_without_scores_of_items_are_shown_without_them(
 def test_plan_takes_saved_classes_as_a_pilot(several: tuple[Path, ...], tmp_path: Path) -> None:
     saved = tmp_path / "saved.softcal"
     softcal("scan", several[0], *LABELS["votes"], *MODELS, "-o", saved)
-    aim = ("--pilot", saved, "--half-width", "0.02", "--format", "json")
+    aim = (saved, "--half-width", "0.02", "--format", "json")
     assert softcal("plan", *aim, "--pred", "prob_*_b").returncode == 0
     assert "choose one with --pred." in softcal("plan", *aim).stderr
 

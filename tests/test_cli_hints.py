@@ -62,7 +62,7 @@ def test_remedy_names_options_not_python(
 PLANS = [
     (("--difference", "0.1"), "--correlation: `softcal compare`"),
     (("--budget", "100", "--vote-cost", "0"), "a cost per vote above 0"),
-    (("--budget", "100", "--vote-cost", "0", "--votes", "1"), "must be above 0"),
+    (("--budget", "100", "--vote-cost", "0", "--votes-per-item", "1"), "must be above 0"),
 ]  # fmt: skip
 
 

@@ -97,8 +97,8 @@ def test_plan_from_rows_equals_plan_from_saved_tables(
 ) -> None:
     saved = tmp_path / "pilot.softcal"
     run(capsys, "scan", rows, "--label", "y", "--pred", "p", "--votes", "m", "-o", saved)
-    aim = ("plan", "--half-width", "0.02", "--bins", "15", "--pilot")
-    of_rows = (rows, "--label", "y", "--pred", "p", "--pilot-votes", "m")
+    aim = ("plan", "--half-width", "0.02", "--bins", "15")
+    of_rows = (rows, "--label", "y", "--pred", "p", "--votes", "m")
     found = card(capsys, *aim, *of_rows)
     assert_same_card(card(capsys, *aim, saved), found)
     without = card(capsys, *aim, *of_rows[:-2])

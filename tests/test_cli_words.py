@@ -153,7 +153,7 @@ STATED = ("--smece", "0.05", "--label-spread", "0.1", "--half-width", "0.02")
     [
         (("--correlation", "0.5"), "--difference"),
         (("--power", "0.8"), "--difference"),
-        (("--pred", "p"), "--pilot"),
+        (("--pred", "p"), "DATA"),
     ],
 )
 def test_plan_refuses_options_without_effect(
@@ -309,7 +309,7 @@ def test_many_models_of_classes_are_printed_in_full(
 
 
 def test_plan_prints_no_cost_of_0(capsys: pytest.CaptureFixture[str]) -> None:
-    call = ("plan", "--pilot", DATA, *FOREST, "--half-width", "0.02")
+    call = ("plan", DATA, *FOREST, "--half-width", "0.02")
     assert "Cost" not in shown(capsys, *call)
     assert "Cost: " in shown(capsys, *call, "--item-cost", "2")
 
@@ -360,8 +360,8 @@ def test_plan_explains_debiased_smece_of_pilot(
     shown(capsys, "score", DATA, *FOREST, "--votes", "n_readers", "--save", saved)
     stated = ("--smece", "0.05", "--label-spread", "0.15")
     for aim in (("--half-width", "0.02"), ("--difference", "0.05", "--correlation", "0.5")):
-        call = ("plan", *aim, "--votes", "3")
-        lines = shown(capsys, *call, "--pilot", saved).splitlines()
+        call = ("plan", *aim, "--votes-per-item", "3")
+        lines = shown(capsys, *call, saved).splitlines()
         assert len(lines) == 3  # none is too long
         assert "(the pilot's without noise)" in lines[1]
         assert "pilot" not in shown(capsys, *call, *stated)

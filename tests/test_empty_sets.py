@@ -55,6 +55,54 @@ def test_empty_set_adds_as_zero_and_is_saved(
         _ = empty["p"].smece
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "lazy", "stream", "dask"])
+@pytest.mark.parametrize("options", [{}, {"by": "c"}, {"by": "c", "groups": "c"}])
+def test_set_of_weights_that_are_all_0_adds_as_zero_and_is_saved(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    rows = ROWS.assign(w=0.0)
+    source: Any = tmp_path / f"zeros.{kind}"
+    if kind == "csv":
+        rows.to_csv(source, index=False)
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pandas(rows), source)
+    else:
+        source = {
+            "pandas": rows,
+            "lazy": pl.from_pandas(rows).lazy(),
+            "stream": pa.Table.from_pandas(rows).to_reader(),
+            "dask": dd.from_pandas(rows, npartitions=2),  # type: ignore[no-untyped-call]
+        }[kind]
+    columns: dict[str, Any] = {"y_true": "y", "y_prob": "p", "sample_weight": "w", **options}
+    zeros, full = sc.scan(source, **columns), sc.scan(ROWS.assign(w=2.0), **columns)
+    zeros.save(tmp_path / "zeros.softcal")
+    assert (zeros.n, zeros.rows_without_weight) == (0, 3)
+    both = sc.load(tmp_path / "zeros.softcal") + full
+    assert (both.n, both.rows_without_weight) == (3, 3)
+    assert both["p"].smece == full["p"].smece
+    with pytest.raises(sc.InputError, match="the table has no rows"):
+        _ = zeros["p"].smece
+
+
+def test_day_of_weights_that_are_all_0_is_saved_and_watched(tmp_path: Path) -> None:
+    saved = []
+    for date, weight in (("2026-05-01", 0), ("2026-05-02", 1)):
+        path = tmp_path / f"{date}.csv"
+        ROWS.assign(w=weight).to_csv(path, index=False)
+        saved.append(path.with_suffix(".softcal"))
+        columns = ("--label", "y", "--pred", "p", "--weight", "w")
+        done = softcal_here("scan", path, *columns, "-o", saved[-1], "--date", date)
+        assert done.returncode == 0, done.stderr
+        if not weight:
+            assert "0 rows (3 more with weight 0)" in done.stdout
+            for line in (("score", path, *columns), ("score", saved[0]), ("merge", saved[0])):
+                said = softcal_here(*line).stderr
+                assert "w must have a positive value somewhere: all 3 are 0" in said
+    found = softcal_here("watch", *saved, "--max-weight", 1, "--format", "json")
+    assert [day["n"] for day in json.loads(found.stdout)["days"]] == [0, 3]
+    assert "3 rows" in softcal_here("merge", *saved).stdout
+
+
 def test_rows_that_are_all_dropped_are_still_refused() -> None:
     frame = pd.DataFrame({"y": [None, 1.0], "p": [0.5, None]})
     with pytest.raises(sc.InputError, match="leaves nothing to measure"):

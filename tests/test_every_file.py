@@ -532,12 +532,12 @@ def test_plan_reports_dropped_rows_of_the_pilot(tmp_path: Path) -> None:
     pilot = tmp_path / "pilot.csv"
     rows = [f"{k % 5 / 4},{k % 7 / 6 if k else ''}" for k in range(100)]
     pilot.write_text("\n".join(["y,p", *rows]))
-    line = ("plan", "--pilot", pilot, "--label", "y", "--pred", "p", "--half-width", "0.05")
+    line = ("plan", pilot, "--label", "y", "--pred", "p", "--half-width", "0.05")
     assert "Rows of the pilot: 1 dropped." in softcal_here(*line, "--drop-missing").stdout
     assert card(*line, "--drop-missing")["rows_dropped"] == 1
     said = softcal_here(*line[:1], "--smece", "0.1", "--label-spread", "0.1", *line[-2:],
                         "--sep", ";").stderr  # fmt: skip
-    assert "--sep has no effect without --pilot" in said
+    assert "--sep has no effect without DATA" in said
 
 
 def test_row_options_are_refused_for_saved_tables(data: Path, tmp_path: Path) -> None:
@@ -791,7 +791,7 @@ def test_apply_names_the_encoding_and_the_missing_value(tmp_path: Path) -> None:
 
 def test_watch_and_plan_read_counts_of_votes(tmp_path: Path, rng: np.random.Generator) -> None:
     yes = rng.binomial(5, 0.4, 60)
-    counts = pd.DataFrame({"no": 5 - yes, "yes": yes, "p": 0.4, "day": ["a", "b"] * 30})
+    counts = pd.DataFrame({"no": 5 - yes, "yes": yes, "p": 0.4, "day": ["1", "2"] * 30})
     shares = counts.assign(y=yes / 5, m=5)
     counts.to_csv(tmp_path / "counts.csv", index=False)
     shares.to_csv(tmp_path / "shares.csv", index=False)
@@ -800,6 +800,6 @@ def test_watch_and_plan_read_counts_of_votes(tmp_path: Path, rng: np.random.Gene
     watched = card("watch", tmp_path / "counts.csv", *both, "--day", "day")
     right = card("watch", tmp_path / "shares.csv", *one, "--votes", "m", "--day", "day")
     assert watched == right
-    goal = ("--half-width", "0.05", "--pilot")
+    goal = ("--half-width", "0.05")
     planned = card("plan", *goal, tmp_path / "counts.csv", *both)
-    assert planned == card("plan", *goal, tmp_path / "shares.csv", *one, "--pilot-votes", "m")
+    assert planned == card("plan", *goal, tmp_path / "shares.csv", *one, "--votes", "m")

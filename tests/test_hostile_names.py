@@ -84,7 +84,7 @@ def test_score_prints_and_saves_hostile_names(data: Path, run: Run, tmp_path: Pa
     shown = run("merge", saved)
     assert [escaped(name) for name in NAMES if escaped(name) not in shown] == []
     for name in NAMES:
-        run("plan", "--pilot", saved, f"--pred={name}", "--half-width", "0.1")
+        run("plan", saved, f"--pred={name}", "--half-width", "0.1")
 
 
 @pytest.mark.parametrize("name", NAMES)

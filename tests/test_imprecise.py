@@ -262,7 +262,7 @@ def test_bounds_of_rows_files_and_saved_tables_are_equal(tmp_path: Path) -> None
     shown = softcal("score", saved, "--by", "site").stdout
     assert "q, by site" in shown
     assert "cannot be combined with --level" in softcal("score", saved, "--level", "0.9").stderr
-    for command in (["compare"], ["report"], ["plan", "--half-width", "0.1", "--pilot"]):
+    for command in (["compare"], ["report"], ["plan", "--half-width", "0.1"]):
         refused = softcal(*command, saved)
         assert refused.returncode == 2
         assert "known only as intervals" in refused.stderr

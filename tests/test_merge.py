@@ -186,7 +186,7 @@ def test_single_saved_tables_can_be_merged_and_used_as_a_pilot(tmp_path: Path) -
     assert merged["models"][0]["smece"] == whole.smece  # type: ignore[union-attr]
     assert merged["models"][0]["ece_hardened"] == whole.hardened().smece  # type: ignore[union-attr]
     planned = [
-        softcal("plan", "--pilot", path, "--half-width", "0.05").stdout
+        softcal("plan", path, "--half-width", "0.05").stdout
         for path in (tmp_path / "sum.json", files[0])
     ]
     assert all("Collect" in text for text in planned)
@@ -195,10 +195,10 @@ def test_single_saved_tables_can_be_merged_and_used_as_a_pilot(tmp_path: Path) -
 def test_a_pilot_of_several_models_needs_a_name(week: Path, tmp_path: Path) -> None:
     aim, pilot = ("--half-width", "0.05"), tmp_path / "pilot.json"
     assert softcal("score", week, *NAMES[:6], "--save", pilot).returncode == 0
-    refused = softcal("plan", "--pilot", pilot, *aim)
+    refused = softcal("plan", pilot, *aim)
     assert refused.returncode == 2
     assert "pilot.json has several models, 'p', 'q': choose one with --pred." in refused.stderr
-    named = softcal("plan", "--pilot", pilot, "--pred", "q", *aim)
+    named = softcal("plan", pilot, "--pred", "q", *aim)
     assert named.stdout.startswith("Collect")
 
 

@@ -403,7 +403,7 @@ STATED_OPTIONS = ("--smece", "0.05", "--label-spread", "0.15")
 
 
 def test_plan_command_prints_the_plan() -> None:
-    shown = softcal("plan", *STATED_OPTIONS, "--half-width", 0.02, "--votes", 3)
+    shown = softcal("plan", *STATED_OPTIONS, "--half-width", 0.02, "--votes-per-item", 3)
     assert shown.stderr == ""
     assert shown.stdout == (
         "Collect 1,037 items with 3 votes each, 3,111 in total. Cost: 3,111.\n"
@@ -431,7 +431,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 def test_plan_command_equals_the_library(pilot: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("--pilot", pilot, "--budget", 5000, "--item-cost", 5, "--format", "json")
+    options = (pilot, "--budget", 5000, "--item-cost", 5, "--format", "json")
     code, out, _ = run(capsys, *options)
     assert code == 0
     a = Assumptions.from_pilot(sc.Reliability.from_dict(json.loads(pilot.read_text())))
@@ -440,6 +440,28 @@ def test_plan_command_equals_the_library(pilot: Path, capsys: pytest.CaptureFixt
         "items": found.items, "votes": found.votes, "cost": found.cost,
         "half_width": found.half_width, "level": 0.95, "assumed_smece": a.smece,
     }  # fmt: skip
+
+
+def test_plan_takes_data_and_columns_as_other_commands_do(
+    pilot: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    goal = ("--half-width", "0.02", "--votes-per-item", "3", "--format", "json")
+    columns = ("--label", "soft_malignant", "--pred", "prob_rf_all", "--votes", "n_readers")
+    code, of_rows, err = run(capsys, ITEMS, *columns, *goal)
+    assert (code, err) == (0, "")
+    assert json.loads(of_rows)["items"] == json.loads(run(capsys, pilot, *goal)[1])["items"]
+    assert run(capsys, "--votes", "n", *STATED_OPTIONS, *goal)[2].startswith(
+        "softcal: error: --votes has no effect without DATA"
+    )
+
+
+def test_pilot_may_have_several_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    lines = ITEMS.read_text(encoding="utf-8").splitlines(keepends=True)
+    for name, part in (("a", lines[1:600]), ("b", lines[600:])):
+        (tmp_path / f"{name}.csv").write_text("".join([lines[0], *part]), encoding="utf-8")
+    columns = ("--label", "soft_malignant", "--pred", "prob_rf_all", "--half-width", "0.02")
+    both = run(capsys, tmp_path / "a.csv", tmp_path / "b.csv", *columns)
+    assert both == run(capsys, ITEMS, *columns)
 
 
 def test_plan_command_prints_a_difference_plan(capsys: pytest.CaptureFixture[str]) -> None:
@@ -458,7 +480,7 @@ def test_plan_command_prints_a_plan_without_votes(
     path = tmp_path / "soft.json"
     p = np.linspace(0, 1, 101)
     path.write_text(json.dumps(sc.reliability(p**2, p).to_dict()))
-    out = run(capsys, "--pilot", path, "--half-width", 0.01)[1]
+    out = run(capsys, path, "--half-width", 0.01)[1]
     assert "items labeled as in the pilot.\n" in out
 
 
@@ -467,11 +489,15 @@ def test_plan_command_prints_a_plan_without_votes(
     [
         (STATED_OPTIONS, "pass one goal: --half-width, --budget, or --difference."),
         ((*STATED_OPTIONS, "--budget", "9", "--half-width", "0.1"), "pass one goal"),
-        (("--half-width", "0.1"), "pass --pilot DATA, or both --smece X"),
-        (("--half-width", "0.1", "--smece", "0.1", "--pilot", "x"), "not both"),
-        (("--half-width", "0.1", "--pilot", "absent.json"), "no such file: absent.json"),
-        (("--half-width", "0.1", "--pilot", str(ITEMS)), "Missing option '--pred'."),
+        (("--half-width", "0.1"), "pass DATA, or both --smece X"),
+        (("--half-width", "0.1", "--smece", "0.1", "x"), "not both"),
+        (("--half-width", "0.1", "absent.json"), "no such file: absent.json"),
+        (("--half-width", "0.1", str(ITEMS)), "Missing option '--pred'."),
         ((*STATED_OPTIONS, "--difference", "0.1"), "--difference needs --correlation"),
+        ((*STATED_OPTIONS, "--half-width", "0.1", "--votes", "3"),
+         "--votes has no effect without DATA: leave it out, or pass DATA. The number of votes per "
+         "item is --votes-per-item."),
+        ((*STATED_OPTIONS, "--half-width", "0.1", "--votes-per-item", "0"), "--votes-per-item must be"),
         ((*STATED_OPTIONS, "--half-width", "2"), "--half-width must be above 0 and below 1: got 2.0."),
     ],
 )  # fmt: skip

@@ -73,6 +73,26 @@ def test_trend_takes_a_column_of_days_or_files_of_days(
     assert one.read_bytes() == two.read_bytes()
 
 
+def test_trend_orders_days_in_time(rng: np.random.Generator, tmp_path: Path) -> None:
+    p = rng.uniform(size=1200)
+    rows = pd.DataFrame({"y": rng.binomial(3, p) / 3, "p": p, "day": np.repeat(np.arange(12), 100)})
+    days = pd.to_datetime("2015-12-28") + pd.to_timedelta(rows["day"], unit="D")
+    rows["us"] = days.dt.strftime("%m/%d/%Y")
+    rows["iso"] = days.dt.strftime("%Y-%m-%dT%H:%M")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    line = ("plot", tmp_path / "rows.csv", "--label", "y", "--pred", "p", "--kind", "trend")
+    one, two, weeks = (tmp_path / f"{name}.png" for name in ("one", "two", "weeks"))
+    stated = ("--day", "us", "--day-format", "%m/%d/%Y")
+    assert softcal_here(*line, *stated, "-o", one).returncode == 0
+    assert softcal_here(*line, "--day", "iso", "-o", two).returncode == 0
+    assert one.read_bytes() == two.read_bytes()
+    assert softcal_here(*line, "--day", "iso", "--every", "week", "-o", weeks).returncode == 0
+    assert weeks.read_bytes() != two.read_bytes()
+    refused = softcal_here(*line, "--day", "us", "-o", tmp_path / "three.png")
+    assert "the first is '12/28/2015'" in refused.stderr
+    assert not (tmp_path / "three.png").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -81,6 +101,8 @@ def test_trend_takes_a_column_of_days_or_files_of_days(
                                 "it 'figure.pdf', for example."),
         (("-o", "f.pdf", "--day", "d"), "--day is for --kind trend: leave it out, or draw that "
                                         "kind."),
+        (("-o", "f.pdf", "--every", "week"), "--every is for --kind trend"),
+        (("-o", "f.pdf", "--day-format", "%Y"), "--day-format is for --kind trend"),
         (("-o", "f.pdf", "--kind", "gaps", "--threshold", "0.1"), "--threshold is for --kind "
                                                                   "decision"),
         (("-o", "f.pdf", "--kind", "decision", "--bins", "5"), "--bins has no use with --kind "

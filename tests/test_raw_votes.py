@@ -164,7 +164,7 @@ def test_every_command_that_reads_rows_takes_votes(folder: Path) -> None:
     made = softcal_here("report", *source, "--raters", "-o", page)
     assert made.returncode == 0, made.stderr
     assert softcal_here("report", saved, "-o", page).returncode == 0
-    plan = card("plan", "--pilot", *source, "--half-width", "0.02")
+    plan = card("plan", *source, "--half-width", "0.02")
     assert plan["items"] > 0
     cal = folder / "cal.json"
     fitted = card("recalibrate", *source, "--method", "platt", "-o", cal)
@@ -181,7 +181,7 @@ def test_every_command_that_reads_rows_takes_votes(folder: Path) -> None:
 
 def test_plan_of_new_raters_equals_python(folder: Path) -> None:
     pilot = (
-        "plan", "--pilot", folder / "preds.csv", "--pred", "p", "--votes-file",
+        "plan", folder / "preds.csv", "--pred", "p", "--votes-file",
         folder / "votes.csv", *OPTIONS, "--raters", "--half-width", "0.1",
     )  # fmt: skip
     table = sc.reliability(SHARES, PREDS["p"], raters=True)
@@ -195,12 +195,12 @@ def test_plan_of_new_raters_equals_python(folder: Path) -> None:
     assert "by 60 raters." in shown
     assert "for new raters." in shown
     stated = ("plan", "--smece", "0.05", "--label-spread", "0.1", "--half-width", "0.03")
-    wide = card(*stated, "--n-raters", "200", "--rater-spread", "0.1", "--votes", "2")
-    assert wide["items"] > card(*stated, "--votes", "2")["items"]
+    wide = card(*stated, "--n-raters", "200", "--rater-spread", "0.1", "--votes-per-item", "2")
+    assert wide["items"] > card(*stated, "--votes-per-item", "2")["items"]
     for line, message in {
         pilot: "--raters has no effect without --n-raters",
         (*pilot, "--n-raters", "1"): "--n-raters must be a whole number of at least 2",
-        (*pilot, "--n-raters", "9", "--rater-spread", "0.1"): "--pilot, or --rater-spread, not",
+        (*pilot, "--n-raters", "9", "--rater-spread", "0.1"): "DATA, or --rater-spread, not",
         (*stated, "--n-raters", "9"): "--n-raters needs to know how raters differ",
         (*stated, "--rater-spread", "0.1"): "--rater-spread has no effect without --n-raters",
         (*stated[:-2], "--budget", "9", "--n-raters", "9"): "no effect without --half-width",

@@ -426,11 +426,36 @@ def test_ordered_segments_are_drawn_in_order(tmp_path: Path, rng: np.random.Gene
         assert f"a, {row['value']}: SMECE {row['smece']:.3f}, " in trend
 
 
+@pytest.mark.parametrize(
+    ("values", "gaps"),
+    [
+        (["2026-03-01", "2026-03-02", "2026-03-12"], (1, 10)),
+        (["2026-03-02T01:00+05:00", "2026-03-02T00:00+00:00", "2026-03-01T22:00-05:00"], (4, 3)),
+        (["1", "2", "10", "11"], (1, 8, 1)),
+        (["below 5", "5 to 10", "10 to 50"], (1, 1)),
+    ],
+)
+def test_trend_is_linear_in_time(
+    tmp_path: Path, rng: np.random.Generator, values: list[str], gaps: tuple[float, ...]
+) -> None:
+    p = rng.uniform(size=100 * len(values))
+    page = written(tmp_path, p**2, {"a": p, "b": p**2}, by={"day": np.repeat(values[::-1], 100)})
+    trend = page[page.index('<figure class="trend">') :].partition("</figure>")[0]
+    assert re.findall(r"<title>a, (.+?): SMECE", trend) == values
+    for line in re.findall(r'<polyline points="(.*?) "/>', trend):
+        x = np.array([float(point.split(",")[0]) for point in line.split(" ")])
+        assert np.diff(x) / (x[-1] - x[0]) == pytest.approx(np.array(gaps) / sum(gaps), abs=1e-3)
+    ticks = re.findall(r'<text x="([\d.]+)" y="113" text-anchor="middle">(.*?)</text>', trend)
+    assert [text for _, text in ticks] == sorted((text for _, text in ticks), key=values.index)
+    assert all(float(x) + 3 * len(text) <= 366 for x, text in ticks)  # else the page cuts them
+
+
 def test_values_without_an_order_have_no_trend() -> None:
-    assert in_order(["1", "2"]) == []
-    assert in_order(["1", "nan", "3"]) == []
-    assert in_order(["1", "2", "three"]) == []
-    assert in_order(["3", "(missing)", "1", "2"]) == ["1", "2", "3"]
+    assert not in_order(["1", "2"])
+    assert not in_order(["1", "nan", "3"])
+    assert not in_order(["1", "2", "three"])
+    assert not in_order(["1/1/2016", "2/1/2016", "12/21/2016"])
+    assert list(in_order(["3", "(missing)", "1", "2"])) == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -456,7 +456,6 @@ NAMED = {"y_true": "name", "y_prob": {"model": "p_*"}}
             SHARES | {"sample_weight": "w", "by": "name"},
             "w must be 0 or more: 1",
         ),
-        ({"w": [0.0] * 4}, SHARES | {"sample_weight": "w"}, "w must have a positive value"),
         (
             {},
             {"label_bounds": ("y_a", "p_a"), "y_prob": "p_b"},

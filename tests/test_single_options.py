@@ -48,7 +48,8 @@ VALUES = {
     "--input-format": ("csv", "tsv"),
     "--aggregate": ("shares", "dawid-skene"),
     **dict.fromkeys(("--pred-scale", "--label-scale"), ("percent", "logit")),
-    **dict.fromkeys(("--bins", "--folds", "--votes", "--n-raters"), ("5", "6")),
+    "--every": ("day", "week"),
+    **dict.fromkeys(("--bins", "--folds", "--votes-per-item", "--n-raters"), ("5", "6")),
     **dict.fromkeys(("--depth", "--min-rows", "--draws", "--seed"), ("5", "6")),
 }
 NUMBERS = (

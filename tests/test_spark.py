@@ -115,11 +115,11 @@ def test_too_many_segments_are_refused_before_they_are_returned(
         sc.scan(frame, y_true="y", y_prob="p", by="m")
 
 
-def test_empty_frames_give_empty_sets_and_weightless_ones_are_refused(frame: Any) -> None:
+def test_frames_without_rows_or_without_weight_give_empty_sets(frame: Any) -> None:
     assert sc.scan(frame.limit(0), y_true="y", y_prob="p").n == 0
     weightless = frame.limit(3).selectExpr("y", "p", "0 AS w")
-    with pytest.raises(sc.InputError, match="w must have a positive value somewhere: all 3 are 0"):
-        sc.scan(weightless, y_true="y", y_prob="p", sample_weight="w")
+    found = sc.scan(weightless, y_true="y", y_prob="p", sample_weight="w")
+    assert (found.n, found.rows_without_weight) == (0, 3)
 
 
 def test_labels_of_plus_and_minus_1_are_refused_with_a_hint(frame: Any) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 from softcal.inference import sequential
 from softcal.inference.sequential import Watch, largest_sum
+from softcal.plot import draw_watch
 
 
 def log_mixture(total: float, variance: float, rates: Any, weights: Any) -> Any:
@@ -318,6 +319,70 @@ def test_dates_come_from_the_set_and_must_increase() -> None:
     dateless = sc.scan(rows, y_true="y", y_prob="p")
     with pytest.raises(sc.InputError, match="either every update has a date, or none has"):
         watch.update(dateless)
+
+
+def test_dates_increase_in_time_and_not_as_text() -> None:
+    rel = sc.reliability([0.5, 0.2], [0.4, 0.3])
+    increasing: list[tuple[Any, ...]] = [
+        ("9", "10", "11"),
+        (9.0, 10.5, "11", "1.2e1"),
+        ("2026-03-01T23:00-05:00", "2026-03-02T05:00+00:00"),
+        ("2026-03", "2026-03-02", "2026-03-02 12:00", "2026-W10-2"),
+        (dt.date(2026, 3, 1), dt.datetime(2026, 3, 1, 12), np.datetime64("2026-03-02")),
+    ]
+    for dates in increasing:
+        watch = Watch()
+        assert [watch.update(rel, date=date).date for date in dates] == [str(d) for d in dates]
+    for later, earlier in (("10", "9"), ("2026-03-02T05:00+00:00", "2026-03-01T23:00-05:00")):
+        watch = Watch()
+        watch.update(rel, date=later)
+        with pytest.raises(sc.InputError, match="dates must increase"):
+            watch.update(rel, date=earlier)
+
+
+@pytest.mark.parametrize("date", ["1/2/2016", "monday", "20160102", "nan", "", True, float("inf")])
+def test_dates_that_are_not_clear_are_refused(date: Any) -> None:
+    with pytest.raises(sc.InputError, match="date must be either a number or an ISO date"):
+        Watch().update(sc.reliability([0.5], [0.4]), date=date)
+
+
+def test_dates_of_different_kinds_are_refused() -> None:
+    rel = sc.reliability([0.5], [0.4])
+    watch = Watch()
+    watch.update(rel, date="2026-03-01")
+    for other in ("7", "2026-03-02T10:00Z"):
+        with pytest.raises(sc.InputError, match="must be all numbers, all dates, or all times"):
+            watch.update(rel, date=other)
+
+
+def test_time_axis_of_a_figure_is_linear_in_time() -> None:
+    rel = sc.reliability([0.5, 0.2], [0.4, 0.3])
+    for dates, gaps in (
+        (("2026-03-01", "2026-03-02", "2026-03-31"), (1, 29)),
+        (("2026-03-01T23:00-05:00", "2026-03-02T10:00Z", "2026-03-03T04:00Z"), (0.25, 0.75)),
+        (("1", "2.5", "10"), (1.5, 7.5)),
+        ((None, None, None), (1, 1)),
+    ):
+        watch = Watch()
+        states = [watch.update(rel, date=date) for date in dates]
+        above = draw_watch(states, tolerance=0.02, level=0.95).axes[0]
+        assert np.diff(above.lines[0].get_xdata()) == pytest.approx(gaps)
+
+
+@pytest.mark.parametrize("dates", [("2026-01", "2026-02", "2026-03"), ("1", "3", "9"), (None,) * 3])
+def test_marks_of_an_alarm_are_on_the_axis(dates: tuple[Any, ...]) -> None:
+    watch, rel = Watch(), sc.reliability([0.0] * 99, [0.6] * 99)
+    states = [watch.update(rel, date=date) for date in dates]
+    assert states[-1].alarm
+    figure = draw_watch(states, tolerance=0.02, level=0.95)
+    figure.canvas.draw()
+    middle = figure.axes[1]
+    label = next(text for text in middle.texts if text.get_text() == "alarm at 20")
+    assert middle.bbox.contains(*label.get_window_extent().min)
+    at = np.asarray(middle.lines[-1].get_xdata())
+    shaded = middle.patches[0].get_window_extent().transformed(middle.transData.inverted())
+    assert shaded.x0 == pytest.approx(at[0] - np.diff(at).min() / 2)
+    assert shaded.x1 == pytest.approx(at[-1] + np.diff(at).min() / 2)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -103,9 +104,9 @@ def test_one_day_in_two_files_is_refused(days: Any) -> None:
 
 def test_files_without_a_date_are_named_by_their_file(rows: Any, tmp_path: Path) -> None:
     for k, (_, part) in enumerate(rows.groupby("day")):
-        sc.scan(part, y_true="y", y_prob="p").save(tmp_path / f"week {k:02d}.softcal")
+        sc.scan(part, y_true="y", y_prob="p").save(tmp_path / f"{k}.softcal")
     done = softcal_here("watch", tmp_path / "*.softcal", "--format", "json")
-    assert json.loads(done.stdout)["days"][0]["date"] == "week 00"
+    assert dates_of(done) == [str(k) for k in range(20)]
 
 
 def test_rows_without_a_column_of_dates_are_refused(rows: Any, tmp_path: Path) -> None:
@@ -122,7 +123,12 @@ def test_rows_without_a_date_are_refused(rows: Any, tmp_path: Path) -> None:
         "watch", tmp_path / "rows.csv", "--label", "y", "--pred", "p", "--day", "day"
     )
     assert done.returncode == 2
-    assert "some rows have no value in 'day'" in done.stderr
+    assert "day must have no missing values: 1 of 6000 are NaN or null" in done.stderr
+    dropped = watched(tmp_path / "rows.csv", "--drop-missing")
+    assert sum(day["n"] for day in json.loads(dropped.stdout)["days"]) == 5999
+    sc.scan(rows, y_true="y", y_prob="p", by="day").save(tmp_path / "all.softcal")
+    done = softcal_here("watch", tmp_path / "all.softcal", "--day", "day")
+    assert "day must have no missing values: 1 of 6,000 rows have none" in done.stderr
 
 
 def test_many_segments_are_cut_and_counted(rows: Any, tmp_path: Path) -> None:
@@ -181,3 +187,190 @@ def test_pattern_without_files_is_named(tmp_path: Path) -> None:
     done = softcal_here("watch", tmp_path / "none" / "*.softcal")
     assert done.returncode == 2
     assert "no data in" in done.stderr
+
+
+# Days in any spelling
+
+
+def dates_of(done: Any) -> list[str]:
+    """Return the dates that a watch printed as JSON, in its order."""
+    assert done.returncode < 2, done.stderr
+    return [day["date"] for day in json.loads(done.stdout)["days"]]
+
+
+def watched(data: Any, *options: object) -> Any:
+    columns = ("--label", "y", "--pred", "p", "--day", "day", "--format", "json")
+    return softcal_here("watch", data, *columns, *options)
+
+
+def rows_of_days(rng: np.random.Generator, days: Any, each: int = 40) -> Any:
+    """Return rows of each day; predictions are 0.25 too high in the second half."""
+    p = rng.uniform(size=each * len(days))
+    late = np.repeat(np.arange(len(days)) >= len(days) / 2, each)
+    y = rng.binomial(3, np.clip(p - 0.25 * late, 0, 1)) / 3
+    return pd.DataFrame({"day": np.repeat(np.array(days, dtype=object), each), "p": p, "y": y})
+
+
+def calendar(count: int) -> list[dt.date]:
+    return [dt.date(2015, 12, 28) + dt.timedelta(days=3 * k) for k in range(count)]
+
+
+def written(rows: Any, path: Path) -> Path:
+    """Write rows as the name ends, with a text column of days in a CSV file."""
+    if path.suffix == ".parquet":
+        rows.to_parquet(path, index=False)
+    else:
+        rows.sample(frac=1, random_state=0).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_numbered_days_are_watched_in_the_order_of_their_numbers(
+    rng: np.random.Generator, tmp_path: Path, suffix: str
+) -> None:
+    weeks = [*range(1, 13)]
+    rows = rows_of_days(rng, weeks)
+    done = watched(written(rows.assign(day=rows["day"].astype(int)), tmp_path / f"rows{suffix}"))
+    assert dates_of(done) == [str(week) for week in weeks]
+    rows["day"] = [f"{day:05.1f}" if k % 2 else str(day) for k, day in enumerate(rows["day"])]
+    text = watched(written(rows, tmp_path / f"text{suffix}"))  # 001.0 is 1
+    assert dates_of(text) == dates_of(done)
+    assert json.loads(text.stdout)["since"] == json.loads(done.stdout)["since"] == "7"
+
+
+def test_dates_of_a_stated_format_give_what_iso_dates_give(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    days = calendar(20)
+    rows = rows_of_days(rng, days)
+    iso = watched(written(rows, tmp_path / "iso.csv"))
+    assert dates_of(iso) == [day.isoformat() for day in days]
+    for day_format in ("%m/%d/%Y", "%d.%m.%y", "%Y%m%d", "%B %d, %Y", "%G-W%V-%u"):
+        rows["day"] = [day.strftime(day_format) for day in days for _ in range(40)]
+        data = written(rows, tmp_path / "other.csv")
+        assert watched(data, "--day-format", day_format).stdout == iso.stdout
+        sc.scan(rows, y_true="y", y_prob="p", by="day").save(tmp_path / "other.softcal")
+        saved = softcal_here("watch", tmp_path / "other.softcal", "--day", "day", "--format",
+                             "json", "--day-format", day_format)  # fmt: skip
+        assert dates_of(saved) == dates_of(iso)
+        assert json.loads(saved.stdout)["since"] == json.loads(iso.stdout)["since"]
+
+
+@pytest.mark.parametrize(
+    ("days", "options", "said"),
+    [
+        (["1/1/2016", "12/21/2016", "2/1/2016"], (),
+         "day must be either a number or an ISO date such as 2026-05-31: 120 of 120 values are not "
+         "clearly one of the two, the first is '1/1/2016' in rows.csv, row 1. Pass --day-format"),
+        (["2016-01-01", "2016-13-01", "2016-01-02"], (), "40 of 120 values are not clearly one of "
+         "the two, the first is '2016-13-01' in rows.csv, row 41."),
+        (["20160101", "20160102", "20160103"], (), "120 of 120 values are not clearly one of the "
+         "two, the first is '20160101'"),
+        (["1/1/2016", "21/12/2016"], ("--day-format", "%m/%d/%Y"), "day must be dates in "
+         "the format '%m/%d/%Y': 40 of 80 values are not, the first is '21/12/2016' in rows.csv, row 41."),
+        (["monday", "tuesday"], (), "80 of 80 values are not clearly one of the two"),
+        (["inf", "1e999", "9" * 400, "1_000"], (), "160 of 160 values are not"),
+        (["0001-01-01T00:00+05:00"], (), "40 of 40 values are not"),
+        (["1", "2", "2016-01-01"], (), "day must be all numbers, all dates, or all times with an "
+         "offset from UTC: 40 are dates, the first '2016-01-01'; 80 are numbers, the first '1'."),
+        (["2016-01-01T10:00Z", "2016-01-01"], (), "40 are dates, the first '2016-01-01'; 40 are "
+         "times with an offset"),
+        (["1", "2"], ("--every", "week"), "--every groups dates, but day has numbers"),
+        (["1", "2"], ("--day-format", "%m/%d"), "--day-format must state the year and the month"),
+        (["1", "2"], ("--day-format", "%Y-%M-%d"), "--day-format must state the year and the "
+                                                   "month"),
+        (["1", "2"], ("--day-format", "%Y-%W"), "--day-format must state the year and the month"),
+        (["1", "2"], ("--day-format", "%Q"), "--day-format must be a format of Python's strptime"),
+        (["1", "2"], ("--day-format", "%Y %Y"), "--day-format must be a format of Python's"),
+    ],
+)  # fmt: skip
+def test_days_that_are_not_clear_are_refused(
+    rng: np.random.Generator, tmp_path: Path, days: list[str], options: tuple[str, ...], said: str
+) -> None:
+    rows_of_days(rng, days).to_csv(tmp_path / "rows.csv", index=False)
+    done = watched(tmp_path / "rows.csv", *options)
+    assert done.returncode == 2
+    assert said in done.stderr.replace(f"{tmp_path}/", "")
+
+
+def test_times_are_grouped_by_day_week_or_month(rng: np.random.Generator, tmp_path: Path) -> None:
+    times = [dt.datetime(2025, 12, 29) + dt.timedelta(hours=7 * k) for k in range(200)]
+    rows = rows_of_days(rng, times, each=3)
+    groups = {
+        "day": sorted({time.date().isoformat() for time in times}),
+        "week": sorted(
+            {(time.date() - dt.timedelta(days=time.weekday())).isoformat() for time in times}
+        ),
+        "month": ["2025-12", "2026-01", "2026-02"],
+    }
+    typed = rows.assign(day=rows["day"].astype("datetime64[ns]"))
+    for data in (written(rows, tmp_path / "a.csv"), written(typed, tmp_path / "a.parquet")):
+        assert dates_of(watched(data)) == groups["day"]
+        for every, dates in groups.items():
+            assert dates_of(watched(data, "--every", every)) == dates
+    shown = softcal_here("watch", data, "--label", "y", "--pred", "p", "--day", "day", "--every",
+                         "week")  # fmt: skip
+    assert f"{len(groups['week'])} weeks," in shown.stdout
+    assert "2025-12-29" in shown.stdout  # a Monday
+    tables = sc.scan(rows, y_true="y", y_prob="p", by="day")
+    tables.save(tmp_path / "a.softcal")
+    saved = softcal_here("watch", tmp_path / "a.softcal", "--day", "day", "--every", "month",
+                         "--format", "json")  # fmt: skip
+    assert dates_of(saved) == groups["month"]
+    assert json.loads(saved.stdout)["days"][0]["n"] == 33
+
+
+def test_one_day_in_several_spellings_is_one_day(rng: np.random.Generator, tmp_path: Path) -> None:
+    days = ["2026-03-02", "2026-03-02T14:30", "20260302T143000", " 2026-03-02 ", "2026-W10-1"]
+    done = watched(written(rows_of_days(rng, days), tmp_path / "rows.csv"))
+    assert dates_of(done) == ["2026-03-02"]
+    months = ["2026-03", "2026-03-01", "2026-04"]
+    done = watched(written(rows_of_days(rng, months), tmp_path / "rows.csv"), "--every", "month")
+    assert dates_of(done) == ["2026-03", "2026-04"]
+
+
+def test_offsets_from_utc_are_converted_to_utc(rng: np.random.Generator, tmp_path: Path) -> None:
+    east = dt.timezone(dt.timedelta(hours=9))
+    times = [dt.datetime(2026, 3, 2, 3, tzinfo=east), dt.datetime(2026, 3, 1, 23, tzinfo=dt.UTC)]
+    rows = rows_of_days(rng, [time.isoformat() for time in times])
+    assert dates_of(watched(written(rows, tmp_path / "a.csv"))) == ["2026-03-01"]
+    typed = rows.assign(day=pd.to_datetime(rows["day"], utc=True).dt.tz_convert("Asia/Tokyo"))
+    assert dates_of(watched(written(typed, tmp_path / "a.parquet"))) == ["2026-03-01"]
+
+
+def test_saved_tables_are_watched_in_the_order_of_time(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    days = calendar(12)
+    for k, (day, part) in enumerate(rows_of_days(rng, days).groupby("day")):
+        tables = sc.scan(part, y_true="y", y_prob="p", date=day.strftime("%m/%d/%Y"))
+        tables.save(tmp_path / f"{k:02d}.softcal")
+    every = tmp_path / "*.softcal"
+    done = softcal_here("watch", every)
+    assert done.returncode == 2
+    assert (
+        "the date of a saved table, or else its name, must be either a number or an ISO date such "
+        "as 2026-05-31: 12 of 12 values are not clearly one of the two, the first is '12/28/2015' "
+        "of " in done.stderr
+    )
+    stated = ("watch", every, "--day-format", "%m/%d/%Y", "--format", "json")
+    assert dates_of(softcal_here(*stated)) == [day.isoformat() for day in days]
+    months = softcal_here(*stated, "--every", "month")
+    assert dates_of(months) == ["2015-12", "2016-01"]
+    assert json.loads(months.stdout)["days"][0]["n"] == 80
+
+
+def test_one_day_in_two_spellings_of_saved_tables_is_refused(rows: Any, tmp_path: Path) -> None:
+    for k, day in enumerate(("2026-03-01", "2026-03-01T00:00")):
+        sc.scan(rows, y_true="y", y_prob="p", date=day).save(tmp_path / f"{k}.softcal")
+    done = softcal_here("watch", tmp_path / "*.softcal")
+    assert done.returncode == 2
+    assert "are both of 2026-03-01: merge" in done.stderr
+
+
+def test_scan_saves_a_date_that_watch_takes(rows: Any, tmp_path: Path) -> None:
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    columns = ("--label", "y", "--pred", "p", "-o", tmp_path / "day.softcal")
+    softcal_here("scan", tmp_path / "rows.csv", *columns, "--date", "20260302")
+    done = softcal_here("watch", tmp_path / "day.softcal", "--format", "json")
+    assert dates_of(done) == ["2026-03-02"]

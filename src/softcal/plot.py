@@ -14,6 +14,7 @@ import numpy as np
 from softcal._display import printable
 from softcal._io import written_whole
 from softcal._optional import naming_the_extra
+from softcal._validation.days import day_of
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import gap_intervals, smece_interval
@@ -804,19 +805,25 @@ def draw_watch(
         above, middle, below = figure.subplots(3, height_ratios=(3, 2, 2))
     for ax in (above, middle, below):
         set_fonts(ax, paper.points)
-    at = np.arange(len(states))
+    at = np.array([_position(state) for state in states])
     shown = [_stream_like(last.worst, state) for state in states]
     _draw_smece(above, at, shown, tolerance, level)
     middle.sharex(above)
     _draw_evidence(middle, at, states, level)
     most = 5 if size in (None, "page") else 3
-    ticks = np.unique(np.linspace(0, at[-1], min(at.size, most)).round().astype(int))
-    middle.set_xticks(ticks, [printable(str(states[k].date)) for k in ticks])
+    labels = [printable(str(state.date)) for state in states]
+    apart = (at[-1] - at[0]) / (most - 0.5) * max(4, *map(len, labels)) / 10  # 10 in a date
+    ticks = [0]
+    for k, place in enumerate(at):
+        if place - at[ticks[-1]] > apart:
+            ticks.append(k)
+    middle.set_xticks(at[ticks], [labels[k] for k in ticks])
     above.tick_params(labelbottom=False)
     if last.alarm:
         began = next(k for k, state in enumerate(states) if state.date == last.since)
+        half = np.diff(at).min() / 2 if at.size > 1 else 0.5
         for ax in (above, middle):
-            ax.axvspan(began - 0.5, at[-1] + 0.5, color=VERMILLION, alpha=0.08, linewidth=0)
+            ax.axvspan(at[began] - half, at[-1] + half, color=VERMILLION, alpha=0.08, linewidth=0)
         above.annotate(
             f"since {last.since}", (1, 1), (-3, -4), xycoords="axes fraction", ha="right",
             textcoords="offset points", va="top", fontsize=0.9 * paper.points, color=VERMILLION,
@@ -826,6 +833,13 @@ def draw_watch(
         printable(last.worst.name), x=0.01, ha="left", fontsize=1.1 * paper.points, weight="bold"
     )
     return figure
+
+
+def _position(state: WatchState) -> float:
+    """Return the place of a state on an axis that is linear in time."""
+    day = day_of(str(state.date))
+    assert day is not None  # noqa: S101 - a `Watch` refuses other dates
+    return day.position
 
 
 def _stream_like(stream: StreamState, state: WatchState) -> StreamState | None:
@@ -839,7 +853,7 @@ def _draw_smece(
     def line(name: str) -> list[float]:
         return [np.nan if each is None else getattr(each, name) for each in shown]
 
-    ax.plot(at, line("smece_new"), "o", color="0.6", markersize=3.5, label="that day")
+    ax.plot(at, line("smece_new"), "o", color="0.6", markersize=3.5, label="new rows")
     label = f"so far, with its {100 * level:g}% band"
     _draw_curve(ax, at, line("low"), line("smece"), line("high"), color=BLUE, label=label)
     ax.axhline(tolerance, color="0.3", linestyle="--", linewidth=1, label="tolerance")
@@ -857,7 +871,7 @@ def _draw_evidence(
     ax.axhline(alarm, color=VERMILLION, linestyle="--", linewidth=1)
     ax.annotate(
         f"alarm at {1 / (1 - level):.4g}", (0, alarm), (3, 2), textcoords="offset points",
-        fontsize=0.9 * _points(ax), color=VERMILLION,
+        xycoords=ax.get_yaxis_transform(), fontsize=0.9 * _points(ax), color=VERMILLION,
     )  # fmt: skip
     ax.plot(at, tenths, color=BLACK, linewidth=1.4)
     ax.set(ylabel="evidence\n(log10)", ylim=(min(tenths.min(), -0.5), None))

@@ -191,8 +191,8 @@ DataFile = Annotated[
     ),
 ]
 Pilot = Annotated[
-    str | None,
-    typer.Option(
+    list[str] | None,
+    typer.Argument(
         help="A pilot: rows, or tables saved by `softcal scan`.",
         metavar="DATA",
         callback=_as_files,

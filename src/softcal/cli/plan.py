@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 import typer
@@ -22,6 +21,7 @@ from softcal.cli.options import (
     dropped_text,
     print_json,
     reads_rows,
+    source_name,
 )
 from softcal.cli.tables import Columns, load_tables
 from softcal.exceptions import InputError
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 @reads_rows
 def plan(
-    pilot: Pilot = None,
+    data: Pilot = None,
     label: Annotated[str | None, column_option("With a pilot: column of labels.")] = None,
     pred: Annotated[str | None, column_option("With a pilot: column of predictions.")] = None,
-    pilot_votes: Annotated[
+    votes: Annotated[
         str | None,
         column_option("With a pilot: column of the number of votes behind each label."),
     ] = None,
@@ -82,7 +82,7 @@ def plan(
         float | None,
         typer.Option(help="For a difference: power of the test. Default: 0.8.", metavar="X"),
     ] = None,
-    votes: Annotated[
+    votes_per_item: Annotated[
         int | None, typer.Option(help="Votes per item. Default: the best number.", metavar="N")
     ] = None,
     n_raters: Annotated[
@@ -117,13 +117,13 @@ def plan(
     others = {"--correlation": correlation, "--power": power, "--n-raters": n_raters}
     _refuse_other_goals(others, half_width, difference)
     columns = Columns(
-        label, None if pred is None else [pred], votes=pilot_votes, vote_columns=vote_columns,
+        label, None if pred is None else [pred], votes=votes, vote_columns=vote_columns,
         how=how,
     )  # fmt: skip
     stated = _Stated(smece, label_spread, rater_spread)
-    first = _pilot(pilot, columns, stated, bins, n_raters)
+    first = _pilot(data, columns, stated, bins, n_raters)
     a = first.assumptions
-    costs = _Costs(level=level, votes=votes, item_cost=item_cost, vote_cost=vote_cost)
+    costs = _Costs(level=level, votes=votes_per_item, item_cost=item_cost, vote_cost=vote_cost)
     found: Plan | DifferencePlan
     with _naming_options():
         if half_width is not None:
@@ -144,7 +144,7 @@ def plan(
         print_json({**asdict(found), **raters, "assumed_smece": a.smece, **dropped})
     else:
         console = terminal.console()
-        console.print(plan_text(found, a.smece, n_raters, of_pilot=pilot is not None))
+        console.print(plan_text(found, a.smece, n_raters, of_pilot=bool(data)))
         if first.dropped is not None:
             console.print(f"Rows of the pilot: {dropped_text(first.dropped)}.")
 
@@ -160,7 +160,7 @@ def _naming_options() -> Iterator[None]:
 
 
 def _option(parameter: re.Match[str]) -> str:
-    name = "n_raters" if parameter[1] == "raters" else parameter[1]
+    name = {"raters": "n_raters", "votes": "votes_per_item"}.get(parameter[1], parameter[1])
     return f"--{name.replace('_', '-')}"
 
 
@@ -179,6 +179,8 @@ def _refuse_without(needed: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None:
             message = f"{name} has no effect without {needed}: leave it out, or pass {needed}."
+            if name == "--votes":
+                message += " The number of votes per item is --votes-per-item."
             raise InputError(message)
 
 
@@ -207,16 +209,21 @@ class _Stated(NamedTuple):
 
 
 def _pilot(
-    pilot: str | None, columns: Columns, stated: _Stated, bins: int | None, raters: int | None
+    data: list[str] | None,
+    columns: Columns,
+    stated: _Stated,
+    bins: int | None,
+    raters: int | None,
 ) -> _First:
     """Return the assumptions from a pilot or from the stated values, whichever was given."""
     if raters is None:
         given = {"--rater-spread": stated.rater_spread, "--raters": columns.how.raters or None}
         _refuse_without("--n-raters", given)
-    found = (
-        _stated(columns, stated, bins) if pilot is None else _piloted(pilot, columns, stated, bins)
-    )
-    unknown = stated.rater_spread is None if pilot is None else found.assumptions.rater_cov is None
+    if data:
+        found = _piloted(data, columns, stated, bins)
+        unknown = found.assumptions.rater_cov is None
+    else:
+        found, unknown = _stated(columns, stated, bins), stated.rater_spread is None
     if raters is not None and unknown:
         message = (
             "--n-raters needs to know how raters differ: pass --raters with a pilot of votes whose "
@@ -226,16 +233,16 @@ def _pilot(
     return found
 
 
-def _piloted(pilot: str, columns: Columns, stated: _Stated, bins: int | None) -> _First:
+def _piloted(data: list[str], columns: Columns, stated: _Stated, bins: int | None) -> _First:
     from softcal.planning.forecast import Assumptions
 
     if stated.smece is not None or stated.label_spread is not None:
-        message = "pass --pilot, or --smece and --label-spread, not both."
+        message = "pass DATA, or --smece and --label-spread, not both."
         raise InputError(message)
     if stated.rater_spread is not None:
-        message = "pass --pilot, or --rater-spread, not both."
+        message = "pass DATA, or --rater-spread, not both."
         raise InputError(message)
-    tables = _pilot_tables(pilot, columns, bins)
+    tables = _pilot_tables(data, columns, bins)
     return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.rows_dropped)
 
 
@@ -243,12 +250,12 @@ def _stated(columns: Columns, stated: _Stated, bins: int | None) -> _First:
     from softcal.planning.forecast import Assumptions
 
     given = {
-        "--label": columns.label, "--pred": columns.preds, "--pilot-votes": columns.votes,
+        "--label": columns.label, "--pred": columns.preds, "--votes": columns.votes,
         "--vote-columns": columns.vote_columns,
     }  # fmt: skip
-    _refuse_without("--pilot", given | columns.how.given)
+    _refuse_without("DATA", given | columns.how.given)
     if stated.smece is None or stated.label_spread is None:
-        message = "pass --pilot DATA, or both --smece X and --label-spread X."
+        message = "pass DATA, or both --smece X and --label-spread X."
         raise InputError(message)
     with _naming_options():
         found = Assumptions.stated(
@@ -258,20 +265,20 @@ def _stated(columns: Columns, stated: _Stated, bins: int | None) -> _First:
     return _First(found)
 
 
-def _pilot_tables(pilot: str, columns: Columns, bins: int | None) -> TableSet:
+def _pilot_tables(data: list[str], columns: Columns, bins: int | None) -> TableSet:
     """Return the table of one model of a pilot; for many classes, of the predicted class."""
     from softcal.table.tableset import BOUNDS
 
-    tables = load_tables([pilot], columns, bins=bins)
+    tables = load_tables(data, columns, bins=bins)
     if tables.targets == BOUNDS:
         message = (
-            f"a plan needs labels, but those of {Path(pilot).name} are known only as intervals: "
+            f"a plan needs labels, but those of {source_name(data)} are known only as intervals: "
             "more rows do not narrow the bounds of SMECE, more precise labels do."
         )
         raise InputError(message)
     if len(tables) > 1:
         message = (
-            f"{Path(pilot).name} has several models, {', '.join(map(repr, tables))}: choose one "
+            f"{source_name(data)} has several models, {', '.join(map(repr, tables))}: choose one "
             "with --pred."
         )
         raise InputError(message)

@@ -32,7 +32,7 @@ from softcal.cli.options import (
     reads_rows,
 )
 from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
-from softcal.cli.watch import days_of
+from softcal.cli.watch import DayFormat, MaybeEvery, days_of
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def plot(
     day: Annotated[
         str | None, column_option("Trend: column of dates, if one file has several days.")
     ] = None,
+    day_format: DayFormat = None,
+    every: MaybeEvery = None,
     tolerance: Annotated[
         float | None,
         typer.Option(help="Trend: gap to accept. Default: 0.02.", metavar="T"),
@@ -114,15 +116,17 @@ def plot(
     refuse_format(output)
     refuse_overwriting(output, data)
     _refuse_of_another_kind(
-        kind, {"--threshold": threshold, "--day": day, "--tolerance": tolerance}
-    )
+        kind,
+        {"--threshold": threshold, "--day": day, "--tolerance": tolerance,
+         "--day-format": day_format, "--every": every},
+    )  # fmt: skip
     columns = Columns(
         label, pred, weight, votes, (), group, label_columns, vote_columns, pred_columns, classes,
         how=how,
     )  # fmt: skip
     fitted: Size = size.value
     if kind is Kind.TREND:
-        days = days_of(data, columns, day, bins)
+        days = days_of(data, columns, bins, day=day, day_format=day_format, every=every)
         figure = _trend(days, 0.02 if tolerance is None else tolerance, level, fitted)
     elif kind is Kind.DECISION:
         if bins is not None:
@@ -144,10 +148,10 @@ def plot(
 
 
 def _refuse_of_another_kind(kind: Kind, options: dict[str, object]) -> None:
-    own = {"--threshold": Kind.DECISION, "--day": Kind.TREND, "--tolerance": Kind.TREND}
     for option, value in options.items():
-        if value is not None and kind is not own[option]:
-            message = f"{option} is for --kind {own[option]}: leave it out, or draw that kind."
+        own = Kind.DECISION if option == "--threshold" else Kind.TREND
+        if value is not None and kind is not own:
+            message = f"{option} is for --kind {own}: leave it out, or draw that kind."
             raise InputError(message)
 
 

@@ -69,15 +69,14 @@ def scan(
     if saved := saved_files(data):
         message = f"{saved[0]} already holds tables: use `softcal merge` to add up tables."
         raise InputError(message)
-    if date is not None:
-        _refuse_bad_date(date)
+    iso = None if date is None else _iso_date(date)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
         classes, label_low, label_high, how, ordered,
     )  # fmt: skip
     tables = load_tables(data, columns, bins=bins, pairs=True, may_be_empty=True)
-    if date is not None:
-        tables = replace(tables, date=date)
+    if iso is not None:
+        tables = replace(tables, date=iso)
     tables.save(output)
     models = counted(len(tables), "model")
     if tables.targets[0] == TOP:
@@ -88,9 +87,9 @@ def scan(
     terminal.console().print(Text(printable(text)), soft_wrap=True)
 
 
-def _refuse_bad_date(date: str) -> None:
+def _iso_date(date: str) -> str:
     try:
-        calendar_date.fromisoformat(date)
+        return calendar_date.fromisoformat(date).isoformat()
     except ValueError as error:
         message = f"--date must be a date such as 2026-05-31: got {date!r:.40}."
         raise InputError(message) from error

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.sources.collect import AllRows, Look, Part
     from softcal.sources.columns import Piece, Roles, Words
+    from softcal.sources.days import Days
     from softcal.sources.votes import Joined
     from softcal.sources.votes import VoteColumns as RawVotes
     from softcal.table.tableset import TableSet
@@ -46,6 +47,7 @@ class Columns(NamedTuple):
     features: Sequence[str] = ()  # such as age:10
     cuts: Sequence[str] = ()  # such as age:40,60
     by_rater: str | None = None
+    days: Days | None = None  # of one of the columns in `by`
 
     @property
     def many(self) -> bool:
@@ -165,7 +167,7 @@ class Columns(NamedTuple):
             raise InputError(message)
         others: dict[str, Any] = {
             "sample_weight": self.weight, "n_votes": self.votes, "by": tuple(self.by),
-            "group": self.group, "values": self.how.values,
+            "group": self.group, "values": self.how.values, "days": self.days,
         }  # fmt: skip
         if self.features or self.cuts:
             others |= self._ranges(paths)
@@ -481,11 +483,15 @@ def _matching(data: str) -> list[Path]:
 
 
 def refuse_empty(tables: TableSet) -> None:
-    """Raise if tables have no rows."""
+    """Raise if tables have no rows with weight."""
+    from softcal._validation.inputs import refuse_zeros
     from softcal.sources.collect import refuse_no_rows
 
-    if not tables.n:
-        refuse_no_rows()
+    if tables.n:
+        return
+    if tables.rows_without_weight:
+        refuse_zeros(str(tables.weight), tables.rows_without_weight)
+    refuse_no_rows()
 
 
 def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> TableSet:

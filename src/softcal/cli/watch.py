@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.text import Text
 
 from softcal import terminal
-from softcal._display import printable
+from softcal._display import counted, printable
+from softcal._validation.days import ALIKE, NUMBERS, Every, refuse_bad_format
 from softcal.cli.options import (
     DEFAULT_LEVEL,
     By,
@@ -36,10 +37,28 @@ from softcal.cli.tables import Columns, as_asked, load_tables, saved_files, with
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from softcal._validation.days import Day
     from softcal.inference.sequential import StreamState, WatchState
+    from softcal.sources.days import Days
     from softcal.table.tableset import TableSet
 
 _MOST_SEGMENTS = 10  # shown on the terminal, those with the most evidence
+
+
+DayFormat = Annotated[
+    str | None,
+    typer.Option(
+        help="Format of dates that are not ISO dates, as in Python's strptime: %m/%d/%Y.",
+        metavar="FORMAT",
+    ),
+]
+MaybeEvery = Annotated[
+    Every | None,
+    typer.Option(
+        help="Group dates by day, week (from Monday), or month. Default: day; each file if saved.",
+        metavar="|".join(Every),
+    ),
+]
 
 
 @reads_rows
@@ -50,6 +69,8 @@ def watch(
     day: Annotated[
         str | None, column_option("Column of dates, if one file has several days.")
     ] = None,
+    day_format: DayFormat = None,
+    every: MaybeEvery = None,
     by: By = None,
     weight: Weight = None,
     votes: Votes = None,
@@ -87,7 +108,7 @@ def watch(
     columns = Columns(
         label, pred, weight, votes, tuple(by or ()), vote_columns=vote_columns, how=how
     )
-    days = days_of(data, columns, day, bins)
+    days = days_of(data, columns, bins, day=day, day_format=day_format, every=every)
     states = []
     with terminal.progress("Watching", len(days)) as move:
         for date, tables in days:
@@ -104,24 +125,40 @@ def watch(
     if format_ is Format.JSON:
         print_json(without_infinities(_card(states, tolerance, level)))
     else:
-        _show(states, tolerance, level)
+        _show(states, tolerance, level, every or Every.DAY)
     raise typer.Exit(int(states[-1].alarm))
 
 
 def days_of(
-    data: list[str], columns: Columns, day: str | None, bins: int | None
+    data: list[str],
+    columns: Columns,
+    bins: int | None,
+    *,
+    day: str | None,
+    day_format: str | None,
+    every: Every | None,
 ) -> list[tuple[str, TableSet]]:
-    """Return the tables of each day, in the order of the dates."""
+    """Return the tables of each day, in the order of time."""
+    from softcal.sources.days import Days
     from softcal.sources.files import files_of
 
+    if day_format is not None:
+        refuse_bad_format(day_format)
     saved = saved_files(data)
     if day is not None:
-        with_day = columns._replace(by=(*columns.by, day))
-        found = list(load_tables(data, with_day, bins=bins).by(day).items())
-        if found[-1][0] is None:
-            message = f"some rows have no value in {day!r}: every row needs a date."
+        days = Days(day, day_format, every or Every.DAY)
+        with_day = columns._replace(by=(*columns.by, day), days=None if saved else days)
+        tables = load_tables(data, with_day, bins=bins)
+        found = tables.by(day)
+        if None in found:  # only in saved tables
+            message = (
+                f"{day} must have no missing values: {found[None].n:,} of {tables.n:,} rows have "
+                "none. Scan the rows again without them."
+            )
             raise InputError(message)
-        return sorted((str(date), tables) for date, tables in found)
+        parts = [_Part(str(text), part, part.n) for text, part in found.items()]
+        found_days = days if saved else Days(day)  # those of rows are parsed
+        return _in_time(found_days, parts, every, Every.DAY)
     if not saved:
         files_of(data)  # raises if there is none
         message = "name the column of dates with --day COL, or pass one saved table per day."
@@ -130,20 +167,72 @@ def days_of(
     from softcal.table.files import load
 
     columns.refuse_contradictions()
-    files: dict[str, Path] = {}
-    days = []
+    parts = []
     for path in saved:
         tables = with_names(as_asked(load(path), columns, bins), columns.how.name)
-        date = tables.date or path.name.removesuffix(path.suffix)
-        if date in files:
+        parts.append(_Part(tables.date or path.name.removesuffix(path.suffix), tables, 1, path))
+    days = Days("the date of a saved table, or else its name,", day_format)
+    return _in_time(days, parts, every)
+
+
+class _Part(NamedTuple):
+    """Tables of one day: its text, how many values have it, and its file if it has one."""
+
+    text: str
+    tables: TableSet
+    values: int
+    path: Path | None = None
+
+
+def _in_time(
+    days: Days, parts: list[_Part], every: Every | None, default: Every | None = None
+) -> list[tuple[str, TableSet]]:
+    """Return the tables of each day in the order of time; raise if a day is not clear."""
+    moments = [days.of(part.text) for part in parts]
+    unclear = [part for part, moment in zip(parts, moments, strict=True) if moment is None]
+    if unclear:
+        text, _, _, path = unclear[0]
+        first = f", the first is {text!r:.60}" + ("" if path is None else f" of {path}")
+        counts = sum(part.values for part in unclear), sum(part.values for part in parts)
+        raise InputError(days.message(*counts, first))
+    clear = [moment for moment in moments if moment is not None]
+    _refuse_other_kinds(days.column, parts, clear, every)
+    unit = every or default
+    files: dict[Day, Path] = {}
+    grouped: dict[Day, TableSet] = {}
+    for part, moment in zip(parts, clear, strict=True):
+        if part.path is not None and files.setdefault(moment, part.path) is not part.path:
             message = (
-                f"{files[date]} and {path} are both of {date}: merge files of the same day with "
-                "`softcal merge` first."
+                f"{files[moment]} and {part.path} are both of {moment.label()}: merge files of the "
+                "same day with `softcal merge` first."
             )
             raise InputError(message)
-        files[date] = path
-        days.append((date, tables))
-    return sorted(days, key=lambda each: each[0])
+        start = moment if unit is None else moment.begin(unit)
+        grouped[start] = grouped[start] + part.tables if start in grouped else part.tables
+    return [(day.label(unit), grouped[day]) for day in sorted(grouped)]
+
+
+def _refuse_other_kinds(
+    column: str, parts: list[_Part], moments: list[Day], every: Every | None
+) -> None:
+    """Raise if days have no order, or cannot be grouped."""
+    counts: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for part, moment in zip(parts, moments, strict=True):
+        counts[moment.kind] = counts.get(moment.kind, 0) + part.values
+        first.setdefault(moment.kind, moment.label())
+    if len(counts) > 1:
+        each = [
+            f"{counts[kind]:,} are {kind}, the first {first[kind]!r}" for kind in sorted(counts)
+        ]
+        message = f"{column} must be {ALIKE}: {'; '.join(each)}. Write them alike."
+        raise InputError(message)
+    if every is not None and NUMBERS in counts:
+        message = (
+            f"--every groups dates, but {column} has numbers, the first {first[NUMBERS]!r}: leave "
+            "--every out, or state the format of dates with --day-format."
+        )
+        raise InputError(message)
 
 
 def _card(states: list[WatchState], tolerance: float, level: float) -> dict[str, Any]:
@@ -189,16 +278,16 @@ def _stream(stream: StreamState) -> dict[str, Any]:
     }
 
 
-def _show(states: list[WatchState], tolerance: float, level: float) -> None:
+def _show(states: list[WatchState], tolerance: float, level: float, unit: str) -> None:
     console = terminal.console()
     last = states[-1]
     model = last.worst.model
     title = (
-        f"{model}: {len(states)} days, tolerance {tolerance:g}, alarm at evidence "
+        f"{model}: {counted(len(states), unit)}, tolerance {tolerance:g}, alarm at evidence "
         f"{1 / (1 - level):.4g}"
     )
     table = terminal.table(
-        "day", "rows", "SMECE\nthat day", "SMECE\nso far", f"{100 * level:g}% band", "evidence",
+        unit, "rows", f"SMECE\nthat {unit}", "SMECE\nso far", f"{100 * level:g}% band", "evidence",
         "p-value", "",
     )  # fmt: skip
     for state in states:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from softcal import _display
+from softcal._validation.days import ALIKE, CLEAR, NUMBERS, Day, day_of
 from softcal._validation.rules import (
     LARGEST_WEIGHT,
     SMALLEST_WEIGHT,
@@ -47,7 +48,7 @@ _STARTS_SHARE = 0.5  # of the evidence, for errors that begin after the first da
 _WHOLE_SHARE, _LATE_SHARE = 0.5, 0.25  # of the evidence, if segments are watched too
 
 Date = str | int
-"""A date or time as text, in an order that sorts; or the number of the update."""
+"""A number, a date, or a time as text; or the number of the update."""
 
 _WORDS = (("too high", "too low"), ("too extreme", "not extreme enough"))
 _LARGEST = 709.0  # the logarithm of the largest float64
@@ -552,6 +553,7 @@ class Watch:
         self._shares: dict[StreamName, float] = {}
         self._updates = self._late = 0
         self._date: Date | None = None
+        self._day = Day(NUMBERS, 0)  # of the last update
         self._alarm_date: Date | None = None
         self._highest = 0.0
 
@@ -559,7 +561,7 @@ class Watch:
         return f"Watch(tolerance={self._tolerance}, level={self._level}, updates={self._updates})"
 
     def update(
-        self, table: Reliability | TableSet, *, date: str | dt.date | None = None
+        self, table: Reliability | TableSet, *, date: str | float | dt.date | None = None
     ) -> WatchState:
         """Add the rows of a day, an hour, or a batch, and return the new state.
 
@@ -567,9 +569,10 @@ class Watch:
         ----------
         table : Reliability or TableSet
             The new rows alone, not the sum so far. Every update must have the same bins.
-        date : str or datetime.date, optional
+        date : str, float, or datetime.date, optional
             The date of the rows, later than the one before; of a `TableSet`, its own date by
-            default. Without dates, updates are numbered from 1.
+            default. It is a number, an ISO date, or an ISO time; offsets from UTC are converted.
+            Without dates, updates are numbered from 1.
 
         Returns
         -------
@@ -579,8 +582,8 @@ class Watch:
         Raises
         ------
         InputError
-            If the date is not later than the previous one. If the tables differ in their models or
-            columns, or the method is not valid for them.
+            If the date is not clear, or not later than the previous one. If the tables differ in
+            their models or columns, or the method is not valid for them.
         BinMismatchError
             If the bins differ.
 
@@ -595,7 +598,6 @@ class Watch:
             self._refuse(name, rel)
         given = table.date if date is None and isinstance(table, TableSet) else date
         now = self._next_date(given)
-        self._date = now
         self._updates += 1
         self._add_streams({name: rel for name, rel in tables.items() if name not in self._streams})
         for name, stream in self._streams.items():
@@ -648,15 +650,26 @@ class Watch:
             message = f"some rows have a weight above max_weight = {most!r}: raise max_weight."
             raise InputError(message)
 
-    def _next_date(self, given: str | dt.date | None) -> Date:
-        """Return the date of an update, which must be later than the one before."""
+    def _next_date(self, given: str | float | dt.date | None) -> Date:
+        """Keep and return the date of an update, which must be later than the one before."""
         date: Date = self._updates + 1 if given is None else str(given)
         if self._date is not None and isinstance(date, int) != isinstance(self._date, int):
             message = "either every update has a date, or none has: pass date= each time."
             raise InputError(message)
-        if self._date is not None and not date > self._date:  # type: ignore[operator]
+        day = day_of(str(date))
+        if day is None:
+            message = (
+                f"date must be {CLEAR}: got {date!r:.60}. Pass a datetime.date, for example from "
+                "datetime.strptime."
+            )
+            raise InputError(message)
+        if self._date is not None and day.kind != self._day.kind:
+            message = f"dates must be {ALIKE}: {date!r} follows {self._date!r}. Write them alike."
+            raise InputError(message)
+        if self._date is not None and not day > self._day:
             message = f"dates must increase: {date!r} follows {self._date!r}. Sort the days first."
             raise InputError(message)
+        self._date, self._day = date, day
         return date
 
     def _add_streams(self, new: dict[StreamName, Reliability]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
 from dataclasses import replace
@@ -17,6 +16,7 @@ import numpy as np
 
 from softcal._display import RANGE, ends, printable
 from softcal._io import written_whole
+from softcal._validation.days import day_of
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare, holm
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
@@ -591,34 +591,45 @@ def _segments(
     ]
 
 
-_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T].*)?)?")
 _FEWEST_IN_ORDER = 3
 
 
-def in_order(values: Sequence[str]) -> list[str]:
-    """Return numbers, ranges, or dates in order; nothing if the values have no order.
+def in_order(values: Sequence[str]) -> dict[str, float]:
+    """Return numbers, dates, or ranges in order; nothing if the values have no order.
 
-    >>> in_order(["9", "10", "8.5"]), in_order(["10 to 20", "5 to 10", "20 to 31"])
-    (['8.5', '9', '10'], ['5 to 10', '10 to 20', '20 to 31'])
+    Each has a place on a chart that is 360 wide: numbers and dates on an axis that is linear in
+    time, ranges in equal steps.
+
+    >>> in_order(["9", "10", "7"])
+    {'7': 60.0, '9': 220.0, '10': 300.0}
     >>> in_order(["40 to 60", "below 40", "60 and above"])
-    ['below 40', '40 to 60', '60 and above']
+    {'below 40': 60.0, '40 to 60': 180.0, '60 and above': 300.0}
     >>> in_order(["a", "b", "c"])
-    []
+    {}
     """
     given = [value for value in values if value != MISSING]
     if len(given) < _FEWEST_IN_ORDER:
-        return []
-    if all(map(_DATE.fullmatch, given)):
-        return sorted(given)
-    at: dict[str, tuple[float, bool]] = {}
-    for value in given:
-        found = RANGE.fullmatch(value)
-        try:
-            at[value] = (float(found["start"] if found else value), not (found and found["below"]))
-        except ValueError:
-            return []
-    finite = np.isfinite([start for start, _ in at.values()]).all()
-    return sorted(given, key=at.__getitem__) if finite else []
+        return {}
+    days = {value: day for value in given if (day := day_of(value)) is not None}
+    if len(days) == len(given) and len({day.kind for day in days.values()}) == 1:
+        order = sorted(days, key=days.__getitem__)
+        at = np.array([days[value].position for value in order])
+    else:
+        starts: dict[str, tuple[float, bool]] = {}
+        for value in given:
+            found = RANGE.fullmatch(value)
+            try:
+                start = float(found["start"] if found else value)
+            except ValueError:
+                return {}
+            starts[value] = (start, not (found and found["below"]))
+        if not np.isfinite([start for start, _ in starts.values()]).all():
+            return {}
+        order = sorted(starts, key=starts.__getitem__)
+        at = np.arange(len(order))
+    step = 360 / len(order)
+    places = step / 2 + (360 - step) * (at - at[0]) / max(at[-1] - at[0], np.finfo(float).tiny)
+    return dict(zip(order, places.tolist(), strict=True))
 
 
 def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
@@ -626,10 +637,13 @@ def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
     for each in segments:
         order = in_order([row["value"] for row in each["models"][0]["rows"]])
         highest = _reach(each["models"])
+        nearest = np.diff([*order.values()]).min(initial=360)  # models are side by side
         each["trend"] = order and [
             {
                 "name": model.name, "color": model.color, "mark": model.mark,
-                "points": _trend_points(part["rows"], order, highest, k, len(models)),
+                "points": _trend_points(
+                    part["rows"], order, highest, nearest * ((k + 1) / (len(models) + 1) - 0.5)
+                ),
             }
             for k, (model, part) in enumerate(zip(models, each["models"], strict=True))
         ]  # fmt: skip
@@ -637,33 +651,29 @@ def _trends(segments: list[dict[str, Any]], models: list[_Model]) -> None:
         each["highest"] = highest
 
 
-def _ticks(order: list[str]) -> list[dict[str, Any]]:
+def _ticks(order: dict[str, float]) -> list[dict[str, Any]]:
     """Return as many of the values as fit under a chart that is 360 wide, each at its place."""
-    if not order:
-        return []
-    width = 6.5 * max(map(len, order)) + 8  # of a text of 10 px, with space beside it
-    every = max(math.ceil(width * len(order) / 360), 1)
-    return [
-        {"x": 360 / len(order) * (k + 0.5), "text": value}
-        for k, value in enumerate(order)
-        if k % every == 0
-    ]
+    width = 6.5 * max(map(len, order), default=0) + 8  # of a text of 10 px, with space beside it
+    ticks: list[dict[str, Any]] = []
+    for value, x in order.items():
+        if not ticks or ticks[-1]["x"] + width <= x <= 370 - width / 2:
+            ticks.append({"x": x, "text": value})
+    return ticks
 
 
 def _trend_points(
-    rows: list[dict[str, Any]], order: list[str], highest: float, model: int, models: int
+    rows: list[dict[str, Any]], order: dict[str, float], highest: float, shift: float
 ) -> list[dict[str, Any]]:
-    """Return the segments in order as points of a chart of 360 by 100; models are side by side."""
+    """Return the segments in order as points of a chart of 360 by 100."""
     found = {row["value"]: row for row in rows}
-    step = 360 / len(order)
     return [
         {
-            "x": step * (k + (model + 1) / (models + 1)),
+            "x": x + shift,
             **{name: 100 - 100 * found[value][name] / highest for name in ("smece", "low", "high")},
             "text": f"{value}: SMECE {found[value]['smece']:.3f}, {limit(found[value]['low'])} to "
             f"{limit(found[value]['high'])}, {found[value]['n']:,} rows",
         }
-        for k, value in enumerate(order)
+        for value, x in order.items()
     ]
 
 

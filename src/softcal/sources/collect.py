@@ -106,9 +106,9 @@ class Part(NamedTuple):
         return Part(self.rows + other.rows, tables, broken, dropped, words, items)
 
     def finished(self, roles: Roles) -> TableSet:
-        """Return the set of all rows; raise if a rule is broken or no row has weight.
+        """Return the set of all rows; raise if a rule is broken.
 
-        A source without rows gives a set without rows, which adds as 0.
+        A source without rows, or without weight, gives a set without rows, which adds as 0.
         """
         if self.broken is not None:
             refuse_broken(self.broken, checks_of(roles), self.rows)
@@ -118,8 +118,6 @@ class Part(NamedTuple):
             refuse_no_rows(self.dropped)
         if self.rows:
             refuse_unseen(roles, self.words)
-            if not self.tables.n:
-                refuse_zeros(str(roles.sample_weight), self.rows)
         dropped = self.dropped if roles.values.drop_missing or roles.drops_unmatched else None
         return replace(self.tables, rows_dropped=dropped)
 
@@ -354,15 +352,13 @@ def _add_up(
 
 def _added(batch: Batch, roles: Roles, builder: Builder) -> _Batch | None:
     """Add up one batch; None if a value breaks a rule."""
-    groups = None
-    if roles.group is not None:
-        values = batch[Named(roles.group)]
-        if missing_values(values).any():
-            return None
-        groups = coded_groups(values, roles.group)
-    cells = (
-        coded_cells({name: roles.segment(batch, name) for name in roles.by}) if roles.by else None
-    )
+    segments = {name: roles.segment(batch, name) for name in roles.by}
+    needed = [] if roles.group is None else [batch[Named(roles.group)]]
+    needed += [] if roles.days is None else [segments[roles.days.column]]
+    if any(missing_values(values).any() for values in needed):
+        return None
+    groups = None if roles.group is None else coded_groups(needed[0], roles.group)
+    cells = coded_cells(segments) if segments else None
     if roles.classes is not None:
         return _added_classes(batch, roles, roles.classes, builder, cells, groups)
     labels: tuple[str, ...] = (roles.y_true,)
@@ -493,6 +489,8 @@ def checks_of(roles: Roles) -> list[Check]:
     found += [_of_column(column, rules) for column, rules in roles.rules]
     if roles.bounds is not None:
         found.append(_in_order(*roles.bounds))
+    if roles.days is not None:
+        found.append(roles.days.check)
     return [check._replace(rules=tuple(map(_of_source, check.rules))) for check in found]
 
 

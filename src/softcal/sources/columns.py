@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
+    from softcal.sources.days import Days
     from softcal.sources.ranges import Ranges
     from softcal.sources.votes import ItemVotes
 
@@ -442,10 +443,13 @@ class Roles(NamedTuple):
     counts: tuple[str, ...] = ()  # columns of vote counts, with one prediction per row
     positive_count: str = ""  # the column of counts that counts as 1
     ranges: tuple[Ranges, ...] = ()  # of the columns of `by` that are cut
+    days: Days | None = None  # the column of `by` that has days
 
     def segment(self, batch: Batch, name: str) -> Any:
-        """Return a column of `by`, cut into ranges if it is one of numbers."""
+        """Return a column of `by`, cut into ranges or days if it is one of these."""
         values = batch[Named(name)]
+        if self.days is not None and name == self.days.column:
+            return self.days.names(values)
         ranges = next((each for each in self.ranges if each.column == name), None)
         return values if ranges is None else ranges.names(values)
 
@@ -600,7 +604,8 @@ class Roles(NamedTuple):
         for name in wanted.numbers:
             marks |= np.isnan(as_float64(batch[name]))
         for name in wanted.named:
-            if name not in self.by or name in (self.group, *self._label_names):
+            day = None if self.days is None else self.days.column
+            if name not in self.by or name in (self.group, day, *self._label_names):
                 marks |= missing_values(batch[Named(name)])
         for name in wanted.lists:
             marks |= missing_in_lists(batch[name])
