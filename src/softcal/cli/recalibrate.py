@@ -100,9 +100,7 @@ def recalibrate(
 ) -> None:
     """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
     from softcal._io import write_json
-    from softcal.sources.files import refuse_same_file
 
-    refuse_same_file(output, [data])
     judged = _Judged(bins=bins, folds=folds, level=level)
     # A calibrator of logits takes logits from `apply` too.
     logits = how.pred_scale is Scale.LOGIT
