@@ -142,8 +142,8 @@ def place_of(path: Path) -> str:
 
 def stands_for(path: Path, file: os.stat_result) -> bool:
     """Return whether a path is of this file; the copy of standard input, if that is redirected."""
-    found = os.fstat(0) if place_of(path) == _STANDARD_INPUT else path.stat()
-    return os.path.samestat(found, file)
+    copied = path.parent.name.startswith(_SPOOLED) and path.name == _STANDARD_INPUT
+    return os.path.samestat(os.fstat(0) if copied else path.stat(), file)
 
 
 _unfinished: set[Path] = set()

@@ -76,8 +76,6 @@ class PlainCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless an output is one of the files that it reads."""
-        from softcal.cli.tables import refuse_overwriting
-
         given = [(param, ctx.params[param.name]) for param in self.params]
         read = [
             each
@@ -88,6 +86,8 @@ class PlainCommand(TyperCommand):
         ]
         for param, value in given:
             if isinstance(param, TyperOption) and isinstance(value, Path) and value.is_file():
+                from softcal.cli.tables import refuse_overwriting
+
                 refuse_overwriting(value, read)
         return super().invoke(ctx)
 

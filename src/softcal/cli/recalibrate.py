@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
@@ -52,13 +53,12 @@ class Method(StrEnum):
 
 
 class _Fitted(NamedTuple):
-    """A calibrator, its evaluation on held-out rows, and the columns it is for."""
+    """A calibrator, its evaluation on held-out rows, and the names of its data."""
 
     found: RepairPreview
     map_: CalibrationMap
     label: str
     pred: str
-    columns: tuple[str, ...]
     several: bool  # classes
     dropped: int | None  # rows with a missing value, where these are dropped
 
@@ -113,8 +113,7 @@ def recalibrate(
     )  # fmt: skip
     columns.refuse_contradictions()
     fitted = _fitted(data, columns, method, judged, logits=logits)
-    # With the columns, so that `apply` can detect classes in another order.
-    write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
+    write_json(output, fitted.map_.to_dict())
     if format_ is Format.JSON:
         print_json(_card(fitted))
     else:
@@ -144,11 +143,11 @@ def _fitted(
     (shown,) = how.name or [pred]
     if roles.classes is None:
         rows: Rows | ClassRows = roles.rows(columns, pred)
-        names: tuple[str, ...] = (pred,)
+        names, classes = (pred,), None
     else:
         found_rows = classes_of_batch(columns, roles, roles.classes)
         assert found_rows is not None  # noqa: S101 - the values have been validated
-        (rows,), (names,) = found_rows, roles.classes.models
+        (rows,), (names,), classes = found_rows, roles.classes.models, roles.classes.names
     methods = None if method is Method.AUTO else (method.value,)
     groups = columns.get(Named(str(roles.group)))
     found = preview_of(rows, groups=groups, methods=methods, logits=logits, **judged)
@@ -157,7 +156,8 @@ def _fitted(
         logits=logits,
     )  # fmt: skip
     return _Fitted(
-        found, map_, roles.y_true, shown, names, roles.classes is not None,
+        found, replace(map_, columns=names, classes=classes), roles.y_true, shown,
+        roles.classes is not None,
         dropped if how.drop_missing or how.drop_unmatched else None,
     )  # fmt: skip
 
@@ -175,7 +175,7 @@ def _card(fitted: _Fitted) -> dict[str, Any]:
         "folds": found.folds,
         "label": fitted.label,
         "pred": fitted.pred,
-        "columns": fitted.columns,
+        "columns": fitted.map_.columns,
         "method": found.best,
         "helps": found.helps,
         "held_out": found.as_rows(),
@@ -210,13 +210,9 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
     console.print(printable(saved), markup=False)
     if fitted.map_.takes_logits:
         console.print("`softcal apply` also takes logits, and writes probabilities.")
-    if len(fitted.columns) > 1:
-        order = f"--pred-columns {','.join(fitted.columns)}"
-        console.print(
-            printable(f"For `softcal apply`, pass the classes in this order: {order}"),
-            markup=False,
-            soft_wrap=True,
-        )
+    if fitted.map_.classes is not None:
+        matched = f"`softcal apply` matches columns by class: {', '.join(fitted.map_.classes)}"
+        console.print(printable(matched), markup=False, soft_wrap=True)
 
 
 _HOW_TO_READ = (
