@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit, logit, softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -310,6 +310,36 @@ def test_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
         sc.InputError, match="one column per class of the frozen estimator, which has 2"
     ):
         sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(fitted)).fit(x[:2], np.eye(3)[:2])
+
+
+class _Reversed(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier whose classes are not sorted, and that ignores the names of features."""
+
+    classes_ = np.array(["n", "e", "c"])
+
+    def fit(self, x: Any, y: Any) -> Self:  # noqa: ARG002
+        return self
+
+    def predict_proba(self, x: Any) -> Any:
+        return np.asarray(x)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def test_classes_of_a_frozen_classifier_are_matched_by_name(rng: np.random.Generator) -> None:
+    p = rng.dirichlet([1, 1, 1], 60)
+    frame = pd.DataFrame(p, columns=["a", "b", "c"])
+    model = sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(_Reversed()), method="vector")
+    labels = pd.DataFrame(p, columns=["n", "e", "c"])
+    np.testing.assert_allclose(model.fit(frame, labels).predict_proba(frame), p, atol=1e-4)
+    assert model.predict(frame).tolist() == labels.idxmax(axis=1).tolist()
+    with pytest.raises(sc.InputError, match="y has 'c', 'e', 'n', the estimator has 'n', 'e', 'c'"):
+        model.fit(frame, labels[["c", "e", "n"]])
+    with pytest.raises(sc.InputError, match="must be in the same order as they were in fit"):
+        model.predict(frame[["b", "a", "c"]])
+    with pytest.raises(sc.InputError, match="Feature names unseen at fit time"):
+        model.predict_proba(frame.rename(columns={"a": "x"}))
 
 
 def test_classifier_without_sample_weight_accepts_only_hard_labels(soft: tuple[Any, Any]) -> None:
