@@ -53,7 +53,7 @@ def calibrator(tmp_path: Path, platt: Any) -> Path:
 # recalibrate
 
 
-def test_auto_picks_the_lowest_brier_score(
+def test_auto_picks_a_method_by_its_brier_score(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     cal = tmp_path / "cal.json"
@@ -62,9 +62,10 @@ def test_auto_picks_the_lowest_brier_score(
     rows = {row["method"]: row for row in card["held_out"]}
     assert list(rows) == ["none", *BINARY_METHODS]
     assert card["method"] == min(BINARY_METHODS, key=lambda method: rows[method]["brier"])
+    assert card["notes"] == []
     assert card["helps"]
     assert card["n"] == 1377
-    assert json.loads(cal.read_text()) == {**card["calibrator"], "columns": card["columns"]}
+    assert json.loads(cal.read_text()) == card["calibrator"]
     assert rows["none"]["log_loss"] is None  # a prediction of 0 whose label is above 0
     shown = softcal(capsys, "recalibrate", DATA, *NODULES, *options)
     assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
@@ -72,6 +73,23 @@ def test_auto_picks_the_lowest_brier_score(
         assert f"{row['brier']:.5f}" in shown
         assert f"{row['smece_value']:.4f}" in shown
     assert f"Saved {card['method']}" in shown
+
+
+def test_auto_prefers_a_simpler_method_within_the_noise_and_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal = tmp_path / "cal.json"
+    line = ("recalibrate", DATA, *NODULES, "-o", cal)  # patients are ignored
+    card = json.loads(softcal(capsys, *line, "--format", "json"))
+    rows = {row["method"]: row["brier"] for row in card["held_out"]}
+    assert min(rows, key=lambda method: rows[method]) == "isotonic"
+    assert (card["method"], card["calibrator"]["method"]) == ("beta", "beta")
+    (note,) = card["notes"]
+    higher = f"its held-out Brier score is {rows['beta'] - rows['isotonic']:.2g} higher"
+    assert note.startswith(f"beta is simpler than isotonic and within one standard error: {higher}")
+    shown = " ".join(softcal(capsys, *line).split())
+    verdict = "beta is the simplest method within one standard error of the lowest held-out Brier"
+    assert f"{verdict} score. Note: {note} Saved beta" in shown
 
 
 def test_one_method_is_fitted_on_all_rows_with_weights(
@@ -467,7 +485,7 @@ def test_votes_weights_and_groups_of_classes_are_used(
         (("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "platt"), "methods (--method) must be some of temperature, vector, dirichlet: got 'platt'."),
         (("--label-columns", "y_*", "--pred-columns", "p_*", "--pred", "p_a"), "--pred is for one probability per row"),
         (("--label-columns", "y_*"), "Missing option '--pred-columns'."),
-        (("--label", "y_a", "--pred", "p_a", "--method", "vector"), "methods (--method) must be some of temperature, platt, beta, histogram, isotonic: got 'vector'."),
+        (("--label", "y_a", "--pred", "p_a", "--method", "vector"), "methods (--method) must be some of temperature, platt, beta, isotonic, histogram: got 'vector'."),
         (("--label", "y_a"), "Missing option '--pred'."),
         (("--pred", "p_a"), "Missing option '--label'."),
     ],

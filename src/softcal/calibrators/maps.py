@@ -348,12 +348,13 @@ MAPS: dict[str, type[CalibrationMap]] = {
         TemperatureMap,
         PlattMap,
         BetaMap,
-        HistogramMap,
         IsotonicMap,
+        HistogramMap,
         VectorScalingMap,
         DirichletMap,
     )
 }
+"""All maps, in order of simplicity. The histogram follows isotonic, because it is not monotone."""
 
 _OLD_HIGH = 1 - 2.0**-24  # 0.1 saved no upper limit for classes, where it has no effect
 

@@ -81,7 +81,7 @@ def recalibrate(
     method: Annotated[
         Method,
         typer.Option(
-            help=f"One of {', '.join(Method)}. auto picks the best on held-out rows.",
+            help=f"One of {', '.join(Method)}. auto picks the simplest of the best on held-out rows.",
             metavar="METHOD",
         ),
     ] = Method.AUTO,
@@ -177,6 +177,7 @@ def _card(fitted: _Fitted) -> dict[str, Any]:
         "pred": fitted.pred,
         "columns": fitted.map_.columns,
         "method": found.best,
+        "notes": list(found.notes),
         "helps": found.helps,
         "held_out": found.as_rows(),
         "calibrator": fitted.map_.to_dict(),
@@ -204,8 +205,10 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
         )
     terminal.print_titled(console, title, table)
     console.print(_HOW_TO_READ, style="dim")
-    if not found.helps:
-        console.print("No method improved the held-out Brier score; keep the original predictions.")
+    if len(found.after) > 1 or not found.helps:
+        console.print(f"{found.verdict}.")
+    for note in found.notes:
+        console.print(f"Note: {note}")
     saved = f"Saved {found.best}, fitted on all rows, to {output}"
     console.print(printable(saved), markup=False)
     if fitted.map_.takes_logits:
@@ -217,6 +220,5 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
 
 _HOW_TO_READ = (
     "All scores are on held-out rows: each row is mapped by a calibrator fitted on the other "
-    "folds. The best method has the lowest Brier score, which stays finite where a method predicts "
-    "exactly 0 or 1."
+    "folds. The Brier score decides, because it stays finite where a method predicts exactly 0 or 1."
 )
