@@ -289,7 +289,7 @@ def test_saved_names_that_no_fit_has_are_refused(names: dict[str, Any]) -> None:
     assert of_lists.predict(pd.DataFrame(p, columns=["a", "b", "c"])).shape == p.shape
     with pytest.raises(sc.InputError, match="the fit had 'a', 'b', 'c'"):
         of_lists.predict(pd.DataFrame(p, columns=["b", "a", "c"]))
-    with pytest.raises(sc.InputError, match="a saved calibrator's (columns|classes)"):
+    with pytest.raises(sc.InputError, match=r"a saved calibrator's (columns|classes)"):
         sc.calibrators.load_calibrator({**saved, **names})
 
 

@@ -341,7 +341,7 @@ def test_classes_are_recalibrated_applied_and_scored(
 def renamed(tmp_path: Path) -> Path:
     """Predictions rb_e, rb_n, rb_c of three classes, and the same as bt_c, bt_e, bt_n."""
     rng = np.random.default_rng(1)
-    off = softmax(rng.normal(size=(500, 3)) + [1, 0, -1], axis=1)
+    off = softmax(rng.normal([1, 0, -1], size=(500, 3)), axis=1)
     label = softmax(np.log(off) * [2, 1, 0.5] + [-1, 0, 1], axis=1)
     columns = {f"h_{c}": label[:, "enc".index(c)] for c in "nce"}
     columns |= {f"rb_{c}": off[:, "enc".index(c)] for c in "enc"}

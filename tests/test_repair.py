@@ -119,7 +119,8 @@ def test_standard_error_of_the_comparison_is_that_of_groups_and_weights() -> Non
     found = sc.calibrators.repair_preview(
         y, p, groups=group, sample_weight=w, methods=["isotonic", "histogram"]
     )
-    y, p, group, w = (column[w > 0] for column in (y, p, group, w))
+    here = w > 0
+    y, p, group, w = y[here], p[here], group[here], w[here]
     _, first, number = np.unique(group, return_index=True, return_inverse=True)
     number = first.argsort().argsort()[number]
     losses = {}

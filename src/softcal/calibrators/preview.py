@@ -330,7 +330,7 @@ def _standard_error(values: FloatArray, weight: FloatArray, group: Indices | Non
     """Return the standard error of the weighted mean; rows of a group are not independent."""
     parts = weight * (values - np.average(values, weights=weight))
     if group is not None:
-        parts = np.bincount(group, parts)
+        parts = np.bincount(group, parts).astype(np.float64)
     return float(np.sqrt((parts**2).sum() * parts.size / (parts.size - 1)) / weight.sum())
 
 

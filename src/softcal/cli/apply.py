@@ -117,10 +117,10 @@ def _refuse_other_number(map_: CalibrationMap, found: ClassColumns, option: str)
     """Raise if the number of columns differs from the fit, where that number is known."""
     fitted = len(map_.classes or map_.columns or ()) or map_.n_classes
     if len(found.columns) not in (fitted, len(map_.columns or ())) and fitted is not None:
-        what = "1 column" if fitted == 1 else f"{fitted} classes"
+        what, each = ("1 column", "") if fitted == 1 else (f"{fitted} classes", " per class")
         message = (
             f"the calibrator was fitted on {what}, but {option} names {len(found.columns)}: "
-            f"{', '.join(found.columns):.200}. Name one column{'' if fitted == 1 else ' per class'}."
+            f"{', '.join(found.columns):.200}. Name one column{each}."
         )
         raise InputError(message)
 

@@ -81,7 +81,7 @@ def recalibrate(
     method: Annotated[
         Method,
         typer.Option(
-            help=f"One of {', '.join(Method)}. auto picks the simplest of the best on held-out rows.",
+            help=f"One of {', '.join(Method)}. auto picks by held-out rows.",
             metavar="METHOD",
         ),
     ] = Method.AUTO,
@@ -143,7 +143,8 @@ def _fitted(
     (shown,) = how.name or [pred]
     if roles.classes is None:
         rows: Rows | ClassRows = roles.rows(columns, pred)
-        names, classes = (pred,), None
+        names: tuple[str, ...] = (pred,)
+        classes: tuple[str, ...] | None = None
     else:
         found_rows = classes_of_batch(columns, roles, roles.classes)
         assert found_rows is not None  # noqa: S101 - the values have been validated
@@ -220,5 +221,5 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
 
 _HOW_TO_READ = (
     "All scores are on held-out rows: each row is mapped by a calibrator fitted on the other "
-    "folds. The Brier score decides, because it stays finite where a method predicts exactly 0 or 1."
+    "folds. The Brier score decides: it stays finite where a method predicts exactly 0 or 1."
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from os.path import commonprefix
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -104,8 +104,10 @@ class ClassColumns(NamedTuple):
 def _parts(names: Sequence[str]) -> tuple[str, ...]:
     """Remove what all names start and end with, up to a separator: p_10, p_11 become 10, 11."""
     for _ in range(2):
-        start = re.match(r"(.*[\W_])?", commonprefix(names), re.DOTALL)
-        names = [name[len(start[0]) :][::-1] for name in names]  # then the same at the ends
+        pairs = zip(min(names), max(names), strict=False)
+        same = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        start = len(re.sub(r"[^\W_]*\Z", "", same))
+        names = [name[start:][::-1] for name in names]  # then the same at the ends
     return tuple(names)
 
 
