@@ -217,6 +217,82 @@ def test_column_vectors_keep_the_pandas_index_check(
         sc.calibrators.PlattCalibrator().fit(p, y[::-1])
 
 
+def named(values: FloatArray, names: str, library: Any) -> Any:
+    return library.DataFrame(dict(zip(names, values.T, strict=True)))
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("kind", ALL)
+def test_columns_of_frames_must_be_those_of_the_fit(kind: type[Any], library: Any) -> None:
+    rng = np.random.default_rng(3)
+    classes = 2 in kind._map.dimensions
+    p, y = (rng.dirichlet([1, 1, 1] if classes else [1, 1], 50)[:, not classes :] for _ in "py")
+    names = "enc"[: p.shape[1]]
+    fitted = kind().fit(named(p, names, library), y)
+    assert fitted.feature_names_in_.tolist() == list(names)
+    loaded = kind.from_dict(fitted.to_dict())
+    plain = sc.calibrators.load_calibrator(fitted.to_dict())
+    expected = kind().fit(p, y).predict(p)
+    for each in (fitted, loaded, plain):
+        assert each.predict(named(p, names, library)).tolist() == expected.tolist()
+        others = named(p, "xyz"[: p.shape[1]], library)
+        with pytest.raises(sc.InputError, match=r"(?s)names should match.*unseen|the fit had 'e'"):
+            each.predict(others)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        fitted.predict(p)
+    assert plain.predict(p).tolist() == expected.tolist()
+    if classes:
+        turned = named(p[:, [2, 0, 1]], "cen", library)
+        for each in (fitted, loaded):
+            with pytest.raises(
+                sc.InputError, match="must be in the same order as they were in fit"
+            ):
+                each.predict(turned)
+        order = "has 'c', 'e', 'n', the fit had 'e', 'n', 'c'. Select the columns by name"
+        with pytest.raises(sc.InputError, match=order):
+            plain.predict(turned)
+        with pytest.raises(
+            sc.InputError, match="classes in the same order: y_true starts with 'c'"
+        ):
+            kind().fit(named(p, names, library), named(y, "cen", library))
+
+
+def test_other_names_of_frames_are_handled_as_scikit_learn_does() -> None:
+    p, y = np.array([0.2, 0.5, 0.9]), np.array([0.3, 0.5, 0.7])
+    platt = sc.calibrators.PlattCalibrator()
+    numbered = pd.DataFrame({0: p})
+    assert not hasattr(platt.fit(numbered, y), "feature_names_in_")
+    assert "columns" not in platt.to_dict()
+    plain = sc.calibrators.load_calibrator(platt.fit(pd.DataFrame({"a": p}), y).to_dict())
+    assert plain.predict(numbered).tolist() == plain.predict(pd.Series(p, name="b")).tolist()
+    with pytest.raises(sc.InputTypeError, match="only supported if all input features have string"):
+        sc.calibrators.VectorScalingCalibrator().fit(
+            pd.DataFrame({"a": p, 1: 1 - p}), np.column_stack([y, 1 - y])
+        )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"columns": ["a", "a", "b"]}, {"columns": []}, {"columns": "abc"}, {"columns": [1, 2, 3]},
+        {"columns": ["a", "b"]}, {"classes": ["a", "b"]},
+        {"columns": ["a", "b", "c"], "classes": ["a", "b"]},
+        {"columns": ["a"], "classes": ["a", "b"]},
+    ],
+)  # fmt: skip
+def test_saved_names_that_no_fit_has_are_refused(names: dict[str, Any]) -> None:
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 20)
+    saved = sc.calibrators.VectorScalingCalibrator().fit(p, p).to_dict()
+    assert sc.calibrators.load_calibrator({**saved, "columns": None}).columns is None
+    lists = {"columns": ["lists"], "classes": ["a", "b", "c"]}
+    of_lists = sc.calibrators.load_calibrator({**saved, **lists})
+    assert of_lists.predict(pd.DataFrame(p, columns=["a", "b", "c"])).shape == p.shape
+    with pytest.raises(sc.InputError, match="the fit had 'a', 'b', 'c'"):
+        of_lists.predict(pd.DataFrame(p, columns=["b", "a", "c"]))
+    with pytest.raises(sc.InputError, match=r"a saved calibrator's (columns|classes)"):
+        sc.calibrators.load_calibrator({**saved, **names})
+
+
 def test_one_column_is_refused_by_calibrators_of_classes() -> None:
     with pytest.raises(sc.InputError, match="vector calibration takes one column per class"):
         sc.calibrators.VectorScalingCalibrator().fit([[0.5], [0.4]], [[0.5], [0.4]])

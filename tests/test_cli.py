@@ -502,7 +502,7 @@ def test_output_never_overwrites_the_data(
     options = [str(path), "--label", "y", "--pred", "p"]
     for command in (["report", "-o"], ["scan", "-o"], ["score", "--save"], ["recalibrate", "-o"]):
         assert cli.run([command[0], *options, command[1], str(path)]) == 2
-        assert "is the data itself" in capsys.readouterr().err
+        assert "must not be a file that the command reads" in capsys.readouterr().err
     assert path.read_text() == before
 
 

@@ -184,7 +184,9 @@ def test_mixing_rows_and_saved_tables_is_refused(
     )
     said = refused(capsys, "scan", saved, "--label", "y", "--pred", "p", "-o", tmp_path / "t")
     assert f"{saved} already holds tables: use `softcal merge` to add up tables" in said
-    assert "is the data itself" in refused(capsys, "score", saved, "--save", saved)
+    assert "must not be a file that the command reads" in refused(
+        capsys, "score", saved, "--save", saved
+    )
 
 
 def test_invalid_date_is_refused(

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from pyarrow import csv
 
 import softcal as sc
@@ -362,25 +363,102 @@ def test_output_that_is_not_a_regular_file_is_refused(
         path.rmdir() if path is folder else path.unlink()
 
 
+VOTES = ("--votes-file", "VOTES", "--item", "i", "--vote", "v", "--positive", "yes", "--pred", "p")
+WRITERS = [
+    ("scan", "-o", *VOTES),
+    ("score", "--save", *VOTES),
+    ("report", "-o", *VOTES),
+    ("plot", "-o", *VOTES),
+    ("watch", "-o", *VOTES, "--day", "day"),
+    ("watch", "--plot", *VOTES, "--day", "day"),
+    ("decide", "--plot", *VOTES, "--threshold", "0.5"),
+    ("audit", "-o", *VOTES, "--by", "day"),
+    ("recalibrate", "-o", *VOTES, "--method", "platt"),
+]
+
+
+@pytest.mark.parametrize("command", WRITERS, ids=lambda words: " ".join(words[:2]))
+def test_no_command_writes_over_a_file_it_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    name, option, *others = command
+    # The formats of figures and pages are recognized by name, those of rows by content.
+    suffix = ".svg" if "plot" in f"{name} {option}" else ".html"
+    votes, rows = (tmp_path / f"{which}{suffix}" for which in ("votes", "rows"))
+    votes.write_text("i,v\n" + "".join(f"{k // 2},{'no' if k % 3 else 'yes'}\n" for k in range(60)))
+    rows.write_text(
+        "i,p,day\n" + "".join(f"{k},0.{k % 9},2026-01-0{1 + k % 3}\n" for k in range(30))
+    )
+    (tmp_path / "other").mkdir()
+    linked, hard, new = (tmp_path / "other" / f"{which}{suffix}" for which in ("a", "b", "new"))
+    linked.symlink_to(votes)
+    hard.hardlink_to(rows)
+    before = votes.read_bytes(), rows.read_bytes()
+    data = f"{tmp_path}/row*{suffix}"
+    line = [name, data, *(str(votes) if word == "VOTES" else word for word in others), option]
+    for output in (votes, linked, tmp_path / "other" / ".." / votes.name, rows, hard):
+        assert cli.run([*line, str(output)]) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert "must not be a file that the command reads" in shown.err
+        assert (votes.read_bytes(), rows.read_bytes()) == before
+    new.write_text("it is replaced, because it is not read")
+    assert cli.run([*line, str(new)]) in (0, 1)
+
+
+def test_every_output_option_is_tested_for_overwriting() -> None:
+    app = typer.main.get_command(cli.app_of())
+    found = {
+        (name, option)
+        for name, command in app.commands.items()  # type: ignore[attr-defined]
+        for param in command.params
+        for option in param.opts
+        if option in ("-o", "--save", "--plot")
+    }
+    elsewhere = {("merge", "-o"), ("apply", "-o")}  # tested below
+    without_input = {("demo", "-o"), ("paper", "-o")}
+    assert found == {words[:2] for words in WRITERS} | elsewhere | without_input
+
+
 def test_an_output_that_is_an_input_is_refused(bench: Bench, refused: Refused) -> None:
     before = bench.data.read_bytes()
     linked = bench.data.with_name("linked.parquet")
     linked.symlink_to(bench.data)
     for name in (bench.data, linked):
-        assert "is the data itself" in refused("score", "DATA", *COLUMNS, "--save", name)
-        assert "is the data itself" in refused("report", "DATA", *COLUMNS, "-o", name)
-        assert "is the data itself" in refused("recalibrate", "DATA", *COLUMNS, "-o", name)
-        apply = ("apply", "CALIBRATOR", "DATA", "--pred", "p", "-o", name)
-        assert "is the data itself" in refused(*apply)
+        for command in EVERY_COMMAND[-3:]:
+            said = refused(*command[:-1], name)
+            assert f"{name} must not be a file that the command reads: it is {bench.data}" in said
     linked.unlink()
+    folder = bench.data.with_name("folder.parquet")
+    folder.mkdir()
+    member = folder / "part-0.parquet"
+    member.hardlink_to(bench.data)
+    assert f"it is {member}" in refused("scan", folder, *COLUMNS, "-o", member)
+    member.unlink()
+    folder.rmdir()
+    saved = (bench.calibrator.read_bytes(), bench.saved.read_bytes())
+    csv_ = bench.calibrator.with_name("calibrator.csv")
+    csv_.write_bytes(saved[0])
+    said = refused("apply", csv_, "DATA", "--pred", "p", "-o", csv_)
+    assert "must not be a file that the command reads" in said
+    for command in (("merge", "SAVED", "-o"), ("score", "SAVED", "--save")):
+        assert "must not be a file that the command reads" in refused(*command, bench.saved)
+    assert csv_.read_bytes() == saved[0]
+    csv_.unlink()
+    assert (bench.calibrator.read_bytes(), bench.saved.read_bytes()) == saved
     assert bench.data.read_bytes() == before
 
 
-def test_a_total_can_be_merged_into_itself(bench: Bench) -> None:
-    total = bench.folder / "total.json"
-    total.write_bytes(bench.saved.read_bytes())
-    assert bench.run("merge", total, "SAVED", "--allow-identical", "-o", total) == 0
-    assert sc.load(total).n == 2 * bench.table.num_rows
+def test_redirected_standard_input_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p\n" + "0.5,0.4\n" * 20)
+    before = path.read_bytes()
+    command = [sys.executable, "-m", "softcal", "scan", "-", *COLUMNS, "-o", str(path)]
+    with path.open() as file:
+        found = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)  # noqa: S603
+    assert found.returncode == 2
+    assert "must not be a file that the command reads: it is standard input" in found.stderr
+    assert path.read_bytes() == before
 
 
 def test_symlink_output_is_followed(tmp_path: Path) -> None:

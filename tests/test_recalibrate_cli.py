@@ -53,7 +53,7 @@ def calibrator(tmp_path: Path, platt: Any) -> Path:
 # recalibrate
 
 
-def test_auto_picks_the_lowest_brier_score(
+def test_auto_picks_a_method_by_its_brier_score(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     cal = tmp_path / "cal.json"
@@ -62,9 +62,10 @@ def test_auto_picks_the_lowest_brier_score(
     rows = {row["method"]: row for row in card["held_out"]}
     assert list(rows) == ["none", *BINARY_METHODS]
     assert card["method"] == min(BINARY_METHODS, key=lambda method: rows[method]["brier"])
+    assert card["notes"] == []
     assert card["helps"]
     assert card["n"] == 1377
-    assert json.loads(cal.read_text()) == {**card["calibrator"], "columns": card["columns"]}
+    assert json.loads(cal.read_text()) == card["calibrator"]
     assert rows["none"]["log_loss"] is None  # a prediction of 0 whose label is above 0
     shown = softcal(capsys, "recalibrate", DATA, *NODULES, *options)
     assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
@@ -72,6 +73,23 @@ def test_auto_picks_the_lowest_brier_score(
         assert f"{row['brier']:.5f}" in shown
         assert f"{row['smece_value']:.4f}" in shown
     assert f"Saved {card['method']}" in shown
+
+
+def test_auto_prefers_a_simpler_method_within_the_noise_and_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal = tmp_path / "cal.json"
+    line = ("recalibrate", DATA, *NODULES, "-o", cal)  # patients are ignored
+    card = json.loads(softcal(capsys, *line, "--format", "json"))
+    rows = {row["method"]: row["brier"] for row in card["held_out"]}
+    assert min(rows, key=lambda method: rows[method]) == "isotonic"
+    assert (card["method"], card["calibrator"]["method"]) == ("beta", "beta")
+    (note,) = card["notes"]
+    higher = f"its held-out Brier score is {rows['beta'] - rows['isotonic']:.2g} higher"
+    assert note.startswith(f"beta is simpler than isotonic and within one standard error: {higher}")
+    shown = " ".join(softcal(capsys, *line).split())
+    verdict = "beta is the simplest method within one standard error of the lowest held-out Brier"
+    assert f"{verdict} score. Note: {note} Saved beta" in shown
 
 
 def test_one_method_is_fitted_on_all_rows_with_weights(
@@ -160,7 +178,7 @@ def test_apply_keeps_parquet_schema_metadata_and_values(
         )
     )
     assert card == {
-        "n": 70_000, "method": "platt", "columns": ["p_calibrated"], "output": str(target),
+        "n": 70_000, "method": "platt", "columns": ["p_calibrated"], "output": str(target), "notes": [],
     }  # fmt: skip
     found = pq.read_table(target)
     assert found.drop_columns("p_calibrated").equals(table)
@@ -309,15 +327,111 @@ def test_classes_are_recalibrated_applied_and_scored(
     assert card["held_out"][0]["log_loss"] == pytest.approx(before["log_loss"])
     assert card["held_out"][0]["smece_value"] == pytest.approx(before["top_label_smece"])
     order = [option for name in card["columns"] for option in ("--pred", name)]
-    assert run(["apply", str(cal), str(classes), *order[2:], *order[:2], "-o", str(out)]) == 2
-    assert "must be in the order of the fit: p_a, p_b, p_c" in capsys.readouterr().err
     softcal(capsys, "apply", cal, classes, "--pred-columns", "p_*", "-o", out)
     by_pattern = out.read_bytes()  # in the file p_c comes first
-    softcal(capsys, "apply", cal, classes, *order, "-o", out)
-    assert by_pattern == out.read_bytes()
+    for by_name in (order, order[2:] + order[:2]):
+        softcal(capsys, "apply", cal, classes, *by_name, "-o", out)
+        assert by_pattern == out.read_bytes()
     after = ("--label-columns", "y_*", "--pred-columns", "p_*_calibrated")
     scored = json.loads(softcal(capsys, "score", out, *after, *json_))["models"][0]
     assert scored["top_label_smece"] < 0.001 < before["top_label_smece"]
+
+
+@pytest.fixture
+def renamed(tmp_path: Path) -> Path:
+    """Predictions rb_e, rb_n, rb_c of three classes, and the same as bt_c, bt_e, bt_n."""
+    rng = np.random.default_rng(1)
+    off = softmax(rng.normal([1, 0, -1], size=(500, 3)), axis=1)
+    label = softmax(np.log(off) * [2, 1, 0.5] + [-1, 0, 1], axis=1)
+    columns = {f"h_{c}": label[:, "enc".index(c)] for c in "nce"}
+    columns |= {f"rb_{c}": off[:, "enc".index(c)] for c in "enc"}
+    columns |= {f"bt_{c}": off[:, "enc".index(c)] for c in "cen"}
+    columns |= {f"q{k}": off[:, k] for k in range(3)}
+    path = tmp_path / "renamed.csv"
+    csv.write_csv(pa.table(columns), path)
+    return path
+
+
+LABELS = [("h_*",), ("h_e,h_n,h_c",), ("h_*", "--classes", "e,n,c")]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("fitted", ["rb_e,rb_n,rb_c", "rb_*", "rb_c,rb_e,rb_n"])
+def test_apply_matches_columns_by_class(
+    capsys: pytest.CaptureFixture[str],
+    renamed: Path,
+    tmp_path: Path,
+    label: tuple[str, ...],
+    fitted: str,
+) -> None:
+    cal, old, out = (tmp_path / name for name in ("cal.json", "old.json", "out.csv"))
+    options = ("--label-columns", *label, "--pred-columns", fitted, "--method", "vector")
+    softcal(capsys, "recalibrate", renamed, *options, "-o", cal)
+    saved = json.loads(cal.read_text())
+    saved.pop("classes", None)  # softcal 0.2 stored the columns only
+    old.write_text(json.dumps(saved))
+    for applied in ("bt_*", "bt_", "bt_c,bt_e,bt_n", "bt_n,bt_e,bt_c"):
+        for saved_by in (cal, old):
+            softcal(capsys, "apply", saved_by, renamed, "--pred-columns", applied, "-o", out)
+            d = csv.read_csv(out)
+            for c in "enc":
+                np.testing.assert_allclose(d[f"bt_{c}_calibrated"], d[f"h_{c}"], atol=1e-3)
+
+
+def test_apply_refuses_columns_of_other_classes(
+    capsys: pytest.CaptureFixture[str], renamed: Path, tmp_path: Path
+) -> None:
+    cal, out = tmp_path / "cal.json", tmp_path / "out.csv"
+    options = ("--label-columns", "h_*", "--pred-columns", "rb_*", "--method", "vector")
+    softcal(capsys, "recalibrate", renamed, *options, "-o", cal)
+    assert json.loads(cal.read_text())["classes"] == ["n", "c", "e"]  # as in the columns of labels
+    for applied in ("q*", "q0,q1,q2"):
+        said = refused(capsys, "apply", cal, renamed, "--pred-columns", applied, "-o", out)
+        assert "fitted on, n, c, e: got q0, q1, q2. Pass a pattern" in said
+    saved = json.loads(cal.read_text())
+    del saved["columns"], saved["classes"]  # as `to_dict` of a calibrator fitted on arrays
+    cal.write_text(json.dumps(saved))
+    said = refused(capsys, "apply", cal, renamed, "--pred-columns", "rb_*", "-o", out)
+    assert (
+        "stores no names of classes, and a pattern lists columns in the order of the file" in said
+    )
+    assert (
+        run(["apply", str(cal), str(renamed), "--pred-columns", "rb_n,rb_c,rb_e", "-o", str(out)])
+        == 0
+    )
+    said = capsys.readouterr().err
+    assert said == (
+        "softcal: note: the calibrator stores no names of classes, which are taken in the given "
+        "order: rb_n, rb_c, rb_e.\n"
+    )
+    d = csv.read_csv(out)
+    np.testing.assert_allclose(d["rb_e_calibrated"], d["h_e"], atol=1e-3)
+    saved = sc.calibrators.TemperatureCalibrator().fit([[0.4, 0.6]], [[0.5, 0.5]]).to_dict()
+    cal.write_text(json.dumps(saved))
+    softcal(capsys, "apply", cal, renamed, "--pred-columns", "rb_*", "-o", out)  # in any order
+
+
+def test_apply_to_another_column_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal, out = tmp_path / "cal.json", tmp_path / "out.csv"
+    softcal(capsys, "recalibrate", DATA, *NODULES, "--method", "platt", "-o", cal)
+    line = [
+        "apply",
+        str(cal),
+        str(DATA),
+        "--pred",
+        "prob_lr_geometry",
+        "-o",
+        str(out),
+        "--format",
+        "json",
+    ]
+    assert run(line) == 0
+    shown = capsys.readouterr()
+    note = "the calibrator was fitted on 'prob_rf_all', and is applied to 'prob_lr_geometry'."
+    assert shown.err == f"softcal: note: {note}\n"
+    assert json.loads(shown.out)["notes"] == [note]
 
 
 def test_wrong_number_of_columns_is_refused_by_apply(
@@ -327,7 +441,7 @@ def test_wrong_number_of_columns_is_refused_by_apply(
     names = ("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "vector")
     softcal(capsys, "recalibrate", classes, *names, "-o", fitted)
     saved = json.loads(fitted.read_text())
-    del saved["columns"]  # because `to_dict` has none
+    del saved["columns"], saved["classes"]  # as for a calibrator of arrays
     plain.write_text(json.dumps(saved))
     nine.write_text(",".join(f"q{k}" for k in range(9)) + "\n" + ",".join(["0.3333"] * 9) + "\n")
     out = ("-o", tmp_path / "out.csv")
@@ -352,7 +466,7 @@ def test_votes_weights_and_groups_of_classes_are_used(
     shown = softcal(capsys, "recalibrate", classes, *names, "--weight", "w", "--group", "who")
     assert "450 rows" in shown  # every fourth has weight 0
     assert "top-label" in shown
-    assert "pass the classes in this order: --pred-columns p_a,p_b,p_c" in shown
+    assert "`softcal apply` matches columns by class: a, b, c" in shown
     data = csv.read_csv(classes).to_pydict()
     y = sc.Votes(np.column_stack([data[f"n_{c}"] for c in "abc"])).shares
     p = np.column_stack([data[f"p_{c}"] for c in "abc"])
@@ -360,7 +474,9 @@ def test_votes_weights_and_groups_of_classes_are_used(
         p, y, sample_weight=np.array(data["w"], dtype=float)
     )
     saved = json.loads(cal.read_text())
-    assert saved == {**expected.to_dict(), "columns": saved["columns"]}
+    assert saved == {
+        **expected.to_dict(), "columns": ["p_a", "p_b", "p_c"], "classes": ["a", "b", "c"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -369,7 +485,7 @@ def test_votes_weights_and_groups_of_classes_are_used(
         (("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "platt"), "methods (--method) must be some of temperature, vector, dirichlet: got 'platt'."),
         (("--label-columns", "y_*", "--pred-columns", "p_*", "--pred", "p_a"), "--pred is for one probability per row"),
         (("--label-columns", "y_*"), "Missing option '--pred-columns'."),
-        (("--label", "y_a", "--pred", "p_a", "--method", "vector"), "methods (--method) must be some of temperature, platt, beta, histogram, isotonic: got 'vector'."),
+        (("--label", "y_a", "--pred", "p_a", "--method", "vector"), "methods (--method) must be some of temperature, platt, beta, isotonic, histogram: got 'vector'."),
         (("--label", "y_a"), "Missing option '--pred'."),
         (("--pred", "p_a"), "Missing option '--label'."),
     ],
@@ -408,7 +524,7 @@ def test_logits_of_one_column_are_recalibrated_and_applied(
     assert card["held_out"] == expected.as_rows()
     assert [row["method"] for row in card["held_out"]] == ["none", "temperature", "platt", "beta"]
     fitted = fit_map(card["method"], y, z, logits=True)
-    assert card["calibrator"] == fitted.to_dict()
+    assert card["calibrator"] == {**fitted.to_dict(), "columns": ["z"]}
     assert "also takes logits" in softcal(capsys, "recalibrate", data, *options)
     assert "from logits" in softcal(capsys, "apply", cal, data, "--pred", "z", "-o", out)
     assert pq.read_table(out)["z_calibrated"].to_pylist() == fitted.predict(z).tolist()

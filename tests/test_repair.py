@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit, logit, softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -26,6 +26,9 @@ import softcal as sc
 from softcal.calibrators.preview import BINARY_METHODS, CLASS_METHODS, fit_map
 from softcal.calibrators.preview import split_folds as folds
 from softcal.datasets import lidc_malignancy
+
+if TYPE_CHECKING:
+    from softcal._validation.inputs import FloatArray
 
 # Folds
 
@@ -83,13 +86,85 @@ def test_preview_scores_methods_on_held_out_rows(rng: np.random.Generator) -> No
     assert [trial.method for trial in found.after] == ["platt", "isotonic"]
 
 
-def test_best_method_has_the_lowest_brier_score(rng: np.random.Generator) -> None:
+STEPS = [0.1, 0.13, 0.1, 0.5, 0.47, 0.52, 0.9, 0.86, 0.91]  # hardly decreases
+WAVES = [0.1, 0.5, 0.1, 0.5, 0.9, 0.5, 0.9, 0.5, 0.9]
+
+
+def nine_levels(levels: list[float]) -> tuple[FloatArray, FloatArray]:
+    """Return shares of three votes, and predictions of nine values."""
+    rng = np.random.default_rng(1)
+    at = rng.integers(9, size=1000)
+    return rng.binomial(3, np.array(levels)[at]) / 3, (at + 0.5) / 9
+
+
+def test_simpler_monotone_method_is_preferred_within_the_noise() -> None:
+    y, p = nine_levels(STEPS)
+    for methods in (None, ["histogram", "isotonic"]):
+        found = sc.calibrators.repair_preview(y, p, methods=methods)
+        scores = {trial.method: trial.brier for trial in found.after}
+        assert min(scores, key=lambda method: scores[method]) == "histogram"
+        assert scores["isotonic"] - scores["histogram"] < 1e-4
+        assert (found.best, found.lowest, found.helps) == ("isotonic", "histogram", True)
+        assert "isotonic is the simplest method within one standard error" in str(found)
+    (note,) = found.notes
+    assert note.startswith("isotonic is simpler than histogram and within one standard error")
+    waves = sc.calibrators.repair_preview(*nine_levels(WAVES))
+    assert (waves.best, waves.lowest, waves.notes) == ("histogram", "histogram", ())
+
+
+def test_standard_error_of_the_comparison_is_that_of_groups_and_weights() -> None:
+    y, p = nine_levels(STEPS)
+    rng = np.random.default_rng(7)
+    group, w = rng.integers(100, size=1000), rng.integers(3, size=1000)
+    found = sc.calibrators.repair_preview(
+        y, p, groups=group, sample_weight=w, methods=["isotonic", "histogram"]
+    )
+    here = w > 0
+    y, p, group, w = y[here], p[here], group[here], w[here]
+    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+    number = first.argsort().argsort()[number]
+    losses = {}
+    for method in ("isotonic", "histogram"):
+        q = np.empty(y.size)
+        for fit_on, held_out in folds(y.size, 5, 0, number):
+            fitted = fit_map(method, y[fit_on], p[fit_on], sample_weight=w[fit_on])
+            q[held_out] = fitted.predict(p[held_out])
+        losses[method] = (q - y) ** 2
+    worse = losses["isotonic"] - losses["histogram"]
+    mean = np.average(worse, weights=w)
+    sums = np.array([(w * (worse - mean))[number == k].sum() for k in range(number.max() + 1)])
+    error = np.sqrt(sums.size * sums.var(ddof=1)) / w.sum()
+    assert (found.best, found.lowest) == ("isotonic", "histogram")
+    assert (
+        f"is {mean:.2g} higher, and the standard error of this difference is {error:.2g}."
+        in str(found.notes[0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("seed", "helps", "lowest"),
+    [(1, False, "isotonic"), (4, True, "beta"), (5, True, "temperature")],
+)
+def test_improvement_within_the_noise_is_noted(seed: int, helps: bool, lowest: str) -> None:  # noqa: FBT001
+    rng = np.random.default_rng(seed)
+    p = rng.random(1000)
+    y = (rng.random(1000) < expit(0.93 * logit(p))).astype(float)
+    found = sc.calibrators.repair_preview(y, p)
+    assert (found.best, found.helps, found.lowest) == ("temperature", helps, lowest)
+    simpler = [f"temperature is simpler than {lowest} and within"] * (lowest != "temperature")
+    kept = ["no calibration is simpler than temperature and within"] * helps
+    for note, start in zip(found.notes, simpler + kept, strict=True):
+        assert note.startswith(start)
+    assert ("keep the original predictions" in str(found)) is not helps
+
+
+def test_best_method_improves_the_predictions(rng: np.random.Generator) -> None:
     p = rng.random(3000)
     y = (rng.random(3000) < expit(0.4 * logit(p))).astype(float)
     found = sc.calibrators.repair_preview(y, p)
-    assert found.helps
-    best = min(found.after, key=lambda trial: trial.brier)
-    assert found.best == best.method
+    assert (found.best, found.helps) == ("temperature", True)
+    best = found.after[0]
+    assert best.brier < found.before.brier
     assert best.smece.value < found.before.smece.value
     rows = found.as_rows()
     assert [row["method"] for row in rows] == ["none", *BINARY_METHODS]
@@ -166,7 +241,7 @@ def test_preview_of_classes_scores_methods_on_held_out_rows(rng: np.random.Gener
         table = sc.top_label_reliability(y[here], q, groups=groups[here], **about)
         assert trial.table == table
         assert trial.smece == sc.smece_interval(table)
-    assert found.best == min(found.after, key=lambda trial: trial.brier).method
+    assert found.lowest == min(found.after, key=lambda trial: trial.brier).method
 
 
 def test_preview_uses_the_vote_counts_of_classes(rng: np.random.Generator) -> None:
@@ -310,6 +385,36 @@ def test_frozen_classifier_is_only_calibrated(soft: tuple[Any, Any]) -> None:
         sc.InputError, match="one column per class of the frozen estimator, which has 2"
     ):
         sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(fitted)).fit(x[:2], np.eye(3)[:2])
+
+
+class _Reversed(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier whose classes are not sorted, and that ignores the names of features."""
+
+    classes_ = np.array(["n", "e", "c"])
+
+    def fit(self, x: Any, y: Any) -> Self:  # noqa: ARG002
+        return self
+
+    def predict_proba(self, x: Any) -> Any:
+        return np.asarray(x)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def test_classes_of_a_frozen_classifier_are_matched_by_name(rng: np.random.Generator) -> None:
+    p = rng.dirichlet([1, 1, 1], 60)
+    frame = pd.DataFrame(p, columns=["a", "b", "c"])
+    model = sc.calibrators.SoftCalibratedClassifier(FrozenEstimator(_Reversed()), method="vector")
+    labels = pd.DataFrame(p, columns=["n", "e", "c"])
+    np.testing.assert_allclose(model.fit(frame, labels).predict_proba(frame), p, atol=1e-4)
+    assert model.predict(frame).tolist() == labels.idxmax(axis=1).tolist()
+    with pytest.raises(sc.InputError, match="y has 'c', 'e', 'n', the estimator has 'n', 'e', 'c'"):
+        model.fit(frame, labels[["c", "e", "n"]])
+    with pytest.raises(sc.InputError, match="must be in the same order as they were in fit"):
+        model.predict(frame[["b", "a", "c"]])
+    with pytest.raises(sc.InputError, match="Feature names unseen at fit time"):
+        model.predict_proba(frame.rename(columns={"a": "x"}))
 
 
 def test_classifier_without_sample_weight_accepts_only_hard_labels(soft: tuple[Any, Any]) -> None:

@@ -943,11 +943,13 @@ def test_recalibration_is_evaluated_on_held_out_rows(tmp_path: Path) -> None:
     y, p = nodules["soft_malignant"], nodules["prob_rf_all"]
     page = written(tmp_path, y, {"forest": p})
     found = sc.calibrators.repair_preview(y, p)
-    assert f"On held-out rows, {found.best} has the lowest Brier score" in page
+    assert f"{found.verdict}. It changes SMECE from {found.before.smece.value:.3f} to" in page
+    assert found.notes[0] in page
+    assert f"after {found.best}" in page
     for trial in found.after:
         assert f'<td class="wide">{trial.brier:.5f}</td><td>{trial.smece.value:.3f}</td>' in page
     exact = written(tmp_path, y, {"exact": y})
-    assert "No method improves the held-out Brier score" in exact
+    assert "No method improved the held-out Brier score" in exact
     few = written(tmp_path, y[:99], {"forest": p[:99]}, sample_weight=np.ones(99))
     assert ">Recalibration</h2>" not in few
 

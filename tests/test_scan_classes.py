@@ -41,7 +41,7 @@ def test_columns_of_classes_are_named_by_a_list_a_pattern_or_a_prefix() -> None:
         ("cat", "dog"),
         "shares",
         ("y_cat", "y_dog"),
-        (("p_cat_lr", "p_dog_lr"), ("p_cat_lr", "p_dog_lr"), ("p_dog_lr", "p_cat_lr"), ("list",)),
+        (("p_cat_lr", "p_dog_lr"),) * 3 + (("list",),),
     )
     for spec, said in (
         ("y_cat", "it matches only the column of that name"),
@@ -64,6 +64,21 @@ def test_classes_are_named_by_the_star_the_columns_or_numbers() -> None:
     assert _roles("name", "list") == ClassRoles(("0", "1"), "names", ("name",), (("list",),))
     assert _roles(["list"], "p_*_lr", counts=True).names == ("dog", "cat")
     assert _roles("list", ["list"]).names == ("0", "1")
+
+
+def test_lists_of_columns_are_matched_by_class_like_patterns() -> None:
+    """The order of a list and that of a pattern, which is the order of the file, may differ."""
+    for label in ("y_dog,y_cat", "y_*", ["y_cat", "y_dog"]):
+        for model in ("p_*_lr", "p_dog_lr,p_cat_lr", ["p_cat_lr", "p_dog_lr"]):
+            for classes in (None, ["dog", "cat"]):
+                found = _roles(label, model, "list", classes=classes)
+                pairs = {
+                    (y[2:5], p[2:5]) for y, p in zip(found.label, found.models[0], strict=True)
+                }
+                assert pairs == {("cat", "cat"), ("dog", "dog")}
+                if classes is not None:
+                    assert found.label == ("y_dog", "y_cat")
+    assert _roles("y_dog,y_cat", "q_cat,q_bat").models == (("q_cat", "q_bat"),)
 
 
 def test_given_class_names_reorder_matching_patterns_and_rename_others() -> None:

@@ -576,10 +576,3 @@ def test_group_names_are_text_if_file_types_differ(tmp_path: Path) -> None:
     pq.write_table(pa.table({"p": [0.5], "g": [4]}), tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("p,g\n0.5,4\n")
     assert read_columns(tmp_path, ["p", "g"], "g")["g"].to_pylist() == ["4", "4"]
-
-
-def test_output_does_not_overwrite_the_data(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("y,p\n1,1\n")
-    with pytest.raises(sc.InputError, match="is the data itself: choose another name"):
-        files.refuse_same_file(tmp_path / "." / "a.csv", [tmp_path / "a.csv"])
-    files.refuse_same_file(tmp_path / "b.csv", [tmp_path / "a.csv"])

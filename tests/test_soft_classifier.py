@@ -82,6 +82,10 @@ def test_soft_classifier_accepts_frames_and_sparse_matrices(data: Data) -> None:
     frame = pd.DataFrame(x, columns=["a", "b"], index=np.arange(300)[::-1])
     fitted = clone(model).fit(frame, pd.Series(y, index=frame.index))
     assert fitted.estimator_.feature_names_in_.tolist() == ["a", "b"]
+    assert fitted.feature_names_in_.tolist() == ["a", "b"]
+    for predict in (fitted.predict, fitted.predict_proba):
+        with pytest.raises(sc.InputError, match="must be in the same order as they were in fit"):
+            predict(frame[["b", "a"]])
     # The rounding of BLAS depends on the memory layout, which differs for frames.
     np.testing.assert_allclose(fitted.predict_proba(frame), plain, rtol=1e-12)
     sparse = clone(model).fit(csr_array(x), y).predict_proba(csr_array(x))

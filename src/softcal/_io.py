@@ -140,6 +140,12 @@ def place_of(path: Path) -> str:
     return path.name if path.parent.name.startswith(_SPOOLED) else str(path)
 
 
+def stands_for(path: Path, file: os.stat_result) -> bool:
+    """Return whether a path is of this file; the copy of standard input, if that is redirected."""
+    copied = path.parent.name.startswith(_SPOOLED) and path.name == _STANDARD_INPUT
+    return os.path.samestat(os.fstat(0) if copied else path.stat(), file)
+
+
 _unfinished: set[Path] = set()
 
 

@@ -103,7 +103,7 @@ def class_rows(
         n_votes = y_true.effective_totals
     one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # lengths
     inputs.check_weights_and_votes(one)
-    classes = _classes(y_true, y_prob, p.shape[1])
+    classes = class_names(y_true, y_prob, p.shape[1])
     return ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
 
 
@@ -115,8 +115,14 @@ def _matrix(values: Any, name: str) -> Column:
     return arrays.matrix(values, name, hint)
 
 
-def _classes(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
-    """Return the class names of the labels, else of the predictions, else numbers."""
+def class_names(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
+    """Return the class names of the labels, else of the predictions, else numbers.
+
+    Raises
+    ------
+    InputError
+        If both have the same classes in different orders.
+    """
     labels = y_true.classes if isinstance(y_true, Votes) else arrays.column_names(y_true)
     predictions = arrays.column_names(y_prob)
     if labels is None or predictions is None:

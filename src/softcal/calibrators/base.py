@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from softcal import _display
 from softcal._validation import inputs
-from softcal._validation.arrays import column, to_array
+from softcal._validation.arrays import column, column_names, listed, to_array
 from softcal._validation.inputs import DEFAULT_NAMES, FloatArray, Names
+from softcal._validation.multiclass import class_names
 from softcal._validation.rules import SUM_TOLERANCE
 from softcal.calibrators.fitting import log_softmax
 from softcal.exceptions import InputError
@@ -125,6 +126,7 @@ def _of_classes(
             f"numpy.eye({p.shape[1]})[{names.y_true}]."
         )
         raise InputError(message)
+    class_names(y_true, y_prob, p.shape[1])  # refuses the same classes in two orders
     y = predictions(y_true, names.y_true)
     # Weights and pandas indexes are validated with the first class.
     first = _first(y_prob, p), _first(y_true, y)
@@ -151,11 +153,18 @@ SCHEMA = 2
 _LARGEST = 1e100  # a saved map with a larger parameter is damaged
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class CalibrationMap(_display.Printed, ABC):
-    """A fitted map from predictions to calibrated predictions. It is immutable."""
+    """A fitted map from predictions to calibrated predictions. It is immutable.
+
+    `columns` and `classes` are the names of the columns and of the classes that it was fitted on,
+    or None if they had no names.
+    """
 
     method: ClassVar[str]
     dimensions: ClassVar[tuple[int, ...]] = (1,)  # of the predictions it accepts
+    columns: tuple[str, ...] | None = field(default=None, kw_only=True)
+    classes: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     @property
     def n_classes(self) -> int | None:
@@ -191,6 +200,7 @@ class CalibrationMap(_display.Printed, ABC):
         """
         p = predictions(y_prob, logits=self.takes_logits)
         self.refuse_other_dimensions(p)
+        self._refuse_other_columns(column_names(y_prob))
         if self.n_classes not in (None, p.shape[-1]):
             message = (
                 f"this {self.method} calibrator was fitted on {self.n_classes} classes: y_prob has "
@@ -198,6 +208,20 @@ class CalibrationMap(_display.Printed, ABC):
             )
             raise InputError(message)
         return self.apply(p)
+
+    def _refuse_other_columns(self, names: list[Any] | None) -> None:
+        """Refuse a frame whose columns are not those of the fit, by scikit-learn's rule."""
+        fitted = self.columns
+        if fitted is not None and len(fitted) == 1 and self.classes is not None:
+            fitted = self.classes  # the fit had one column, of lists
+        if fitted is None or names is None or not all(isinstance(name, str) for name in names):
+            return
+        if tuple(names) != fitted:
+            message = (
+                "the columns of y_prob must be those of the fit, in the same order: y_prob has "
+                f"{listed(names)}, the fit had {listed(fitted)}. Select the columns by name."
+            )
+            raise InputError(message)
 
     @classmethod
     def refuse_other_dimensions(cls, p: FloatArray) -> None:
@@ -209,15 +233,21 @@ class CalibrationMap(_display.Printed, ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the map as plain data, ready for JSON. `load_calibrator` reads it."""
+        names = {"columns": self.columns, "classes": self.classes}
         return {
             "format": FORMAT,
             "schema": SCHEMA,
             "method": self.method,
             "parameters": {
-                field.name: _plain(getattr(self, field.name))
-                for field in fields(self)  # type: ignore[arg-type]
+                each.name: _plain(getattr(self, each.name)) for each in self.parameters()
             },
+            **{key: list(value) for key, value in names.items() if value is not None},
         }
+
+    @classmethod
+    def parameters(cls) -> list[Field[Any]]:
+        """Return the fields of the fitted numbers."""
+        return [each for each in fields(cls) if not each.kw_only]
 
     @classmethod
     @abstractmethod
@@ -233,12 +263,12 @@ class CalibrationMap(_display.Printed, ABC):
     def _numbers(self) -> list[str]:
         """Return the parameters as text: numbers by value, arrays by shape."""
         out = []
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for each in self.parameters():
+            value = getattr(self, each.name)
             if isinstance(value, np.ndarray):
-                out.append(f"{field.name} of shape {value.shape}")
+                out.append(f"{each.name} of shape {value.shape}")
             elif isinstance(value, float):
-                out.append(f"{field.name}={value:.6g}")
+                out.append(f"{each.name}={value:.6g}")
         return out
 
 
@@ -428,7 +458,7 @@ def read_input(parameters: dict[str, Any]) -> Input:
     """Return the input of a saved map."""
     saved = parameters["input"]
     kind = KINDS.get(str(saved.get("kind"))) if isinstance(saved, dict) else None
-    names = set() if kind is None else {"kind", *(field.name for field in fields(kind))}  # type: ignore[arg-type]
+    names = set() if kind is None else {"kind", *(each.name for each in fields(kind))}  # type: ignore[arg-type]
     if kind is None or set(saved) != names:
         message = (
             f"a saved calibrator's 'input' must be one of {', '.join(KINDS)}, with its numbers."

@@ -14,9 +14,10 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from softcal._validation import inputs
-from softcal._validation.arrays import column
+from softcal._validation.arrays import column, column_names, listed
 from softcal._validation.inputs import Names
 from softcal.calibrators.base import fitting_data, predictions
+from softcal.calibrators.estimators import check_names
 from softcal.calibrators.maps import MAPS
 from softcal.calibrators.preview import split_folds
 from softcal.exceptions import InputError
@@ -98,6 +99,7 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         halves = np.stack((weight * (1 - label), weight * label), axis=1)
         self.estimator_ = trained_on_shares(self.estimator, X, halves)
         self.classes_ = self.estimator_.classes_
+        check_names(self, X, reset=True)
         return self
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
@@ -109,6 +111,7 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
             The features.
         """
         check_is_fitted(self)
+        check_names(self, X, reset=False)
         return self.estimator_.predict_proba(X)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
@@ -120,6 +123,7 @@ class SoftLabelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
             The features.
         """
         check_is_fitted(self)
+        check_names(self, X, reset=False)
         return self.estimator_.predict(X)
 
 
@@ -262,13 +266,14 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             shares = shares * weight[:, None]
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_, self.classes_ = self.estimator, np.asarray(self.estimator.classes_)
-            _refuse_other_classes(self.classes_, shares.shape[1])
+            _refuse_other_classes(self.classes_, shares.shape[1], column_names(y))
             before = self._uncalibrated(self.estimator_, X)
         else:
             self.classes_ = np.arange(shares.shape[1])
             before = self._out_of_fold(X, shares)
             self.estimator_ = trained_on_shares(self.estimator, X, shares)
         self.calibrator_: CalibrationMap = method.fit(fitting_data(before, labels, sample_weight))
+        check_names(self, X, reset=True)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
@@ -280,6 +285,7 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             The features.
         """
         check_is_fitted(self)
+        check_names(self, X, reset=False)
         q = self.calibrator_.predict(self._uncalibrated(self.estimator_, X))
         return q if q.ndim == 2 else np.column_stack([1 - q, q])
 
@@ -319,7 +325,7 @@ class SoftCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """Return the predictions of a classifier, with 0 for a class it has not seen."""
         found = model.predict_proba(X)
         p = np.zeros((found.shape[0], self.classes_.size))
-        p[:, np.searchsorted(self.classes_, model.classes_)] = found
+        p[:, (self.classes_[:, None] == model.classes_).argmax(axis=0)] = found
         return p if self._labels_are_classes else p[:, 1]
 
 
@@ -334,10 +340,19 @@ def _method(name: str, labels: FloatArray) -> type[CalibrationMap]:
     return MAPS[name]
 
 
-def _refuse_other_classes(classes: npt.NDArray[Any], n_labels: int) -> None:
+def _refuse_other_classes(
+    classes: npt.NDArray[Any], n_labels: int, names: list[Any] | None
+) -> None:
     if classes.size != n_labels:
         message = (
             f"y must have one column per class of the frozen estimator, which has {classes.size}: "
             f"y has {n_labels} classes."
+        )
+        raise InputError(message)
+    own = classes.tolist()
+    if names is not None and set(names) == set(own) and names != own:
+        message = (
+            "the columns of y must be in the order of the classes of the frozen estimator: y has "
+            f"{listed(names)}, the estimator has {listed(own)}. Reorder the columns of y."
         )
         raise InputError(message)

@@ -5,11 +5,13 @@ The estimators wrap the maps of `softcal.calibrators.maps`, which need no scikit
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcal.bins import Bins
 from softcal.calibrators.base import fitting_data
@@ -24,7 +26,7 @@ from softcal.calibrators.maps import (
     equal_mass,
     load_calibrator,
 )
-from softcal.exceptions import InputError
+from softcal.exceptions import InputError, InputTypeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,6 +34,17 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
     from softcal.calibrators.base import CalibrationMap, Data
+
+
+def check_names(estimator: Any, X: Any, *, reset: bool) -> tuple[str, ...] | None:  # noqa: N803
+    """Store or check `feature_names_in_` as scikit-learn does, and return these names."""
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True, ensure_2d=False)
+    except (TypeError, ValueError) as error:
+        kind = InputError if isinstance(error, ValueError) else InputTypeError
+        raise kind(str(error)) from error
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else tuple(names)
 
 
 class _Calibrator(BaseEstimator):  # type: ignore[misc]
@@ -71,7 +84,7 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
         """
         data = fitting_data(y_prob, y_true, sample_weight, logits=self.logits)
         self._map.refuse_other_dimensions(data.p)
-        self.map_ = self._fitted(data)
+        self.map_ = replace(self._fitted(data), columns=check_names(self, y_prob, reset=True))
         return self
 
     def _fitted(self, data: Data) -> CalibrationMap:
@@ -91,6 +104,7 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
             The calibrated probabilities. A single column gives shape (n_samples,).
         """
         check_is_fitted(self)
+        check_names(self, y_prob, reset=False)
         return self.map_.predict(y_prob)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,6 +130,8 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
             raise InputError(message)
         calibrator = cls()
         calibrator.map_ = found
+        if found.columns is not None:
+            calibrator.feature_names_in_ = np.array(found.columns, dtype=object)
         return calibrator
 
     def __sklearn_tags__(self) -> Tags:

@@ -34,7 +34,6 @@ from softcal.sources.files import (
     format_of,
     number_hint,
     opened,
-    refuse_same_file,
     separator_hint,
 )
 
@@ -115,7 +114,6 @@ def write_calibrated(
             ".parquet."
         )
         raise InputError(message)
-    refuse_same_file(target, [source])
     if calibrator.takes_logits and values.pred_scale == "percent":
         message = "the calibrator was fitted on logits: pass logits, not percentages."
         raise InputError(message)

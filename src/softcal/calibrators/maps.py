@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -348,12 +348,13 @@ MAPS: dict[str, type[CalibrationMap]] = {
         TemperatureMap,
         PlattMap,
         BetaMap,
-        HistogramMap,
         IsotonicMap,
+        HistogramMap,
         VectorScalingMap,
         DirichletMap,
     )
 }
+"""All maps, in order of simplicity. The histogram follows isotonic, because it is not monotone."""
 
 _OLD_HIGH = 1 - 2.0**-24  # 0.1 saved no upper limit for classes, where it has no effect
 
@@ -402,7 +403,7 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
         )
         raise InputError(message)
     map_ = MAPS[method]
-    names = {field.name for field in fields(map_)}  # type: ignore[arg-type]
+    names = {each.name for each in map_.parameters()}
     old_ends: set[str] = set()
     if saved["schema"] == 1 and "input" in names:
         old_ends = {"low", "high"} if 1 in map_.dimensions else {"low"}
@@ -414,4 +415,24 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
         clipped = {"kind": Clipped.kind, "high": _OLD_HIGH}
         clipped.update((name, parameters[name]) for name in old_ends)
         parameters = {**parameters, "input": clipped}
-    return map_.read(parameters)
+    found = map_.read(parameters)
+    columns, classes = (_saved_names(saved, key) for key in ("columns", "classes"))
+    sizes = {found.n_classes, *(len(each) for each in (columns, classes) if each)} - {None}
+    in_lists = columns is not None and len(columns) == 1
+    refuse_unless(
+        len(sizes - {1} if in_lists else sizes) < 2, "columns and classes must be one per class"
+    )
+    return replace(found, columns=columns, classes=classes)
+
+
+def _saved_names(saved: dict[str, Any], key: str) -> tuple[str, ...] | None:
+    """Return saved names, which softcal 0.1 and calibrators of arrays do not have."""
+    names = saved.get(key)
+    if names is None:
+        return None
+    refuse_unless(
+        isinstance(names, list) and bool(names) and all(type(name) is str for name in names)
+        and len(set(names)) == len(names),
+        f"{key} must be a list of different names",
+    )  # fmt: skip
+    return tuple(names)

@@ -101,11 +101,15 @@ class RepairPreview(_display.Printed):
     after : tuple of Trial
         The scores of each method on held-out rows.
     best : str
-        The method with the lowest held-out Brier score.
+        The simplest method whose held-out Brier score is within one standard error of the lowest.
     helps : bool
         Whether that score is below that of the original predictions.
     folds : int
         The number of folds.
+    lowest : str
+        The method with the lowest held-out Brier score.
+    notes : tuple of str
+        Which differences of Brier scores are within one standard error.
     """
 
     before: Trial
@@ -113,6 +117,23 @@ class RepairPreview(_display.Printed):
     best: str
     helps: bool
     folds: int
+    lowest: str
+    notes: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Why the best method was chosen, in one sentence without a period."""
+        if not self.helps:
+            return (
+                "No method improved the held-out Brier score by more than its standard error; keep "
+                "the original predictions"
+            )
+        if self.best == self.lowest:
+            return f"{self.best} has the lowest held-out Brier score"
+        return (
+            f"{self.best} is the simplest method within one standard error of the lowest held-out "
+            "Brier score"
+        )
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Return one plain row per trial, for JSON; an infinite log loss is None."""
@@ -131,11 +152,6 @@ class RepairPreview(_display.Printed):
 
     def _shown(self) -> _display.Shown:
         level = _display.percent(self.before.smece.level)
-        verdict = (
-            f"{self.best} has the lowest held-out Brier score"
-            if self.helps
-            else "No method improved the held-out Brier score; keep the original predictions"
-        )
         rows = [
             [
                 trial.method,
@@ -145,7 +161,7 @@ class RepairPreview(_display.Printed):
             for trial in (self.before, *self.after)
         ]
         header = ["method", "Brier", "log loss", "SMECE", f"{level} interval"]
-        return f"{verdict} ({self.folds} folds)", header, rows
+        return f"{self.verdict} ({self.folds} folds)", header, rows
 
 
 def repair_preview(
@@ -165,9 +181,14 @@ def repair_preview(
     """Compare calibration methods by cross-validation.
 
     Each method is fitted on all folds except one, and scored on the fold held out. The best method
-    has the lowest held-out Brier score. The log loss is not used, because a single row decides it
-    if isotonic regression or a bin predicts exactly 0 or 1. SMECE is not used, because it is not a
-    proper score: predicting the mean label for every row would win.
+    is the simplest whose held-out Brier score is at most one standard error above the lowest. The
+    standard error is that of the difference on the same rows, by group if there are groups. From
+    simple to complex, the methods are temperature, platt, beta, isotonic, and histogram, which is
+    not monotone; for classes temperature, vector, and dirichlet.
+
+    The log loss is not used, because a single row decides it if isotonic regression or a bin
+    predicts exactly 0 or 1. SMECE is not used, because it is not a proper score: predicting the
+    mean label for every row would win.
 
     Parameters
     ----------
@@ -185,7 +206,7 @@ def repair_preview(
     groups : array-like of shape (n_samples,), optional
         The group of each row. All rows of a group are in the same fold.
     methods : sequence of str, optional
-        Some of temperature, platt, beta, histogram, and isotonic; for classes, some of temperature,
+        Some of temperature, platt, beta, isotonic, and histogram; for classes, some of temperature,
         vector, and dirichlet. By default, all of them. Histogram and isotonic do not accept logits.
     folds : int, default=5
         The number of folds, at least 2.
@@ -216,8 +237,8 @@ def repair_preview(
     temperature   0.0407     0.4548   0.0363   0.0053 to 0.0532
           platt   0.0393     0.4525   0.0312   0.0029 to 0.0483
            beta   0.0388     0.4482   0.0201   0.0000 to 0.0351
-      histogram   0.0396     0.4495   0.0065   0.0000 to 0.0341
        isotonic   0.0388        inf   0.0140   0.0000 to 0.0341
+      histogram   0.0396     0.4495   0.0065   0.0000 to 0.0341
 
     Classes, from logits:
 
@@ -275,10 +296,51 @@ def preview_of(
         part = Data(data.p[fit_on], data.y[fit_on], data.w[fit_on], logits)
         for method, found in mapped.items():
             found[held_out] = MAPS[method].fit(part).apply(data.p[held_out])
-    before = trial("none", _SOFTMAX.apply(data.p) if logits else data.p)
+    original = _SOFTMAX.apply(data.p) if logits else data.p
+    before = trial("none", original)
     after = tuple(trial(method, p) for method, p in mapped.items())
-    best = min(after, key=lambda each: each.brier)
-    return RepairPreview(before, after, best.method, best.brier < before.brier, folds)
+    lowest = min(after, key=lambda each: each.brier)
+    losses = {name: _squared(p, data.y) for name, p in {"none": original, **mapped}.items()}
+
+    def noise(one: Trial, other: Trial) -> float:
+        return _standard_error(losses[one.method] - losses[other.method], data.w, group)
+
+    improved = before.brier - lowest.brier > noise(before, lowest)
+    best = next(
+        each
+        for each in sorted(after, key=lambda each: known.index(each.method))
+        if each.brier - lowest.brier <= noise(each, lowest)
+        and (each.brier < before.brier or not improved)
+    )
+    helps = best.brier < before.brier
+    close = [] if best is lowest else [(best, lowest)]
+    if helps and before.brier - best.brier <= noise(before, best):
+        close.append((before, best))
+    notes = tuple(_note(*pair, noise(*pair)) for pair in close)
+    return RepairPreview(before, after, best.method, helps, folds, lowest.method, notes)
+
+
+def _squared(p: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the Brier score of each row."""
+    squares: FloatArray = ((p - y) ** 2).reshape(y.shape[0], -1).sum(axis=1)
+    return squares
+
+
+def _standard_error(values: FloatArray, weight: FloatArray, group: Indices | None) -> float:
+    """Return the standard error of the weighted mean; rows of a group are not independent."""
+    parts = weight * (values - np.average(values, weights=weight))
+    if group is not None:
+        parts = np.bincount(group, parts).astype(np.float64)
+    return float(np.sqrt((parts**2).sum() * parts.size / (parts.size - 1)) / weight.sum())
+
+
+def _note(simple: Trial, other: Trial, noise: float) -> str:
+    what = "no calibration" if simple.method == "none" else simple.method
+    return (
+        f"{what} is simpler than {other.method} and within one standard error: its held-out Brier "
+        f"score is {simple.brier - other.brier:.2g} higher, and the standard error of this "
+        f"difference is {noise:.2g}."
+    )
 
 
 _SOFTMAX = TemperatureMap(1.0, Logits())  # converts logits to probabilities

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeGuard
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,7 +31,8 @@ from softcal.cli.options import (
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from softcal.calibrators.base import CalibrationMap
+    from softcal.sources.class_columns import ClassColumns
 
 
 def apply(
@@ -47,7 +49,7 @@ def apply(
     ],
     pred: Annotated[
         list[str] | None,
-        column_option("Column of predictions. Multiclass: repeat once per class, in order."),
+        column_option("Column of predictions. Multiclass: repeat once per class."),
     ] = None,
     pred_columns: Annotated[
         str | None,
@@ -73,18 +75,17 @@ def apply(
     how = RowOptions(
         sep, decimal, encoding, input_format, sheet, pred_scale, drop_missing=drop_missing
     )
-    saved = read_json(calibrator, "`softcal recalibrate`")
-    map_ = load_calibrator(saved)
-    fitted = saved.get("columns")
-    pred = _columns(data, pred, pred_columns, fitted, how)
-    option = "--pred" if pred_columns is None else "--pred-columns"
-    _refuse_other_number(len(fitted) if isinstance(fitted, list) else map_.n_classes, pred, option)
-    _refuse_other_order(fitted, pred)
-    rows, dropped = write_calibrated(map_, data, pred, output, how.reading, how.values)
+    map_ = load_calibrator(read_json(calibrator, "`softcal recalibrate`"))
+    found = _columns(data, pred, pred_columns, how)
+    _refuse_other_number(map_, found, "--pred" if pred_columns is None else "--pred-columns")
+    columns, notes = _matched(map_, found)
+    rows, dropped = write_calibrated(map_, data, columns, output, how.reading, how.values)
     without = {"rows_dropped": dropped} if drop_missing else {}
-    added = [name + SUFFIX for name in pred]
+    added = [name + SUFFIX for name in columns]
+    for note in notes:
+        sys.stderr.write(f"softcal: note: {printable(note)}\n")
     if format_ is Format.JSON:
-        about = {"method": map_.method, "columns": added, "output": str(output)}
+        about = {"method": map_.method, "columns": added, "output": str(output), "notes": notes}
         print_json({"n": rows, **without, **about})
     else:
         method = f"{map_.method}, from logits" if map_.takes_logits else map_.method
@@ -95,47 +96,64 @@ def apply(
 
 
 def _columns(
-    data: Path,
-    pred: list[str] | None,
-    pred_columns: str | None,
-    fitted: object,
-    how: RowOptions,
-) -> list[str]:
+    data: Path, pred: list[str] | None, pred_columns: str | None, how: RowOptions
+) -> ClassColumns:
     """Return the columns of predictions, from whichever of the two options was given."""
-    from softcal.sources.class_columns import class_columns, names_of_columns
+    from softcal.sources.class_columns import ClassColumns, class_columns, names_of_columns
 
     if pred_columns is None:
-        return given(
-            pred, "Missing option '--pred', or '--pred-columns' for multiclass predictions."
-        )
+        missing = "Missing option '--pred', or '--pred-columns' for multiclass predictions."
+        return ClassColumns(tuple(given(pred, missing)), None)
     if pred:
         message = "pass --pred or --pred-columns, not both."
         raise InputError(message)
     present = names_of_columns(data, how.reading)
     if pred_columns in present:  # a column of lists
-        return [pred_columns]
-    found = class_columns(pred_columns, present).columns
-    # A pattern lists columns in the order of the file, which may differ from the fitted order.
-    return list(fitted) if "*" in pred_columns and _are_same(fitted, found) else list(found)
+        return ClassColumns((pred_columns,), None)
+    return class_columns(pred_columns, present)
 
 
-def _refuse_other_number(fitted: int | None, pred: list[str], option: str) -> None:
+def _refuse_other_number(map_: CalibrationMap, found: ClassColumns, option: str) -> None:
     """Raise if the number of columns differs from the fit, where that number is known."""
-    if fitted not in (None, len(pred)):
-        what = "1 column" if fitted == 1 else f"{fitted} classes"
+    fitted = len(map_.classes or map_.columns or ()) or map_.n_classes
+    if len(found.columns) not in (fitted, len(map_.columns or ())) and fitted is not None:
+        what, each = ("1 column", "") if fitted == 1 else (f"{fitted} classes", " per class")
         message = (
-            f"the calibrator was fitted on {what}, but {option} names {len(pred)}: "
-            f"{', '.join(pred):.200}. Name one column{'' if fitted == 1 else ' per class'}."
+            f"the calibrator was fitted on {what}, but {option} names {len(found.columns)}: "
+            f"{', '.join(found.columns):.200}. Name one column{each}."
         )
         raise InputError(message)
 
 
-def _refuse_other_order(fitted: object, pred: list[str]) -> None:
-    """Raise if the columns are those of the fit in another order."""
-    if _are_same(fitted, pred) and list(fitted) != pred:
-        message = f"the classes must be in the order of the fit: {', '.join(fitted)}."
+def _matched(map_: CalibrationMap, found: ClassColumns) -> tuple[tuple[str, ...], list[str]]:
+    """Return the columns in the order of the classes of the fit, and notes."""
+    from softcal.sources.class_columns import ClassColumns
+
+    fitted, columns = map_.columns, found.columns
+    if len(columns) == 1:
+        (one,), (other,) = columns, fitted or columns
+        text = f"the calibrator was fitted on {other!r}, and is applied to {one!r}."
+        return columns, [text] * (one != other)
+    known = [ClassColumns(names, None) for names in (fitted, map_.classes) if names is not None]
+    if known:
+        if sorted(known[0].columns) == sorted(columns):
+            return known[0].columns, []
+        order = next(filter(None, map(found.by_class, known)), None)
+        if order is None:
+            message = (
+                "the columns must be of the classes that the calibrator was fitted on, "
+                f"{', '.join(map_.classes or known[0].columns)}: got {', '.join(columns)}. Pass a "
+                "pattern such as 'prob_*' whose star stands for the classes, or rename the columns."
+            )
+            raise InputError(message)
+        return order, []
+    if map_.n_classes is None:  # it maps all classes alike
+        return columns, []
+    if found.classes is not None:
+        message = (
+            "the calibrator stores no names of classes, and a pattern lists columns in the order "
+            "of the file: pass --pred-columns a,b,c in the order of the fit."
+        )
         raise InputError(message)
-
-
-def _are_same(fitted: object, pred: Sequence[str]) -> TypeGuard[list[str]]:
-    return isinstance(fitted, list) and sorted(map(str, fitted)) == sorted(pred)
+    text = "the calibrator stores no names of classes, which are taken in the given order"
+    return columns, [f"{text}: {', '.join(columns)}."]

@@ -29,7 +29,7 @@ from softcal.cli.options import (
     reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, refuse_overwriting
+from softcal.cli.tables import Columns, load_tables
 
 if TYPE_CHECKING:
     from softcal.inference.segments import Audit, Segment
@@ -89,8 +89,6 @@ def audit(
     from softcal.cli.display import about, title_of
     from softcal.inference.segments import audit_tables
 
-    if output is not None:
-        refuse_overwriting(output, data)
     columns = Columns(
         label,
         pred,

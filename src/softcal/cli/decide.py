@@ -30,7 +30,7 @@ from softcal.cli.options import (
     source_name,
     without_infinities,
 )
-from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, saved_files
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +88,6 @@ def decide(
         from softcal.plot import refuse_format
 
         refuse_format(plot)
-        refuse_overwriting(plot, data)
     columns = Columns(label, pred, weight, votes, vote_columns=vote_columns, how=how)
     # The grid of saved tables, cut at the thresholds as well.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))

@@ -62,7 +62,8 @@ def _refuse_several(option: TyperOption, values: list[Any]) -> None:
 class PlainCommand(TyperCommand):
     """A command whose help shows no types beside arguments or switches, and no braces in its usage.
 
-    It also refuses a line that gives two values to an option that takes one.
+    It also refuses a line that gives two values to an option that takes one, or whose output is a
+    file that the command reads.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -72,6 +73,23 @@ class PlainCommand(TyperCommand):
         if not ctx.resilient_parsing:  # not when the shell completes an unfinished line
             refuse_repeated(self, ctx, line)
         return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, unless an output is one of the files that it reads."""
+        given = [(param, ctx.params[param.name]) for param in self.params]
+        read = [
+            each
+            for param, value in given
+            if isinstance(param, TyperArgument) or param.callback is not None  # `_as_files`
+            for each in (value if isinstance(value, list) else [value])
+            if each is not None
+        ]
+        for param, value in given:
+            if isinstance(param, TyperOption) and isinstance(value, Path) and value.is_file():
+                from softcal.cli.tables import refuse_overwriting
+
+                refuse_overwriting(value, read)
+        return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters as help shows them."""

@@ -31,7 +31,7 @@ from softcal.cli.options import (
     given,
     reads_rows,
 )
-from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, saved_files
 from softcal.cli.watch import DayFormat, MaybeEvery, days_of
 from softcal.exceptions import InputError
 
@@ -114,7 +114,6 @@ def plot(
     refuse_bad_level(level)
     output = given(output, "pass the file to write: -o figure.pdf, or .svg or .png.")
     refuse_format(output)
-    refuse_overwriting(output, data)
     _refuse_of_another_kind(
         kind,
         {"--threshold": threshold, "--day": day, "--tolerance": tolerance,

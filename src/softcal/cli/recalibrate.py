@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
@@ -52,13 +53,12 @@ class Method(StrEnum):
 
 
 class _Fitted(NamedTuple):
-    """A calibrator, its evaluation on held-out rows, and the columns it is for."""
+    """A calibrator, its evaluation on held-out rows, and the names of its data."""
 
     found: RepairPreview
     map_: CalibrationMap
     label: str
     pred: str
-    columns: tuple[str, ...]
     several: bool  # classes
     dropped: int | None  # rows with a missing value, where these are dropped
 
@@ -81,7 +81,7 @@ def recalibrate(
     method: Annotated[
         Method,
         typer.Option(
-            help=f"One of {', '.join(Method)}. auto picks the best on held-out rows.",
+            help=f"One of {', '.join(Method)}. auto picks by held-out rows.",
             metavar="METHOD",
         ),
     ] = Method.AUTO,
@@ -100,9 +100,7 @@ def recalibrate(
 ) -> None:
     """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
     from softcal._io import write_json
-    from softcal.sources.files import refuse_same_file
 
-    refuse_same_file(output, [data])
     judged = _Judged(bins=bins, folds=folds, level=level)
     # A calibrator of logits takes logits from `apply` too.
     logits = how.pred_scale is Scale.LOGIT
@@ -115,8 +113,7 @@ def recalibrate(
     )  # fmt: skip
     columns.refuse_contradictions()
     fitted = _fitted(data, columns, method, judged, logits=logits)
-    # With the columns, so that `apply` can detect classes in another order.
-    write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
+    write_json(output, fitted.map_.to_dict())
     if format_ is Format.JSON:
         print_json(_card(fitted))
     else:
@@ -147,10 +144,11 @@ def _fitted(
     if roles.classes is None:
         rows: Rows | ClassRows = roles.rows(columns, pred)
         names: tuple[str, ...] = (pred,)
+        classes: tuple[str, ...] | None = None
     else:
         found_rows = classes_of_batch(columns, roles, roles.classes)
         assert found_rows is not None  # noqa: S101 - the values have been validated
-        (rows,), (names,) = found_rows, roles.classes.models
+        (rows,), (names,), classes = found_rows, roles.classes.models, roles.classes.names
     methods = None if method is Method.AUTO else (method.value,)
     groups = columns.get(Named(str(roles.group)))
     found = preview_of(rows, groups=groups, methods=methods, logits=logits, **judged)
@@ -159,7 +157,8 @@ def _fitted(
         logits=logits,
     )  # fmt: skip
     return _Fitted(
-        found, map_, roles.y_true, shown, names, roles.classes is not None,
+        found, replace(map_, columns=names, classes=classes), roles.y_true, shown,
+        roles.classes is not None,
         dropped if how.drop_missing or how.drop_unmatched else None,
     )  # fmt: skip
 
@@ -177,8 +176,9 @@ def _card(fitted: _Fitted) -> dict[str, Any]:
         "folds": found.folds,
         "label": fitted.label,
         "pred": fitted.pred,
-        "columns": fitted.columns,
+        "columns": fitted.map_.columns,
         "method": found.best,
+        "notes": list(found.notes),
         "helps": found.helps,
         "held_out": found.as_rows(),
         "calibrator": fitted.map_.to_dict(),
@@ -206,23 +206,20 @@ def _show(fitted: _Fitted, data: Path, output: Path) -> None:
         )
     terminal.print_titled(console, title, table)
     console.print(_HOW_TO_READ, style="dim")
-    if not found.helps:
-        console.print("No method improved the held-out Brier score; keep the original predictions.")
+    if len(found.after) > 1 or not found.helps:
+        console.print(f"{found.verdict}.")
+    for note in found.notes:
+        console.print(f"Note: {note}")
     saved = f"Saved {found.best}, fitted on all rows, to {output}"
     console.print(printable(saved), markup=False)
     if fitted.map_.takes_logits:
         console.print("`softcal apply` also takes logits, and writes probabilities.")
-    if len(fitted.columns) > 1:
-        order = f"--pred-columns {','.join(fitted.columns)}"
-        console.print(
-            printable(f"For `softcal apply`, pass the classes in this order: {order}"),
-            markup=False,
-            soft_wrap=True,
-        )
+    if fitted.map_.classes is not None:
+        matched = f"`softcal apply` matches columns by class: {', '.join(fitted.map_.classes)}"
+        console.print(printable(matched), markup=False, soft_wrap=True)
 
 
 _HOW_TO_READ = (
     "All scores are on held-out rows: each row is mapped by a calibrator fitted on the other "
-    "folds. The best method has the lowest Brier score, which stays finite where a method predicts "
-    "exactly 0 or 1."
+    "folds. The Brier score decides: it stays finite where a method predicts exactly 0 or 1."
 )

@@ -32,7 +32,7 @@ from softcal.cli.options import (
     reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, saved_files
 
 if TYPE_CHECKING:
     from softcal.report.page import About
@@ -69,7 +69,6 @@ def report(
     from softcal.report.page import refuse_impossible, write_page
     from softcal.report.sample import Sample
 
-    refuse_overwriting(output, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
         classes, how=how, ordered=ordered,

@@ -33,7 +33,7 @@ from softcal.cli.options import (
     rows_text,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, saved_files
 from softcal.exceptions import InputError
 
 
@@ -65,7 +65,6 @@ def scan(
     from softcal.cli.display import about
     from softcal.table.tableset import TOP
 
-    refuse_overwriting(output, data)
     if saved := saved_files(data):
         message = f"{saved[0]} already holds tables: use `softcal merge` to add up tables."
         raise InputError(message)

@@ -35,7 +35,7 @@ from softcal.cli.options import (
     reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, refuse_overwriting, saved_files
+from softcal.cli.tables import Columns, load_tables, saved_files
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -76,8 +76,6 @@ def score(
     """Compute SMECE, its interval, a calibration test, and the Brier score."""
     from softcal._validation.rules import refuse_bad_level
 
-    if save is not None:
-        refuse_overwriting(save, data)
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
         classes, label_low, label_high, how, ordered, by_rater=by_rater,

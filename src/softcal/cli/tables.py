@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import sys
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import terminal
 from softcal._display import printable
+from softcal._io import place_of, stands_for
 from softcal.cli.options import RowOptions, as_options, given
 from softcal.exceptions import InputError
 
@@ -540,8 +542,24 @@ def as_asked(tables: TableSet, columns: Columns, bins: BinsLike | None) -> Table
     return tables if bins is None else tables.coarsen(bins)
 
 
-def refuse_overwriting(output: Path, data: Sequence[str]) -> None:
-    """Raise if the output would overwrite the data being read."""
-    from softcal.sources.files import files_of, refuse_same_file
+def refuse_overwriting(output: Path, sources: Iterable[str | Path]) -> None:
+    """Raise if the output is one of the files that a command reads, by any path or link."""
+    for path in (file for source in sources for file in _files_read(str(source))):
+        if path.exists() and stands_for(path, output.stat()):
+            message = (
+                f"{output} must not be a file that the command reads: it is {place_of(path)}. "
+                "Choose another name for the output."
+            )
+            raise InputError(message)
 
-    refuse_same_file(output, saved_files(data) or files_of(data))
+
+def _files_read(source: str) -> list[Path]:
+    """Return the files of a folder or a pattern; a path of a file is unchanged."""
+    from softcal.sources.files import files_of
+
+    path = Path(source)
+    if not (path.is_dir() or glob.has_magic(source)):
+        return [path]
+    with suppress(InputError):  # the command itself reports it
+        return files_of(path)
+    return []

@@ -119,7 +119,7 @@ def recalibration_panel(
             return []
         found = preview_of(rows, bins=bins, groups=groups, folds=FOLDS, level=level)
         trials = [_row(trial, found) for trial in (found.before, *found.after)]
-        best = min(found.after, key=lambda trial: trial.brier)
+        best = next(trial for trial in found.after if trial.method == found.best)
         drawn = {"before": found.before, f"after {best.method}": best}
         diagrams = [
             small_diagram(trial.table, title, trial.smece.value, level)
@@ -182,10 +182,10 @@ def _row(trial: Trial, found: RepairPreview) -> dict[str, Any]:
 
 def _text(found: RepairPreview) -> str:
     if not found.helps:
-        return "No method improves the held-out Brier score: keep the original predictions."
+        return f"{found.verdict}."
     best = next(trial for trial in found.after if trial.method == found.best)
-    return (
-        f"On held-out rows, {found.best} has the lowest Brier score. It changes SMECE from "
-        f"{found.before.smece.value:.3f} to {best.smece.value:.3f}, "
-        f"interval {best.smece.low:.3f} to {best.smece.high:.3f}."
-    )
+    return " ".join([
+        f"{found.verdict}. It changes SMECE from {found.before.smece.value:.3f} to "
+        f"{best.smece.value:.3f}, interval {best.smece.low:.3f} to {best.smece.high:.3f}.",
+        *found.notes,
+    ])  # fmt: skip

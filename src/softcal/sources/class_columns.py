@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,6 +83,33 @@ class ClassColumns(NamedTuple):
     columns: tuple[str, ...]
     classes: tuple[str, ...] | None
 
+    def by_class(self, other: ClassColumns) -> tuple[str, ...] | None:
+        """Return the columns in the order of the classes of others; None if the classes differ.
+
+        Without a pattern, the name of a class is the part of a column that differs from the others.
+
+        >>> names = ("rb_e", "rb_n", "rb_c")
+        >>> ClassColumns(("bt_c", "bt_e", "bt_n"), None).by_class(ClassColumns(names, None))
+        ('bt_e', 'bt_n', 'bt_c')
+        """
+        own, known = self.classes, other.classes
+        if own is None or known is None:
+            own, known = (_parts(each.classes or each.columns) for each in (self, other))
+        if len(own) < 2 or sorted(own) != sorted(known):
+            return None
+        place = dict(zip(own, self.columns, strict=True))
+        return tuple(place[name] for name in known)
+
+
+def _parts(names: Sequence[str]) -> tuple[str, ...]:
+    """Remove what all names start and end with, up to a separator: p_10, p_11 become 10, 11."""
+    for _ in range(2):
+        pairs = zip(min(names), max(names), strict=False)
+        same = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        start = len(re.sub(r"[^\W_]*\Z", "", same))
+        names = [name[start:][::-1] for name in names]  # then the same at the ends
+    return tuple(names)
+
 
 def class_columns(spec: Spec, present: Sequence[str]) -> ClassColumns:
     """Return the columns that match `a,b,c`, a pattern `prob_*_lr`, or the prefix `prob_`.
@@ -140,6 +169,11 @@ class _Found(NamedTuple):
     classes: tuple[str, ...] | None
     size: int
 
+    @property
+    def named(self) -> ClassColumns:
+        """The columns with the names of their classes."""
+        return ClassColumns(self.columns, self.classes)
+
 
 def class_roles(
     label: Spec,
@@ -164,7 +198,7 @@ def class_roles(
     counts : bool
         Whether the label holds vote counts.
     classes : sequence, optional
-        Names of the classes. Patterns that name the same classes are sorted in this order; all
+        Names of the classes. Columns that name the same classes are sorted in this order; all
         other columns must be in this order.
     ordered : bool
         Whether the classes are in order, lowest first.
@@ -266,17 +300,14 @@ def _found(spec: Spec, present: Present) -> _Found:
 
 
 def _aligned(found: Sequence[_Found]) -> list[_Found]:
-    """Sort the columns of patterns that name the same classes in the order of the first."""
-    first = next((each.classes for each in found if each.classes is not None), ())
-    aligned = []
+    """Sort the columns of the same classes in the order of the first of these."""
+    aligned: list[_Found] = []
     for each in found:
-        if each.classes is not None and set(each.classes) == set(first):
-            place = dict(zip(each.classes, each.columns, strict=True))
-            aligned.append(
-                each._replace(columns=tuple(place[name] for name in first), classes=first)
-            )
-        else:
-            aligned.append(each)
+        orders = (each.named.by_class(earlier.named) for earlier in aligned)
+        columns = next(filter(None, orders), each.columns)
+        names = dict(zip(each.columns, each.classes or (), strict=False))
+        classes = None if each.classes is None else tuple(names[name] for name in columns)
+        aligned.append(each._replace(columns=columns, classes=classes))
     return aligned
 
 
@@ -299,11 +330,10 @@ def _names(
 def _ordered(
     found: _Found, names: tuple[str, ...], *, matched: bool, given: bool
 ) -> tuple[str, ...]:
-    """Return columns in the order of the classes: by class names of a pattern, or by position."""
-    own = found.classes
-    if own is not None and set(own) == set(names):
-        place = dict(zip(own, found.columns, strict=True))
-        return tuple(place[name] for name in names)
+    """Return columns in the order of the classes: by the names of these, or by position."""
+    own, columns = found.classes, found.named.by_class(ClassColumns(names, names))
+    if columns is not None:
+        return columns
     if own is not None and matched:
         missing = sorted(set(names) - set(own)) or ["none"]
         surplus = sorted(set(own) - set(names)) or ["none"]

@@ -1048,14 +1048,6 @@ def _common(parts: list[Any]) -> Any:
     return pa.list_(pa.float64()) if pa.types.is_nested(parts[0].type) else pa.string()
 
 
-def refuse_same_file(output: Path, data: Iterable[Path]) -> None:
-    """Raise if the output would overwrite the data being read."""
-    for path in data:
-        if path.exists() and output.exists() and path.samefile(output):
-            message = f"{output} is the data itself: choose another name for the output."
-            raise InputError(message)
-
-
 def opened(path: Path, form: Format) -> tuple[Any, Iterator[Any]]:
     """Return the Arrow schema of a file with all its columns, and its record batches.
 
