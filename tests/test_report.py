@@ -413,6 +413,27 @@ def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
     assert model["value"] == pytest.approx(found.value, abs=1e-6)
 
 
+def test_decision_chart_cuts_lines_and_never_values(tmp_path: Path) -> None:
+    y, p = np.repeat([0.0, 1.0], [180, 20]), np.tile([0.2, 0.95], 100)
+    page = written(tmp_path, y, {"bad": p, "good": 0.05 + 0.9 * y})
+    panel = data_in(page)["decision"]
+    at = np.arange(1, 100) / 100
+    for model, prob in zip(panel["models"], (p, 0.05 + 0.9 * y), strict=True):
+        found = sc.net_benefit(sc.reliability(y, prob, bins=Bins.grid()), at)
+        for name in ("value", "low", "high"):
+            assert model[name] == pytest.approx(getattr(found, name), rel=1e-5, abs=1e-9)
+    assert panel["all"] == pytest.approx(found.treat_all, rel=1e-5, abs=1e-9)
+    assert min(panel["models"][0]["value"]) < -5
+    found_charts = re.search(r'id="report-charts">(.*?)</script>', page)
+    assert found_charts is not None
+    layers = json.loads(found_charts[1])["decision"]["layer"]
+    drawn = [each for each in layers if each["data"]["name"] in ("decision", "everyone")]
+    assert [each["mark"]["clip"] for each in drawn] == [True, True, True]
+    low, high = panel["ends"]
+    assert -0.05 < low < 0 < 0.1 < high < 0.2
+    assert [low, high] in [each["encoding"]["y"].get("scale", {}).get("domain") for each in drawn]
+
+
 def test_ordered_segments_are_drawn_in_order(tmp_path: Path, rng: np.random.Generator) -> None:
     p = rng.uniform(size=400)
     day = np.repeat(["2026-10-02", "2026-09-30", "2026-10-01", "2026-10-03"], 100)
@@ -1129,7 +1150,7 @@ def test_segment_column_must_be_one_dimensional(by: Any, tmp_path: Path) -> None
 
 
 def test_chart_specifications_are_valid_vega_lite() -> None:
-    for spec in charts(["a", "b"]).values():
+    for spec in charts(["a", "b"], [-0.1, 0.5]).values():
         alt.Chart.from_dict(spec, validate=True)
 
 

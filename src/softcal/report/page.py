@@ -262,9 +262,8 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         "signed_limit": signed_limit,
     }  # fmt: skip
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
-    specs = charts([model["name"] for model in drawn["models"]])
-    if drawn["decision"] is None:
-        del specs["decision"]
+    decision = drawn["decision"]
+    specs = charts([model["name"] for model in drawn["models"]], decision and decision["ends"])
     return template.render(
         **said,
         saves_tables=drawn["tables"] is not None,
