@@ -122,9 +122,13 @@ def check(
     if format_ is Format.JSON:
         limits = {"max_smece": max_smece, "max_gap": max_gap, "level": level}
         checks = [
-            {**named, "outcome": c.outcome, "reasons": list(c.reasons), "more_rows": c.more_rows}
+            {
+                **named, "outcome": c.outcome, "reasons": list(c.reasons),
+                "more_rows": c.more_rows, "more_groups": c.more_groups,
+                "more_raters": c.more_raters,
+            }
             for named, c in found
-        ]
+        ]  # fmt: skip
         print_json({"outcome": outcome, **limits, "checks": checks})
     else:
         _show(source_name(data), outcome, found)
