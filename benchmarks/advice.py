@@ -11,7 +11,7 @@ share that more rows decided. At 1, no number of rows decides.
 from __future__ import annotations
 
 import argparse
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,10 @@ def main() -> None:
     for n in (3, 30, 300, 3000):
         found = [advised(n, times, cases) for times in TIMES]
         cells = []
-        for each in [*found, [decided for each in found for decided in each]]:
-            given = [decided for decided in each if decided is not None]
+        for checks in [*found, list(chain(*found))]:
+            given = [decided for decided in checks if decided is not None]
             share = f", {np.mean(given):.2f} of {len(given)}" if given else ""
-            cells.append(f"{len(given) / max(len(each), 1):.3f}{share}")
+            cells.append(f"{len(given) / max(len(checks), 1):.3f}{share}")
         print(f"| {n:,} |", " | ".join(cells), "|", flush=True)
 
 

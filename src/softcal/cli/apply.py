@@ -24,7 +24,7 @@ from softcal.cli.options import (
     Sheet,
     column_option,
     given,
-    print_json,
+    print_result,
     rows_text,
 )
 from softcal.exceptions import InputError
@@ -85,7 +85,7 @@ def apply(
     added = [name + SUFFIX for name in pred]
     if format_ is Format.JSON:
         about = {"method": map_.method, "columns": added, "output": str(output)}
-        print_json({"n": rows, **without, **about})
+        print_result({"n": rows, **without, **about})
     else:
         method = f"{map_.method}, from logits" if map_.takes_logits else map_.method
         text = (

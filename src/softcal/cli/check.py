@@ -29,7 +29,7 @@ from softcal.cli.options import (
     VoteColumns,
     Votes,
     Weight,
-    print_json,
+    print_result,
     reads_rows,
     source_name,
 )
@@ -129,7 +129,7 @@ def check(
             }
             for named, c in found
         ]  # fmt: skip
-        print_json({"outcome": outcome, **limits, "checks": checks})
+        print_result({"outcome": outcome, **limits, "checks": checks})
     else:
         _show(source_name(data), outcome, found)
     chosen = outcome if outcome != "undecided" or undecided is None else undecided.value

@@ -145,17 +145,20 @@ def check(
     if max_gap is not None:
         judged += _judge_gaps(rel, real(max_gap), min_rows, level)
     judged.sort(key=lambda each: _WORST_FIRST.index(each.outcome))
-    reasons = [each.reason for each in judged]
-    if judged[0].outcome != "undecided":
-        return Check(judged[0].outcome, tuple(reasons))
-    still = [each for each in judged if each.outcome == "undecided"]
-    times = _times_to_decide(still)
-    if times is None:
-        reasons.append("These data do not show how many more rows would decide.")
-        return Check("undecided", tuple(reasons))
-    more = amounts(rel, times - 1)
-    reasons.append(f"About {amounts_text(more, 'more ')} would decide.")
-    return Check("undecided", tuple(reasons), **{f"more_{unit}s": n for unit, n in more.items()})
+    if judged[0].outcome == "undecided":
+        return _undecided(rel, judged)
+    return Check(judged[0].outcome, tuple(each.reason for each in judged))
+
+
+def _undecided(rel: Reliability, judged: list[_Judged]) -> Check:
+    """Return the result of an undecided check, with advice on more data."""
+    times = _times_to_decide([each for each in judged if each.outcome == "undecided"])
+    more = {} if times is None else amounts(rel, times - 1)
+    advice = "These data do not show how many more rows would decide."
+    if more:
+        advice = f"About {amounts_text(more, 'more ')} would decide."
+    named = {f"more_{unit}s": number for unit, number in more.items()}
+    return Check("undecided", (*(each.reason for each in judged), advice), **named)
 
 
 def _times_to_decide(judged: list[_Judged]) -> float | None:

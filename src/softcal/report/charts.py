@@ -26,9 +26,7 @@ COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, "#7F6000", "#882255")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "stroke", "wedge")
 
 
-def charts(
-    models: list[str], net_benefit: list[float] | None = None
-) -> dict[str, dict[str, Any]]:
+def charts(models: list[str], net_benefit: list[float] | None = None) -> dict[str, dict[str, Any]]:
     """Return the specification of each chart, by the id of its element on the page.
 
     `net_benefit` holds the ends of the axis of net benefit; without them that chart is left out.
@@ -196,7 +194,9 @@ def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
         axis=alt.Axis(title="net benefit", tickCount=5, minExtent=_LEFT),
     )  # fmt: skip
     curve, color = alt.Chart(alt.NamedData("decision")), _color(models)
-    band = curve.mark_area(opacity=0.15, clip=True).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+    band = curve.mark_area(opacity=0.15, clip=True).encode(
+        x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
+    )
     dash = alt.StrokeDash(
         "model:N", legend=None,
         scale=alt.Scale(domain=models, range=[_DASHES[k % 4] for k in range(len(models))]),

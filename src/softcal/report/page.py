@@ -84,6 +84,7 @@ class About(NamedTuple):
     label: str
     commands: tuple[str, ...] = ()  # if empty, the page shows one with placeholders
     apply: tuple[str, ...] = ()  # the same
+    notes: tuple[str, ...] = ()  # on how the data were read
 
 
 class _Model(NamedTuple):
@@ -187,7 +188,9 @@ def write_page(
         _refuse_many_segments(tables, column)
     segments = _segments(replace(tables, pairs=None), columns, level)
     classes = class_panel(tables, tables.classes, level) if tables.classes else []
-    models = _models(tables, level, tolerance, _parts_off(segments, classes))
+    thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
+    parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
+    models = _models(tables, level, tolerance, parts)
     drawn_segments = [{"by": each["by"], "models": list(each["models"])} for each in segments]
     _trends(segments, models)
     panel: list[dict[str, Any]] = []
@@ -200,7 +203,6 @@ def write_page(
         fitted = table_panel({model.name: model.fine for model in models}, tables.bins, level)
     said = _said(tables, models, segments, about, level, tolerance)
     said["extremes"] = _extremes(models, sample)
-    thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
         "table_repairs": fitted,
@@ -236,21 +238,16 @@ def _refuse_many_segments(tables: TableSet, column: str) -> None:
 
 
 def _parts_off(
-    segments: list[dict[str, Any]], classes: list[dict[str, Any]]
+    segments: list[dict[str, Any]], panels: dict[str, list[dict[str, Any]]]
 ) -> dict[str, list[Part]]:
-    """Return the segments and classes of each model whose simultaneous intervals exclude 0."""
+    """Return the segments, classes, and thresholds of each model whose intervals exclude 0."""
+    named = [("segment", f"{each['by']} = ", each["models"]) for each in segments]
+    named += [(kind, "", panel) for kind, panel in panels.items()]
     out: dict[str, list[Part]] = defaultdict(list)
-    for each in segments:
-        for model in each["models"]:
-            out[model["name"]] += [
-                Part("segment", f"{each['by']} = {row['value']}", row["low"])
-                for row in model["rows"]
-                if row["low"] > 0
-            ]
-    for model in classes:
-        out[model["name"]] += [
-            Part("class", row["value"], row["low"]) for row in model["rows"] if row["low"] > 0
-        ]
+    for kind, start, models in named:
+        for model in models:
+            off = (row for row in model["rows"] if row["low"] > 0)
+            out[model["name"]] += [Part(kind, start + row["value"], row["low"]) for row in off]
     return out
 
 
@@ -318,6 +315,7 @@ def _said(
     columns = "--label-columns … --pred-columns …" if top else "--label … --pred …"
     return {
         "title": about.title,
+        "notes": about.notes,
         "top": top,
         "version": __version__,
         "n": tables.n,

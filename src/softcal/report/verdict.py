@@ -60,9 +60,9 @@ class BinGap(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A segment or class whose simultaneous interval of SMECE excludes 0."""
+    """A segment, class, or threshold whose simultaneous interval of SMECE excludes 0."""
 
-    kind: Literal["segment", "class"]
+    kind: str  # "segment", "class", or "threshold"
     name: str
     low: float
 
@@ -101,7 +101,7 @@ def verdict(
     """Return the verdict on a model from its fine table; `hard` has hardened labels, if known.
 
     With `top_label`, a probability that is too high is overconfident on either side of 0.5. `parts`
-    are the segments and classes that are off, whatever the rows as a whole show.
+    are the segments, classes, and thresholds that are off, whatever the rows as a whole show.
     """
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
@@ -193,10 +193,10 @@ def criterion(level: float, tolerance: float) -> str:
         f"{2 * tolerance:.4g}. None shown: it includes 0 and ends at or below {shown}. If none of "
         "these holds, a miscalibrated model is off with unclear size, and any other is undecided. "
         f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
-        f"below {1 - level:.3g}. Borderline: only one of the two holds, or a bin stands out, unless "
-        f"the interval extends from 0 to above {max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. Off "
-        "in part: not miscalibrated, but the simultaneous interval of a segment or class excludes "
-        "0. "
+        f"below {1 - level:.3g}. Borderline: only one of the two holds, or a bin stands out, "
+        "unless the interval extends from 0 to above "
+        f"{max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. Off in part: not miscalibrated, but the "
+        "simultaneous interval of a segment, class, or threshold excludes 0. "
         f"A direction is named only if the {percent(level)} interval of that mean gap excludes 0."
     )
 
@@ -215,14 +215,16 @@ def _borderline(interval: Interval, pvalue: float, could_be: str) -> str:
 
 
 def _kinds_text(parts: Sequence[Part]) -> str:
-    """Count segments and classes.
+    """Count segments, classes, and thresholds.
 
     >>> _kinds_text([Part("segment", "a = 1", 0.1), Part("class", "cat", 0.1)])
     '1 segment and 1 class'
     """
-    plural = {"segment": "segments", "class": "classes"}
-    found = Counter(part.kind for part in parts)
-    return " and ".join(f"{n:,} {kind if n == 1 else plural[kind]}" for kind, n in found.items())
+    kinds = Counter(part.kind for part in parts).items()
+    plural = {"class": "classes"}
+    return " and ".join(
+        f"{n:,} {kind if n == 1 else plural.get(kind, f'{kind}s')}" for kind, n in kinds
+    )
 
 
 def _parts_text(parts: Sequence[Part]) -> str:
@@ -359,22 +361,10 @@ def _next_step(
     also = f" SMECE is above {matters} in {_kinds_text(large)}: see below." if large else ""
     if state == "in part":
         return f"Recalibrate where the error is, because one map for all rows may not help.{also}"
-    if not matters:  # every error matters, and no number of rows rules out all of them
-        if state == "miscalibrated":
-            return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
-        return "These rows give no reason to recalibrate; label more rows to be certain."
     if state == "miscalibrated":
-        if interval.high <= matters:
-            return (
-                f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
-                f"decisions depend on such small differences.{also}"
-            )
-        if interval.low <= matters:
-            return (
-                f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
-                f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}{also}"
-            )
-        return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
+        return _off_text(interval, matters) + also
+    if not matters:  # every error matters, and no number of rows rules out all of them
+        return "These rows give no reason to recalibrate; label more rows to be certain."
     if interval.high <= matters:
         return f"Use these probabilities: the interval excludes SMECE above {interval.high:.3f}."
     if state == "borderline":
@@ -388,6 +378,20 @@ def _next_step(
         f"{start}. If the model is calibrated, ruling out SMECE above {matters} takes roughly "
         f"{enough}."
     )
+
+
+def _off_text(interval: Interval, matters: float) -> str:
+    if interval.high <= matters:
+        return (
+            f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
+            "decisions depend on such small differences."
+        )
+    if interval.low <= matters:
+        return (
+            f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
+            f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}"
+        )
+    return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
 
 
 _RECALIBRATE = (
