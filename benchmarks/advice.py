@@ -26,8 +26,8 @@ KINDS = ("0/1", "votes", "soft")
 def rows(rng: np.random.Generator, kind: str, smece: float, n: int, shape: int) -> dict[str, Any]:
     """Draw rows with gaps of one sign, of two signs, or in a quarter of the rows only."""
     p = rng.uniform(0.3, 0.7, size=n) if shape < 2 else rng.uniform(0.1, 0.9, size=n)
-    gap = [smece, np.where(p < 0.5, -smece, smece), np.where(p >= 0.7, 4 * smece, 0.0)][shape]
-    mean = np.clip(p - gap, 1e-9, 1 - 1e-9)
+    sign = [np.ones(n), np.where(p < 0.5, -1, 1), np.where(p >= 0.7, 4, 0)][shape]
+    mean = np.clip(p - smece * sign, 1e-9, 1 - 1e-9)
     share = rng.beta(8 * mean, 8 * (1 - mean))
     if kind == "soft":
         return {"y_true": share, "y_prob": p}
@@ -45,7 +45,9 @@ def advised(n: int, times: float, cases: int) -> list[bool | None]:
         found = sc.check(**first, max_smece=limit)
         if found.more_rows is not None:
             more = rows(rng, kind, times * limit, found.more_rows, shape)
-            both = {name: np.concatenate([first[name], more[name]]) for name in first}
+            both: dict[str, Any] = {
+                name: np.concatenate([first[name], more[name]]) for name in first
+            }
             out.append(sc.check(**both, max_smece=limit).outcome != "undecided")
         elif found.outcome == "undecided":
             out.append(None)

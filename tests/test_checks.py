@@ -61,7 +61,9 @@ def test_advised_rows_decide_in_at_least_80_percent_of_cases(kind: str) -> None:
             found = sc.check(**first, max_smece=0.05)
             if found.more_rows is not None:
                 more = rows_of(rng, kind, off, found.more_rows)
-                both = {name: np.concatenate([first[name], more[name]]) for name in first}
+                both: dict[str, Any] = {
+                    name: np.concatenate([first[name], more[name]]) for name in first
+                }
                 decided.append(sc.check(**both, max_smece=0.05).outcome != "undecided")
     assert len(decided) > 15
     assert np.mean(decided) >= 0.8

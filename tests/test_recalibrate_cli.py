@@ -161,6 +161,7 @@ def test_apply_keeps_parquet_schema_metadata_and_values(
     )
     assert card == {
         "n": 70_000, "method": "platt", "columns": ["p_calibrated"], "output": str(target),
+        "notes": [],
     }  # fmt: skip
     found = pq.read_table(target)
     assert found.drop_columns("p_calibrated").equals(table)
