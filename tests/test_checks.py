@@ -39,13 +39,96 @@ def test_rows_and_table_give_the_same_check(rng: np.random.Generator) -> None:
     assert sc.check(y, p, n_votes=3, bins=5, **limits) == sc.check(rel, **limits)
 
 
-@pytest.mark.parametrize("off", [0.02, 0.06])
-def test_advised_rows_decide_most_of_the_time(rng: np.random.Generator, off: Any) -> None:
-    rel = table(rng, off, n=700)
-    found: Any = sc.check(rel, max_smece=0.04)
-    assert found.outcome == "undecided"
-    again = [sc.check(table(rng, off, n=2 * (700 + found.more_rows)), max_smece=0.04)]
-    assert again[0].outcome == ("pass" if off < 0.04 else "fail")
+def rows_of(rng: np.random.Generator, kind: str, off: float, n: int) -> dict[str, Any]:
+    """Return rows that are too high by `off` everywhere, with labels of one kind."""
+    p = rng.uniform(0.25, 0.75, size=n)
+    share = rng.beta(8 * (p - off), 8 * (1 - p + off))
+    if kind == "soft":
+        return {"y_true": share, "y_prob": p}
+    votes = 5 if kind == "votes" else 1
+    return {"y_true": rng.binomial(votes, share) / votes, "y_prob": p, "n_votes": np.full(n, votes)}
+
+
+@pytest.mark.parametrize("kind", ["0/1", "votes", "soft"])
+def test_advised_rows_decide_in_at_least_80_percent_of_cases(kind: str) -> None:
+    """More rows are added to those that led to the advice; benchmarks/advice.py has more cases."""
+    rng = np.random.default_rng(7)
+    n = {"0/1": 3000, "votes": 800, "soft": 400}[kind]
+    decided = []
+    for off in (0.0, 0.025, 0.04, 0.06, 0.075):
+        for _ in range(60):
+            first = rows_of(rng, kind, off, n)
+            found = sc.check(**first, max_smece=0.05)
+            if found.more_rows is not None:
+                more = rows_of(rng, kind, off, found.more_rows)
+                both: dict[str, Any] = {
+                    name: np.concatenate([first[name], more[name]]) for name in first
+                }
+                decided.append(sc.check(**both, max_smece=0.05).outcome != "undecided")
+    assert len(decided) > 15
+    assert np.mean(decided) >= 0.8
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.05, 0.2, 0.5])
+def test_three_rows_give_no_number_of_rows(limit: float) -> None:
+    for y in ([0.0, 1.0, 0.0], [0.3, 0.4, 0.2], [1.0, 1.0, 1.0]):
+        found = sc.check(y, [0.3, 0.6, 0.8], max_smece=limit)
+        assert found.outcome == "undecided"
+        assert found.more_rows is None
+        assert found.reasons[-1] == "These data do not show how many more rows would decide."
+
+
+def test_error_at_the_limit_seldom_gives_a_number_of_rows(rng: np.random.Generator) -> None:
+    found = [sc.check(table(rng, 0.05, n=2000), max_smece=0.05) for _ in range(300)]
+    assert sum(each.more_rows is not None for each in found) <= 30
+
+
+def test_advice_counts_groups_and_raters_where_they_determine_the_interval(
+    rng: np.random.Generator,
+) -> None:
+    p = np.repeat(rng.uniform(0.25, 0.75, size=300), 10)
+    moved = np.repeat(rng.normal(0, 0.1, size=300), 10)
+    y = (rng.uniform(size=p.size) < np.clip(p - 0.035 - moved, 0, 1)).astype(float)
+    of_groups = sc.reliability(y, p, groups=np.repeat(np.arange(300), 10))
+    grouped: Any = next(
+        each
+        for each in (sc.check(of_groups, max_smece=limit / 1000) for limit in range(40, 120))
+        if each.more_groups is not None
+    )
+    assert (grouped.outcome, grouped.more_rows, grouped.more_raters) == ("undecided", None, None)
+    assert f"About {grouped.more_groups:,} more groups would decide." == grouped.reasons[-1]
+    item, worker = np.repeat(np.arange(600), 5), rng.integers(60, size=3000)
+    truth = rng.uniform(0.25, 0.75, size=600)
+    lean = rng.normal(0, 0.05, size=60)
+    vote = rng.uniform(size=3000) < np.clip(truth[item] - 0.03 + lean[worker], 0, 1)
+    frame = {"item": item, "worker": worker, "vote": vote.astype(int)}
+    votes = sc.Votes.from_long(
+        frame, item="item", label="vote", worker="worker", classes=(0, 1), allow_repeated=True
+    )
+    rel = sc.reliability(votes, truth, raters=True)
+    rated: Any = next(
+        each
+        for each in (sc.check(rel, max_smece=limit / 1000) for limit in range(40, 120))
+        if each.more_raters is not None
+    )
+    assert rated.more_groups is None
+    expected = (
+        f"About {rated.more_rows:,} more rows with the votes of {rated.more_raters:,} more raters "
+        "would decide."
+    )
+    assert rated.reasons[-1] == expected
+
+
+def test_several_undecided_bins_need_more_rows_than_one() -> None:
+    y, p = np.tile([0.33, 0.61], 200), np.full(400, 0.45)
+    one = sc.check(y, p, max_gap=0.0319)
+    both = sc.check([*y, *(y + 0.1)], [*p, *(p + 0.1)], max_gap=0.0345)
+    assert [each.outcome for each in (one, both)] == ["undecided"] * 2
+    assert one.more_rows is not None
+    assert both.more_rows is not None
+    assert both.more_rows > 2 * one.more_rows
+    few = sc.check([*y, 0.5], [*p, 0.95], max_gap=0.0345)  # with 100 rows, it is judged too
+    assert (few.outcome, few.more_rows) == ("undecided", None)
 
 
 def test_estimate_at_the_limit_gives_no_number_of_rows(rng: np.random.Generator) -> None:
@@ -54,7 +137,7 @@ def test_estimate_at_the_limit_gives_no_number_of_rows(rng: np.random.Generator)
     found = sc.check(rel, max_smece=at)
     assert found.outcome == "undecided"
     assert found.more_rows is None
-    assert "more rows may not decide" in str(found).replace("\n", " ")
+    assert "do not show how many more rows would decide" in str(found).replace("\n", " ")
 
 
 def test_gap_of_each_bin_with_enough_rows_is_judged(rng: np.random.Generator) -> None:
@@ -77,8 +160,8 @@ def test_gap_of_each_bin_with_enough_rows_is_judged(rng: np.random.Generator) ->
 def test_without_a_bin_of_enough_rows_no_gap_is_judged() -> None:
     found = sc.check([0.5, 0.4], [0.5, 0.4], max_gap=0.1)
     assert found.outcome == "undecided"
-    assert found.reasons == ("No bin has 100 rows, so no gap is judged.",)
-    assert found.more_rows == 198
+    assert found.reasons[0] == "No bin has 100 rows, so no gap is judged."
+    assert found.more_rows is None
 
 
 def test_worst_of_two_limits_decides(rng: np.random.Generator) -> None:

@@ -72,7 +72,7 @@ def test_subprocess_prints_the_same_as_run_in_process(
 
 def test_score_matches_library(file: Path, columns: dict[str, Any]) -> None:
     found = card(file, "--label", "y", "--pred", "p", "--pred", "q", "--bins", 7, "--weight", "w")
-    assert list(found) == ["n", "rows_without_weight", "bins", "label", "models"]
+    assert list(found) == ["n", "rows_without_weight", "bins", "label", "models", "notes"]
     assert (found["n"], found["bins"], found["label"]) == (300, 7, "y")
     assert [model["pred"] for model in found["models"]] == ["p", "q"]
     for model in found["models"]:

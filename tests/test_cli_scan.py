@@ -343,7 +343,8 @@ def test_compare_of_several_files_matches_library(
 
 def test_compare_ranks_more_than_two_models(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = card(capsys, "compare", rows, "--label", "y", *MODELS)
-    assert list(found) == ["n", "bins", "label", "level", "models", "pairs", "indistinguishable"]
+    expected = ["n", "bins", "label", "level", "models", "pairs", "indistinguishable", "notes"]
+    assert list(found) == expected
     assert [model["pred"] for model in found["models"]] == ["r", "p", "q"]
     assert [(pair["a"], pair["b"]) for pair in found["pairs"]] == [
         ("r", "p"),

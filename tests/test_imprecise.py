@@ -209,6 +209,7 @@ def test_score_prints_bounds_as_json(file: Path) -> None:
             {"pred": "p", "smece_low": pytest.approx(0.15), "smece_high": pytest.approx(0.225)},
             {"pred": "q", "smece_low": pytest.approx(0.225), "smece_high": pytest.approx(0.35)},
         ],
+        "notes": [],
     }
 
 

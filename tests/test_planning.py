@@ -438,7 +438,7 @@ def test_plan_command_equals_the_library(pilot: Path, capsys: pytest.CaptureFixt
     found = plan_budget(a, budget=5000, item_cost=5)
     assert json.loads(out) == {
         "items": found.items, "votes": found.votes, "cost": found.cost,
-        "half_width": found.half_width, "level": 0.95, "assumed_smece": a.smece,
+        "half_width": found.half_width, "level": 0.95, "assumed_smece": a.smece, "notes": [],
     }  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -559,3 +561,122 @@ def test_votes_that_are_all_missing_are_refused() -> None:
     rows = pd.DataFrame({"i": ["a"], "p": [0.5], "v": [None]})
     with pytest.raises(sc.InputError, match="there are no votes"):
         sc.scan(rows, y_prob="p", item="i", vote="v", positive="yes", drop_missing=True)
+
+
+def noted(done: Any) -> list[str]:
+    """Return the notes on stderr."""
+    start = "softcal: note: "
+    return [line.removeprefix(start) for line in done.stderr.splitlines() if line.startswith(start)]
+
+
+@pytest.fixture
+def noteworthy(tmp_path: Path) -> Path:
+    """Write rows whose reading gives a note of every kind, and change to their folder."""
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.1, 0.9, size=200)
+    votes = [
+        {"id": k, "who": f"w{j}", "said": ["no", "yes"][int(rng.random() < p[k])]}
+        for k in range(199)
+        for j in rng.choice(8, 4, replace=False)
+    ]
+    votes[0]["said"] = None
+    pd.DataFrame(votes).to_csv(tmp_path / "votes.csv", index=False)
+    rows = pd.DataFrame({"id": np.arange(200), "p": p, "q": p**2, "site": np.arange(200) % 2})
+    rows["y"] = np.where(rng.random(200) < p, "yes", "no")
+    rows.loc[5, "y"] = "No"
+    rows["day"] = [f"2026-01-{1 + k % 4:02d}" for k in range(200)]
+    rows["gap"] = rows.p.where(rows.index > 2)
+    rows["yes"], rows["no"] = rng.integers(1, 4, size=(2, 200))
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path
+
+
+RAW = ["--votes-file", "votes.csv", "--item", "id", "--worker", "who", "--vote", "said"]
+RAW += ["--positive", "yes", "--drop-missing", "--drop-unmatched", "--pred", "p"]
+WORDS = ["--label", "y", "--positive", "yes", "--pred", "gap", "--drop-missing"]
+COUNTS = ["--vote-columns", "no,yes", "--pred", "p", "--positive", "yes"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["score"], ["check", "--max-smece", 0.1], ["watch", "--day", "day"], ["decide", "--threshold", 0.5],
+        ["audit", "--by", "site"], ["plan", "--half-width", 0.1], ["compare", "--pred", "q"],
+        ["recalibrate", "-o", "map.json"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (RAW, ["left out: 1 votes with a missing value", "rows of predictions without votes"]),
+        (WORDS, ["counts as 1 if it is 'yes', and as 0 if it is", "3 rows were left out"]),
+        (COUNTS, ["--positive selects another column"]),
+    ],
+)
+def test_notes_of_stderr_are_in_json_too(
+    noteworthy: Path, monkeypatch: pytest.MonkeyPatch,
+    command: list[Any], options: list[Any], words: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(noteworthy)
+    name, *more = command
+    data = ["--pilot", "rows.csv"] if name == "plan" else ["rows.csv"]
+    done = softcal_here(name, *data, *options, *more, "--format", "json")
+    notes = json.loads(done.stdout)["notes"]
+    assert notes == noted(done)
+    for each in words:
+        assert any(each in note for note in notes), notes
+    if options is RAW and name != "recalibrate":
+        assert any("so raters recur" in note for note in notes)
+
+
+def test_notes_are_not_those_of_the_command_before(
+    noteworthy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(noteworthy)
+    softcal_here("score", "rows.csv", *WORDS)
+    options = ["--label", "yes", "--label-scale", "percent", "--pred", "p", "--format", "json"]
+    assert json.loads(softcal_here("score", "rows.csv", *options).stdout)["notes"] == []
+
+
+@pytest.mark.parametrize(
+    "command", [["report"], ["audit", "--by", "site"], ["watch", "--day", "day"]]
+)
+@pytest.mark.parametrize("options", [RAW, WORDS, COUNTS])
+def test_notes_of_stderr_are_on_the_page_too(
+    noteworthy: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str]
+) -> None:
+    monkeypatch.chdir(noteworthy)
+    done = softcal_here(*command[:1], "rows.csv", *options, *command[1:], "-o", "page.html")
+    notes = noted(done)
+    assert notes
+    text = text_of_page(noteworthy / "page.html")
+    for note in notes:
+        assert note in text
+
+
+def test_note_on_groups_of_several_files_is_in_json_too(
+    noteworthy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(noteworthy)
+    rows = pd.read_csv("rows.csv")
+    for name, part in (("a", rows[:100]), ("b", rows[100:])):
+        part.to_csv(f"{name}.csv", index=False)
+        options = ["--label", "p", "--pred", "q", "--group", "site", "-o", f"{name}.softcal"]
+        assert softcal_here("scan", f"{name}.csv", *options).returncode == 0
+    done = softcal_here("merge", "a.softcal", "b.softcal", "--format", "json")
+    assert json.loads(done.stdout)["notes"] == noted(done)
+    assert "count as independent" in noted(done)[0]
+
+
+def test_warning_of_dawid_skene_is_a_note(
+    noteworthy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(noteworthy)
+    short = partial(sc.dawid_skene, max_iterations=1)
+    monkeypatch.setattr("softcal.sources.votes.dawid_skene", short)
+    line = ["score", "rows.csv", *RAW, "--aggregate", "dawid-skene", "--format", "json"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = softcal_here(*line)
+    assert json.loads(done.stdout)["notes"] == noted(done)
+    assert any("did not converge in 1 iterations" in note for note in noted(done))

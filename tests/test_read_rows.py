@@ -38,7 +38,7 @@ def written(folder: Path, columns: dict[str, Any]) -> Path:
 
 
 def test_all_rows_are_read_in_order(tmp_path: Path, columns: dict[str, Any]) -> None:
-    found, dropped, _ = read_rows(written(tmp_path, columns), ROLES)
+    found, dropped, *_ = read_rows(written(tmp_path, columns), ROLES)
     assert dropped == 0
     for name in ("y", "p", "q", "w", "m"):
         np.testing.assert_array_equal(found[name], columns[name])

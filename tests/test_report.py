@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import vl_convert
-from command_line import assert_same_card
+from command_line import assert_same_card, softcal_here
 from same_tables import assert_same_table
 
 import softcal as sc
@@ -164,7 +164,7 @@ def test_interval_that_includes_0_is_not_called_miscalibrated() -> None:
     assert round(found.pvalue, 3) == 0.024
     assert found.headline == "borderline"
     assert found.sentences[0] == (
-        "No miscalibration detected in SMECE; SMECE could be as large as 0.037 with 400 rows. "
+        "The interval of SMECE includes 0; SMECE could be as large as 0.037 with 400 rows. "
         "The calibration test alone rejects: its p-value is 0.024."
     )
     words = all_words(found)
@@ -179,8 +179,8 @@ def test_few_rows_with_an_interval_from_0_have_no_direction() -> None:
     found = verdict_of((rng.random(60) < p).astype(float), p)
     assert found.interval.low == 0
     assert found.pvalue < 0.005
-    assert found.headline == "too few rows to tell"
-    assert "test alone rejects: its p-value is 0.004. These rows are too few" in found.sentences[1]
+    assert found.headline == "undecided"
+    assert "test alone rejects: its p-value is 0.004. The interval of SMECE" in found.sentences[1]
     assert "too high" not in all_words(found)
 
 
@@ -225,7 +225,8 @@ def test_bins_that_smece_does_not_confirm_are_named_as_such(seed: int, words: st
     rng = np.random.default_rng(seed)
     p = rng.random(400)
     found = verdict_of(rng.beta(4 * p, 4 * (1 - p)), p)
-    assert found.state == ("undetected" if seed == 17 else "borderline")
+    assert found.state == "borderline"
+    assert "o miscalibration detected" not in all_words(found)
     assert words in found.sentences[1]
     assert "SMECE as a whole does not confirm" in found.sentences[1]
     assert len(found.bins) == int(words[0])
@@ -312,19 +313,22 @@ def test_severity_compares_the_interval_with_the_tolerance(
             "none shown": low == 0 and high <= tolerance,
         }
         assert sum(expected.values()) <= 1
+        otherwise = "off, size unclear" if judged.state == "miscalibrated" else "undecided"
         assert judged.severity == next(
-            (name for name, holds in expected.items() if holds), "too few rows"
+            (name for name, holds in expected.items() if holds), otherwise
         )
         found.add(judged.severity)
         # No words contradict the severity.
         words = all_words(judged)
         assert ("Use these probabilities" in words) <= (0 < high <= tolerance or high == 0)
         assert ("before you use them" in words) <= (low >= tolerance)
-        assert (judged.headline == "too few rows to tell") <= (judged.severity == "too few rows")
+        assert (judged.headline == "undecided") <= (judged.severity == "undecided")
         assert judged.severity in judged.title
-        assert judged.title.count("too few rows") <= 1
-    possible = {"material", "small", "none shown", "too few rows"}
-    assert found == (possible if tolerance else {"material", "too few rows"})
+        assert judged.title.count("undecided") <= 1
+        assert "too few" not in words + judged.title
+    possible = {"material", "small", "none shown", "undecided", "off, size unclear"}
+    assert found >= (possible - {"off, size unclear"} if tolerance else {"material", "undecided"})
+    assert found <= possible
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, math.nan])
@@ -413,6 +417,27 @@ def test_decision_panel_has_the_numbers_of_net_benefit(tmp_path: Path) -> None:
     assert model["value"] == pytest.approx(found.value, abs=1e-6)
 
 
+def test_decision_chart_cuts_lines_and_never_values(tmp_path: Path) -> None:
+    y, p = np.repeat([0.0, 1.0], [180, 20]), np.tile([0.2, 0.95], 100)
+    page = written(tmp_path, y, {"bad": p, "good": 0.05 + 0.9 * y})
+    panel = data_in(page)["decision"]
+    at = np.arange(1, 100) / 100
+    for model, prob in zip(panel["models"], (p, 0.05 + 0.9 * y), strict=True):
+        found = sc.net_benefit(sc.reliability(y, prob, bins=Bins.grid()), at)
+        for name in ("value", "low", "high"):
+            assert model[name] == pytest.approx(getattr(found, name), rel=1e-5, abs=1e-9)
+    assert panel["all"] == pytest.approx(found.treat_all, rel=1e-5, abs=1e-9)
+    assert min(panel["models"][0]["value"]) < -5
+    found_charts = re.search(r'id="report-charts">(.*?)</script>', page)
+    assert found_charts is not None
+    layers = json.loads(found_charts[1])["decision"]["layer"]
+    drawn = [each for each in layers if each["data"]["name"] in ("decision", "everyone")]
+    assert [each["mark"]["clip"] for each in drawn] == [True, True, True]
+    low, high = panel["ends"]
+    assert -0.05 < low < 0 < 0.1 < high < 0.2
+    assert [low, high] in [each["encoding"]["y"].get("scale", {}).get("domain") for each in drawn]
+
+
 def test_ordered_segments_are_drawn_in_order(tmp_path: Path, rng: np.random.Generator) -> None:
     p = rng.uniform(size=400)
     day = np.repeat(["2026-10-02", "2026-09-30", "2026-10-01", "2026-10-03"], 100)
@@ -462,12 +487,12 @@ def test_values_without_an_order_have_no_trend() -> None:
 def test_few_rows_give_no_verdict(rows: int, tmp_path: Path) -> None:
     y, p = [0.2, 1.0, 0.3][:rows], [0.9, 0.5, 0.4][:rows]
     found = verdict_of(y, p)
-    assert found.headline == "too few rows to tell"
+    assert found.title == "undecided"
     assert found.state == "undecided"
     assert "Label more rows before you draw a conclusion" in found.next_step
     reader = Reader()
     reader.feed(page := written(tmp_path, y, {"model": p}))
-    assert '<article class="card too-few-rows">' in page
+    assert '<article class="card undecided">' in page
     assert f"{rows} row{'s' if rows > 1 else ''}. Predictions" in reader.text
 
 
@@ -475,7 +500,92 @@ def test_an_error_of_unclear_size_is_named_with_its_direction() -> None:
     y = (np.arange(400) < 176).astype(float)
     found = verdict_of(y, np.full(400, 0.5))
     assert found.interval.low < 0.02 < found.interval.high
-    assert found.title == "too high, with too few rows to tell by how much"
+    assert found.severity == "off, size unclear"
+    assert found.title == "off, size unclear: too high"
+
+
+def test_many_rows_are_not_called_too_few(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Groups can make an interval wide although there are many rows."""
+    groups = np.repeat(np.arange(12), 5000)
+    p = rng.uniform(0.2, 0.8, size=groups.size)
+    y = np.clip(p + rng.normal(0, 0.2, size=12)[groups], 0, 1)
+    page = written(tmp_path, y, {"m": p}, groups=groups)
+    assert '<article class="card undecided">' in page
+    assert "too few" not in page.partition("<script")[0]
+    assert re.search(r"ruling out SMECE above 0\.02 takes roughly [\d,]+ groups\.", page)
+
+
+def of_opposite_segments() -> tuple[Any, Any, Any]:
+    """Return a model that is too high in one segment and as much too low in the other."""
+    p = np.tile(np.linspace(0.25, 0.75, 1000), 2)
+    site = np.repeat(["north", "south"], 1000)
+    return np.where(site == "north", p - 0.1, p + 0.1), p, site
+
+
+def test_segments_that_are_off_prevent_no_miscalibration_detected(tmp_path: Path) -> None:
+    y, p, site = of_opposite_segments()
+    whole = text_of(written(tmp_path, y, {"m": p}))
+    assert "no miscalibration detected" in whole
+    assert "Use these probabilities" in whole
+    page = written(tmp_path, y, {"m": p}, by={"site": site})
+    text = text_of(page)
+    assert "o miscalibration detected" not in text
+    assert "Use these probabilities" not in text
+    assert "m: off in 2 segments" in text
+    assert "2 segments have simultaneous intervals of SMECE above 0: site = " in text
+    assert "SMECE is above 0.02 in 2 segments: see below." in text
+    assert '<article class="card off-in-part">' in page
+    rows = pd.DataFrame({"y": y, "p": p, "site": site})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    options = ["--label", "y", "--pred", "p", "--by", "site", "-o", tmp_path / "r.html"]
+    done = softcal_here("report", tmp_path / "rows.csv", *options)
+    assert "p: off in 2 segments. SMECE" in done.stdout
+
+
+def test_classes_that_are_off_prevent_no_miscalibration_detected(tmp_path: Path) -> None:
+    p = np.tile([0.6, 0.3, 0.1], (2000, 1))
+    y = np.tile([0.6, 0.1, 0.3], (2000, 1))
+    text = text_of(written(tmp_path, y, {"m": p}))
+    assert "o miscalibration detected" not in text
+    assert "m: off in 2 classes" in text
+
+
+def test_segments_off_by_more_than_the_rows_are_in_the_next_step(tmp_path: Path) -> None:
+    p = np.tile(np.linspace(0.25, 0.75, 1000), 20)
+    site = np.repeat(["small", "large"], [1000, 19_000])
+    y = np.where(site == "small", p - 0.2, p + 0.001)
+    text = text_of(written(tmp_path, y, {"m": p}, by={"site": site}))
+    assert "The error is real but small: at most 0.01" in text
+    assert "such small differences. SMECE is above 0.02 in 1 segment: see below." in text
+
+
+def test_segments_are_ordered_by_the_error_that_is_sure(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    sizes = {"few": 6, "many": 20_000, "some": 400, "calm": 5000}
+    site = np.repeat(list(sizes), list(sizes.values()))
+    off = np.repeat([0.5, 0.12, 0.13, 0.0], list(sizes.values()))
+    p = rng.uniform(0.55, 0.95, size=site.size)
+    y = (rng.uniform(size=p.size) < p - off).astype(float)
+    page = written(tmp_path, y, {"m": p}, by={"site": site})
+    rows = data_in(page)["segments"][0]["models"][0]["rows"]
+    assert [row["value"] for row in rows][:2] == ["many", "some"]
+    assert rows[2]["value"] == "few"  # interval from 0, and the largest estimate
+    assert rows[2]["debiased"] > rows[0]["debiased"]
+    assert rows[2]["low"] == rows[3]["low"] == 0
+
+
+def test_comparison_with_all_rows_has_no_column_if_all_are_unclear(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    p = rng.uniform(size=600)
+    y = (rng.uniform(size=600) < p).astype(float)
+    site = np.arange(600) % 3
+    assert "compared with<br>" not in written(tmp_path, y, {"m": p}, by=site)
+    y, p, site = of_opposite_segments()
+    page = written(tmp_path, y, {"m": p}, by=site)
+    assert page.count("<td>worse</td>") == 2
+    assert "compared with<br>" in page
 
 
 def test_small_p_value_of_three_rows_gives_no_verdict() -> None:
@@ -1156,7 +1266,7 @@ def test_segment_column_must_be_one_dimensional(by: Any, tmp_path: Path) -> None
 
 
 def test_chart_specifications_are_valid_vega_lite() -> None:
-    for spec in charts(["a", "b"]).values():
+    for spec in charts(["a", "b"], [-0.1, 0.5]).values():
         alt.Chart.from_dict(spec, validate=True)
 
 

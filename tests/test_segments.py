@@ -560,6 +560,21 @@ def test_page_states_that_nothing_was_found(tmp_path: Path) -> None:
     assert "Worst first" not in text
 
 
+def test_page_draws_no_point_for_a_gap_outside_its_scale(tmp_path: Path) -> None:
+    big = {"a": "x", "p": np.full(20_000, 0.5), "y": np.full(20_000, 0.4)}
+    few = {"a": "y", "p": np.full(40, 0.5), "y": np.repeat([0.0, 1.0], [26, 14])}
+    frame = pd.concat([pd.DataFrame(big), pd.DataFrame(few)])
+    found = audited(frame, by="a")
+    assert [each.name for each in found.found] == ["a = x"]
+    assert found.segments[1].gap > found.found[0].high
+    page = tmp_path / "audit.html"
+    write_audit_page(page, [found], source="rows", label="y")
+    text = page.read_text()
+    rest = text[text.index("a = y</strong>") :]
+    assert '<b style="left' in text
+    assert '<b style="left' not in rest.partition("</tr>")[0]
+
+
 def test_page_folds_many_segments_and_counts_those_left_out(tmp_path: Path) -> None:
     frame = pd.DataFrame({"p": np.full(21_000, 0.5), "y": np.zeros(21_000)})
     frame["a"] = np.arange(21_000) % 600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from softcal._display import printable
-from softcal.cli.options import PlainCommand, PlainGroup, as_options, help_of
+from softcal.cli.options import NOTES, PlainCommand, PlainGroup, as_options, help_of, note
 from softcal.exceptions import SoftcalError
 
 if TYPE_CHECKING:
@@ -83,8 +84,11 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. An error is one line on stderr."""
     words = list(arguments) or ["--help"]
     app = app_of(words[:1] if words[0] in COMMANDS else COMMANDS)
+    NOTES.set([])
     try:
-        code = app(words, prog_name="softcal", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: note(str(message))
+            code = app(words, prog_name="softcal", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: `softcal ... | head`
         sys.stdout = None  # Python would try to flush it at exit

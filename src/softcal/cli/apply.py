@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +24,8 @@ from softcal.cli.options import (
     Sheet,
     column_option,
     given,
-    print_json,
+    note,
+    print_result,
     rows_text,
 )
 from softcal.exceptions import InputError
@@ -82,11 +82,11 @@ def apply(
     rows, dropped = write_calibrated(map_, data, columns, output, how.reading, how.values)
     without = {"rows_dropped": dropped} if drop_missing else {}
     added = [name + SUFFIX for name in columns]
-    for note in notes:
-        sys.stderr.write(f"softcal: note: {printable(note)}\n")
+    for text in notes:
+        note(text)
     if format_ is Format.JSON:
-        about = {"method": map_.method, "columns": added, "output": str(output), "notes": notes}
-        print_json({"n": rows, **without, **about})
+        about = {"method": map_.method, "columns": added, "output": str(output)}
+        print_result({"n": rows, **without, **about})
     else:
         method = f"{map_.method}, from logits" if map_.takes_logits else map_.method
         text = (

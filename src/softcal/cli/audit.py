@@ -25,7 +25,8 @@ from softcal.cli.options import (
     Weight,
     chance,
     column_option,
-    print_json,
+    notes,
+    print_result,
     reads_rows,
     source_name,
 )
@@ -112,14 +113,16 @@ def audit(
     if output is not None:
         from softcal.report.audit import write_audit_page
 
-        write_audit_page(output, audits, source=source_name(data), label=tables.label)
+        write_audit_page(
+            output, audits, source=source_name(data), label=tables.label, notes=notes()
+        )
     card = {**about(tables), "label": tables.label}
     if format_ is Format.JSON:
         settings = {
             "by": list(audits[0].by), "depth": depth, "level": level, "min_rows": min_rows,
             "draws": draws, "seed": seed, "cells": audits[0].cells,
         }  # fmt: skip
-        print_json(card | settings | {"models": [_numbers(each) for each in audits]})
+        print_result(card | settings | {"models": [_numbers(each) for each in audits]})
         return
     console = terminal.console()
     console.print(Text(printable(title_of(source_name(data), card, tables)), style="bold"))

@@ -29,7 +29,7 @@ from softcal.cli.options import (
     VoteColumns,
     Votes,
     Weight,
-    print_json,
+    print_result,
     reads_rows,
     source_name,
 )
@@ -122,10 +122,14 @@ def check(
     if format_ is Format.JSON:
         limits = {"max_smece": max_smece, "max_gap": max_gap, "level": level}
         checks = [
-            {**named, "outcome": c.outcome, "reasons": list(c.reasons), "more_rows": c.more_rows}
+            {
+                **named, "outcome": c.outcome, "reasons": list(c.reasons),
+                "more_rows": c.more_rows, "more_groups": c.more_groups,
+                "more_raters": c.more_raters,
+            }
             for named, c in found
-        ]
-        print_json({"outcome": outcome, **limits, "checks": checks})
+        ]  # fmt: skip
+        print_result({"outcome": outcome, **limits, "checks": checks})
     else:
         _show(source_name(data), outcome, found)
     chosen = outcome if outcome != "undecided" or undecided is None else undecided.value

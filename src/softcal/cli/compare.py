@@ -30,7 +30,7 @@ from softcal.cli.options import (
     column_option,
     infinite_loss_text,
     loss_text,
-    print_json,
+    print_result,
     reads_rows,
     rows_text,
     source_name,
@@ -94,7 +94,7 @@ def compare(
         card["by"] = by[0] if len(by) == 1 else by
         card["segments"] = [{**named, **_card(part, level)} for named, part in segments(tables, by)]
     if format_ is Format.JSON:
-        print_json(card)
+        print_result(card)
     else:
         from softcal.cli.display import title_of
 

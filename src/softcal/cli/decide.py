@@ -24,7 +24,7 @@ from softcal.cli.options import (
     Votes,
     Weight,
     given,
-    print_json,
+    print_result,
     reads_rows,
     rows_text,
     source_name,
@@ -112,7 +112,7 @@ def decide(
         ]
     }
     if format_ is Format.JSON:
-        print_json(without_infinities(card))
+        print_result(without_infinities(card))
     else:
         _show(card, source_name(data))
 

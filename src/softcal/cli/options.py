@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 import sys
+from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
 from functools import wraps
@@ -497,6 +498,26 @@ Output = Annotated[Format, typer.Option("--format", help="Output format.", metav
 def source_name(data: list[str]) -> str:
     """Return a short name of the source of the rows."""
     return Path(data[0]).name if len(data) == 1 else f"{len(data)} sources"
+
+
+NOTES: ContextVar[list[str]] = ContextVar("notes")
+"""The notes of one run of a command."""
+
+
+def note(text: str) -> None:
+    """Print a note on stderr, and keep it for JSON and pages."""
+    sys.stderr.write(f"softcal: note: {printable(text)}\n")
+    NOTES.get([]).append(text)
+
+
+def notes() -> tuple[str, ...]:
+    """Return the notes so far, each once."""
+    return tuple(dict.fromkeys(NOTES.get([])))
+
+
+def print_result(data: dict[str, Any]) -> None:
+    """Print a result as JSON, with the notes of the command."""
+    print_json({**data, "notes": [*data.get("notes", ()), *notes()]})
 
 
 def print_json(data: dict[str, Any]) -> None:

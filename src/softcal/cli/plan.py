@@ -19,7 +19,7 @@ from softcal.cli.options import (
     VoteColumns,
     column_option,
     dropped_text,
-    print_json,
+    print_result,
     reads_rows,
     source_name,
 )
@@ -141,7 +141,7 @@ def plan(
     if format_ is Format.JSON:
         dropped = {} if first.dropped is None else {"rows_dropped": first.dropped}
         raters = {} if n_raters is None else {"raters": n_raters}
-        print_json({**asdict(found), **raters, "assumed_smece": a.smece, **dropped})
+        print_result({**asdict(found), **raters, "assumed_smece": a.smece, **dropped})
     else:
         console = terminal.console()
         console.print(plan_text(found, a.smece, n_raters, of_pilot=bool(data)))

@@ -26,7 +26,7 @@ from softcal.cli.options import (
     Votes,
     Weight,
     column_option,
-    print_json,
+    print_result,
     reads_rows,
     rows_text,
 )
@@ -115,7 +115,7 @@ def recalibrate(
     fitted = _fitted(data, columns, method, judged, logits=logits)
     write_json(output, fitted.map_.to_dict())
     if format_ is Format.JSON:
-        print_json(_card(fitted))
+        print_result(_card(fitted))
     else:
         _show(fitted, data, output)
 
@@ -136,7 +136,7 @@ def _fitted(
     from softcal.sources.class_columns import classes_of_batch
     from softcal.sources.columns import Named
 
-    roles, (columns, dropped, _) = load_rows(data, given, logits=logits)
+    roles, (columns, dropped, *_) = load_rows(data, given, logits=logits)
     how = given.how
     (pred,) = roles.y_prob
     refuse_other_names(how.name or [pred], roles.y_prob)

@@ -29,6 +29,7 @@ from softcal.cli.options import (
     VoteColumns,
     Votes,
     Weight,
+    notes,
     reads_rows,
     source_name,
 )
@@ -81,8 +82,7 @@ def report(
         data, columns, bins=bins, pairs=True, look=None if sample is None else sample.add
     )
     about = _about(tables, data, columns, from_rows=from_rows)
-    if title is not None:
-        about = about._replace(title=title)
+    about = about._replace(title=about.title if title is None else title, notes=notes())
     found = write_page(
         output, tables, about, by=by or None, level=level, tolerance=tolerance, sample=sample
     )

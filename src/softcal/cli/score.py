@@ -31,7 +31,7 @@ from softcal.cli.options import (
     Votes,
     Weight,
     given,
-    print_json,
+    print_result,
     reads_rows,
     source_name,
 )
@@ -128,7 +128,7 @@ def show_scores(
 
         card, show = scorecard(tables, by, level), show_table_scores
     if format_ is Format.JSON:
-        print_json(card | dict(also or {}))
+        print_result(card | dict(also or {}))
     else:
         show(terminal.console(), tables, card, name)
 

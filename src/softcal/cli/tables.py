@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import math
-import sys
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import terminal
-from softcal._display import printable
+from softcal._display import counted
 from softcal._io import place_of, stands_for
-from softcal.cli.options import RowOptions, as_options, given
+from softcal.cli.options import RowOptions, as_options, given, note
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -356,6 +355,7 @@ def load_tables(
     if saved:
         total = load_saved(saved)
         refuse_empty(total)
+        note_dropped(total.rows_dropped)
         return with_names(as_asked(total, columns, bins), columns.how.name)
 
     from softcal.bins import Bins
@@ -377,6 +377,7 @@ def load_tables(
         )  # fmt: skip
     if not may_be_empty:
         refuse_empty(tables)
+    note_dropped(tables.rows_dropped)
     for part in found:
         note_words(part.words, roles)
         note_votes(part.joined, roles)
@@ -397,6 +398,8 @@ def load_rows(data: Path, columns: Columns, *, logits: bool) -> tuple[Roles, All
         found = validated(batches, pieces, roles)
     else:
         found = read_rows(data, roles, columns.how.reading)
+    note_dropped(found.dropped)
+    note_words(found.words, roles)
     note_votes(found.joined, roles, raters=False)
     return roles, found
 
@@ -428,21 +431,23 @@ def with_names(tables: TableSet, names: Sequence[str] | None) -> TableSet:
     return tables.rename(dict(zip(tables.models, names, strict=True)))
 
 
-def _note(text: str) -> None:
-    sys.stderr.write(f"softcal: note: {printable(text)}\n")
+def note_dropped(rows: int | None) -> None:
+    """Print how many rows were left out, if any."""
+    if rows:
+        note(f"{counted(rows, 'row')} {'was' if rows == 1 else 'were'} left out on purpose.")
 
 
 def note_votes(found: Joined | None, roles: Roles, *, raters: bool = True) -> None:
     """Print notes on dropped votes, on recurring raters, and on the counts that are the label."""
     if roles.counts:
-        _note(f"the label is the {roles.y_true}; --positive selects another column.")
+        note(f"the label is the {roles.y_true}; --positive selects another column.")
     votes = roles.votes
     if votes is None or found is None:
         return
     if votes.dropped:
-        _note(f"left out: {votes.dropped:,} votes with a missing value.")
+        note(f"left out: {votes.dropped:,} votes with a missing value.")
     for text in filter(None, (votes.note(found), votes.about_raters if raters else "")):
-        _note(as_options(text))
+        note(as_options(text))
 
 
 def note_words(words: Words, roles: Roles) -> None:
@@ -457,7 +462,7 @@ def note_words(words: Words, roles: Roles) -> None:
     }
     if len(zeros) > 1:
         listed = ", ".join(f"{word!r} ({count:,})" for word, count in zeros.items())
-        _note(f"{roles.y_true} counts as 1 if it is {positive!r}, and as 0 if it is {listed}.")
+        note(f"{roles.y_true} counts as 1 if it is {positive!r}, and as 0 if it is {listed}.")
 
 
 def saved_files(data: Sequence[str]) -> list[Path]:
@@ -509,11 +514,11 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
         _refuse_copies([path for path, tables in zip(paths, found, strict=True) if tables.n])
     if rest and total.groups is not None:
         text = (
-            f"softcal: note: saved tables do not store the names of groups. If a value of "
+            f"saved tables do not store the names of groups. If a value of "
             f"{total.groups.column} has rows in two files, these rows count as independent. If in "
             "doubt, scan all rows in one command."
         )
-        sys.stderr.write(f"{printable(text)}\n")
+        note(text)
     return sum(rest, start=total)
 
 

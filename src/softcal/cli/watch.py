@@ -29,7 +29,8 @@ from softcal.cli.options import (
     Weight,
     chance,
     column_option,
-    print_json,
+    notes,
+    print_result,
     reads_rows,
     without_infinities,
 )
@@ -121,9 +122,9 @@ def watch(
     if output is not None:
         from softcal.report.watch import write_watch_page
 
-        write_watch_page(output, states, tolerance=tolerance, level=level)
+        write_watch_page(output, states, tolerance=tolerance, level=level, notes=notes())
     if format_ is Format.JSON:
-        print_json(without_infinities(_card(states, tolerance, level)))
+        print_result(without_infinities(_card(states, tolerance, level)))
     else:
         _show(states, tolerance, level, every or Every.DAY)
     raise typer.Exit(int(states[-1].alarm))

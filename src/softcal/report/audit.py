@@ -20,7 +20,9 @@ _OPEN = 20  # segments of a list that are not folded
 _MOST = 500  # segments of a list on the page
 
 
-def write_audit_page(path: Path, audits: Sequence[Audit], *, source: str, label: str) -> None:
+def write_audit_page(
+    path: Path, audits: Sequence[Audit], *, source: str, label: str, notes: Sequence[str] = ()
+) -> None:
     """Write the audits of one or more models as one HTML file that needs no network.
 
     Parameters
@@ -31,6 +33,8 @@ def write_audit_page(path: Path, audits: Sequence[Audit], *, source: str, label:
         The audits, all with the same columns and settings.
     source, label : str
         The names of the data and of their labels.
+    notes : sequence of str
+        What is notable about how the data were read.
     """
     import jinja2
     from markupsafe import Markup
@@ -45,7 +49,7 @@ def write_audit_page(path: Path, audits: Sequence[Audit], *, source: str, label:
     environment.filters |= {"chance": _chance, "points": _points, "counted": counted}
     template = environment.from_string((own / "audit.html.jinja").read_text(encoding="utf-8"))
     page = template.render(
-        source=source, label=label, first=audits[0], level=percent(audits[0].level),
+        source=source, label=label, notes=notes, first=audits[0], level=percent(audits[0].level),
         audits=[_lists(each) for each in audits], open=_OPEN, most_cells=MOST_CELLS,
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
     )  # fmt: skip

@@ -26,15 +26,18 @@ COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, "#7F6000", "#882255")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "stroke", "wedge")
 
 
-def charts(models: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the specification of each chart, by the id of its element on the page."""
-    return {
+def charts(models: list[str], net_benefit: list[float] | None = None) -> dict[str, dict[str, Any]]:
+    """Return the specification of each chart, by the id of its element on the page.
+
+    `net_benefit` holds the ends of the axis of net benefit; without them that chart is left out.
+    """
+    found = {
         "diagram": _diagram(models),
         "histogram": _histogram(models),
         "contributions": _contributions(models),
         "sweep": _sweep(models),
-        "decision": _decision(models),
     }
+    return found if net_benefit is None else found | {"decision": _decision(models, net_benefit)}
 
 
 def _finished(chart: Any, height: int) -> dict[str, Any]:
@@ -181,21 +184,28 @@ def _sweep(models: list[str]) -> dict[str, Any]:
     return _finished(alt.layer(chosen, band, line, points), 240)
 
 
-def _decision(models: list[str]) -> dict[str, Any]:
+def _decision(models: list[str], ends: list[float]) -> dict[str, Any]:
     x = alt.X(
         "threshold:Q", scale=alt.Scale(nice=False),
         axis=alt.Axis(title="threshold", format=".0%", tickCount=8),
     )  # fmt: skip
-    y = alt.Y("value:Q", axis=alt.Axis(title="net benefit", tickCount=5, minExtent=_LEFT))
+    y = alt.Y(
+        "value:Q", scale=alt.Scale(domain=ends),
+        axis=alt.Axis(title="net benefit", tickCount=5, minExtent=_LEFT),
+    )  # fmt: skip
     curve, color = alt.Chart(alt.NamedData("decision")), _color(models)
-    band = curve.mark_area(opacity=0.15).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+    band = curve.mark_area(opacity=0.15, clip=True).encode(
+        x=x, y=alt.Y("low:Q"), y2="high:Q", color=color
+    )
     dash = alt.StrokeDash(
         "model:N", legend=None,
         scale=alt.Scale(domain=models, range=[_DASHES[k % 4] for k in range(len(models))]),
     )  # fmt: skip
-    line = curve.mark_line(strokeWidth=1.9).encode(x=x, y=y, color=color, strokeDash=dash)
+    line = curve.mark_line(strokeWidth=1.9, clip=True).encode(
+        x=x, y=y, color=color, strokeDash=dash
+    )
     everyone = alt.Chart(alt.NamedData("everyone"))
-    all_rows = everyone.mark_line(strokeWidth=1.2, color="#888").encode(x=x, y=y)
+    all_rows = everyone.mark_line(strokeWidth=1.2, color="#888", clip=True).encode(x=x, y=y)
     zero = alt.Chart(alt.NamedData("diagonal")).mark_rule(color="#888").encode(y="zero:Q")
     chosen = (
         alt.Chart(alt.NamedData("threshold"))

@@ -34,10 +34,15 @@ def class_panel(tables: TableSet, classes: Sequence[str], level: float) -> list[
         rows = [
             _row(name, rel, *each) for (name, rel), each in zip(found.items(), limits, strict=True)
         ]
-        rows.sort(key=lambda row: -row["debiased"])
+        rows.sort(key=surest)
         worst = [_diagram(fine[model, row["value"]], row, level) for row in rows[:_DIAGRAMS]]
         panel.append({"name": model, "rows": rows, "diagrams": worst})
     return panel
+
+
+def surest(row: dict[str, Any]) -> tuple[float, float]:
+    """Return the key that orders rows by the SMECE that is sure, then by its estimate."""
+    return -row["low"], -row["debiased"]
 
 
 def _limits(tables: Sequence[Reliability], level: float) -> list[tuple[float, float, float]]:

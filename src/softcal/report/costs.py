@@ -30,18 +30,22 @@ def decision_panel(tables: TableSet, level: float) -> dict[str, Any] | None:
     found = {model: net_benefit(fine[model], at, level=level) for model in fine}
     everyone = next(iter(found.values())).treat_all
     top = max(0.01, *(float(max(each.value.max(), everyone.max())) for each in found.values()))
-    # Treating all falls without limit, so models decide the height.
-    lowest = -0.25 * top
+    # Net benefit falls without limit, so the chart cuts lines off below a part of their height.
+    drawn = np.concatenate([everyone, *(each.low for each in found.values())])
     return {
         "thresholds": at.tolist(),
         "start": int(np.abs(at - _FIRST_SHOWN).argmin()),
-        "all": [x if x >= lowest else None for x in _short(everyone)],
+        "ends": [
+            max(-0.25 * top, min(float(drawn.min()), 0.0)),
+            max(top, *(float(each.high.max()) for each in found.values())),
+        ],
+        "all": _short(everyone),
         "models": [
             {
                 "name": model,
-                "value": _short(np.maximum(each.value, lowest)),
-                "low": _short(np.maximum(each.low, lowest)),
-                "high": _short(np.maximum(each.high, lowest)),
+                "value": _short(each.value),
+                "low": _short(each.low),
+                "high": _short(each.high),
                 "shown": _texts(each.value, each.low, each.high),
                 "cost": [f"{x:.4f}" for x in each.cost.tolist()],
                 "sentences": each.sentences,
@@ -56,6 +60,6 @@ def _short(values: FloatArray) -> list[float]:
 
 
 def _texts(value: FloatArray, low: FloatArray, high: FloatArray) -> list[list[str]]:
-    """Return net benefit and its interval as text; the chart may cut them off."""
+    """Return net benefit and its interval as text; the chart may cut its lines off."""
     columns = zip(value.tolist(), low.tolist(), high.tolist(), strict=True)
     return [[f"{v:.4f}", f"{a:.4f} to {b:.4f}"] for v, a, b in columns]

@@ -108,8 +108,7 @@ function decide() {
     decision: panel.models.filter((model) => names.includes(model.name)).flatMap((model) =>
       panel.thresholds.map((threshold, j) => ({ model: model.name, threshold,
         value: model.value[j], low: model.low[j], high: model.high[j] }))),
-    everyone: panel.thresholds.map((threshold, j) => ({ threshold, value: panel.all[j] }))
-      .filter(({ value }) => value !== null),
+    everyone: panel.thresholds.map((threshold, j) => ({ threshold, value: panel.all[j] })),
     threshold: [{ threshold: panel.thresholds[k] }],
   };
 }

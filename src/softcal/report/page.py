@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,11 +24,12 @@ from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script
-from softcal.report.classes import MOST_ROWS, class_panel
+from softcal.report.classes import MOST_ROWS, class_panel, surest
 from softcal.report.costs import decision_panel
 from softcal.report.sample import recalibration_panel, table_panel
 from softcal.report.verdict import (
     TOLERANCE,
+    Part,
     chance,
     criterion,
     limit,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from softcal._validation.inputs import FloatArray
+    from softcal.inference.intervals import Interval
     from softcal.inference.ordinal import ItemMetric
     from softcal.report.sample import Sample
     from softcal.report.verdict import Verdict
@@ -81,6 +84,7 @@ class About(NamedTuple):
     label: str
     commands: tuple[str, ...] = ()  # if empty, the page shows one with placeholders
     apply: tuple[str, ...] = ()  # the same
+    notes: tuple[str, ...] = ()  # on how the data were read
 
 
 class _Model(NamedTuple):
@@ -182,8 +186,11 @@ def write_page(
     columns = tables.by_names if by is None else tuple(by)
     for column in columns:
         _refuse_many_segments(tables, column)
-    models = _models(tables, level, tolerance)
-    segments = _segments(replace(tables, pairs=None), columns, models, level)
+    segments = _segments(replace(tables, pairs=None), columns, level)
+    classes = class_panel(tables, tables.classes, level) if tables.classes else []
+    thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
+    parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
+    models = _models(tables, level, tolerance, parts)
     drawn_segments = [{"by": each["by"], "models": list(each["models"])} for each in segments]
     _trends(segments, models)
     panel: list[dict[str, Any]] = []
@@ -196,8 +203,6 @@ def write_page(
         fitted = table_panel({model.name: model.fine for model in models}, tables.bins, level)
     said = _said(tables, models, segments, about, level, tolerance)
     said["extremes"] = _extremes(models, sample)
-    classes = class_panel(tables, tables.classes, level) if tables.classes else []
-    thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     said |= {
         "repairs": panel, "repair_reach": _reach(panel), "from_rows": sample is not None,
         "table_repairs": fitted,
@@ -232,7 +237,23 @@ def _refuse_many_segments(tables: TableSet, column: str) -> None:
         raise InputError(message)
 
 
-def _models(tables: TableSet, level: float, tolerance: float) -> list[_Model]:
+def _parts_off(
+    segments: list[dict[str, Any]], panels: dict[str, list[dict[str, Any]]]
+) -> dict[str, list[Part]]:
+    """Return the segments, classes, and thresholds of each model whose intervals exclude 0."""
+    named = [("segment", f"{each['by']} = ", each["models"]) for each in segments]
+    named += [(kind, "", panel) for kind, panel in panels.items()]
+    out: dict[str, list[Part]] = defaultdict(list)
+    for kind, start, models in named:
+        for model in models:
+            off = (row for row in model["rows"] if row["low"] > 0)
+            out[model["name"]] += [Part(kind, start + row["value"], row["low"]) for row in off]
+    return out
+
+
+def _models(
+    tables: TableSet, level: float, tolerance: float, parts: dict[str, list[Part]]
+) -> list[_Model]:
     out = []
     on_grid = dict(tables.coarsen(tables.grid))
     soft = not all(fine.has_hard_labels for fine in on_grid.values())
@@ -241,7 +262,7 @@ def _models(tables: TableSet, level: float, tolerance: float) -> list[_Model]:
         hardened = fine.hardened() if soft and known else None
         found = verdict(
             fine, hardened, tables.bins, level, tolerance=tolerance,
-            top_label=tables.targets[0] == TOP,
+            top_label=tables.targets[0] == TOP, parts=parts[name],
         )  # fmt: skip
         mark = _MARKS[SHAPES[i % len(SHAPES)]]
         out.append(_Model(name, fine, hardened, found, COLORS[i % len(COLORS)], mark))
@@ -262,9 +283,8 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         "signed_limit": signed_limit,
     }  # fmt: skip
     template = environment.from_string((own / "page.html.jinja").read_text(encoding="utf-8"))
-    specs = charts([model["name"] for model in drawn["models"]])
-    if drawn["decision"] is None:
-        del specs["decision"]
+    decision = drawn["decision"]
+    specs = charts([model["name"] for model in drawn["models"]], decision and decision["ends"])
     return template.render(
         **said,
         saves_tables=drawn["tables"] is not None,
@@ -295,6 +315,7 @@ def _said(
     columns = "--label-columns … --pred-columns …" if top else "--label … --pred …"
     return {
         "title": about.title,
+        "notes": about.notes,
         "top": top,
         "version": __version__,
         "n": tables.n,
@@ -566,9 +587,7 @@ def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
     return out
 
 
-def _segments(
-    tables: TableSet, columns: Sequence[str], models: list[_Model], level: float
-) -> list[dict[str, Any]]:
+def _segments(tables: TableSet, columns: Sequence[str], level: float) -> list[dict[str, Any]]:
     """Return the segments of each column and model, worst first, with simultaneous intervals."""
     found = {
         column: {
@@ -578,13 +597,15 @@ def _segments(
         }
         for column in columns
     }
-    intervals = sum(map(len, found.values())) * len(models)
+    intervals = sum(map(len, found.values())) * len(tables)
+    wholes = {model: smece_interval(tables[model], level=level) for model in tables if found}
+    together = 1 - (1 - level) / max(intervals, 1)
     return [
         {
             "by": column,
             "models": [
-                {"name": model.name, "rows": _segment_rows(segments, model, level, intervals)}
-                for model in models
+                {"name": model, "rows": _segment_rows(segments, model, whole, together)}
+                for model, whole in wholes.items()
             ],
         }
         for column, segments in found.items()
@@ -678,13 +699,13 @@ def _trend_points(
 
 
 def _segment_rows(
-    segments: dict[str, TableSet], model: _Model, level: float, intervals: int
+    segments: dict[str, TableSet], model: str, whole: Interval, level: float
 ) -> list[dict[str, Any]]:
-    whole = model.verdict.interval
+    """Return the segments of one column and model by the SMECE that is sure, largest first."""
     rows: list[dict[str, Any]] = []
     for value, segment in segments.items():
-        rel = segment[model.name]
-        found = smece_interval(rel, level=1 - (1 - level) / intervals)
+        rel = segment[model]
+        found = smece_interval(rel, level=level)
         against = "unclear"
         if found.low > whole.high:
             against = "worse"
@@ -696,7 +717,7 @@ def _segment_rows(
                 "low": found.low, "high": found.high, "bias": rel.bias, "against": against,
             }
         )  # fmt: skip
-    return sorted(rows, key=lambda row: -row["debiased"])
+    return sorted(rows, key=surest)
 
 
 def _listed(names: Sequence[str]) -> str | None:

@@ -7,16 +7,19 @@ direction rests on the interval of a mean gap, a bin on that of its gap.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from softcal.bins import Bins
+from softcal.inference.checks import amounts, amounts_text
 from softcal.inference.intervals import gap_intervals, smece_interval
 from softcal.inference.tests import calibration_test
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from softcal.inference.intervals import Interval
     from softcal.table.reliability import Reliability
 
@@ -24,9 +27,13 @@ TOLERANCE = 0.02  # 2 percentage points
 _TOO_LARGE_TO_LEAVE_OPEN = 0.1  # 10 percentage points
 _ENOUGH_TO_NAME_A_HALF = 0.005  # of the rows
 _ENOUGH_FOR_BOTH_HALVES = 0.1  # of the rows, in each
+_PARTS_NAMED = 3
+_SPARE = 1.25  # of the width, so that advised rows are enough in 9 of 10 simulated cases
 
-Severity = Literal["none shown", "small", "material", "too few rows"]
-State = Literal["miscalibrated", "borderline", "undetected", "undecided"]
+Severity = Literal[
+    "none shown", "small", "material", "off, size unclear", "off in part", "undecided"
+]
+State = Literal["miscalibrated", "in part", "borderline", "undetected", "undecided"]
 
 
 class Gap(NamedTuple):
@@ -52,6 +59,14 @@ class BinGap(NamedTuple):
     mean: Gap
 
 
+class Part(NamedTuple):
+    """A segment, class, or threshold whose simultaneous interval of SMECE excludes 0."""
+
+    kind: str  # "segment", "class", or "threshold"
+    name: str
+    low: float
+
+
 class Verdict(NamedTuple):
     """The verdict on a model in words."""
 
@@ -67,12 +82,10 @@ class Verdict(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The severity and the headline, which are the same for very few rows."""
-        if self.headline.startswith(self.severity):
+        """The severity and the headline, or the headline alone if it includes the severity."""
+        if self.headline == self.severity or self.severity == "off in part":
             return self.headline
-        if self.severity == "too few rows" and self.state == "miscalibrated":
-            return f"{self.headline}, with too few rows to tell by how much"
-        return f"{self.severity}, {self.headline}"
+        return f"{self.severity}{':' if ',' in self.severity else ','} {self.headline}"
 
 
 def verdict(
@@ -83,28 +96,37 @@ def verdict(
     *,
     tolerance: float = TOLERANCE,
     top_label: bool = False,
+    parts: Sequence[Part] = (),
 ) -> Verdict:
     """Return the verdict on a model from its fine table; `hard` has hardened labels, if known.
 
-    With `top_label`, a probability that is too high is overconfident on either side of 0.5.
+    With `top_label`, a probability that is too high is overconfident on either side of 0.5. `parts`
+    are the segments, classes, and thresholds that are off, whatever the rows as a whole show.
     """
     soft = fine.coarsen(bins)
     interval = smece_interval(soft, level=level)
     pvalue = calibration_test(soft).pvalue
-    state = _state(interval, pvalue, tolerance)
     size = f"SMECE {interval.value:.3f}, {percent(level)} interval {_range(interval)}"
     outstanding = _outstanding(soft, level)
+    state = _state(interval, pvalue, tolerance, bins_off=bool(outstanding))
+    severity = severity_of(interval, tolerance, sure=state == "miscalibrated")
+    undecided = state == "undecided"
     could_be = f"SMECE could be as large as {interval.high:.3f} with {_rows(soft.n)}."
-    if state == "undecided":
-        headline = "too few rows to tell"
+    if parts and state != "miscalibrated":
+        state, headline = "in part", f"off in {_kinds_text(parts)}"
+        severity = severity if severity == "small" else "off in part"
+        sentences = [f"{_parts_text(parts)} SMECE of all rows does not show it; {could_be}"]
+    elif undecided:
+        headline = "undecided"
         sentences = [
-            f"{_rows(soft.n)} are too few for a verdict: {size}. That interval includes both a "
-            f"calibrated model and one that is {100 * interval.high:.0f} percentage points off."
+            f"The interval is too wide for a verdict: {size}, with {_rows(soft.n)}. It includes "
+            f"both a calibrated model and one that is {100 * interval.high:.0f} percentage points "
+            "off."
         ]
         if pvalue < 1 - level:
             sentences.append(
-                f"The calibration test alone rejects: its p-value is {chance(pvalue)}. These rows "
-                "are too few to settle it."
+                f"The calibration test alone rejects: its p-value is {chance(pvalue)}. The "
+                "interval of SMECE does not confirm it."
             )
     elif state == "undetected":
         headline = "no miscalibration detected"
@@ -114,7 +136,7 @@ def verdict(
         sentences = [_borderline(interval, pvalue, could_be)]
     else:
         headline, sentences = _directions(fine, level, top_label=top_label)
-    if state != "undecided":
+    if not undecided:
         filled = int((soft.count > 0).sum())
         sentences.append(_bins_text(len(outstanding), filled, level, state))
         if hard is not None and not soft.has_hard_labels:
@@ -125,28 +147,32 @@ def verdict(
             sentences.append(_against_hard(interval, usual, hardened, comparable=comparable))
     sentences += filter(None, (interval.about_raters, interval.note))
     return Verdict(
-        severity_of(interval, tolerance), state, headline, size, sentences,
-        outstanding if state != "undecided" else [],
-        _next_step(interval, soft.n, state, tolerance), interval, pvalue,
+        severity, state, headline, size, sentences, [] if undecided else outstanding,
+        _next_step(interval, soft, state, tolerance, parts), interval, pvalue,
     )  # fmt: skip
 
 
-def _state(interval: Interval, pvalue: float, tolerance: float) -> State:
-    """Return the state from the interval of SMECE and the test; each alone errs more often."""
+def _state(interval: Interval, pvalue: float, tolerance: float, *, bins_off: bool) -> State:
+    """Return the state from the interval of SMECE and the test; each alone errs more often.
+
+    With bins that stand out, a model is at least borderline.
+    """
     excludes_0, rejects = interval.low > 0, pvalue < 1 - interval.level
     if excludes_0 and rejects:
         return "miscalibrated"
     if not excludes_0 and interval.high > max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):
         return "undecided"
-    return "borderline" if excludes_0 or rejects else "undetected"
+    return "borderline" if excludes_0 or rejects or bins_off else "undetected"
 
 
-def severity_of(interval: Interval, tolerance: float) -> Severity:
+def severity_of(interval: Interval, tolerance: float, *, sure: bool) -> Severity:
     """Return the severity: where the interval of SMECE lies relative to the tolerance.
+
+    `sure` tells whether the model is miscalibrated, so that only the size may be open.
 
     >>> from softcal.inference.intervals import smece_interval
     >>> from softcal.table.reliability import reliability
-    >>> severity_of(smece_interval(reliability([0.5] * 500, [0.9] * 500)), 0.02)
+    >>> severity_of(smece_interval(reliability([0.5] * 500, [0.9] * 500)), 0.02, sure=True)
     'material'
     """
     if interval.low > tolerance:
@@ -155,7 +181,7 @@ def severity_of(interval: Interval, tolerance: float) -> Severity:
         return "small"
     if interval.low <= 0 and interval.high <= tolerance:
         return "none shown"
-    return "too few rows"
+    return "off, size unclear" if sure else "undecided"
 
 
 def criterion(level: float, tolerance: float) -> str:
@@ -164,11 +190,13 @@ def criterion(level: float, tolerance: float) -> str:
     return (
         f"Severity compares the {percent(level)} interval of SMECE with a tolerance of {shown}. "
         f"Material: the interval lies above {shown}. Small: it excludes 0 and ends at or below "
-        f"{2 * tolerance:.4g}. None shown: it includes 0 and ends at or below {shown}. Too few "
-        "rows: it is too wide for any of these. "
+        f"{2 * tolerance:.4g}. None shown: it includes 0 and ends at or below {shown}. If none of "
+        "these holds, a miscalibrated model is off with unclear size, and any other is undecided. "
         f"Miscalibrated: the {percent(level)} interval of SMECE excludes 0 and the p-value is "
-        f"below {1 - level:.3g}. Borderline: only one of the two holds, unless the interval "
-        f"extends from 0 to above {max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. "
+        f"below {1 - level:.3g}. Borderline: only one of the two holds, or a bin stands out, "
+        "unless the interval extends from 0 to above "
+        f"{max(tolerance, _TOO_LARGE_TO_LEAVE_OPEN):.4g}. Off in part: not miscalibrated, but the "
+        "simultaneous interval of a segment, class, or threshold excludes 0. "
         f"A direction is named only if the {percent(level)} interval of that mean gap excludes 0."
     )
 
@@ -180,10 +208,32 @@ def _borderline(interval: Interval, pvalue: float, could_be: str) -> str:
             f"calibration test is {chance(pvalue)}. Together they do not establish "
             f"miscalibration; {could_be}"
         )
-    return (
-        f"No miscalibration detected in SMECE; {could_be} The calibration test alone rejects: "
-        f"its p-value is {chance(pvalue)}."
+    none = f"The interval of SMECE includes 0; {could_be}"
+    if pvalue < 1 - interval.level:
+        none += f" The calibration test alone rejects: its p-value is {chance(pvalue)}."
+    return none
+
+
+def _kinds_text(parts: Sequence[Part]) -> str:
+    """Count segments, classes, and thresholds.
+
+    >>> _kinds_text([Part("segment", "a = 1", 0.1), Part("class", "cat", 0.1)])
+    '1 segment and 1 class'
+    """
+    kinds = Counter(part.kind for part in parts).items()
+    plural = {"class": "classes"}
+    return " and ".join(
+        f"{n:,} {kind if n == 1 else plural.get(kind, f'{kind}s')}" for kind, n in kinds
     )
+
+
+def _parts_text(parts: Sequence[Part]) -> str:
+    """Name the parts with the largest error that is sure."""
+    worst = sorted(parts, key=lambda part: -part.low)[:_PARTS_NAMED]
+    more = f", and {len(parts) - len(worst):,} more" if len(parts) > len(worst) else ""
+    verb = "has a simultaneous interval" if len(parts) == 1 else "have simultaneous intervals"
+    names = ", ".join(part.name for part in worst)
+    return f"{_kinds_text(parts)} {verb} of SMECE above 0: {names}{more}."
 
 
 _SAID = {
@@ -304,46 +354,50 @@ def _against_hard(soft: Interval, hard: Interval, hardened: str, *, comparable: 
     return f"{against}."
 
 
-def _next_step(interval: Interval, n: int, state: State, matters: float) -> str:
-    if not matters:  # every error matters, and no number of rows rules out all of them
-        if state == "miscalibrated":
-            return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
-        return "These rows give no reason to recalibrate; label more rows to be certain."
+def _next_step(
+    interval: Interval, rel: Reliability, state: State, matters: float, parts: Sequence[Part]
+) -> str:
+    large = [part for part in parts if part.low > matters >= interval.low]
+    also = f" SMECE is above {matters} in {_kinds_text(large)}: see below." if large else ""
+    if state == "in part":
+        return f"Recalibrate where the error is, because one map for all rows may not help.{also}"
     if state == "miscalibrated":
-        if interval.high <= matters:
-            return (
-                f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
-                "decisions depend on such small differences."
-            )
-        if interval.low <= matters:
-            return (
-                f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
-                f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}"
-            )
-        return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
+        return _off_text(interval, matters) + also
+    if not matters:  # every error matters, and no number of rows rules out all of them
+        return "These rows give no reason to recalibrate; label more rows to be certain."
     if interval.high <= matters:
         return f"Use these probabilities: the interval excludes SMECE above {interval.high:.3f}."
+    if state == "borderline":
+        return "Label more rows before you recalibrate."
     start = {
         "undecided": "Label more rows before you draw a conclusion",
-        "borderline": "Label more rows before you recalibrate",
         "undetected": "These rows give no reason to recalibrate; label more rows to be certain",
     }[state]
+    enough = amounts_text(amounts(rel, (_SPARE * interval.high / matters) ** 2))
     return (
         f"{start}. If the model is calibrated, ruling out SMECE above {matters} takes roughly "
-        f"{_round_up(n * (interval.high / matters) ** 2):,} rows."
+        f"{enough}."
     )
+
+
+def _off_text(interval: Interval, matters: float) -> str:
+    if interval.high <= matters:
+        return (
+            f"The error is real but small: at most {interval.high:.3f}. Recalibrate only if "
+            "decisions depend on such small differences."
+        )
+    if interval.low <= matters:
+        return (
+            f"The error is real, but it may be small: {_range(interval)}. Recalibrate if an "
+            f"error of {interval.high:.3f} would change decisions. {_RECALIBRATE}"
+        )
+    return f"Recalibrate these probabilities before you use them. {_RECALIBRATE}"
 
 
 _RECALIBRATE = (
     "Fit on rows that were not used to train the model, against the labels as they are, and "
     "evaluate the result on other rows."
 )
-
-
-def _round_up(number: float) -> int:
-    """Round up to one digit, because the number is rough."""
-    unit: int = 10 ** int(math.log10(number))
-    return math.ceil(number / unit) * unit
 
 
 def _rows(n: int) -> str:

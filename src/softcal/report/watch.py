@@ -27,6 +27,7 @@ def write_watch_page(
     tolerance: float,
     level: float,
     title: str = "Calibration over time",
+    notes: Sequence[str] = (),
 ) -> None:
     """Write the history of a `Watch` as one HTML file that needs no network.
 
@@ -40,6 +41,8 @@ def write_watch_page(
         The tolerance and the level of the `Watch`.
     title : str
         The title of the page.
+    notes : sequence of str
+        What is notable about how the data were read.
     """
     import jinja2
     from markupsafe import Markup
@@ -55,8 +58,8 @@ def write_watch_page(
     template = environment.from_string((own / "watch.html.jinja").read_text(encoding="utf-8"))
     last = states[-1]
     page = template.render(
-        title=title, last=last, states=states[::-1], tolerance=tolerance, level=percent(level),
-        threshold=1 / (1 - level),
+        title=title, notes=notes, last=last, states=states[::-1], tolerance=tolerance,
+        level=percent(level), threshold=1 / (1 - level),
         segments=sorted(
             (each for each in last.streams if each.column is not None),
             key=lambda each: -each.log_evidence,

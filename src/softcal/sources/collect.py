@@ -235,6 +235,7 @@ class AllRows(NamedTuple):
     columns: Batch
     dropped: int
     joined: Joined | None = None
+    words: Words = Words()
 
 
 def read_rows(source: Paths, roles: Roles, reading: Reading = AS_IT_IS) -> AllRows:
@@ -271,7 +272,7 @@ def validated(found: list[Batch], again: Callable[[], Iterable[Piece]], roles: R
     refuse_unseen(roles, words)
     if roles.sample_weight is not None and not columns[roles.sample_weight].any():
         refuse_zeros(roles.sample_weight, rows_of(columns))
-    return AllRows(columns, dropped, items)
+    return AllRows(columns, dropped, items, words)
 
 
 def refuse_no_rows(dropped: int = 0) -> NoReturn:
