@@ -166,6 +166,50 @@ def test_a_summary_without_logistic_recalibration_says_why(y: Any, p: Any, said:
     assert found.observed_expected.value == pytest.approx(np.mean(y) / np.mean(p))
 
 
+@pytest.mark.parametrize("kind", ["rows", "weights", "groups", "table"])
+@pytest.mark.parametrize("n", [4, 30, 400])
+def test_separable_labels_never_have_a_slope(kind: str, n: int, rng: np.random.Generator) -> None:
+    """Neither complete nor quasi-complete separation, in either direction, with soft labels too."""
+    options: dict[str, Any] = {}
+    for k, at_cut in enumerate([[], [0.0], [0.3, 0.6], [0.0, 0.5]] * 2):
+        p = rng.beta(1, 1, n).clip(1e-6, 1 - 1e-6)
+        cut = np.sort(p)[rng.integers(1, n)]
+        y = np.append(p >= cut, at_cut)
+        p = np.append(p, [cut] * len(at_cut))
+        y = 1 - y if k < 4 else y
+        if kind == "weights":
+            options = {"sample_weight": rng.lognormal(size=p.size)}
+        if kind == "groups":
+            options = {"groups": rng.integers(0, 3 + n // 4, p.size)}
+        found = sc.calibration_summary(
+            *((sc.reliability(y, p, bins=np.unique([0, *p, 1])),) if kind == "table" else (y, p)),
+            **options,
+        )
+        assert found.logistic is None
+        assert "no finite solution: predictions separate the labels" in found.note
+        assert "slope" not in found.estimates
+
+
+@pytest.mark.parametrize("n", [4, 30, 400])
+def test_labels_that_almost_separate_have_the_slope_of_their_maximum(
+    n: int, rng: np.random.Generator
+) -> None:
+    for k in range(6):
+        p = np.sort(rng.beta(1, 1, n).clip(1e-6, 1 - 1e-6))
+        cut = rng.integers(2, n - 1) if n > 4 else 2
+        y = (np.arange(n) >= cut) * 1.0
+        if k % 3 == 0:
+            y[[cut - 1, cut]] = 1, 0
+        else:
+            y[[cut - 1, cut]] = (0.5, 0.5) if k % 3 == 1 else (1e-9, 1 - 1e-9)
+        found = sc.calibration_summary(y, p)
+        x = np.log(p / (1 - p))
+        left = y - expit(found.intercept.value + found.slope.value * x)
+        assert found.note == ""
+        assert abs(left.sum()) < 1e-9 * n
+        assert abs(left @ x) < 1e-9 * n
+
+
 @given(st.lists(st.tuples(UNIT, UNIT, st.integers(1, 3)), min_size=2, max_size=12))
 def test_auroc_equals_exact_arithmetic(data: list[tuple[float, float, int]]) -> None:
     y, p, w = map(np.array, zip(*data, strict=True))

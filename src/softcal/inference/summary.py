@@ -535,6 +535,10 @@ def _recalibration(atoms: _Atoms, level: float) -> tuple[Estimate, Estimate, Est
     """Return the calibration in the large, the intercept, and the slope."""
     _refuse_no_logit(atoms)
     x = np.log(atoms.prob / (1 - atoms.prob))
+    # A label between 0 and 1 is partly a case and partly not.
+    cases, others = x[atoms.label > 0], x[atoms.label < 1]
+    if others.max() <= cases.min() or cases.max() <= others.min():
+        raise _NoFitError(_NO_SOLUTION)
     one = np.ones_like(x)
     try:
         with np.errstate(over="raise", invalid="raise"):
