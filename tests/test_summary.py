@@ -42,6 +42,15 @@ def test_summary_of_outcomes_equals_rms_and_glm() -> None:
         assert found[name].value == pytest.approx(of_r[f"interpolate_{name}"], abs=1e-3)
 
 
+@pytest.mark.parametrize("of_r", RMS["sizes"], ids=lambda each: str(len(each["y_true"])))
+def test_distances_equal_those_of_r_for_any_number_of_rows(of_r: Any) -> None:
+    """R's window has floor(0.75 n) rows, and its quantiles are interpolated."""
+    found = sc.calibration_summary(of_r["y_true"], of_r["y_prob"]).estimates
+    for name in ("ici", "e50", "e90", "emax"):
+        expected = of_r["simulated"][f"direct_{name}"]
+        assert found[name].value == pytest.approx(expected, abs=1e-12)
+
+
 def test_summary_of_pooled_predictions_is_close_to_r() -> None:
     """1,377 predictions are pooled for the curve, and R has 1,032 of them in a window."""
     nodules = lidc_malignancy()
@@ -267,11 +276,11 @@ def test_auroc_intervals_cover_the_auroc_of_unlimited_rows() -> None:
     assert 0.95 - 3 * 0.011 <= hits / 400 <= 0.95 + 3 * 0.011
 
 
-def _loess(x: Any, y: Any, weight: Any, at: float) -> float:
+def _loess(x: Any, y: Any, weight: Any, at: float, share: float = 0.75) -> float:
     """Return the local quadratic regression at one point, by least squares."""
     distance = np.abs(x - at)
     order = distance.argsort()
-    inside = weight[order].cumsum() >= 0.75 * weight.sum()
+    inside = weight[order].cumsum() >= share * weight.sum()
     reach = distance[order][inside.argmax()]
     kernel = weight * np.clip(1 - (distance / reach) ** 3, 0, None) ** 3
     return float(np.polyval(np.polyfit(x - at, y, 2, w=np.sqrt(kernel)), 0))
@@ -294,6 +303,23 @@ def test_distances_are_those_from_a_loess_curve(rng: np.random.Generator) -> Non
         assert getattr(found, name).value == getattr(parts, name)
     perfect = sc.calibration_summary(np.sort(p), np.sort(p))
     assert perfect.emax.value < 1e-12
+
+
+def test_distances_with_unequal_weights_are_in_order(rng: np.random.Generator) -> None:
+    """Emax is the largest distance, however small its weight; E50 is near the weighted median."""
+    y, p, w = rng.random(300), rng.random(300), rng.lognormal(0, 2, 300)
+    found = sc.calibration_summary(y, p, sample_weight=w)
+    n = w.sum() ** 2 / (w**2).sum()
+    share = np.floor(0.75 * n) / n
+    each = np.array([abs(_loess(p, y, w, x, share) - x) for x in p])
+    order = each.argsort()
+    rank = w[order].cumsum() / w.sum()
+    assert found.emax.value == pytest.approx(each.max(), abs=1e-10)
+    for value, at in ((found.e50.value, 0.5), (found.e90.value, 0.9)):
+        near = np.abs(rank - at) <= 1 / n + w.max() / w.sum()
+        assert each[order][near].min() <= value <= each[order][near].max()
+    scaled = sc.calibration_summary(y, p, sample_weight=1e12 * w)
+    assert scaled.e50.value == pytest.approx(found.e50.value, abs=1e-12)
 
 
 def test_few_predictions_have_their_mean_labels_as_the_curve(rng: np.random.Generator) -> None:
