@@ -144,7 +144,8 @@ def net_benefit(
     The threshold t sets how many unnecessary actions cost as much as one missed case: nine if t is
     0.1. Cases found and needless actions are two means over all rows, each with a score interval
     (Wilson's for outcomes). Both are combined as if their distances to the means were standard
-    errors, with the correlation of the two means.
+    errors, with the correlation of the two means. With unequal weights, the number of rows is
+    Kish's, \((\sum w)^2 / \sum w^2\).
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def net_benefit(
     threshold   net benefit       low      high   treat all      cost
          0.05       +0.2252   +0.2084   +0.2428     +0.2456   +0.0204
           0.2       +0.1592   +0.1437   +0.1759     +0.1041   +0.0182
-          0.5       +0.0809   +0.0677   +0.0954     -0.4334   +0.0056
+          0.5       +0.0809   +0.0676   +0.0954     -0.4334   +0.0056
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
@@ -208,8 +209,12 @@ def net_benefit(
         if isinstance(y_true, Reliability)
         else corp(y_true, y_prob, sample_weight=sample_weight)
     )
-    gain = curve.recalibrated[:, None] * (1 + odds) - odds
-    best = (curve.weight[:, None] * np.maximum(gain, 0.0)).sum(axis=0) / beyond.total
+    start = curve.recalibrated.searchsorted(at)
+    weight, label = (
+        np.append(each[::-1].cumsum()[::-1], 0.0)[start]
+        for each in (curve.weight, curve.weight * curve.recalibrated)
+    )
+    best = (label * (1 + odds) - weight * odds) / beyond.total
     everyone = beyond.mean_label * (1 + odds) - odds
     cost = np.maximum(best - value, 0.0)
     return NetBenefit(at, value, low, high, everyone, cost, *beyond.rows_below(), level)
@@ -248,7 +253,7 @@ def net_benefit_difference(
     >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
     >>> found = net_benefit_difference(d["soft_malignant"], models, 0.2)
     >>> found.value.round(4), found.low.round(4), found.high.round(4)
-    (array([0.0088]), array([0.0028]), array([0.0153]))
+    (array([0.0088]), array([0.0027]), array([0.0153]))
     """
     refuse_bad_level(level)
     at = checked_thresholds(thresholds)

@@ -67,7 +67,7 @@ def report(
 ) -> None:
     """Write an HTML report on the calibration of one or more models."""
     from softcal.report.page import refuse_impossible, write_page
-    from softcal.report.sample import Sample
+    from softcal.sources.sample import Sample
 
     refuse_overwriting(output, data)
     columns = Columns(

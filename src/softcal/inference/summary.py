@@ -418,8 +418,6 @@ def _smoother(x: FloatArray, weight: FloatArray, n: float) -> FloatArray:
     return out
 
 
-
-
 class _Smooth(NamedTuple):
     """The loess curve of pools."""
 
@@ -484,9 +482,7 @@ def _distances(smooth: _Smooth, level: float, random: np.random.Generator) -> li
         more = reach * math.sqrt(share * (1 - share) / n)
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         least, most = np.maximum(low - p, p - high), np.maximum(high - p, p - low)
-        found.append(
-            (pools.quantile(least, share - more), pools.quantile(most, share + more))
-        )
+        found.append((pools.quantile(least, share - more), pools.quantile(most, share + more)))
     return [
         Estimate(each, min(max(low, 0.0), each), max(min(high, 1.0), each))
         for each, (low, high) in zip(value, found, strict=True)
