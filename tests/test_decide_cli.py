@@ -54,9 +54,9 @@ def test_net_benefit_equals_dcurves_from_rows_and_saved_tables(tmp_path: Path) -
         assert (found["cost_of_miscalibration"] >= 0).all()
 
 
-def _assert_equals_python(model: Any, at: list[float], *rows: Any, **options: Any) -> None:
+def _assert_equals_python(model: Any, at: list[float], **rows: Any) -> None:
     """The card of a model must have the numbers of the Python functions, or those of a table."""
-    expected = sc.net_benefit(*rows, thresholds=at, **options)
+    expected = sc.net_benefit(**rows, thresholds=at)
     found = pd.DataFrame(model["thresholds"])
     names = {
         "threshold": "threshold", "net_benefit": "value", "low": "low", "high": "high",
@@ -65,7 +65,7 @@ def _assert_equals_python(model: Any, at: list[float], *rows: Any, **options: An
     }  # fmt: skip
     for column, name in names.items():
         np.testing.assert_allclose(found[column], getattr(expected, name), atol=1e-9, rtol=0)
-    summary = sc.calibration_summary(*rows, **options)
+    summary = sc.calibration_summary(**rows)
     assert model["note"] == summary.note
     assert list(model["calibration"]) == list(summary.estimates)
     for name, each in summary.estimates.items():
@@ -91,11 +91,12 @@ def test_rows_give_the_numbers_of_python(
     long = pd.DataFrame({"id": np.repeat(np.arange(n), 4)})
     long["vote"] = (np.tile(np.arange(4), n) < np.repeat(yes, 4)).astype(int)
     long.to_csv(tmp_path / "votes.csv", index=False)
-    labels = {
+    kinds: dict[str, list[object]] = {
         "votes": ["--label", "y", "--votes", "m"], "vote columns": ["--vote-columns", "no,yes"],
         "raw votes": ["--votes-file", tmp_path / "votes.csv", "--item", "id", "--vote", "vote",
                       "--positive", "1"],
-    }.get(kind, ["--label", "y"])  # fmt: skip
+    }  # fmt: skip
+    labels = kinds.get(kind, ["--label", "y"])
     done = softcal_here(
         "decide", tmp_path / "a.parquet", tmp_path / "b.parquet", *labels, "--pred", "p",
         "--pred", "q", "--name", "first", "--name", "other", *weights,
@@ -106,7 +107,7 @@ def test_rows_give_the_numbers_of_python(
     assert card["computed_from"] == "rows"
     assert [model["pred"] for model in card["models"]] == ["first", "other"]
     for model, prob in zip(card["models"], (p, q), strict=True):
-        _assert_equals_python(model, at, y, prob, sample_weight=w)
+        _assert_equals_python(model, at, y_true=y, y_prob=prob, sample_weight=w)
     difference = sc.net_benefit_difference(y, {"p": p, "q": q}, at, sample_weight=w)
     shown = pd.DataFrame(card["differences"][0]["thresholds"])
     np.testing.assert_allclose(shown["low"], difference.low, atol=1e-9)
@@ -122,7 +123,7 @@ def test_saved_tables_give_the_numbers_of_the_grid(nodules: Path, tmp_path: Path
     assert (from_rows["computed_from"], from_tables["computed_from"]) == ("rows", "grid")
     fine = tables.coarsen(tables.grid)
     for model, of_rows in zip(from_tables["models"], from_rows["models"], strict=True):
-        _assert_equals_python(model, [0.05, 0.2, 0.5], fine[model["pred"]])
+        _assert_equals_python(model, [0.05, 0.2, 0.5], y_true=fine[model["pred"]])
         for each, other in zip(model["thresholds"], of_rows["thresholds"], strict=True):
             for name in ("net_benefit", "low", "high", "rows_below"):  # at edges of the grid
                 assert each[name] == pytest.approx(other[name], abs=1e-12)
@@ -147,7 +148,7 @@ def test_more_than_a_million_rows_give_the_numbers_of_the_grid(
     card = _card(*asked)
     assert card["computed_from"] == "grid"
     tables = sc.scan(data, y_true="y", y_prob="p")
-    _assert_equals_python(card["models"][0], [0.2], tables.coarsen(tables.grid)["p"])
+    _assert_equals_python(card["models"][0], [0.2], y_true=tables.coarsen(tables.grid)["p"])
     shown = softcal_here("decide", *asked).stdout
     assert "because there are more than 1,000,000 rows." in " ".join(shown.split())
 

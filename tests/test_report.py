@@ -637,8 +637,8 @@ def test_report_of_a_saved_file_has_the_numbers_of_the_report_of_the_rows(
         sources = [each["decision"].pop("source") for each in (ours, other)]
         file = file.replace(*reversed(sources))
         for one, two in zip(ours["decision"]["models"], other["decision"]["models"], strict=True):
-            costs = (list(map(float, each.pop("cost"))) for each in (one, two))
-            np.testing.assert_allclose(*costs, atol=2e-3)
+            costs = [list(map(float, each.pop("cost"))) for each in (one, two)]
+            np.testing.assert_allclose(costs[0], costs[1], atol=2e-3)
     assert ours == other
     assert data_in(rows)["segments"]
     before, _, after = rows.partition("What recalibration would do</h2>")
