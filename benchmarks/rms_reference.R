@@ -29,7 +29,7 @@ for (surface in c("direct", "interpolate")) {
   fit <- loess(y ~ p, data = d, control = loess.control(surface = surface))
   distance <- abs(d$p - fitted(fit))
   show(paste0(surface, "_ici"), mean(distance))
-  show(paste0(surface, "_e50"), quantile(distance, 0.5, type = 1))
-  show(paste0(surface, "_e90"), quantile(distance, 0.9, type = 1))
+  show(paste0(surface, "_e50"), quantile(distance, 0.5))
+  show(paste0(surface, "_e90"), quantile(distance, 0.9))
   show(paste0(surface, "_emax"), max(distance))
 }

@@ -15,7 +15,6 @@ from playwright.sync_api import sync_playwright
 from same_tables import assert_same_table
 
 import softcal as sc
-from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 
 if TYPE_CHECKING:
@@ -258,8 +257,7 @@ def test_threshold_slider_shows_the_numbers_of_net_benefit(
         page.keyboard.press("ArrowRight")
     page.wait_for_function("views.decision.data('threshold')[0].threshold === 0.2")
     for k, model in enumerate(MODELS):
-        table = sc.reliability(nodules["soft_malignant"], nodules[model], bins=Bins.grid())
-        found = sc.net_benefit(table, [0.2])
+        found = sc.net_benefit(nodules["soft_malignant"], nodules[model], [0.2])
         assert page.locator(f"#below-{k}").text_content() == found.sentences[0]
         assert page.locator(f"#benefit-{k}").text_content() == f"{found.value[0]:.4f}"
         assert page.locator(f"#cost-{k}").text_content() == f"{found.cost[0]:.4f}"

@@ -42,6 +42,15 @@ def test_summary_of_outcomes_equals_rms_and_glm() -> None:
         assert found[name].value == pytest.approx(of_r[f"interpolate_{name}"], abs=1e-3)
 
 
+@pytest.mark.parametrize("of_r", RMS["sizes"], ids=lambda each: str(len(each["y_true"])))
+def test_distances_equal_those_of_r_for_any_number_of_rows(of_r: Any) -> None:
+    """R's window has floor(0.75 n) rows, and its quantiles are interpolated."""
+    found = sc.calibration_summary(of_r["y_true"], of_r["y_prob"]).estimates
+    for name in ("ici", "e50", "e90", "emax"):
+        expected = of_r["simulated"][f"direct_{name}"]
+        assert found[name].value == pytest.approx(expected, abs=1e-12)
+
+
 def test_summary_of_pooled_predictions_is_close_to_r() -> None:
     """1,377 predictions are pooled for the curve, and R has 1,032 of them in a window."""
     nodules = lidc_malignancy()
@@ -154,6 +163,8 @@ def test_calibration_summary_without_solution_is_refused() -> None:
         ([0.5, 0.5], [0.0, 0.5], "1 of 2 are exactly 0 or 1"),
         ([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], "no finite solution"),
         ([0.5, 0.25], [0.5, 0.5], "no finite solution"),
+        # The slope that two labels next to 0 would give is beyond the precision of the fit.
+        ([4e-18] * 2 + [1] * 9, [0.09, 0.11, *np.arange(2, 11) / 11], "no finite solution"),
     ],
 )
 def test_a_summary_without_logistic_recalibration_says_why(y: Any, p: Any, said: str) -> None:
@@ -164,6 +175,50 @@ def test_a_summary_without_logistic_recalibration_says_why(y: Any, p: Any, said:
         with pytest.raises(sc.InputError, match=said):
             getattr(found, name)
     assert found.observed_expected.value == pytest.approx(np.mean(y) / np.mean(p))
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights", "groups", "table"])
+@pytest.mark.parametrize("n", [4, 30, 400])
+def test_separable_labels_never_have_a_slope(kind: str, n: int, rng: np.random.Generator) -> None:
+    """Neither complete nor quasi-complete separation, in either direction, with soft labels too."""
+    options: dict[str, Any] = {}
+    for k, at_cut in enumerate([[], [0.0], [0.3, 0.6], [0.0, 0.5]] * 2):
+        p = rng.beta(1, 1, n).clip(1e-6, 1 - 1e-6)
+        cut = np.sort(p)[rng.integers(1, n)]
+        y = np.append(p >= cut, at_cut)
+        p = np.append(p, [cut] * len(at_cut))
+        y = 1 - y if k < 4 else y
+        if kind == "weights":
+            options = {"sample_weight": rng.lognormal(size=p.size)}
+        if kind == "groups":
+            options = {"groups": rng.integers(0, 3 + n // 4, p.size)}
+        found = sc.calibration_summary(
+            *((sc.reliability(y, p, bins=np.unique([0, *p, 1])),) if kind == "table" else (y, p)),
+            **options,
+        )
+        assert found.logistic is None
+        assert "no finite solution: predictions separate the labels" in found.note
+        assert "slope" not in found.estimates
+
+
+@pytest.mark.parametrize("n", [4, 30, 400])
+def test_labels_that_almost_separate_have_the_slope_of_their_maximum(
+    n: int, rng: np.random.Generator
+) -> None:
+    for k in range(6):
+        p = np.sort(rng.beta(1, 1, n).clip(1e-6, 1 - 1e-6))
+        cut = int(rng.integers(2, n - 1)) if n > 4 else 2
+        y = (np.arange(n) >= cut) * 1.0
+        if k % 3 == 0:
+            y[[cut - 1, cut]] = 1, 0
+        else:
+            y[[cut - 1, cut]] = (0.5, 0.5) if k % 3 == 1 else (1e-9, 1 - 1e-9)
+        found = sc.calibration_summary(y, p)
+        x = np.log(p / (1 - p))
+        left = y - expit(found.intercept.value + found.slope.value * x)
+        assert found.note == ""
+        assert abs(left.sum()) < 1e-9 * n
+        assert abs(left @ x) < 1e-9 * n
 
 
 @given(st.lists(st.tuples(UNIT, UNIT, st.integers(1, 3)), min_size=2, max_size=12))
@@ -223,11 +278,11 @@ def test_auroc_intervals_cover_the_auroc_of_unlimited_rows() -> None:
     assert 0.95 - 3 * 0.011 <= hits / 400 <= 0.95 + 3 * 0.011
 
 
-def _loess(x: Any, y: Any, weight: Any, at: float) -> float:
+def _loess(x: Any, y: Any, weight: Any, at: float, share: float = 0.75) -> float:
     """Return the local quadratic regression at one point, by least squares."""
     distance = np.abs(x - at)
     order = distance.argsort()
-    inside = weight[order].cumsum() >= 0.75 * weight.sum()
+    inside = weight[order].cumsum() >= share * weight.sum()
     reach = distance[order][inside.argmax()]
     kernel = weight * np.clip(1 - (distance / reach) ** 3, 0, None) ** 3
     return float(np.polyval(np.polyfit(x - at, y, 2, w=np.sqrt(kernel)), 0))
@@ -250,6 +305,23 @@ def test_distances_are_those_from_a_loess_curve(rng: np.random.Generator) -> Non
         assert getattr(found, name).value == getattr(parts, name)
     perfect = sc.calibration_summary(np.sort(p), np.sort(p))
     assert perfect.emax.value < 1e-12
+
+
+def test_distances_with_unequal_weights_are_in_order(rng: np.random.Generator) -> None:
+    """Emax is the largest distance, however small its weight; E50 is near the weighted median."""
+    y, p, w = rng.random(300), rng.random(300), rng.lognormal(0, 2, 300)
+    found = sc.calibration_summary(y, p, sample_weight=w)
+    n = w.sum() ** 2 / (w**2).sum()
+    share = np.floor(0.75 * n) / n
+    each = np.array([abs(_loess(p, y, w, x, share) - x) for x in p])
+    order = each.argsort()
+    rank = w[order].cumsum() / w.sum()
+    assert found.emax.value == pytest.approx(each.max(), abs=1e-10)
+    for value, at in ((found.e50.value, 0.5), (found.e90.value, 0.9)):
+        near = np.abs(rank - at) <= 1 / n + w.max() / w.sum()
+        assert each[order][near].min() <= value <= each[order][near].max()
+    scaled = sc.calibration_summary(y, p, sample_weight=1e12 * w)
+    assert scaled.e50.value == pytest.approx(found.e50.value, abs=1e-12)
 
 
 def test_few_predictions_have_their_mean_labels_as_the_curve(rng: np.random.Generator) -> None:

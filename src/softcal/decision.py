@@ -144,7 +144,8 @@ def net_benefit(
     The threshold t sets how many unnecessary actions cost as much as one missed case: nine if t is
     0.1. Cases found and needless actions are two means over all rows, each with a score interval
     (Wilson's for outcomes). Both are combined as if their distances to the means were standard
-    errors, with the correlation of the two means.
+    errors, with the correlation of the two means. With unequal weights, the number of rows is
+    Kish's, \((\sum w)^2 / \sum w^2\).
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def net_benefit(
     threshold   net benefit       low      high   treat all      cost
          0.05       +0.2252   +0.2084   +0.2428     +0.2456   +0.0204
           0.2       +0.1592   +0.1437   +0.1759     +0.1041   +0.0182
-          0.5       +0.0809   +0.0677   +0.0954     -0.4334   +0.0056
+          0.5       +0.0809   +0.0676   +0.0954     -0.4334   +0.0056
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
@@ -196,20 +197,24 @@ def net_benefit(
         rows = _checked_rows(y_true, y_prob, sample_weight, "y_prob")
         beyond = _Beyond.of_rows(rows, at)
         numbers = inputs.numbers_of_groups(groups, rows, y_true, y_prob)
-    sums, n = beyond.sums[None], beyond.n
+    sums = beyond.sums[None]
     if numbers is None:
-        covariance = _covariance(sums, beyond.total, beyond.total_sq, n)
+        found = _covariance(sums, beyond.total, beyond.total_sq)
     else:
-        covariance, n = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
-    value, low, high = _limits(sums, beyond.total, covariance, at, n, level)
+        found = _grouped_covariance([inputs.columns(rows)[0]], rows, at, numbers)
+    value, low, high = _limits(sums, beyond.total, *found, at, level)
     odds = at / (1 - at)
     curve = (
         corp(y_true)
         if isinstance(y_true, Reliability)
         else corp(y_true, y_prob, sample_weight=sample_weight)
     )
-    gain = curve.recalibrated[:, None] * (1 + odds) - odds
-    best = (curve.weight[:, None] * np.maximum(gain, 0.0)).sum(axis=0) / beyond.total
+    start = curve.recalibrated.searchsorted(at)
+    weight, label = (
+        np.append(each[::-1].cumsum()[::-1], 0.0)[start]
+        for each in (curve.weight, curve.weight * curve.recalibrated)
+    )
+    best = (label * (1 + odds) - weight * odds) / beyond.total
     everyone = beyond.mean_label * (1 + odds) - odds
     cost = np.maximum(best - value, 0.0)
     return NetBenefit(at, value, low, high, everyone, cost, *beyond.rows_below(), level)
@@ -248,7 +253,7 @@ def net_benefit_difference(
     >>> models = {"forest": d["prob_rf_all"], "logistic": d["prob_lr_geometry"]}
     >>> found = net_benefit_difference(d["soft_malignant"], models, 0.2)
     >>> found.value.round(4), found.low.round(4), found.high.round(4)
-    (array([0.0088]), array([0.0028]), array([0.0153]))
+    (array([0.0088]), array([0.0027]), array([0.0153]))
     """
     refuse_bad_level(level)
     at = checked_thresholds(thresholds)
@@ -262,10 +267,8 @@ def net_benefit_difference(
     found = PairedDecisions(at)
     found.add(p, q, y, w)
     first, second = map(str, y_prob)
-    if numbers is None:
-        return found.difference((first, second), level)
-    covariance, n = _grouped_covariance([p, q], a, at, numbers)
-    return found.difference((first, second), level, covariance, n)
+    grouped = None if numbers is None else _grouped_covariance([p, q], a, at, numbers)
+    return found.difference((first, second), level, grouped)
 
 
 def _sentence(t: float, rows: int, prob: float, label: float) -> str:
@@ -320,21 +323,20 @@ class PairedDecisions:
             _sums_between(reached[1 - k], reached[k], y, w, at.size)[:, self._order.argsort()]
             for k in (0, 1)
         ])  # fmt: skip
-        total = np.array([w.sum(), w @ w, np.count_nonzero(w)])
+        total = np.array([w.sum(), w @ w])
         self._differ |= bool((p != q).any())
         before = self._parts.get(part, (0.0, 0.0))
         self._parts[part] = sums + before[0], total + before[1]
 
     def difference(
-        self, names: tuple[str, str], level: float, covariance: FloatArray | None = None, n: int = 0
+        self, names: tuple[str, str], level: float, grouped: tuple[FloatArray, float] | None = None
     ) -> NetBenefitDifference:
-        """Return the difference with its interval; n groups have a covariance of their own."""
+        """Return the difference with its interval; groups have their own covariance and number."""
         parts = [self._parts[k] for k in sorted(self._parts)]
         sums = np.sum([part[0] for part in parts], axis=0)
-        total, total_sq, rows = np.sum([part[1] for part in parts], axis=0).tolist()
-        if covariance is None:
-            n, covariance = int(rows), _covariance(sums, total, total_sq, int(rows))
-        limits = _limits(sums, total, covariance, self.threshold, n, level)
+        total, total_sq = np.sum([part[1] for part in parts], axis=0).tolist()
+        found = _covariance(sums, total, total_sq) if grouped is None else grouped
+        limits = _limits(sums, total, *found, self.threshold, level)
         if not self._differ:  # the same predictions
             limits = (limits[0],) * 3
         return NetBenefitDifference(self.threshold, *limits, names, level)
@@ -347,12 +349,13 @@ def _means(sums: FloatArray, total: float) -> FloatArray:
     return means.reshape(-1, sums.shape[-1])
 
 
-def _covariance(sums: FloatArray, total: float, total_sq: float, n: int) -> FloatArray:
-    """Return the covariances of `_means` for independent rows; no row counts for two models."""
-    means = _means(sums, total)
+def _covariance(sums: FloatArray, total: float, total_sq: float) -> tuple[FloatArray, float]:
+    """Return the covariances of `_means` for independent rows, and the number of rows (Kish's).
+
+    No row counts for two models.
+    """
+    means, n = _means(sums, total), total**2 / total_sq
     size = means.shape[0]
-    if n < 2:
-        return np.full((size, size, means.shape[1]), math.inf)
     square, of_label, of_square = sums[:, 2], sums[:, 3], sums[:, 4]
     once = np.stack([of_label, square - of_label], axis=1).reshape(means.shape)
     twice = np.zeros((size, size, means.shape[1]))
@@ -363,30 +366,31 @@ def _covariance(sums: FloatArray, total: float, total_sq: float, n: int) -> Floa
         twice[other, other] = square[k] - 2 * of_label[k] + of_square[k]
     mixed = means[:, None] * once
     found = twice - mixed - mixed.swapaxes(0, 1) + means[:, None] * means * total_sq
-    out: FloatArray = n / (n - 1) / total**2 * found
-    return out
+    return found / total**2, n
 
 
 def _limits(
-    sums: FloatArray, total: float, covariance: FloatArray, at: FloatArray, n: int, level: float
+    sums: FloatArray, total: float, covariance: FloatArray, n: float, at: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return net benefit, or its difference between two models, and both limits.
 
     Each mean has a score interval. Their distances to the means are combined like standard errors
-    (method of variance estimates recovery).
+    (method of variance estimates recovery). Their correlations allow for part of an unseen row,
+    a case or a needless action but never both, so they are continuous where a variance becomes 0.
     """
     means, odds = _means(sums, total), at / (1 - at)
     factor = np.concatenate([sign * np.stack([np.ones_like(odds), -odds]) for sign in (1, -1)])
     factor = factor[: len(means)]
     value = (factor * means).sum(axis=0)
-    if n < 2:  # one row or group does not show how much rows vary
+    if n < 1 + 1e-9:  # one row or group does not show how much rows vary
         return value, np.full_like(value, -math.inf), np.full_like(value, math.inf)
+    covariance = n / (n - 1) * covariance
     variance = np.maximum(np.einsum("iik->ik", covariance), 0.0)
     low, high = score_limits(means, variance, n, student_reach(n, level))
-    error = np.sqrt(variance)
-    scale = error[:, None] * error
-    alike = np.divide(covariance, scale, out=np.zeros_like(scale), where=scale > 0)
-    np.einsum("iik->ik", alike)[:] = 1.0
+    of_model = np.arange(len(means)) // 2
+    unseen = 2 * np.eye(len(means)) - (of_model[:, None] == of_model)
+    error = np.sqrt(variance + _UNSEEN / n**2)
+    alike = (covariance + _UNSEEN / n**2 * unseen[:, :, None]) / (error[:, None] * error)
     alike = np.clip(alike, -1.0, 1.0)
     down = factor * np.where(factor > 0, means - low, high - means)
     up = factor * np.where(factor > 0, high - means, means - low)
@@ -394,20 +398,20 @@ def _limits(
     return value, value - half[0], value + half[1]
 
 
+_UNSEEN = 0.25  # of a row; simulated: 1 widens intervals of soft labels, 0.1 loses coverage
+
+
 def _grouped_covariance(
     acts: Sequence[FloatArray], rows: Rows, at: FloatArray, owner: npt.NDArray[Any]
-) -> tuple[FloatArray, int]:
-    """Return the covariances of `_means` for rows in groups, and the number of groups.
+) -> tuple[FloatArray, float]:
+    """Return the covariances of `_means` for rows in groups, and the number of groups (Kish's).
 
     `acts` are the predictions of one model, or of two.
     """
     _, y, w = inputs.columns(rows)
     groups = np.unique(owner[w > 0])
-    n, total = groups.size, float(w.sum())
-    size = 2 * len(acts)
-    out = np.full((size, size, at.size), math.inf)
-    if n < 2:
-        return out, n
+    total, size = float(w.sum()), 2 * len(acts)
+    out = np.empty((size, size, at.size))
     weight = np.bincount(owner, w)[groups]
     for k, t in enumerate(at):
         acted = [p >= t for p in acts]
@@ -415,8 +419,8 @@ def _grouped_covariance(
         terms = [w * here * x for here in alone for x in (y, 1 - y)]
         own = np.array([np.bincount(owner, term)[groups] for term in terms])
         own -= own.sum(axis=1, keepdims=True) / total * weight
-        out[:, :, k] = n / (n - 1) / total**2 * (own @ own.T)
-    return out, n
+        out[:, :, k] = own @ own.T / total**2
+    return out, total**2 / float(weight @ weight)
 
 
 @dataclass(frozen=True)
@@ -429,7 +433,6 @@ class _Beyond:
     total: float
     total_sq: float
     mean_label: float
-    n: int
 
     @staticmethod
     def of_rows(rows: Rows, at: FloatArray) -> _Beyond:
@@ -447,7 +450,7 @@ class _Beyond:
         below = between(((w > 0).astype(np.float64), w, w * p, w * y)).cumsum(axis=1)
         return _Beyond(
             at, beyond[:, rank], below[:, rank], float(w.sum()), float((w * w).sum()),
-            float(w @ y / w.sum()), int((w > 0).sum()),
+            float(w @ y / w.sum()),
         )  # fmt: skip
 
     @staticmethod
@@ -465,7 +468,7 @@ class _Beyond:
         below = np.array([np.append(0.0, term.cumsum())[start] for term in before])
         total = float(s.weight.sum())
         return _Beyond(
-            at, beyond, below, total, float(s.weight_sq.sum()), float(s.label.sum()) / total, rel.n
+            at, beyond, below, total, float(s.weight_sq.sum()), float(s.label.sum()) / total
         )
 
     def rows_below(self) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray, Rows
     from softcal.decision import NetBenefit, NetBenefitDifference, PairedDecisions
     from softcal.inference.summary import CalibrationSummary
-    from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
 
@@ -70,14 +69,16 @@ def decide(
     odds of the threshold. Rows whose prediction is at least the threshold are acted on. With
     several models, the first is compared with each other one on the same rows.
 
-    For rows, any threshold is possible. For saved tables, a threshold must be an edge of their
-    grid: a multiple of 1/600.
+    For rows, any threshold is possible, and all numbers are those of the rows; above 1,000,000
+    rows, of a grid of bins. For saved tables, a threshold must be an edge of their grid: a multiple
+    of 1/600.
     """
     import numpy as np
 
     from softcal._validation.rules import refuse_bad_level
     from softcal.bins import Bins
     from softcal.decision import checked_thresholds, net_benefit
+    from softcal.sources.sample import Sample, basis
 
     refuse_bad_level(level)
     at = np.unique(checked_thresholds(given(threshold, "pass a threshold: --threshold T.")))
@@ -92,29 +93,41 @@ def decide(
     # The grid of saved tables, cut at the thresholds as well.
     bins = None if saved_files(data) else Bins(np.union1d(Bins.grid().edges, at))
     drawn = None if bins is None or plot is None else _drawn(bins.edges, at)
-    pairs = _Pairs(at if drawn is None else np.union1d(drawn, at))
-    tables = load_tables(data, columns, bins=bins, look=pairs.add)
+    pairs, sample = _Pairs(at if drawn is None else np.union1d(drawn, at)), Sample()
+
+    def look(piece: int, rows: Mapping[str, Rows], _groups: object) -> None:
+        pairs.add(piece, rows)
+        sample.add(piece, rows)
+
+    tables = load_tables(data, columns, bins=bins, look=look)
     refuse_other_tables(tables, at)
-    fine = tables.coarsen(tables.grid)
-    found = {model: net_benefit(fine[model], at, level=level) for model in fine}
-    summaries = {model: _summary(fine[model], level) for model in fine}
+    source = basis(tables, None if bins is None else sample)
+
+    def benefits(thresholds: FloatArray) -> dict[str, NetBenefit]:
+        return {
+            model: net_benefit(**data, thresholds=thresholds, level=level)
+            for model, data in source.models.items()
+        }
+
+    found = benefits(at)
+    summaries = {model: _summary(data, level) for model, data in source.models.items()}
     differences = pairs.differences(level) if bins is not None else _without_limits(found, level)
     if plot is not None:
         from softcal.plot import draw_decision, save_figure
 
-        shown = _drawn(tables.grid.edges, at)
-        curves = {model: net_benefit(fine[model], shown, level=level) for model in fine}
+        curves = benefits(_drawn(tables.grid.edges, at))
         between = _without_limits(curves, level) if bins is None else differences
         save_figure(draw_decision(curves, differences=between, marked=at.tolist()), plot)
     card = _card(tables, found, summaries, level) | {
+        "computed_from": source.name,
         "differences": [
             _difference_card(each, at, from_rows=bins is not None) for each in differences
-        ]
+        ],
     }
     if format_ is Format.JSON:
         print_result(without_infinities(card))
     else:
-        _show(card, source_name(data))
+        _show(card, source_name(data), source.text)
 
 
 class _Pairs:
@@ -125,7 +138,7 @@ class _Pairs:
         self._lock = threading.Lock()
         self._found: dict[tuple[str, str], PairedDecisions] = {}
 
-    def add(self, piece: int, rows: Mapping[str, Rows], _groups: object = None) -> None:
+    def add(self, piece: int, rows: Mapping[str, Rows]) -> None:
         """Add rows of a piece; threads may add pieces in any order."""
         from softcal._validation.inputs import columns
         from softcal.decision import PairedDecisions
@@ -194,12 +207,12 @@ def _drawn(edges: FloatArray, at: FloatArray) -> FloatArray:
     return edges[edges <= min(max(1.5 * float(at[-1]), 0.1), 0.99)]
 
 
-def _summary(rel: Reliability, level: float) -> CalibrationSummary | str:
+def _summary(data: dict[str, Any], level: float) -> CalibrationSummary | str:
     """Return the calibration summary, or why there is none."""
     from softcal.inference.summary import calibration_summary
 
     try:
-        return calibration_summary(rel, level=level)
+        return calibration_summary(**data, level=level)
     except InputError as error:
         return str(error)
 
@@ -267,10 +280,11 @@ def _summary_card(summary: CalibrationSummary | str) -> dict[str, Any]:
     return {"calibration": estimates, "note": summary.note}
 
 
-def _show(card: dict[str, Any], name: str) -> None:
+def _show(card: dict[str, Any], name: str, computed: str) -> None:
     console = terminal.console()
     interval = f"{percent(card['level'])} interval"
     console.print(Text(printable(f"{name}: {rows_text(card)}"), style="bold"))
+    console.print(Text(computed))
     for model in card["models"]:
         console.print()
         table = terminal.table(

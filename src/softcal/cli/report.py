@@ -68,7 +68,7 @@ def report(
 ) -> None:
     """Write an HTML report on the calibration of one or more models."""
     from softcal.report.page import refuse_impossible, write_page
-    from softcal.report.sample import Sample
+    from softcal.sources.sample import Sample
 
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,

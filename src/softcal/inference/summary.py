@@ -153,8 +153,9 @@ def calibration_summary(
     cases, their number counts.
 
     ICI, E50, E90, and Emax are distances between predictions and a loess curve: local quadratic
-    regression with 75% of the rows in the window, as in R. The curve is linear in the labels, so
-    its errors Z are drawn from their normal distribution. The ICI is at least its value minus the
+    regression with 75% of the rows in the window, as in R with `surface = "direct"`. E50 and E90
+    are interpolated as in R. The curve is linear in the labels, so its errors Z are drawn from
+    their normal distribution. The ICI is at least its value minus the
     95% quantile of the mean of |Z|. The other limits come from a band around the curve. For Emax
     the band holds at all predictions together, for E90 at 90% of them, and for E50 at each one.
 
@@ -177,7 +178,7 @@ def calibration_summary(
     -------
     CalibrationSummary
         Without the logistic recalibration if a prediction is exactly 0 or 1, which has no logit,
-        or if the fit has no solution; `note` then states why.
+        or if predictions separate the labels; `note` then states why.
 
     Raises
     ------
@@ -197,8 +198,8 @@ def calibration_summary(
                        slope   0.6896   0.6422   0.7371
                        auroc   0.8260   0.8118   0.8394
                          ici   0.1059   0.0902   0.1170
-                         e50   0.0903   0.0676   0.1191
-                         e90   0.2106   0.1551   0.2715
+                         e50   0.0903   0.0673   0.1194
+                         e90   0.2106   0.1551   0.2714
                         emax   0.2388   0.1777   0.3010
                        brier   0.0559   0.0506   0.0617
               miscalibration   0.0170   0.0121   0.0210
@@ -347,6 +348,7 @@ class _Pools(NamedTuple):
     prob: FloatArray  # of the pools, in order
     weight: FloatArray
     label: FloatArray  # the mean
+    unit: FloatArray  # the weight of a row
 
     @staticmethod
     def of(atoms: _Atoms) -> _Pools:
@@ -360,11 +362,26 @@ class _Pools(NamedTuple):
         place = np.empty(p.size, dtype=np.intp)
         place[order] = new.cumsum()
         w = atoms.weight
-        weight, prob, label = (
+        weight, prob, label, square = (
             np.bincount(place, each).astype(np.float64)
-            for each in (w, w * atoms.prob, w * atoms.label)
+            for each in (w, w * atoms.prob, w * atoms.label, w * w / atoms.rows)
         )
-        return _Pools(atoms, place, prob / weight, weight, label / weight)
+        return _Pools(atoms, place, prob / weight, weight, label / weight, square / weight)
+
+    @property
+    def rows(self) -> float:
+        """The effective number of rows (Kish's)."""
+        return 1 / float(self.weight @ self.unit)
+
+    def quantile(self, values: FloatArray, share: float) -> float:
+        """Return the quantile of a value of each pool over the rows, interpolated as in R."""
+        order = values.argsort()
+        weight, half = self.weight[order], self.unit[order] / 2
+        after = weight.cumsum()
+        # The values of a pool lie at the middles of its first to its last row.
+        middles = np.stack([after - weight + half, after - half], axis=1).ravel()
+        at = (0.5 + share * (self.rows - 1)) / self.rows if 0 < share < 1 else share
+        return float(np.interp(at, middles, np.repeat(values[order], 2)))
 
     def noise(self, term: FloatArray, draws: int, random: np.random.Generator) -> FloatArray:
         """Draw the error of the sum of terms of each pool, with normal rows or groups."""
@@ -376,14 +393,15 @@ class _Pools(NamedTuple):
         return drawn
 
 
-def _smoother(x: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the matrix of a local quadratic regression (loess) at increasing points x.
+def _smoother(x: FloatArray, weight: FloatArray, n: float) -> FloatArray:
+    """Return the matrix of a local quadratic regression (loess) at increasing points x of n rows.
 
     Row i has the factors of the labels in the fitted value at x[i]. The window reaches to the
-    nearest point with `_SPAN` of the weight within it.
+    nearest point with `_SPAN` of the rows within it, rounded down to whole rows as in R.
     """
     after = weight.cumsum()
-    last = after.searchsorted(after - weight + _SPAN * (1 - 1e-9) * after[-1])
+    inside = max(math.floor(_SPAN * n + 1e-5), 1) / n
+    last = after.searchsorted(after - weight + inside * (1 - 1e-9) * after[-1])
     windows = last < x.size  # from each point to the first that has enough weight
     start, end = x[windows], x[last[windows]]
     reach = np.maximum(x[:, None] - start, end - x[:, None]).min(axis=1)
@@ -400,13 +418,6 @@ def _smoother(x: FloatArray, weight: FloatArray) -> FloatArray:
     return out
 
 
-def _quantile(distance: FloatArray, weight: FloatArray, share: float) -> float:
-    order = distance.argsort()
-    rank = weight[order].cumsum()
-    place = rank.searchsorted(min(max(share, 0.0), 1.0) * (1 - 1e-12) * rank[-1])
-    return float(distance[order][place])
-
-
 class _Smooth(NamedTuple):
     """The loess curve of pools."""
 
@@ -418,7 +429,7 @@ class _Smooth(NamedTuple):
     @staticmethod
     def of(pools: _Pools) -> _Smooth:
         atoms, place = pools.atoms, pools.place
-        smoother = _smoother(pools.prob, pools.weight)
+        smoother = _smoother(pools.prob, pools.weight, pools.rows)
         fitted = smoother @ pools.label
         own = atoms.weight / pools.weight[place]
         leverage = smoother.diagonal()[place] * own / atoms.rows
@@ -432,7 +443,7 @@ def _distances(smooth: _Smooth, level: float, random: np.random.Generator) -> li
     atoms, place, p, weight = pools.atoms, pools.place, pools.prob, pools.weight
     distance = np.abs(p - fitted)
     ici = float(weight @ distance)
-    value = [ici, *(_quantile(distance, weight, share) for share in (0.5, 0.9, 1.0))]
+    value = [ici, *(pools.quantile(distance, share) for share in (0.5, 0.9, 1.0))]
     if atoms.n < 2:
         return [Estimate(each, 0.0, 1.0) for each in value]
     own = atoms.weight / weight[place]
@@ -471,9 +482,7 @@ def _distances(smooth: _Smooth, level: float, random: np.random.Generator) -> li
         more = reach * math.sqrt(share * (1 - share) / n)
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         least, most = np.maximum(low - p, p - high), np.maximum(high - p, p - low)
-        found.append(
-            (_quantile(least, weight, share - more), _quantile(most, weight, share + more))
-        )
+        found.append((pools.quantile(least, share - more), pools.quantile(most, share + more)))
     return [
         Estimate(each, min(max(low, 0.0), each), max(min(high, 1.0), each))
         for each, (low, high) in zip(value, found, strict=True)
@@ -535,6 +544,10 @@ def _recalibration(atoms: _Atoms, level: float) -> tuple[Estimate, Estimate, Est
     """Return the calibration in the large, the intercept, and the slope."""
     _refuse_no_logit(atoms)
     x = np.log(atoms.prob / (1 - atoms.prob))
+    # A label between 0 and 1 is partly a case and partly not.
+    cases, others = x[atoms.label > 0], x[atoms.label < 1]
+    if others.max() <= cases.min() or cases.max() <= others.min():
+        raise _NoFitError(_NO_SOLUTION)
     one = np.ones_like(x)
     try:
         with np.errstate(over="raise", invalid="raise"):

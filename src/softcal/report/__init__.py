@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import Rows
     from softcal._validation.multiclass import ClassRows
     from softcal.bins import BinsLike
-    from softcal.report.sample import Sample
+    from softcal.sources.sample import Sample
 
 
 @naming_the_extra()
@@ -103,7 +103,7 @@ def write_report(
     >>> write_report(path, tables)
     """
     from softcal.report.page import About, commands_of, refuse_impossible, write_page
-    from softcal.report.sample import Sample
+    from softcal.sources.sample import Sample
 
     path = Path(path)
     if isinstance(y_true, TableSet):

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcal.decision import net_benefit
+from softcal.sources.sample import basis
 from softcal.table.tableset import LABEL
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
+    from softcal.sources.sample import Sample
     from softcal.table.tableset import TableSet
 
 _FIRST_SHOWN = 0.05
 
 
-def decision_panel(tables: TableSet, level: float) -> dict[str, Any] | None:
+def decision_panel(tables: TableSet, level: float, sample: Sample | None) -> dict[str, Any] | None:
     """Return net benefit and its sentences at every percent that is an edge of the grid.
 
     Return None for many classes, for one row, which has no interval, and for tables with groups,
@@ -26,13 +28,17 @@ def decision_panel(tables: TableSet, level: float) -> dict[str, Any] | None:
     at = percents[np.isin(percents, tables.grid.edges)]
     if tables.targets != (LABEL,) or tables.groups is not None or at.size < 2 or tables.n < 2:
         return None
-    fine = tables.coarsen(tables.grid)
-    found = {model: net_benefit(fine[model], at, level=level) for model in fine}
+    source = basis(tables, sample)
+    found = {
+        model: net_benefit(**data, thresholds=at, level=level)
+        for model, data in source.models.items()
+    }
     everyone = next(iter(found.values())).treat_all
     top = max(0.01, *(float(max(each.value.max(), everyone.max())) for each in found.values()))
     # Net benefit falls without limit, so the chart cuts lines off below a part of their height.
     drawn = np.concatenate([everyone, *(each.low for each in found.values())])
     return {
+        "source": source.text,
         "thresholds": at.tolist(),
         "start": int(np.abs(at - _FIRST_SHOWN).argmin()),
         "ends": [

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
     from softcal.inference.intervals import Interval
     from softcal.inference.ordinal import ItemMetric
-    from softcal.report.sample import Sample
     from softcal.report.verdict import Verdict
+    from softcal.sources.sample import Sample
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -211,7 +211,7 @@ def write_page(
         "cumulative": _cumulative(tables, level) if thresholds else [],
         "item_scores": _item_scores(tables, level),
     }  # fmt: skip
-    said["decision"] = decision_panel(tables, level)
+    said["decision"] = decision_panel(tables, level, sample)
     drawn = _drawn(tables, models, drawn_segments, level)
     drawn["decision"] = said["decision"]
     said["sweep_above"] = any(

@@ -1,0 +1,134 @@
+"""Keep rows of bounded number while tables are built, for what tables cannot compute."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from softcal._validation.inputs import as_float64
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from softcal._validation.inputs import Rows
+    from softcal.table.build import Coded
+    from softcal.table.tableset import TableSet
+
+MOST_ROWS = 1_000_000
+
+
+class Sample:
+    """A uniform sample of rows of bounded size, the same for any order of the pieces.
+
+    Each row has a random key that depends only on the number of its piece and its position there.
+    The rows with the smallest keys are kept.
+    """
+
+    def __init__(self, most: int = MOST_ROWS) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._seen: Counter[int] = Counter()  # rows of each piece
+        self._limit = np.inf  # no row with a larger key can be kept
+        self._kept: list[dict[str, npt.NDArray[Any]]] = []
+        self._first: Mapping[str, Rows] = {}
+        self.zeros: Counter[str] = Counter()  # predictions of exactly 0, of all rows of each model
+        self.ones: Counter[str] = Counter()
+
+    def add(self, piece: int, rows: Mapping[str, Rows], groups: Coded | None = None) -> None:
+        """Add the next rows of a piece; threads may add pieces in any order."""
+        first = next(iter(rows.values()))
+        size = first.y_prob.size
+        with self._lock:
+            before, limit = self._seen[piece], self._limit
+            self._seen[piece] += size
+        key = np.random.default_rng((piece, before)).random(size)
+        at = np.flatnonzero(key < limit)
+        columns = {"key": key[at], "piece": np.full(at.size, piece), "row": before + at}
+        columns["y"] = as_float64(first.y_true[at])
+        counted = ... if first.sample_weight is None else first.sample_weight > 0
+        zeros = {name: np.count_nonzero(each.y_prob[counted] == 0) for name, each in rows.items()}
+        ones = {name: np.count_nonzero(each.y_prob[counted] == 1) for name, each in rows.items()}
+        columns |= {f"p {name}": as_float64(each.y_prob[at]) for name, each in rows.items()}
+        if first.sample_weight is not None:
+            columns["weight"] = as_float64(first.sample_weight[at])
+        if first.n_votes is not None:
+            columns["votes"] = as_float64(first.n_votes[at])
+        if groups is not None:
+            numbers = groups.numbers[at].tolist()
+            columns["group"] = np.array([str(groups.names[k]) for k in numbers], dtype=object)
+        with self._lock:
+            self._first = self._first or rows
+            self.zeros.update(zeros)
+            self.ones.update(ones)
+            self._kept.append(columns)
+            # Not after every piece, because that would copy the whole sample each time.
+            if sum(each["key"].size for each in self._kept) > 2 * self._most:
+                self._drop()
+
+    def _drop(self) -> dict[str, npt.NDArray[Any]]:
+        """Drop the rows with the largest keys, and return the others."""
+        columns = {k: np.concatenate([each[k] for each in self._kept]) for k in self._kept[0]}
+        columns = _smallest(columns, self._most)
+        if columns["key"].size == self._most:
+            self._limit = float(columns["key"].max())
+        self._kept = [columns]
+        return columns
+
+    def sees(self, model: str) -> bool:
+        """Return whether rows of a model were added."""
+        return model in self._first
+
+    def rows(self, model: str, most: int) -> tuple[Rows, npt.NDArray[Any] | None]:
+        """Return at most so many rows of a model in their original order, and their groups."""
+        columns = _smallest(self._drop(), most)
+        order = np.lexsort((columns["row"], columns["piece"]))
+        kept = {name: values[order] for name, values in columns.items()}
+        rows = self._first[model]._replace(
+            y_true=kept["y"],
+            y_prob=kept[f"p {model}"],
+            sample_weight=kept.get("weight"),
+            n_votes=kept.get("votes"),
+        )
+        return rows, kept.get("group")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sample has every row."""
+        return self._seen.total() <= self._most
+
+
+def _smallest(columns: dict[str, npt.NDArray[Any]], most: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the rows with the smallest keys."""
+    if columns["key"].size <= most:
+        return columns
+    kept = columns["key"].argpartition(most)[:most]
+    return {name: values[kept] for name, values in columns.items()}
+
+
+class Basis(NamedTuple):
+    """What the numbers of decisions are computed from: all rows, or tables on the grid."""
+
+    models: dict[str, dict[str, Any]]  # the first arguments of `net_benefit` for each model
+    name: str
+    text: str
+
+
+def basis(tables: TableSet, sample: Sample | None) -> Basis:
+    """Return all rows of each model if the sample has them, or its table on the grid."""
+    if sample is not None and sample.complete:
+        rows = {model: sample.rows(model, MOST_ROWS)[0] for model in tables}
+        names = ("y_true", "y_prob", "sample_weight")
+        of = {model: {k: getattr(each, k) for k in names} for model, each in rows.items()}
+        return Basis(of, "rows", "Computed from the rows.")
+    why = "" if sample is None else f", because there are more than {MOST_ROWS:,} rows"
+    text = (
+        f"Computed from the {len(tables.grid)} bins of the grid{why}. The rows of a bin count with "
+        "their mean prediction."
+    )
+    fine = tables.coarsen(tables.grid)
+    return Basis({model: {"y_true": fine[model]} for model in fine}, "grid", text)
