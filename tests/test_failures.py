@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -208,6 +209,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         elif how == "vanishes":
             path.unlink()
         elif how == "is written in place":
+            time.sleep(0.5)  # until the threads that read ahead wait
             before = path.stat()
             path.write_bytes(path.read_bytes())
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -286,7 +286,5 @@ def test_an_arrow_stream_without_its_end_is_refused(tmp_path: Path) -> None:
 def test_every_part_of_a_compressed_file_is_read(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(READ[f"text, {kind}"] + READ[f"text, {kind}"])
-    with pytest.raises(
-        sc.InputError, match="y must hold numbers: row 3 of x.csv holds the text 'y'"
-    ):
+    with pytest.raises(sc.InputError, match="y must hold numbers: row 3 of"):
         sc.scan(path, y_true="y", y_prob="p")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 from command_line import softcal_here
-from workbooks import write_workbook
 
 import softcal as sc
+from workbooks import write_workbook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
     return subprocess.run(  # noqa: S603
         [sys.executable, "-m", "softcal", *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=300, preexec_fn=limit,  # noqa: PLW1509
+        capture_output=True, text=True, check=False, timeout=300, preexec_fn=limit,
     )  # fmt: skip
 
 
@@ -109,6 +109,7 @@ HOSTILE: dict[str, tuple[bytes | Callable[[Path], None], str]] = {
     "deep beside closed.jsonl": (
         b'{"y":1,"p":0.5}\n{"y":1,"p":0.5,"t":"]]]]]\\"]]]","s":' + b"[[]," * 64_000, DEEP,
     ),
+    "deep over lines.jsonl": (b'{"y":1,"p":0.5}\n' + b'{"a":\n' * 64_000, DEEP),
     "deep.json": (b'[{"y":1,"p":0.5,"s":' + b"[" * 64_000, "recursion"),
     "row.xlsx": (
         lambda path: workbook(path, b'<row r="2">', b'<row r="2000000000">'),

@@ -182,9 +182,7 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
         # Rows that are not in the file are yielded too, up to the number of the last one.
         rows = found.iter_rows(max_row=_SHEET_ROWS + 1, values_only=True)
         yield from islice(rows, _SHEET_ROWS)
-        if next(rows, None) is not None:
-            message = f"cannot read {place_of(path)}: a sheet has at most {_SHEET_ROWS:,} rows."
-            raise InputError(message)
+        _refuse_more(rows, path)
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
@@ -197,6 +195,12 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
 
 _SHEET_ROWS = 1 << 20
 _PACKED = 50  # times smaller than the part itself; sheets are about ten times smaller
+
+
+def _refuse_more(rows: Iterator[Any], path: Path) -> None:
+    if next(rows, None) is not None:
+        message = f"cannot read {place_of(path)}: a sheet has at most {_SHEET_ROWS:,} rows."
+        raise InputError(message)
 
 
 def _refuse_packed(file: Any) -> None:

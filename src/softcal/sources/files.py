@@ -431,7 +431,7 @@ def _unclosed(text: bytes, ends: bytes) -> int | None:
         return int(first[-1]) - 1 if at.size % 2 else None
     # A quote inside a cell without quotes is an ordinary character: read cell by cell.
     edge = rb"[^%b]" % re.escape(ends[1:])
-    cells = rb'(?<!%b)(?:%b"(?!%b)|")' % (edge, _IN_QUOTES, edge)
+    cells = rb'"(?<!%b")(?:%b"(?!%b))?' % (edge, _IN_QUOTES[1:], edge)
     return next((cell.start() - 1 for cell in re.finditer(cells, text) if len(cell[0]) == 1), None)
 
 
@@ -899,7 +899,7 @@ def _read_json(block: bytearray, parse: Any = None) -> Any:
 
     _refuse_nested(block)
     if parse is None:  # every key becomes a column, with a value in every row
-        keys = {*re.findall(rb'"((?:[^"\\]|\\.)*)"\s*:', block)}
+        keys = {*re.findall(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:', block)}
         refuse_wide(len(keys), block.count(b"{"))
     if not re.match(rb"\s*\{", block):  # Arrow crashes if the first line is null
         message = f"every line must be an object, {{...}}: one starts with {block.lstrip()[:20]!r}."
@@ -917,9 +917,7 @@ def _read_json(block: bytearray, parse: Any = None) -> Any:
 
 _IN_ROW = re.compile(r"[.,]? in row (\d+)")  # of a block; Arrow's first is 0
 _DEEPEST = 100
-_OPENING, _BRACKETS = (
-    bytes({*range(256)} - {*kept}) for kept in (b"[{\r\n", b"[]{}")
-)  # what to delete
+_NOT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 
 
 def _refuse_nested(block: bytearray) -> None:
@@ -927,11 +925,15 @@ def _refuse_nested(block: bytearray) -> None:
     import numpy as np
     import pyarrow as pa
 
-    if max(map(len, block.translate(None, _OPENING).splitlines()), default=0) <= _DEEPEST:
+    text = np.frombuffer(block, np.uint8)
+    some = np.flatnonzero(text & 0xDF == ord("["))[:: _DEEPEST // 2]  # { is [ with another bit
+    # A line end between } and { is between rows, because inside a row there is a comma as well.
+    ends = np.flatnonzero(text[1:-1] == ord("\n"))
+    ends = ends[(text[ends] == ord("}")) & (text[ends + 2] == ord("{"))]
+    if (np.diff(ends.searchsorted(some)) > 0).all():  # few in every row
         return
-    outside = re.sub(rb'"(?:[^"\\]|\\.)*+"', b"", block).translate(None, _BRACKETS)
-    brackets = np.frombuffer(outside, np.uint8)
-    opening = (brackets == ord("[")) | (brackets == ord("{"))
+    outside = re.sub(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', b"", block).translate(None, _NOT_BRACKETS)
+    opening = np.isin(np.frombuffer(outside, np.uint8), [*b"[{"])
     if np.where(opening, 1, -1).cumsum().max(initial=0) > _DEEPEST:
         message = f"values may be nested at most {_DEEPEST} deep, and one is nested deeper."
         raise pa.ArrowInvalid(message)
@@ -948,13 +950,13 @@ def _json_document(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
 def _read_document(path: Path, form: Format) -> dict[str, list[Any]]:
     with _byte_stream(path, form) as (_, stream):
         content: bytes = stream.read(_LONGEST_LINE + 1)
+    if len(content) > _LONGEST_LINE:
+        message = (
+            f"cannot read {place_of(path)}: a JSON document must have at most "
+            f"{_LONGEST_LINE >> 20} MB, because it is read as a whole. Write one object per line."
+        )
+        raise InputError(message)
     try:
-        if len(content) > _LONGEST_LINE:
-            message = (
-                f"a JSON document must have at most {_LONGEST_LINE >> 20} MB, because it is read as "
-                "a whole. Write one object per line."
-            )
-            raise ValueError(message)
         return json_columns(content)
     except (ValueError, RecursionError) as error:
         message = f"cannot read {place_of(path)}: {error!s:.200}"
