@@ -99,6 +99,9 @@ HOSTILE: dict[str, tuple[bytes | Callable[[Path], None], str]] = {
         repeated(b'{"y":[1],"p":[0.5],"s":["', b"a", b'"]}'), "must have at most 64 MB",
     ),
     "array.json.gz": (repeated(b"[{}", b",{}", b"]"), "must have at most 64 MB"),
+    "objects.json.gz": (
+        repeated(b"[{}", b",{}", b"]", 63 << 20), "there is not enough memory for it",
+    ),
     "deep.jsonl": (
         b'{"y":1,"p":0.5,"s":' + b"[" * 64_000 + b"]" * 64_000 + b"}\n", DEEP,
     ),

@@ -401,7 +401,7 @@ def _whole_end(block: bytearray, mark: str | None, *, last: bool = False) -> int
     end = len(block) if last else block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
     if mark is None or block.find(_QUOTE, 0, end) < 0:
         return end
-    opens = _unclosed(b"\n%b\n" % block[:end], b'"\r\n' + mark.encode())
+    opens = _unclosed(b"\n" + block[:end] + b"\n", b'"\r\n' + mark.encode())
     if opens is None:
         return end
     closed = re.compile(_IN_QUOTES + _QUOTE).match(block, opens, end)
@@ -433,11 +433,6 @@ def _unclosed(text: bytes, ends: bytes) -> int | None:
     edge = rb"[^%b]" % re.escape(ends[1:])
     cells = rb'"(?<!%b")(?:%b"(?!%b))?' % (edge, _IN_QUOTES[1:], edge)
     return next((cell.start() - 1 for cell in re.finditer(cells, text) if len(cell[0]) == 1), None)
-
-
-def line_ends(block: bytes | bytearray) -> Iterator[int]:
-    """Yield the positions after every line end of any kind, including those inside quotes."""
-    return (found.end() for found in re.finditer(rb"\r\n?|\n", block))
 
 
 _BLOCK_BYTES = 1 << 22
@@ -500,10 +495,10 @@ def _batches(
             )
             raise InputError(message) from found
         except pa.ArrowInvalid as error:
-            row = _IN_ROW.search(str(error))
-            if row is None:
+            within = _IN_ROW.search(str(error))
+            if within is None:
                 raise
-            place = int(row[1]) + _rows_before(parts, number)
+            place = int(within[1]) + _rows_before(parts, number)
             raise pa.ArrowInvalid(_IN_ROW.sub(f", in row {place}", str(error))) from error
 
 
@@ -704,12 +699,12 @@ def _line_at(path: Path, form: Format, place: int) -> int:
     feeds = returns = 0
     with _byte_stream(path, form) as (_, stream):
         start = stream.read(3).removeprefix(codecs.BOM_UTF8)
-        for some in chain([start], iter(partial(stream.read, _BLOCK_BYTES), b"")):
+        blocks = chain([start], iter(partial(stream.read, _BLOCK_BYTES), b""))
+        while place:
+            some = next(blocks, bytes(place))  # zeros if the file has become shorter
             feeds += some.count(b"\n", 0, place)
             returns += some.count(b"\r", 0, place)
             place = max(place - len(some), 0)
-            if not place:
-                break
     return 1 + (feeds or returns)
 
 
