@@ -129,6 +129,8 @@ BAD_JSON = [
     ('[{"y": 1' + 400 * "0" + ', "p": 0.5}]', "y must hold numbers: row 1 of a.json"),
     ('[{"y": 1}]', "a.json has no column 'p'"),
     ("[]", "a.json has no column 'y'"),
+    ('[{"y": 0.5, "p": 0.5, "p": 0.75}]', "must have different keys: 'p' occurs twice"),
+    ('{"y": [0.5], "p": [0.5], "y": [1]}', "must have different keys: 'y' occurs twice"),
     ('[{"y": 0.5, "p": null}]', "p must have no missing values: 1 of 1"),
 ]  # fmt: skip
 
@@ -436,7 +438,10 @@ def test_calibrator_drops_missing_percentages(tmp_path: Path, platt: Any) -> Non
     (tmp_path / "a.csv").write_text("y,p\n1,50%\n0,\n0,20%\n")
     where = (tmp_path / "map.json", tmp_path / "a.csv", "-o", tmp_path / "b.parquet")
     line = ("apply", *where, "--pred", "p", "--pred-scale", "percent")
-    assert "row 2 has none. Impute it first, or pass --drop-missing" in softcal_here(*line).stderr
+    assert (
+        "one is missing in row 2. Impute it first, or pass --drop-missing"
+        in softcal_here(*line).stderr
+    )
     assert card(*line, "--drop-missing")["rows_dropped"] == 1
     mapped = pd.read_parquet(tmp_path / "b.parquet")["p_calibrated"].to_list()
     assert mapped == pytest.approx(platt.predict([0.5, 0.2]).tolist())

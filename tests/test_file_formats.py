@@ -237,3 +237,54 @@ def test_lines_may_be_longer_than_a_block(tmp_path: Path, name: str) -> None:
         path.write_text(2 * (json.dumps({"y": 0.5, "p": 0.75, "text": text}) + "\n"))
     tables = sc.scan(path, y_true="y", y_prob="p")
     assert (tables.n, tables["p"].smece) == (2, 0.25)
+
+
+def test_json_lines_name_the_row_that_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, good = tmp_path / "x.jsonl", '{"y": 0.5, "p": 0.75}\n'
+    for size in (30, 1 << 22):
+        monkeypatch.setattr(files, "_BLOCK_BYTES", size)
+        for last, message in (
+            ('{"y": 0.5, "p": 0.', "number, in row 21"),
+            ('{"y": 0.5, "p": 0.5, "p": 1}\n', "was specified twice, in row 21"),
+            ('{"y": 0.5, "p": "half"}\n', "changed from number to string, in row 21. Write all"),
+        ):
+            path.write_text(20 * good + last)
+            with pytest.raises(sc.InputError, match=message):
+                sc.scan(path, y_true="y", y_prob="p")
+
+
+def test_json_lines_may_hold_many_short_lists(tmp_path: Path) -> None:
+    path, pairs = tmp_path / "x.jsonl", [[[k], [k]] for k in range(200)]
+    path.write_text(3 * (json.dumps({"y": 0.5, "p": 0.75, "pairs": pairs, "t": 200 * "["}) + "\n"))
+    assert sc.scan(path, y_true="y", y_prob="p").n == 3
+
+
+def test_an_arrow_stream_without_its_end_is_refused(tmp_path: Path) -> None:
+    table, out, ends = pa.table({"y": 8 * [0.5], "p": 8 * [0.5]}), io.BytesIO(), [0]
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        for batch in table.to_batches(2):
+            writer.write_batch(batch)
+            ends.append(out.tell())
+    whole, path = out.getvalue(), tmp_path / "x.arrow"
+    for end in (*ends[1:], ends[1] + 8, len(whole) - 4):
+        path.write_bytes(whole[:end])
+        with pytest.raises(sc.InputError, match="cannot read"):
+            sc.scan(path, y_true="y", y_prob="p")
+    path.write_bytes(whole[: ends[2]])
+    with pytest.raises(sc.InputError, match="has no end mark, so rows may be missing"):
+        sc.scan(path, y_true="y", y_prob="p")
+    path.write_bytes(2 * whole)
+    with pytest.raises(sc.InputError, match="has more data after its end mark"):
+        sc.scan(path, y_true="y", y_prob="p")
+    path.write_bytes(whole)
+    assert sc.scan(path, y_true="y", y_prob="p").n == 8
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2", "Zstandard"])
+def test_every_part_of_a_compressed_file_is_read(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(READ[f"text, {kind}"] + READ[f"text, {kind}"])
+    with pytest.raises(sc.InputError, match="y must hold numbers: row 3 of"):
+        sc.scan(path, y_true="y", y_prob="p")

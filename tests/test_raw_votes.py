@@ -421,7 +421,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: scanned(votes=pd.concat([VOTES, VOTES.iloc[:1]])),
      "each who must have one vote on an item: 1 have more, the first is 'w.* on q.id 'q"),
     (lambda: scanned(votes=VOTES.assign(who=VOTES["who"].where(VOTES["who"] != "w3"))),
-     "who must have no missing values: .* votes have none, .* pass drop_missing=True"),
+     "who must have no missing values: .* are missing, the first in row .* pass drop_missing=True"),
     (lambda: scanned(votes=VOTES.iloc[:0]), "the votes have no rows"),
     (lambda: scanned(_numbers(PREDS, float), _numbers(VOTES, int)),
      "Items look like '0.0' in the predictions and like '.*' in the votes: make them equal"),

@@ -66,17 +66,19 @@ def refuse_elsewhere(path: Path) -> None:
 def _troubles() -> tuple[type[Exception], ...]:
     """Return the errors reading may raise, with those of Arrow only if Arrow is loaded."""
     arrow = sys.modules.get("pyarrow")
-    return (OSError, UnicodeError, *(() if arrow is None else (arrow.ArrowException,)))
+    return (OSError, UnicodeError, MemoryError, *(() if arrow is None else (arrow.ArrowException,)))
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _stamp(path: Path) -> tuple[int, ...]:
+    found = path.stat()  # programs can restore the time of writing, but not that of the change
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _reason(error: Exception, path: Path) -> str:
     if isinstance(error, UnicodeEncodeError):  # raised for the name, when it is passed to Arrow
         return "its name is not UTF-8. Rename it first."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for it."
     # Arrow has no error class for it. Text in Arrow's own formats is UTF-8, or damaged.
     if "UTF8" in str(error) and not _is_of_arrow(path):
         return not_utf_8("latin-1")
@@ -240,7 +242,17 @@ def read_json(path: Path, made_by: str) -> Any:
     with readable(path):
         content = path.read_bytes()
     try:
-        return json.loads(content.decode())
+        return json.loads(content.decode(), object_pairs_hook=with_different_keys)
     except (ValueError, RecursionError) as error:
         message = f"cannot read {path}: it is not JSON, as {made_by} writes it."
         raise InputError(message) from error
+
+
+def with_different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; raise if it has a key twice, because one value would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for k, (key, _) in enumerate(pairs) if key in dict(pairs[:k]))
+        message = f"an object of JSON must have different keys: {twice!r:.60} occurs twice."
+        raise ValueError(message)
+    return found

@@ -34,6 +34,7 @@ from softcal.sources.files import (
     format_of,
     number_hint,
     opened,
+    refuse_bad_lines,
     separator_hint,
 )
 
@@ -215,6 +216,7 @@ def _lacks(cells: list[str], wanted: list[int]) -> bool:
 def _records(source: Path, form: Format) -> Iterator[tuple[str, list[str]]]:
     """Yield the unchanged text of each record, with quotes and line ends, and its cells."""
     taken: list[str] = []
+    refuse_bad_lines(source, form)
 
     def remembered(lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
@@ -268,8 +270,8 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int, job: _Job) -> 
         number = number_of(cells[k], job.form.decimal, percent=percent)
         if number is None and not cells[k].strip():
             message = (
-                f"{name} must have no missing values: row {done + row + 1} has none. Impute it "
-                f"first, or pass {keyword('drop_missing', True)} to leave such rows out."  # noqa: FBT003
+                f"{name} must have no missing values: one is missing in row {done + row + 1}. "
+                f"Impute it first, or pass {keyword('drop_missing', True)} to leave such rows out."  # noqa: FBT003
             )
             raise InputError(message)
         if number is None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from softcal._display import did_you_mean, keyword
-from softcal._io import place_of
+from softcal._io import place_of, with_different_keys
 from softcal._optional import naming_the_extra
 from softcal.exceptions import InputError
-from softcal.sources.columns import is_text, refuse_type, text_of
+from softcal.sources.columns import is_text, refuse_type, refuse_wide, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,9 +123,10 @@ def json_columns(content: bytes) -> dict[str, list[Any]]:
     ValueError
         If it is something else.
     """
-    found = json.loads(content.decode("utf-8-sig"))
+    found = json.loads(content.decode("utf-8-sig"), object_pairs_hook=with_different_keys)
     if isinstance(found, list) and all(isinstance(row, dict) for row in found):
         names = dict.fromkeys(name for row in found for name in row)
+        refuse_wide(len(names), len(found))
         return {name: [row.get(name) for row in found] for name in names}
     if isinstance(found, dict) and all(isinstance(cells, list) for cells in found.values()):
         lengths = {name: len(cells) for name, cells in found.items()}
@@ -167,6 +169,7 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
         import openpyxl  # type: ignore[import-untyped]
     file = path.open("rb")  # openpyxl would refuse a name without suffix, such as that of a pipe
     try:
+        _refuse_packed(file)
         # Streamed, so that only a few rows are in memory. Formulas have their saved values.
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     except Exception as error:  # openpyxl raises any exception for a damaged file
@@ -176,7 +179,10 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
     try:
         found = _chosen(book, path, sheet)
         found.reset_dimensions()  # some programs write wrong dimensions
-        yield from found.iter_rows(values_only=True)
+        # Rows that are not in the file are yielded too, up to the number of the last one.
+        rows = found.iter_rows(max_row=_SHEET_ROWS + 1, values_only=True)
+        yield from islice(rows, _SHEET_ROWS)
+        _refuse_more(rows, path)
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
@@ -185,6 +191,24 @@ def _cells(path: Path, sheet: str | None) -> Iterator[tuple[Any, ...]]:
     finally:
         book.close()
         file.close()
+
+
+_SHEET_ROWS = 1 << 20
+_PACKED = 50  # times smaller than the part itself; sheets are about ten times smaller
+
+
+def _refuse_more(rows: Iterator[Any], path: Path) -> None:
+    if next(rows, None) is not None:
+        message = f"cannot read {place_of(path)}: a sheet has at most {_SHEET_ROWS:,} rows."
+        raise InputError(message)
+
+
+def _refuse_packed(file: Any) -> None:
+    """Raise if a part of a workbook is large and packed so well that it cannot be data."""
+    for part in zipfile.ZipFile(file).infolist():
+        if part.file_size > max(_PACKED * part.compress_size, 1 << 24):
+            message = f"{part.filename!r:.60} is more than {_PACKED} times as large as packed"
+            raise ValueError(message)
 
 
 def _chosen(book: Any, path: Path, sheet: str | None) -> Any:

@@ -225,12 +225,33 @@ def text_hint() -> str:
     return f" For text such as 50%, pass {scales[0]} or {scales[1]}.{words_hint('yes')}"
 
 
+_MOST_COLUMNS = 1 << 16
+_MOST_CELLS = 1 << 24
+
+
+def refuse_wide(columns: int, rows: int = 0) -> None:
+    """Raise if a source has too many columns, or too many values that are read at once."""
+    if columns > _MOST_COLUMNS:
+        message = (
+            f"there can be at most {_MOST_COLUMNS:,} columns: got {columns:,}. Leave out columns, "
+            "or store many classes as lists."
+        )
+        raise InputError(message)
+    if columns * rows > _MOST_CELLS:
+        message = (
+            f"there can be at most {_MOST_CELLS:,} values in rows that are read at once: got "
+            f"{rows:,} objects with {columns:,} different keys. Use the same keys in all objects."
+        )
+        raise InputError(message)
+
+
 def refuse_unknown(wanted: Wanted, present: list[str], place: str, hint: str = "") -> None:
     """Raise if a name matches no column or several; `hint` may explain why."""
+    refuse_wide(len(present))
     for name in wanted.names:
         if present.count(name) != 1:
             problem = f"more than one column {name!r}" if name in present else f"no column {name!r}"
-            names = ", ".join(map(repr, present))
+            names = f"{', '.join(map(repr, present)):.5000}"
             if "*" in name:
                 hint += (
                     " A pattern stands for the columns of many classes: pass it as "

@@ -12,11 +12,12 @@ import io
 import json
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -42,6 +43,7 @@ from softcal.sources.columns import (
     columns_of,
     refuse_other_types,
     refuse_unknown,
+    refuse_wide,
     rows_of,
     text_of,
     words_hint,
@@ -255,7 +257,9 @@ def _is_of_lines(path: Path, form: Format) -> bool:
     """
     with _byte_stream(path, form) as (_, stream):
         lines = io.BufferedReader(stream)
-        filled = (line for line in iter(lines.readline, b"") if not line.isspace())
+        filled = (
+            line for line in iter(partial(lines.readline, _LONGEST_LINE), b"") if not line.isspace()
+        )
         first, second = next(filled), next(filled, None)
         if second is not None:
             return second.lstrip().startswith(b"{")
@@ -348,50 +352,87 @@ def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> 
     return words_hint(word) if word else ""
 
 
-_QUOTE, _END = b'"', b"\n"
-_LONGEST_CELL = 1 << 24
+_QUOTE = b'"'
+_LONGEST_LINE = 1 << 26
+_TOO_LONG = (
+    f"lines, with their quoted cells, must have at most {_LONGEST_LINE >> 20} MB: line {{}} is "
+    "longer. Save the data as Parquet."
+)
+_NOT_CLOSED = (
+    "a cell that opens with a quote must end with one, and a quote inside it must be doubled: the "
+    "cell that opens in line {} does not. Fix that line."
+)
 
 
-def whole_lines(read_into: Callable[[memoryview], int], size: int) -> Iterator[bytearray]:
+class _LineError(Exception):
+    """Raised for a line that cannot be read, with its place in the text and the message."""
+
+
+def whole_lines(
+    read_into: Callable[[memoryview], int], size: int, mark: str | None = None, start: bytes = b""
+) -> Iterator[bytearray]:
     """Yield blocks of whole lines; `read_into` fills a part of a block, and returns 0 at the end.
 
-    Each block is read in place, because copies would take half as long as parsing.
+    If `mark` separates cells, line ends inside quotes are not the end of a line. Each block is read
+    in place, because copies would take half as long as parsing.
     """
-    rest = bytearray()
-    while True:
+    rest, done, found = bytearray(start), 0, 1
+    while found:
         block = bytearray(len(rest) + size)
         block[: len(rest)] = rest
         with memoryview(block) as view, view[len(rest) :] as free:
             found = read_into(free)
         del block[len(rest) + found :]
-        if not found:
-            break
-        end = _last_line_end(block)
+        try:
+            end = _whole_end(block, mark, last=not found)
+        except _LineError as error:
+            raise _LineError(done + error.args[0], error.args[1]) from None
+        if len(block) - end > _LONGEST_LINE:
+            raise _LineError(done + end, _TOO_LONG)
         rest = block[end:]
         del block[end:]
+        done += end
         if block:
             yield block
-    if rest:
-        yield rest
 
 
-def _last_line_end(block: bytearray) -> int:
-    """Return the end of the last whole line, outside quotes; 0 if there is none."""
-    end = block.rfind(_END) + 1
-    if _QUOTE not in block:
+def _whole_end(block: bytearray, mark: str | None, *, last: bool = False) -> int:
+    """Return the end of the last whole line outside quotes; raise for a quote out of place."""
+    end = len(block) if last else block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
+    if mark is None or block.find(_QUOTE, 0, end) < 0:
         return end
-    quotes = block.count(_QUOTE, 0, end)
-    before = end
-    while before and quotes % 2:  # in a quoted cell
-        before, after = block.rfind(_END, 0, before - 1) + 1, before
-        quotes -= block.count(_QUOTE, before, after)
-    # A quote that is not closed in so long a text is an ordinary character.
-    return end if not before and len(block) > _LONGEST_CELL else before
+    opens = _unclosed(b"\n" + block[:end] + b"\n", b'"\r\n' + mark.encode())
+    if opens is None:
+        return end
+    closed = re.compile(_IN_QUOTES + _QUOTE).match(block, opens, end)
+    if last or closed is not None:
+        raise _LineError(opens, _NOT_CLOSED)
+    return 1 + max(block.rfind(b"\n", 0, opens), block.rfind(b"\r", 0, opens))
 
 
-def line_ends(block: bytes | bytearray) -> Iterator[int]:
-    """Yield the positions after every line end of any kind, including those inside quotes."""
-    return (found.end() for found in re.finditer(rb"\r\n?|\n", block))
+_IN_QUOTES = rb'"[^"]*+(?:""[^"]*+)*+'
+
+
+def _unclosed(text: bytes, ends: bytes) -> int | None:
+    """Return where the first cell opens that does not end with a quote; None if there is none.
+
+    The text has a line end before and after it, and `ends` are the bytes that may be next to a
+    quote: a quote, and what ends a cell.
+    """
+    import numpy as np
+
+    array, is_end = np.frombuffer(text, np.uint8), np.zeros(256, dtype=bool)
+    is_end[[*ends]] = True
+    at = np.flatnonzero(array == ord(_QUOTE))
+    before, after = array[at[::2] - 1], array[at[1::2] + 1]
+    # Quotes open and close in turn, and a doubled quote closes and opens again.
+    if is_end[before].all() and is_end[after].all():
+        first = at[::2][before != ord(_QUOTE)]
+        return int(first[-1]) - 1 if at.size % 2 else None
+    # A quote inside a cell without quotes is an ordinary character: read cell by cell.
+    edge = rb"[^%b]" % re.escape(ends[1:])
+    cells = rb'"(?<!%b")(?:%b"(?!%b))?' % (edge, _IN_QUOTES[1:], edge)
+    return next((cell.start() - 1 for cell in re.finditer(cells, text) if len(cell[0]) == 1), None)
 
 
 _BLOCK_BYTES = 1 << 22
@@ -428,6 +469,8 @@ def _batches(
     parts: Callable[[], Iterator[_Part]],
     unchanged: Callable[[], None],
 ) -> Iterator[Batch]:
+    import pyarrow as pa
+
     with readable(path):
         try:
             for table in part.decode():
@@ -436,9 +479,7 @@ def _batches(
                     table.validate(full=True)  # else Arrow may read out of bounds in a damaged file
                 yield columns_of(without_signs(table, wanted), wanted)
         except NotANumberError as found:
-            # The row number is needed only for the message: count the rows before the piece.
-            before = islice(parts(), number)
-            row = 1 + found.row + sum(table.num_rows for one in before for table in one.decode())
+            row = 1 + found.row + _rows_before(parts, number)
             hint = number_hint(found.text, percent=found.name in wanted.percents)
             message = (
                 f"{found.name} must hold numbers: row {row} of {path.name} holds the text "
@@ -446,14 +487,25 @@ def _batches(
             )
             raise InputError(message) from found
         except RaggedRowError as found:
-            before = islice(parts(), number)
-            row = found.row + sum(table.num_rows for one in before for table in one.decode())
+            row = found.row + _rows_before(parts, number)
             cells = "1 cell" if found.cells == 1 else f"{found.cells} cells"
             message = (
                 f"every row of {path.name} must have {found.columns} cells, as its header has: row "
                 f"{row} has {cells}. Fix that row, or quote cells that contain the separator."
             )
             raise InputError(message) from found
+        except pa.ArrowInvalid as error:
+            within = _IN_ROW.search(str(error))
+            if within is None:
+                raise
+            place = int(within[1]) + _rows_before(parts, number)
+            raise pa.ArrowInvalid(_IN_ROW.sub(f", in row {place}", str(error))) from error
+
+
+def _rows_before(parts: Callable[[], Iterator[_Part]], number: int) -> int:
+    """Return the number of rows before a part, which only messages need."""
+    before = islice(parts(), number)
+    return sum(table.num_rows for part in before for table in part.decode())
 
 
 def _parts(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
@@ -480,7 +532,7 @@ def schema_of(path: Path, reading: Reading = AS_IT_IS) -> Any:
 
             return pq.read_schema(path)
         if form.kind == "arrow":
-            with _arrow_reader(path) as reader:
+            with _arrow_reader(path) as (reader, _):
                 return reader.schema
         if form.kind == "json":
             columns = _read_document(path, form)
@@ -492,9 +544,7 @@ def schema_of(path: Path, reading: Reading = AS_IT_IS) -> Any:
         first, _ = next(_text_blocks(path, form), (bytearray(), 0))
         if form.kind == "jsonl":
             return _read_json(first).schema
-        return pa.schema(
-            [(name, pa.string()) for name in _csv_head(_csv_options(form, first), first)[1]]
-        )
+        return pa.schema([(name, pa.string()) for name in _csv_head(form, first)[1]])
 
 
 def _holds_lists(cells: Sequence[Any]) -> bool:
@@ -557,11 +607,10 @@ def _wide_row_group(path: Path, meta: Any, group: int, wanted: Wanted) -> Iterat
 
 
 def _arrow(path: Path, _form: Format, wanted: Wanted) -> Iterator[_Part]:
-    with _arrow_reader(path) as reader:
+    with _arrow_reader(path) as (reader, batches):
         refuse_unknown(wanted, reader.schema.names, path.name)
         refuse_other_types(wanted, reader.schema, path.name)
         in_file = hasattr(reader, "get_batch")  # else a stream, whose length is unknown
-        batches = map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader
         share = path.stat().st_size / max(reader.num_record_batches, 1) if in_file else 0
         for batch in batches:
             for cut in wanted.cut(batch.num_rows):
@@ -571,13 +620,34 @@ def _arrow(path: Path, _form: Format, wanted: Wanted) -> Iterator[_Part]:
 
 @contextmanager
 def _arrow_reader(path: Path) -> Iterator[Any]:
-    """Open an Arrow file or an Arrow stream."""
+    """Open an Arrow file or an Arrow stream, and yield its reader and its batches."""
     import pyarrow as pa
 
     with pa.OSFile(str(path)) as file:
         magic = file.read(6)
         file.seek(0)
-        yield pa.ipc.open_file(file) if magic == b"ARROW1" else pa.ipc.open_stream(file)
+        if magic == b"ARROW1":
+            reader = pa.ipc.open_file(file)
+            yield reader, map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            reader = pa.ipc.open_stream(file)
+            yield reader, _streamed(reader, file)
+
+
+def _streamed(reader: Any, file: Any) -> Iterator[Any]:
+    """Yield the batches of an Arrow stream; raise if it lacks its end or goes on after it."""
+    import pyarrow as pa
+
+    place = file.tell()
+    for batch in reader:
+        yield batch
+        place = file.tell()
+    if file.tell() == place:
+        message = "the stream has no end mark, so rows may be missing: close its writer."
+        raise pa.ArrowInvalid(message)
+    if file.tell() < file.size():
+        message = "the stream has more data after its end mark: save each stream to its own file."
+        raise pa.ArrowInvalid(message)
 
 
 def _once(batch: Any) -> Iterator[Any]:
@@ -600,28 +670,51 @@ def _byte_stream(path: Path, form: Format) -> Iterator[tuple[Any, Any]]:
 
 def _text_blocks(path: Path, form: Format) -> Iterator[tuple[bytearray, int]]:
     """Yield blocks of whole lines of a text file, each with the number of bytes read."""
+    mark = form.mark if form.kind == "text" else None
     with _byte_stream(path, form) as (file, stream):
-        done = 0
-        for number, block in enumerate(whole_lines(stream.readinto, _BLOCK_BYTES)):
-            if number == 0:
-                del block[: _before_data(block, form)]
-            yield block, file.tell() - done
-            done = file.tell()
+        done, start = 0, stream.read(3).removeprefix(codecs.BOM_UTF8)
+        blocks = whole_lines(stream.readinto, _BLOCK_BYTES, mark, start)
+        try:
+            for number, block in enumerate(blocks):
+                line = _SEP_LINE.match(block) if number == 0 and form.sep_line else None
+                del block[: line.end() if line else 0]
+                yield block, file.tell() - done
+                done = file.tell()
+        except _LineError as error:
+            place, problem = error.args
+            message = f"cannot read {place_of(path)}: {problem.format(_line_at(path, form, place))}"
+            raise InputError(message) from None
 
 
-def _before_data(first: bytearray, form: Format) -> int:
-    """Return the number of bytes before the data: a byte order mark, and Excel's line."""
-    line = _SEP_LINE.match(first) if form.sep_line else None
-    return line.end() if line else 3 * first.startswith(codecs.BOM_UTF8)
+def refuse_bad_lines(path: Path, form: Format) -> None:
+    """Raise for quotes out of place and for lines that are too long, before others read a file."""
+    blocks = _text_blocks(path, form)
+    first, _ = next(blocks, (bytearray(), 0))
+    _csv_head(form, first)
+    deque(blocks, maxlen=0)
+
+
+def _line_at(path: Path, form: Format, place: int) -> int:
+    """Return the number of the line at a place in the text, without a byte order mark."""
+    feeds = returns = 0
+    with _byte_stream(path, form) as (_, stream):
+        start = stream.read(3).removeprefix(codecs.BOM_UTF8)
+        blocks = chain([start], iter(partial(stream.read, _BLOCK_BYTES), b""))
+        while place:
+            some = next(blocks, bytes(place))  # zeros if the file has become shorter
+            feeds += some.count(b"\n", 0, place)
+            returns += some.count(b"\r", 0, place)
+            place = max(place - len(some), 0)
+    return 1 + (feeds or returns)
 
 
 def _csv(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
     blocks = _text_blocks(path, form)
     first, size = next(blocks, (bytearray(), 0))
-    head, names = _csv_head(_csv_options(form, first), first)
+    head, names = _csv_head(form, first)
     refuse_unknown(wanted, names, path.name, separator_hint(names, form.mark))
     decode = partial(_csv_block, form, names, wanted, _csv_types(form, first, wanted))
-    yield _Part(size, partial(decode, first[len(head) :]), checked=True)
+    yield _Part(size, partial(decode, first[head:]), checked=True)
     for block, size in blocks:
         yield _Part(size, partial(decode, block), checked=True)
 
@@ -633,18 +726,28 @@ def _csv_options(form: Format, block: bytearray) -> Any:
     return csv.ParseOptions(delimiter=form.mark, newlines_in_values=_QUOTE in block)
 
 
-def _csv_head(parse: Any, first: bytearray) -> tuple[bytearray, list[str]]:
-    """Return the text up to the end of the header line, and the names of the columns."""
-    import pyarrow as pa
-    from pyarrow import csv
+def _csv_head(form: Format, first: bytearray) -> tuple[int, list[str]]:
+    """Return the end of the header line, and the names of the columns.
 
-    for end in line_ends(first):
-        try:
-            found = csv.read_csv(pa.BufferReader(first[:end]), _at_once(first), parse)
-        except pa.ArrowInvalid:  # a blank line, or an unfinished quoted name
-            continue
-        return first[:end], found.schema.names
-    return first, csv.read_csv(pa.BufferReader(first), _at_once(first), parse).schema.names
+    Arrow would take 9 KB of memory per column to find the names.
+    """
+    import pyarrow as pa
+
+    mark = form.mark.encode()
+    own = re.escape(mark)
+    cell = re.compile(rb'(%b"|[^%b\r\n]*+)(%b|\r\n?|\n)' % (_IN_QUOTES, own, own))
+    at, end, names = len(first) - len(first.lstrip(b"\r\n")), mark, []
+    while end == mark:
+        found = cell.match(first, at)
+        if found is None:
+            message = "Empty CSV file: its header has no line end."
+            raise pa.ArrowInvalid(message)
+        name, end = found.groups()
+        quoted = name.startswith(_QUOTE)
+        names.append((name[1:-1].replace(b'""', _QUOTE) if quoted else name).decode())
+        at = found.end()
+    refuse_wide(len(names))
+    return at, names
 
 
 def _at_once(block: bytearray, **options: Any) -> Any:
@@ -666,7 +769,7 @@ def _csv_types(form: Format, first: bytearray, wanted: Wanted) -> dict[str, Any]
     from pyarrow import csv
 
     start = first[:_START_BYTES]
-    start = first[: _last_line_end(start)] or first
+    start = first[: _whole_end(start, form.mark)] or first
     convert = csv.ConvertOptions(include_columns=wanted.names, decimal_point=form.decimal)
     boolean: set[str] = set()
     # What cannot be parsed is refused where the rows are read, with its number.
@@ -789,6 +892,10 @@ def _read_json(block: bytearray, parse: Any = None) -> Any:
     import pyarrow as pa
     from pyarrow import json
 
+    _refuse_nested(block)
+    if parse is None:  # every key becomes a column, with a value in every row
+        keys = {*re.findall(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:', block)}
+        refuse_wide(len(keys), block.count(b"{"))
     if not re.match(rb"\s*\{", block):  # Arrow crashes if the first line is null
         message = f"every line must be an object, {{...}}: one starts with {block.lstrip()[:20]!r}."
         raise pa.ArrowInvalid(message)
@@ -797,10 +904,34 @@ def _read_json(block: bytearray, parse: Any = None) -> Any:
     try:
         return json.read_json(pa.BufferReader(block), options, parse)
     except pa.ArrowInvalid as error:
-        if "changed from" not in str(error):
-            raise
-        message = f"{error}. Write all values of a column with quotes, or all without."
+        message = _IN_ROW.sub(lambda row: f", in row {int(row[1]) + 1}", str(error))
+        if "changed from" in message:
+            message += ". Write all values of a column with quotes, or all without."
         raise pa.ArrowInvalid(message) from error
+
+
+_IN_ROW = re.compile(r"[.,]? in row (\d+)")  # of a block; Arrow's first is 0
+_DEEPEST = 100
+_NOT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
+
+
+def _refuse_nested(block: bytearray) -> None:
+    """Raise if values are nested so deep that Arrow's parser overflows the stack."""
+    import numpy as np
+    import pyarrow as pa
+
+    text = np.frombuffer(block, np.uint8)
+    some = np.flatnonzero(text & 0xDF == ord("["))[:: _DEEPEST // 2]  # { is [ with another bit
+    # A line end between } and { is between rows, because inside a row there is a comma as well.
+    ends = np.flatnonzero(text[1:-1] == ord("\n"))
+    ends = ends[(text[ends] == ord("}")) & (text[ends + 2] == ord("{"))]
+    if (np.diff(ends.searchsorted(some)) > 0).all():  # few in every row
+        return
+    outside = re.sub(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', b"", block).translate(None, _NOT_BRACKETS)
+    opening = np.isin(np.frombuffer(outside, np.uint8), [*b"[{"])
+    if np.where(opening, 1, -1).cumsum().max(initial=0) > _DEEPEST:
+        message = f"values may be nested at most {_DEEPEST} deep, and one is nested deeper."
+        raise pa.ArrowInvalid(message)
 
 
 def _json_document(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
@@ -813,7 +944,13 @@ def _json_document(path: Path, form: Format, wanted: Wanted) -> Iterator[_Part]:
 
 def _read_document(path: Path, form: Format) -> dict[str, list[Any]]:
     with _byte_stream(path, form) as (_, stream):
-        content: bytes = stream.read()
+        content: bytes = stream.read(_LONGEST_LINE + 1)
+    if len(content) > _LONGEST_LINE:
+        message = (
+            f"cannot read {place_of(path)}: a JSON document must have at most "
+            f"{_LONGEST_LINE >> 20} MB, because it is read as a whole. Write one object per line."
+        )
+        raise InputError(message)
     try:
         return json_columns(content)
     except (ValueError, RecursionError) as error:
@@ -1061,11 +1198,12 @@ def opened(path: Path, form: Format) -> tuple[Any, Iterator[Any]]:
         file = pq.ParquetFile(path)
         return file.schema_arrow, file.iter_batches(_ROWS_AT_ONCE)
     if form.kind == "arrow":
-        with _arrow_reader(path) as reader:
+        with _arrow_reader(path) as (reader, _):
             return reader.schema, _arrow_batches(path)
     if form.kind == "text":
         from pyarrow import csv
 
+        refuse_bad_lines(path, form)
         stream = pa.input_stream(str(path), compression=form.compression)
         parsed = csv.open_csv(
             stream,
@@ -1082,9 +1220,8 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def _arrow_batches(path: Path) -> Iterator[Any]:
-    with _arrow_reader(path) as reader:
-        in_file = hasattr(reader, "get_batch")
-        for batch in map(reader.get_batch, range(reader.num_record_batches)) if in_file else reader:
+    with _arrow_reader(path) as (_, batches):
+        for batch in batches:
             batch.validate(full=True)  # else Arrow may read out of bounds in a damaged file
             yield batch
 
@@ -1094,8 +1231,7 @@ def _whole_table(path: Path, form: Format) -> Any:
     import pyarrow as pa
 
     if form.kind == "jsonl":
-        with _byte_stream(path, form) as (_, stream):
-            return _read_json(bytearray(stream.read()).removeprefix(codecs.BOM_UTF8))
+        return _read_json(bytearray().join(block for block, _ in _text_blocks(path, form)))
     if form.kind == "json":
         columns = _read_document(path, form)
     else:

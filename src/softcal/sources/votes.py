@@ -292,8 +292,8 @@ def _missing(votes: Batch, columns: VoteColumns, *, drop_missing: bool) -> npt.N
         gaps = missing_values(votes[Named(name)])
         if gaps.any() and not drop_missing:
             message = (
-                f"{name} must have no missing values: {int(gaps.sum()):,} of {total:,} votes have "
-                f"none, the first in row {int(gaps.argmax()) + 1}. Fill them in, or pass "
+                f"{name} must have no missing values: {int(gaps.sum()):,} of {total:,} are "
+                f"missing, the first in row {int(gaps.argmax()) + 1}. Fill them in, or pass "
                 f"{keyword('drop_missing', True)} to leave those votes out."  # noqa: FBT003
             )
             raise InputError(message)

@@ -19,6 +19,7 @@ from softcal._validation.rules import LARGEST_VOTES
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table import serialize
+from softcal.table.groups import refuse_many_group_bins
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
 from softcal.table.raters import RATER_LOSSES, RATER_SUMS, VOTE_PRODUCTS
 from softcal.table.reliability import Reliability
@@ -38,7 +39,7 @@ from softcal.table.tableset import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from softcal.table.tableset import IntArray
 
@@ -80,6 +81,8 @@ _SIGNED = {
 }
 _OF_RATERS = ("rater_sums", "vote_products", "rater_losses")
 _KEY = b"softcal"
+_MOST_WORK = 1 << 30  # sums of groups or raters to validate, however few entries there are
+_WORK_OF_ENTRY = 1 << 12
 PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # no header of a CSV file has such a byte
 _NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
 
@@ -327,6 +330,7 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
         "pair_bin_b": len(pair_bins), "segment": len(segments),
         "place": len(cells) if about["group"] is None else len(segments), "rater": len(raters),
     }  # fmt: skip
+    _refuse_work(size, cells, about["group"], rater, [tables, *entries.values()])
     _refuse_keys(tables, _TABLE_KEYS, size)
     for name, each in entries.items():
         _refuse_keys(each, _NEXT_KEYS[name], size)
@@ -350,6 +354,28 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     _refuse_groups(found)
     _refuse_raters(found)
     return found
+
+
+def _refuse_work(
+    size: Mapping[str, int],
+    cells: Sequence[Sequence[str | None]],
+    group: str | None,
+    rater: str | None,
+    entries: list[Sparse],
+) -> None:
+    """Refuse a small file with so many bins, models, and segments that validation takes hours."""
+    if group is not None:
+        refuse_many_group_bins(size["bin"])
+    segments = 1 + sum(len({*values}) for values in zip(*cells, strict=True))
+    work = 0 if group is rater is None else size["bin"] if group is None else size["bin"] ** 2
+    work *= size["model"] * size["target"] * segments
+    saved = sum(each.keys.shape[1] for each in entries)
+    if work > max(_MOST_WORK, _WORK_OF_ENTRY * saved):
+        message = (
+            f"its {saved:,} entries are too few for {size['model']:,} models, {size['target']:,} "
+            f"targets, {segments:,} segments, and {size['bin']:,} bins. The file is damaged."
+        )
+        raise InputError(message)
 
 
 def _read_raters(
