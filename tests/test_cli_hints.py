@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATA = """\
-y,p,q,percent,logit,signs,almost,group,w,m,a,b,va,vb,half
-0.5,0.4,0.3,40,-0.4,-1,1.0000001,x,1,2,0.5,0.5,2,1,0.5
-0.2,0.3,0.2,30,-0.8,1,0.3,,-1,2.5,0.2,0.9,0,3,1.5
+y,p,q,percent,logit,log,signs,almost,group,w,m,a,b,va,vb,half,la,lb
+0.5,0.4,0.3,40,-0.4,-0.4,-1,1.0000001,x,1,2,0.5,0.5,2,1,0.5,-0.1,-2.4
+0.2,0.3,0.2,30,0.8,-0.8,1,0.3,,-1,2.5,0.2,0.9,0,3,1.5,-0.7,-0.7
 """
 ONE = ("--label", "y", "--pred")
 PYTHON = re.compile(
@@ -29,6 +29,14 @@ PYTHON = re.compile(
 REFUSED = [
     (("score", *ONE, "percent"), "pass --pred-scale percent"),
     (("score", *ONE, "logit"), "pass --pred-scale logit"),
+    (("score", *ONE, "log"), "log-probabilities, pass --pred-scale logprob; if logits, pass"),
+    (("score", *ONE, "log", "--pred-scale", "percent"), "log-probabilities, pass --pred-scale logprob"),
+    (("score", *ONE, "logit", "--pred-scale", "percent"), "If these are logits, pass --pred-scale logit."),
+    (("score", *ONE, "logit", "--pred-scale", "logprob"), "If these are logits, pass --pred-scale logit."),
+    (("score", *ONE, "p", "--pred-scale", "logprob"), "If these are probabilities, leave out --pred-scale logprob."),
+    (("score", *ONE, "percent", "--pred-scale", "logprob"), "pass --pred-scale percent"),
+    (("score", "--vote-columns", "va,vb", "--pred-columns", "la,lb"), "--pred-scale logprob"),
+    (("recalibrate", *ONE, "log", "-o", "out.json"), "pass --pred-scale logprob"),
     (("score", *ONE, "almost"), "clip almost to [0, 1]"),
     (("score", "--label", "signs", "--pred", "p"), "(signs + 1) / 2"),
     (("score", *ONE, "p", "--weight", "w"), "A weight of 0 leaves a row out"),

@@ -88,6 +88,7 @@ def _fixture() -> pa.Table:
         "y pct": 100 * y,
         "p pct": 100 * p,
         "z": rng.normal(0, 3, N),
+        "log p": np.log(np.maximum(p, 1e-300)),
         "word": word,
         "gap y": pa.array(y, mask=gaps["y"]),
         "gap p": pa.array(p, mask=gaps["p"]),
@@ -102,6 +103,7 @@ def _fixture() -> pa.Table:
     for k, name in enumerate(CLASSES):
         columns[f"pct_{name}"] = 100 * probs[:, k]
         columns[f"logit_{name}"] = rng.normal(0, 2, N)
+        columns[f"log_{name}"] = np.log(np.maximum(probs[:, k], 1e-300))
         columns[f"share_{name}"] = shares[:, k]
         columns[f"votes_{name}"] = votes[:, k]
         columns[f"prob_{name}"] = probs[:, k]
@@ -154,6 +156,7 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
         "y_true": "y pct", "y_prob": "p pct", "label_scale": "percent", "pred_scale": "percent"
     },
     "logits": {"y_true": "y", "y_prob": "z", "pred_scale": "logit", "sample_weight": "w"},
+    "log-probabilities": {"y_true": "y", "y_prob": "log p", "pred_scale": "logprob", "by": "kind"},
     "words": {"y_true": "word", "y_prob": ["p", MODEL], "positive": "yes", "by": ["word", "kind"]},
     "number as a word": {"y_true": "number", "y_prob": "p", "positive": 7},
     "dropped": {
@@ -175,6 +178,9 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     },
     "logits of classes": {
         "y_true": "species", "y_prob": {"one": "logit_*"}, "pred_scale": "logit", "by": "kind"
+    },
+    "log-probabilities of classes": {
+        "y_true": "species", "y_prob": {"one": "log_*"}, "pred_scale": "logprob"
     },
 }  # fmt: skip
 NEED_LISTS = [name for name, options in CAPABILITIES.items() if "list" in str(options)]
@@ -348,6 +354,8 @@ def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
     assert_same_table(expected["percentages"]["p pct"], percent)
     logits = sc.reliability(y, scipy.special.expit(_column("z")), sample_weight=w)
     assert_same_table(expected["logits"]["z"], logits)
+    logs = sc.reliability(y, np.exp(_column("log p")))
+    assert_same_table(expected["log-probabilities"]["log p"], logs)
     words = sc.reliability(_column("word") == "yes", p)
     assert_same_table(expected["words"]["p"], words)
     numbers = sc.reliability(_column("number") == 7, p)
@@ -363,6 +371,8 @@ def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
     softmax = scipy.special.softmax(_classes("logit"), axis=1)
     top = sc.top_label_reliability(_names(), softmax)
     assert_same_table(expected["logits of classes"]["one"], top, hardened=False)
+    top = sc.top_label_reliability(_names(), np.exp(_classes("log")))
+    assert_same_table(expected["log-probabilities of classes"]["one"], top, hardened=False)
     for end in ("low", "high"):
         assert_same_table(expected["bounds"]["p", end], sc.reliability(_column(end), p))
 
@@ -381,6 +391,9 @@ def _broken(column: str, value: Any, rows: tuple[int, ...] = (3, 300)) -> pa.Tab
 
 NEVER = [
     ("p pct", 120.0, "percentages", "p pct must be percentages, in [0, 100]: 2 of 400 values are"),
+    ("log p", 0.5, "log-probabilities", "log p must be log-probabilities, of 0 or less: 2 of 400"),
+    (f"log_{CLASSES[1]}", 9e9, "log-probabilities of classes", "of 0 or less: 2 of 400"),
+    (f"log_{CLASSES[1]}", -0.001, "log-probabilities of classes", "must sum to 1 within"),
     ("word", None, "words", "word must have no missing values: 2 of 400 are NaN or null"),
     ("p", 40.0, "nothing to drop", "p must be in [0, 1]: 2 of 400 values are not"),
     (f"logit_{CLASSES[1]}", None, "logits of classes", "must have no missing values: 2 of 400"),

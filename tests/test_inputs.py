@@ -167,6 +167,8 @@ REFUSED = [
     ([0.5, np.inf], "y_prob must be in [0, 1]: 1 of 2 values is not, the first is y_prob[1] = inf."),
     ([0.5, -3.0], "1 of 2 values is not, the first is y_prob[1] = -3.0. If these are logits, use "
      "1 / (1 + exp(-y_prob))."),
+    ([-0.1, -3.0], "2 of 2 values are not, the first is y_prob[0] = -0.1. If these are "
+     "log-probabilities, use exp(y_prob); if logits, use 1 / (1 + exp(-y_prob))."),
     ([7.0, 70.0], "2 of 2 values are not, the first is y_prob[0] = 7.0. If these are percentages, "
      "use y_prob / 100"),
     ([0.5, 1 + 1e-7], "= 1.0000001. If this is rounding noise, clip y_prob to [0, 1]."),
@@ -199,7 +201,7 @@ def test_bad_predictions_are_refused_with_rule_count_position_and_remedy(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("y_true", "message"), REFUSED[:14])
+@pytest.mark.parametrize(("y_true", "message"), REFUSED[:15])
 @pytest.mark.parametrize("metric", [sc.reliability, sc.log_loss, sc.kl_divergence])
 def test_bad_labels_are_refused_with_the_same_messages(
     y_true: Any, message: str, metric: Any

@@ -16,10 +16,11 @@ from softcal._validation import arrays, inputs
 from softcal._validation.inputs import DEFAULT_NAMES
 from softcal._validation.rules import (
     CLASS_SUMS,
-    CLASS_VALUES,
     DROP_OR_IMPUTE,
     ROW_SUM,
     SUM_TOLERANCE,
+    Spread,
+    class_values,
 )
 from softcal._validation.votes import Votes
 from softcal.exceptions import InputError
@@ -171,7 +172,8 @@ def _refuse_values(array: Column, name: str) -> None:
     if missing:
         message = f"{name} must hold numbers in [0, 1]: {found}, which is missing. {DROP_OR_IMPUTE}"
     else:
-        message = f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. {CLASS_VALUES}"
+        hint = class_values(name, Spread.of(array.ravel()))
+        message = f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. {hint}"
     raise InputError(message)
 
 

@@ -116,8 +116,9 @@ def write_calibrated(
         )
         raise InputError(message)
     refuse_same_file(target, [source])
-    if calibrator.takes_logits and values.pred_scale == "percent":
-        message = "the calibrator was fitted on logits: pass logits, not percentages."
+    if calibrator.takes_logits and values.pred_scale in ("percent", "logprob"):
+        given = keyword("pred_scale", values.pred_scale)
+        message = f"the calibrator was fitted on logits: pass logits, not {given}."
         raise InputError(message)
     if calibrator.takes_logits:
         values = values._replace(pred_scale="probability")  # leaves logits unchanged
@@ -160,7 +161,7 @@ def _hint(job: _Job) -> str:
     if job.calibrator.takes_logits or job.values != Values():
         return ""
     scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing", True)  # noqa: FBT003
-    return f" For percentages or logits, pass {scale} or logit; {drop} drops rows."
+    return f" For another scale, pass {scale}, logit, or logprob; {drop} drops rows."
 
 
 def _refuse_columns(

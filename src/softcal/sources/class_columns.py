@@ -14,11 +14,11 @@ from softcal._validation.multiclass import ClassRows
 from softcal._validation.rules import (
     CLASS_COUNT,
     CLASS_SHARE,
-    CLASS_VALUES,
     LOGIT,
     MISSING,
     NO_VOTE,
     ROW_SUM,
+    class_values,
     is_bad_count,
     known_rule,
     length_rule,
@@ -463,12 +463,14 @@ def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
         checks += matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
     else:
         rules, of_sums = _class_rules(roles.values.label_scale, "label_scale")
-        checks += matrix_checks(roles.y_true, found.label, size, rules, of_sums)
+        logs = roles.values.label_scale == "logprob"
+        checks += matrix_checks(roles.y_true, found.label, size, rules, of_sums, logs=logs)
     rules, of_sums = _class_rules(roles.values.pred_scale, "pred_scale")
+    logs = roles.values.pred_scale == "logprob"
     if roles.logits:
         rules, of_sums = LOGIT, None
     for model, columns in zip(roles.y_prob, found.models, strict=True):
-        checks += matrix_checks(model, columns, size, rules, of_sums)
+        checks += matrix_checks(model, columns, size, rules, of_sums, logs=logs)
     return checks
 
 
@@ -476,6 +478,8 @@ def _class_rules(scale: Scale, name: str) -> tuple[tuple[Rule, ...], Rule | None
     """Return what the values of classes must be on a scale, and what their sums must be."""
     if scale == "logit":
         return LOGIT, None
+    if scale == "logprob":
+        return scaled_rules(CLASS_SHARE, scale, name), ROW_SUM
     if scale == "percent":
         of_sums = ROW_SUM._replace(
             must=ROW_SUM.must.replace("1 within", "100% within"),
@@ -483,9 +487,8 @@ def _class_rules(scale: Scale, name: str) -> tuple[tuple[Rule, ...], Rule | None
         )
         return scaled_rules(CLASS_SHARE, scale, name), of_sums
     missing, outside = CLASS_SHARE
-    logits = f"If these are logits, pass {keyword(name, 'logit')}, which takes the softmax of"
-    values = CLASS_VALUES.replace("If these are logits, take the softmax of", logits)
-    return (missing, outside._replace(remedy=lambda _name, _spread: values)), ROW_SUM
+    hint = outside._replace(remedy=lambda column, spread: class_values(column, spread, name))
+    return (missing, hint), ROW_SUM
 
 
 def _names_check(column: str, classes: tuple[str, ...]) -> Check:
@@ -501,15 +504,25 @@ def _names_check(column: str, classes: tuple[str, ...]) -> Check:
 
 
 def matrix_checks(
-    name: str, columns: tuple[str, ...], size: int, rules: tuple[Rule, ...], of_sums: Rule | None
+    name: str,
+    columns: tuple[str, ...],
+    size: int,
+    rules: tuple[Rule, ...],
+    of_sums: Rule | None,
+    *,
+    logs: bool = False,
 ) -> list[Check]:
-    """Return the checks of values and, if there is a rule for it, of the sum of each row."""
+    """Return the checks of values and, if there is a rule for it, of the sum of each row.
+
+    Values that are log-probabilities are summed as probabilities.
+    """
 
     def sums(batch: Batch) -> FloatArray:
         if len(columns) > 1:
-            total: FloatArray = np.sum([as_float64(batch[each]) for each in columns], axis=0)
+            parts = np.stack([as_float64(batch[each]) for each in columns], axis=1)
         else:
-            total = _padded(batch[columns[0]], size).sum(axis=1)
+            parts = _padded(batch[columns[0]], size)
+        total: FloatArray = scaled(parts, "logprob" if logs else "probability").sum(axis=1)
         return total
 
     def sums_to(_batch: Batch, _row: int, total: float) -> str:

@@ -387,9 +387,12 @@ def scaled(values: Column, scale: Scale) -> Column:
         return values
     if scale == "percent":
         return as_float64(values) / 100
+    plain = as_float64(values)
+    if scale == "logprob":
+        with np.errstate(over="ignore"):  # infinity is refused, as every value above 1 is
+            return np.exp(plain)
     from scipy.special import expit, softmax
 
-    plain = as_float64(values)
     found: Column = expit(plain) if plain.ndim == 1 else softmax(plain, axis=1)
     return found
 

@@ -122,9 +122,10 @@ def scan(
         classes, these are of the predicted class. For intervals, there are none.
     date : str or date, optional
         The date of the rows, stored in the set.
-    pred_scale, label_scale : {"probability", "percent", "logit"}, default="probability"
-        The scale of the numbers. Percentages are divided by 100. A logit z becomes 1 / (1 +
-        exp(-z)), and logits of many classes become their softmax.
+    pred_scale, label_scale : {"probability", "percent", "logit", "logprob"}
+        The scale of the numbers; "probability" by default. Percentages are divided by 100. A logit
+        z becomes 1 / (1 + exp(-z)), and logits of many classes become their softmax. The natural
+        logarithm of a probability, one per row or per class, becomes its exponential.
     positive : value, optional
         For labels in words: the value that counts as 1. Every other value counts as 0.
     drop_missing : bool, default=False
