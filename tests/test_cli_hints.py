@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,3 +109,75 @@ def test_compare_prints_the_correlation_for_plan(
     assert correlation("--group", names[0]) is None
     assert cli.run(call) == 0
     assert f"--correlation {expected:.2f}" in capsys.readouterr().out
+
+
+SLIPS = [
+    (("score", *ONE, "p", "--pred-scale", "percent"), "every value of p is in [0, 1]: leave out --pred-scale percent if"),
+    (("score", *ONE, "p", "--pred-scale", "logit"), "every value of p is in [0, 1]: leave out --pred-scale logit if"),
+    (("score", *ONE, "p", "--label-scale", "logit"), "every value of y is in [0, 1]: leave out --label-scale logit if"),
+    (("recalibrate", *ONE, "p", "--pred-scale", "logit", "--folds", "2", "-o", "cal.json"), "leave out --pred-scale logit if"),
+    (("recalibrate", "--label", "p", "--pred", "hard", "--folds", "2", "-o", "cal.json"), "are not swapped"),
+    (("score", "--label", "p", "--pred", "hard"), "every value of hard is 0 or 1, but p has values between 0 and 1"),
+    (("report", "--label", "p", "--pred", "hard", "-o", "r.html"), "check that labels and predictions are not swapped"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "note"), SLIPS)
+def test_slips_that_values_give_away_are_noted(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    note: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("y,p,hard\n" + "0.5,0.4,0\n0.2,0.3,1\n1,0.9,1\n" * 5)
+    command, *options = arguments
+    assert cli.run([command, "data.csv", *options]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("softcal: note: ")
+    assert note in said
+
+
+def test_apply_notes_probabilities_that_are_taken_as_logits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, cal = tmp_path / "data.csv", tmp_path / "cal.json"
+    path.write_text("y,z,p\n" + "0.5,-0.5,0.4\n0.2,-1,0.3\n1,2,0.9\n" * 5)
+    fit = ["recalibrate", str(path), "--label", "y", "--folds", "2", "-o", str(cal)]
+    for how, stated in (
+        (["--pred", "z", "--pred-scale", "logit"], "this calibrator, which was fitted on logits,"),
+        (["--pred", "p"], "--pred-scale logit"),
+    ):
+        assert cli.run([*fit, *how]) == 0
+        for pred, noted in (("p", True), ("z", False)):
+            line = ["apply", str(cal), str(path), "--pred", pred, "--pred-scale", "logit"]
+            capsys.readouterr()
+            assert cli.run([*line, "-o", str(tmp_path / "out.csv")]) == 0
+            note = f"every value of p is in [0, 1]: leave out {stated} if these are probabilities."
+            assert capsys.readouterr().err == (f"softcal: note: {note}\n" if noted else "")
+
+
+def test_votes_that_shares_contradict_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("y,p,m\n0,0.1,3\n0.2,0.4,3\n0.4,0.4,3\n1,0.9,3\n")
+    for command in ("score", "recalibrate"):
+        output = ["-o", str(tmp_path / "x.json")] if command == "recalibrate" else []
+        assert (
+            cli.run([command, str(path), "--label", "y", "--pred", "p", "--votes", "m", *output])
+            == 2
+        )
+        said = capsys.readouterr().err
+        assert "y times m must be whole numbers of votes" in said
+        assert "2 of 4 values are not, the first is 0.2 times 3 in" in said
+
+
+def test_other_warnings_are_shown_as_usual(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "_run", lambda _words: warnings.warn("of a library", stacklevel=1))
+    with pytest.warns(UserWarning, match="of a library"):
+        cli.run([])
+    assert capsys.readouterr().err == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -71,7 +72,7 @@ def _fixture() -> pa.Table:
         "p": p,
         MODEL: rng.permutation(p),
         "w": w,
-        "m": rng.integers(1, 6, N),
+        "m": rng.choice([1, 4, 8], N),
         SEGMENT: pa.array(place, pa.string()),
         "kind": np.array(["a", "b"])[rng.integers(0, 2, N)],
         GROUP: np.char.add("g", group.astype(str)),
@@ -125,7 +126,7 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     "given ranges": {**ONE, "by": "kind", "features": {"z": [-1.5, 0, 2], "gap w": [1]}},
     "weights": {**ONE, "sample_weight": "w", "by": "kind"},
     "votes": {**ONE, "n_votes": "m", "sample_weight": "w"},
-    "one number of votes": {**ONE, "n_votes": 3},
+    "one number of votes": {**ONE, "n_votes": 4},
     "pairs": PAIR,
     "pairs by": {**PAIR, "by": BY, "sample_weight": "w"},
     "groups": {**ONE, "groups": GROUP, "sample_weight": "w"},
@@ -329,7 +330,7 @@ def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
         ("plain", {}),
         ("weights", {"sample_weight": w}),
         ("votes", {"sample_weight": w, "n_votes": _column("m")}),
-        ("one number of votes", {"n_votes": 3}),
+        ("one number of votes", {"n_votes": 4}),
     ):
         assert_same_table(expected[name]["p"], sc.reliability(y, p, **options))
     groups = sc.reliability(y, p, sample_weight=w, groups=_column(GROUP))
@@ -394,6 +395,12 @@ NEVER = [
     ("log p", 0.5, "log-probabilities", "log p must be log-probabilities, of 0 or less: 2 of 400"),
     (f"log_{CLASSES[1]}", 9e9, "log-probabilities of classes", "of 0 or less: 2 of 400"),
     (f"log_{CLASSES[1]}", -0.001, "log-probabilities of classes", "must sum to 1 within"),
+    (
+        "y",
+        0.3,
+        "one number of votes",
+        "y times 4 must be whole numbers of votes, up to rounding of the shares to two digits: 2 of 400 values are not",
+    ),
     ("word", None, "words", "word must have no missing values: 2 of 400 are NaN or null"),
     ("p", 40.0, "nothing to drop", "p must be in [0, 1]: 2 of 400 values are not"),
     (f"logit_{CLASSES[1]}", None, "logits of classes", "must have no missing values: 2 of 400"),
@@ -428,6 +435,49 @@ def test_invalid_values_are_refused_with_their_count(
         with pytest.raises(sc.InputError) as caught:
             sc.scan(make(_broken(column, value)), **CAPABILITIES[capability])
         assert message in str(caught.value), (column, value)
+
+
+SLIPS: list[tuple[dict[str, Any], str]] = [
+    ({**ONE, "pred_scale": "percent"}, 'every value of p is in [0, 1]: leave out pred_scale="percent"'),
+    ({**ONE, "pred_scale": "logit"}, 'every value of p is in [0, 1]: leave out pred_scale="logit"'),
+    ({**ONE, "label_scale": "percent"}, 'every value of y is in [0, 1]: leave out label_scale="percent"'),
+    ({"y_true": "p", "y_prob": "hard"}, "every value of hard is 0 or 1, but p has values between 0 and 1"),
+]  # fmt: skip
+
+
+def test_slips_that_values_give_away_are_noted(
+    make: Callable[[pa.Table], Any], request: pytest.FixtureRequest
+) -> None:
+    table = pa.table({"y": [0.5, 1.0, 0.25], "p": [0.2, 0.4, 1.0], "hard": [1.0, 0.0, 1.0]})
+    stream = "[stream" in request.node.name
+    source = None if stream else make(table)
+    for options, message in SLIPS:
+        with pytest.warns(sc.SoftcalWarning) as found:
+            sc.scan(make(table) if stream else source, **options)
+        assert [str(each.message) for each in found if message in str(each.message)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sc.SoftcalWarning)
+        outside = pa.table({"y": [0.5, 1.0, 0.25], "p": [0.2, 0.4, 1.1]})
+        sc.scan(outside, **ONE, pred_scale="percent")
+
+
+def test_probabilities_of_classes_as_logits_are_noted() -> None:
+    for spec in ("prob_*", "prob list"):
+        given = {"y_true": "share list", "y_prob": {"one": spec}, "pred_scale": "logit"}
+        with pytest.warns(sc.SoftcalWarning, match='is in .0, 1.: leave out pred_scale="logit"'):
+            sc.scan(TABLE, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sc.SoftcalWarning)
+        sc.scan(TABLE, y_true="species", y_prob={"one": "logit_*"}, pred_scale="logit")
+
+
+def test_shares_of_classes_must_be_whole_votes() -> None:
+    for spec in ("share_*", "share list"):
+        sc.scan(TABLE, y_true=spec, y_prob={"one": "prob list"}, n_votes=4)
+        with pytest.raises(
+            sc.InputError, match=r"times 3 must be whole .* the first is 0\.\d+ times 3"
+        ):
+            sc.scan(TABLE, y_true=spec, y_prob={"one": "prob list"}, n_votes=3)
 
 
 def test_a_rule_counts_the_rows_that_were_not_dropped(make: Callable[[pa.Table], Any]) -> None:

@@ -430,8 +430,7 @@ def test_bad_logits_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     classes = ("--label-columns", "y_*", "--pred-columns", "z_*", *names[6:])
     assert hint in refused(capsys, "recalibrate", shares, *classes)
     assert hint in refused(capsys, "score", data, *names[:4])
-    said = refused(capsys, "recalibrate", DATA, *NODULES, "--pred-scale", "logit", "--method", "isotonic",
-                   "-o", tmp_path / "cal.json")  # fmt: skip
+    said = refused(capsys, "recalibrate", data, *names, "--method", "isotonic")
     assert "methods (--method) must be some of temperature, platt, beta: got 'isotonic'" in said
 
 

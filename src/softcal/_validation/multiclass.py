@@ -99,13 +99,21 @@ def class_rows(
         (inputs.index_of(values), name)
         for values, name in zip((y_true, y_prob, sample_weight, n_votes), names[:4], strict=True)
     )
-    if isinstance(y_true, Votes):
-        inputs.refuse_votes_twice(n_votes, names)
-        n_votes = y_true.effective_totals
-    one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # lengths
+    # Lengths; labels of 0 fit any number of votes.
+    zeros = np.broadcast_to(0.0, len(y))
+    one = inputs.rows(zeros, p[:, 0], sample_weight, n_votes, names)
     inputs.check_weights_and_votes(one)
     classes = _classes(y_true, y_prob, p.shape[1])
-    return ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
+    found = ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
+    if isinstance(y_true, Votes):
+        inputs.refuse_votes_twice(n_votes, names)
+        found = found._replace(n_votes=y_true.effective_totals)
+    elif found.n_votes is not None and not inputs.votes_fit(y, found.n_votes):
+        for c in range(p.shape[1]):
+            of_class = names._replace(y_true=f"{names.y_true}[:, {c}]")
+            inputs.refuse_misfits(found.column(c)._replace(names=of_class))
+    inputs.warn_if_swapped(y, p, names)
+    return found
 
 
 def _matrix(values: Any, name: str) -> Column:

@@ -111,6 +111,22 @@ def is_bad_vote(m: _Values) -> Marks:
     return bad
 
 
+HALF_STEP = 0.005 + 1e-9
+"""How far rounding to two digits may move a share."""
+
+
+def misfit(share: npt.NDArray[Any], votes: npt.NDArray[Any]) -> _Values:
+    """Return how far shares are from a whole number of votes, beyond rounding to two digits.
+
+    Above 0 where no whole number of votes gives the share. NaN stays NaN. One vote fits any label,
+    because it also states that a posterior has at most the information of one outcome.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):  # infinity breaks another rule
+        number = np.asarray(share, dtype=np.float64) * votes
+        off: _Values = np.abs(number - np.rint(number)) - HALF_STEP * votes - (votes == 1)
+    return off
+
+
 def _outside(values: _Values) -> Marks:
     outside: Marks = ~((values >= 0) & (values <= 1))
     return outside
@@ -256,6 +272,15 @@ NO_VOTE = Rule(
     is_bad_vote,
     "have none",
     lambda _name, _spread: "Omit those rows.",
+)
+MISFIT = Rule(  # for the result of `misfit`
+    "must be whole numbers of votes, up to rounding of the shares to two digits",
+    _above_zero,
+    "values are not",
+    lambda _name, _spread: (
+        "Pass the number of votes behind each label, or leave it out if labels are not shares of "
+        "votes."
+    ),
 )
 AT_MOST = Rule(  # for the lower end minus the upper one, whose name is filled in
     "must be at most {}",

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from softcal._display import keyword
+from softcal._validation import inputs
 from softcal.bins import Bins
 from softcal.calibrators.base import fitting_data
 from softcal.calibrators.maps import (
@@ -24,7 +26,7 @@ from softcal.calibrators.maps import (
     equal_mass,
     load_calibrator,
 )
-from softcal.exceptions import InputError
+from softcal.exceptions import InputError, warn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -70,6 +72,8 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
             The fitted calibrator.
         """
         data = fitting_data(y_prob, y_true, sample_weight, logits=self.logits)
+        if self.logits and not inputs.has_outside(data.p):
+            warn(inputs.unlikely_scale("y_prob", keyword("logits", True)))  # noqa: FBT003
         self._map.refuse_other_dimensions(data.p)
         self.map_ = self._fitted(data)
         return self

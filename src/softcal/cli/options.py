@@ -469,6 +469,11 @@ def as_options(message: str) -> str:
     return _KEYWORD.sub(option, message)
 
 
+def note(text: str) -> None:
+    """Print a note on stderr."""
+    sys.stderr.write(f"softcal: note: {printable(text)}\n")
+
+
 DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Figure = Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from softcal._display import did_you_mean, keyword
+from softcal._display import did_you_mean
 from softcal._io import refuse_elsewhere
 from softcal._validation.arrays import different_names, listed
 from softcal._validation.inputs import as_float64
@@ -385,10 +385,10 @@ def classes_of_batch(batch: Batch, roles: Roles, found: ClassRoles) -> list[Clas
             return None
         label: Column | None = at[:, None] == np.arange(size)
     else:
-        label = _matrix(batch, found.label, size)
+        label = matrix(batch, found.label, size)
     if label is not None and found.kind == "counts":
         label, votes = _shares(label)
-    predictions = [_matrix(batch, columns, size) for columns in found.models]
+    predictions = [matrix(batch, columns, size) for columns in found.models]
     if label is None or any(each is None for each in predictions):
         return None
     if found.kind == "shares":
@@ -407,7 +407,7 @@ def classes_of_batch(batch: Batch, roles: Roles, found: ClassRoles) -> list[Clas
     ]
 
 
-def _matrix(batch: Batch, columns: tuple[str, ...], size: int) -> Column | None:
+def matrix(batch: Batch, columns: tuple[str, ...], size: int) -> Column | None:
     """Return one column per class; None if a list is missing or has another length."""
     if len(columns) > 1:
         # Each class is contiguous in memory.
