@@ -15,6 +15,7 @@ import numpy.typing as npt
 from softcal._validation.arrays import REAL, Column, column, numbered, refuse_missing
 from softcal._validation.rules import (
     FROM_LOGITS,
+    HALF_STEP,
     LABEL,
     LOGIT,
     MISFIT,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 1 << 16
+_IN_CACHE = 1 << 13  # numbers
 
 
 class Names(NamedTuple):
@@ -229,8 +231,16 @@ def check_weights_and_votes(data: Rows) -> None:
 def votes_fit(share: Column, votes: Column) -> bool:
     """Return whether shares are whole numbers of votes; shares of classes have two dimensions."""
     votes = votes if share.ndim == 1 else votes[:, None]
-    parts = (slice(k, k + _ROWS_AT_ONCE) for k in range(0, len(share), _ROWS_AT_ONCE))
-    return not any((misfit(share[part], votes[part]) > 0).any() for part in parts)
+    step = max(_IN_CACHE // share[0].size, 1)
+    for part in (slice(k, k + step) for k in range(0, len(share), step)):
+        with np.errstate(invalid="ignore", over="ignore"):
+            number = share[part] * as_float64(votes[part])  # faster than a product with integers
+            number -= np.rint(number)
+        # Exact shares of two votes or more are within the smallest limit, which is fast to see.
+        exact = number.max() <= 2 * HALF_STEP and number.min() >= -2 * HALF_STEP
+        if not exact and (misfit(share[part], votes[part]) > 0).any():
+            return False
+    return True
 
 
 def refuse_misfits(data: Rows) -> None:
