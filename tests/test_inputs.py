@@ -330,7 +330,11 @@ wrong: Any = sc  # these calls are wrong on purpose, which mypy would report
 REL = sc.reliability([0.5] * 60, [0.4] * 60)
 GUESS = sc.planning.Assumptions.from_pilot(REL)
 VOTES = sc.Votes.from_long(
-    {"i": [1, 1, 2], "l": ["a", "b", "a"], "w": [1, 2, 1]}, item="i", label="l", worker="w"
+    {"i": [1, 1, 2], "l": ["a", "b", "a"], "w": [1, 2, 1]},
+    item="i",
+    label="l",
+    worker="w",
+    classes=["a", "b"],
 )
 
 

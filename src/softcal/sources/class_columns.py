@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from softcal._display import did_you_mean
+from softcal._display import did_you_mean, keyword
 from softcal._io import refuse_elsewhere
 from softcal._validation.arrays import different_names, listed
 from softcal._validation.inputs import as_float64
@@ -217,12 +217,18 @@ def refuse_names_of_thresholds(names: Sequence[object]) -> None:
 def counts_beside(roles: Roles, spec: Spec, present: Sequence[str], positive: str | None) -> Roles:
     """Return roles whose labels are vote shares from counts, with one prediction per row.
 
-    The share is that of the last column, or of the column that `positive` names: by its own name,
-    or by the text that the star of a pattern matches.
+    The share is that of the column that `positive` names: by its own name, or by the text that the
+    star of a pattern matches. Of two columns named in order, it is the last one by default.
     """
     columns, classes = class_columns(spec, present)
     names = classes or columns
     place = dict(zip((*columns, *names), (*columns, *columns), strict=True))
+    if positive is None and (classes is not None or len(columns) > 2):
+        message = (
+            f"name the column of counts that counts as 1: {', '.join(map(repr, names))}. Pass one, "
+            f"such as {keyword('positive', names[0])}."
+        )
+        raise InputError(message)
     chosen = names[-1] if positive is None else positive
     if chosen not in place:
         message = (

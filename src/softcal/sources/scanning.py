@@ -90,7 +90,7 @@ def scan(
     vote_counts : str or sequence of str, optional
         Instead of `y_true`: one column of vote counts per class, or one column of lists of counts.
         All intervals then use the numbers of votes. With one prediction per row, the label is the
-        share of the last column, or of the one that `positive` names.
+        share of the column that `positive` names, or of the second of two named columns.
     classes : sequence of str, optional
         Names of the classes in the order of the columns. Default: the texts that the star of the
         pattern matches, else the names of the columns, else 0, 1, ...
