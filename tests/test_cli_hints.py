@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,12 +171,3 @@ def test_votes_that_shares_contradict_are_refused(
         said = capsys.readouterr().err
         assert "y times m must be whole numbers of votes" in said
         assert "2 of 4 values are not, the first is 0.2 times 3 in" in said
-
-
-def test_other_warnings_are_shown_as_usual(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cli, "_run", lambda _words: warnings.warn("of a library", stacklevel=1))
-    with pytest.warns(UserWarning, match="of a library"):
-        cli.run([])
-    assert capsys.readouterr().err == ""

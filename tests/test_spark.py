@@ -178,7 +178,9 @@ def test_raw_votes_and_raters_give_the_table_of_votes(spark: Cluster) -> None:
     items = [f"t{k}" for k in range(60)]
     preds = spark.session.createDataFrame([*zip(items, p.tolist(), strict=True)], ["text", "p"])
     votes = spark.session.createDataFrame(rows, list(long))
-    whole = sc.Votes.from_long(long, item="text", label="says", worker="who", positive="yes").for_items(items)
+    whole = sc.Votes.from_long(
+        long, item="text", label="says", worker="who", positive="yes"
+    ).for_items(items)
     expected = sc.reliability(whole, p, raters=True)
     names: dict[str, Any] = {
         "item": "text", "vote": "says", "worker": "who", "positive": "yes", "raters": True,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from softcal._display import printable
-from softcal.cli.options import PlainCommand, PlainGroup, as_options, help_of, note
+from softcal.cli.options import NOTES, PlainCommand, PlainGroup, as_options, help_of, note
 from softcal.exceptions import SoftcalError, SoftcalWarning
 
 if TYPE_CHECKING:
@@ -82,25 +82,14 @@ def _loops() -> str:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. An error is one line on stderr."""
-    with warnings.catch_warnings():
-        usual, notes = warnings.showwarning, set[str]()
-
-        def shown(message: Warning | str, category: type[Warning], *place: Any) -> None:
-            if not issubclass(category, SoftcalWarning):
-                usual(message, category, *place)
-            elif str(message) not in notes:  # once, even if the rows are read twice
-                notes.add(str(message))
-                note(as_options(str(message)))
-
-        warnings.simplefilter("always", SoftcalWarning)
-        warnings.showwarning = shown
-        return _run(list(arguments) or ["--help"])
-
-
-def _run(words: list[str]) -> int:
+    words = list(arguments) or ["--help"]
     app = app_of(words[:1] if words[0] in COMMANDS else COMMANDS)
+    NOTES.set([])
     try:
-        code = app(words, prog_name="softcal", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", SoftcalWarning)  # each once, if rows are read twice
+            warnings.showwarning = lambda message, *_, **__: note(as_options(str(message)))
+            code = app(words, prog_name="softcal", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: `softcal ... | head`
         sys.stdout = None  # Python would try to flush it at exit

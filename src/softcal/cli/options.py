@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 import sys
+from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
 from functools import wraps
@@ -469,11 +470,6 @@ def as_options(message: str) -> str:
     return _KEYWORD.sub(option, message)
 
 
-def note(text: str) -> None:
-    """Print a note on stderr."""
-    sys.stderr.write(f"softcal: note: {printable(text)}\n")
-
-
 DEFAULT_LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Confidence level.", metavar="P")]
 Figure = Annotated[
@@ -485,6 +481,16 @@ Output = Annotated[Format, typer.Option("--format", help="Output format.", metav
 def source_name(data: list[str]) -> str:
     """Return a short name of the source of the rows."""
     return Path(data[0]).name if len(data) == 1 else f"{len(data)} sources"
+
+
+NOTES: ContextVar[list[str]] = ContextVar("notes")
+"""The notes of one run of a command."""
+
+
+def note(text: str) -> None:
+    """Print a note on stderr, and keep it for JSON and pages."""
+    sys.stderr.write(f"softcal: note: {printable(text)}\n")
+    NOTES.get([]).append(text)
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import glob
 import math
+import sys
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcal import terminal
-from softcal.cli.options import RowOptions, as_options, given, note
+from softcal._display import printable
+from softcal.cli.options import RowOptions, as_options, given
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -422,17 +424,21 @@ def with_names(tables: TableSet, names: Sequence[str] | None) -> TableSet:
     return tables.rename(dict(zip(tables.models, names, strict=True)))
 
 
+def _note(text: str) -> None:
+    sys.stderr.write(f"softcal: note: {printable(text)}\n")
+
+
 def note_votes(found: Joined | None, roles: Roles, *, raters: bool = True) -> None:
     """Print notes on dropped votes, on recurring raters, and on the counts that are the label."""
     if roles.counts:
-        note(f"the label is the {roles.y_true}; --positive selects another column.")
+        _note(f"the label is the {roles.y_true}; --positive selects another column.")
     votes = roles.votes
     if votes is None or found is None:
         return
     if votes.dropped:
-        note(f"left out: {votes.dropped:,} votes with a missing value.")
+        _note(f"left out: {votes.dropped:,} votes with a missing value.")
     for text in filter(None, (votes.note(found), votes.about_raters if raters else "")):
-        note(as_options(text))
+        _note(as_options(text))
 
 
 def note_words(words: Words, roles: Roles) -> None:
@@ -447,7 +453,7 @@ def note_words(words: Words, roles: Roles) -> None:
     }
     if len(zeros) > 1:
         listed = ", ".join(f"{word!r} ({count:,})" for word, count in zeros.items())
-        note(f"{roles.y_true} counts as 1 if it is {positive!r}, and as 0 if it is {listed}.")
+        _note(f"{roles.y_true} counts as 1 if it is {positive!r}, and as 0 if it is {listed}.")
 
 
 def saved_files(data: Sequence[str]) -> list[Path]:
@@ -494,11 +500,12 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
     if not allow_identical:  # of tables with rows, because all empty ones are equal
         _refuse_copies([path for path, tables in zip(paths, found, strict=True) if tables.n])
     if rest and total.groups is not None:
-        note(
-            f"saved tables do not store the names of groups. If a value of "
+        text = (
+            f"softcal: note: saved tables do not store the names of groups. If a value of "
             f"{total.groups.column} has rows in two files, these rows count as independent. If in "
             "doubt, scan all rows in one command."
         )
+        sys.stderr.write(f"{printable(text)}\n")
     return sum(rest, start=total)
 
 
