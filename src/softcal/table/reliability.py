@@ -13,7 +13,7 @@ import numpy.typing as npt
 from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.votes import RowVotes, row_votes
-from softcal.bins import Bins, BinsLike
+from softcal.bins import Bins, BinsLike, meant_bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError, warn
 from softcal.table import kernel, serialize
 from softcal.table.groups import Clusters, cluster_sums
@@ -305,7 +305,7 @@ class Reliability(_display.Printed):
         >>> fine.coarsen(2).gap.round(4)
         array([ 0.05, -0.1 ])
         """
-        target = Bins.of(bins)
+        target = meant_bins(bins, self.bins)
         missing = ~np.isin(target.edges, self.bins.edges)
         if missing.any():
             message = (
