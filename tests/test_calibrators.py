@@ -464,3 +464,11 @@ def test_dirichlet_equals_multinomial_regression_on_the_logarithms(
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(np.log(p), y)
     ours = sc.calibrators.DirichletCalibrator().fit(p, np.eye(3)[y])
     np.testing.assert_allclose(ours.predict(p), theirs.predict_proba(np.log(p)), atol=1e-5)
+
+
+def test_fitting_probabilities_as_logits_gives_a_warning() -> None:
+    p, y = [0.2, 0.5, 0.8], [0.25, 0.5, 0.75]
+    with pytest.warns(
+        sc.SoftcalWarning, match="every value of y_prob is in .0, 1.: leave out logits=True"
+    ):
+        sc.calibrators.PlattCalibrator(logits=True).fit(p, y)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATA = """\
-y,p,q,percent,logit,signs,almost,group,w,m,a,b,va,vb,half
-0.5,0.4,0.3,40,-0.4,-1,1.0000001,x,1,2,0.5,0.5,2,1,0.5
-0.2,0.3,0.2,30,-0.8,1,0.3,,-1,2.5,0.2,0.9,0,3,1.5
+y,p,q,percent,logit,log,signs,almost,group,w,m,a,b,va,vb,half,la,lb
+0.5,0.4,0.3,40,-0.4,-0.4,-1,1.0000001,x,1,2,0.5,0.5,2,1,0.5,-0.1,-2.4
+0.2,0.3,0.2,30,0.8,-0.8,1,0.3,,-1,2.5,0.2,0.9,0,3,1.5,-0.7,-0.7
 """
 ONE = ("--label", "y", "--pred")
 PYTHON = re.compile(
@@ -29,6 +29,14 @@ PYTHON = re.compile(
 REFUSED = [
     (("score", *ONE, "percent"), "pass --pred-scale percent"),
     (("score", *ONE, "logit"), "pass --pred-scale logit"),
+    (("score", *ONE, "log"), "log-probabilities, pass --pred-scale logprob; if logits, pass"),
+    (("score", *ONE, "log", "--pred-scale", "percent"), "log-probabilities, pass --pred-scale logprob"),
+    (("score", *ONE, "logit", "--pred-scale", "percent"), "If these are logits, pass --pred-scale logit."),
+    (("score", *ONE, "logit", "--pred-scale", "logprob"), "If these are logits, pass --pred-scale logit."),
+    (("score", *ONE, "p", "--pred-scale", "logprob"), "If these are probabilities, leave out --pred-scale logprob."),
+    (("score", *ONE, "percent", "--pred-scale", "logprob"), "pass --pred-scale percent"),
+    (("score", "--vote-columns", "va,vb", "--pred-columns", "la,lb"), "--pred-scale logprob"),
+    (("recalibrate", *ONE, "log", "-o", "out.json"), "pass --pred-scale logprob"),
     (("score", *ONE, "almost"), "clip almost to [0, 1]"),
     (("score", "--label", "signs", "--pred", "p"), "(signs + 1) / 2"),
     (("score", *ONE, "p", "--weight", "w"), "A weight of 0 leaves a row out"),
@@ -100,3 +108,66 @@ def test_compare_prints_the_correlation_for_plan(
     assert correlation("--group", names[0]) is None
     assert cli.run(call) == 0
     assert f"--correlation {expected:.2f}" in capsys.readouterr().out
+
+
+SLIPS = [
+    (("score", *ONE, "p", "--pred-scale", "percent"), "every value of p is in [0, 1]: leave out --pred-scale percent if"),
+    (("score", *ONE, "p", "--pred-scale", "logit"), "every value of p is in [0, 1]: leave out --pred-scale logit if"),
+    (("score", *ONE, "p", "--label-scale", "logit"), "every value of y is in [0, 1]: leave out --label-scale logit if"),
+    (("recalibrate", *ONE, "p", "--pred-scale", "logit", "--folds", "2", "-o", "cal.json"), "leave out --pred-scale logit if"),
+    (("recalibrate", "--label", "p", "--pred", "hard", "--folds", "2", "-o", "cal.json"), "are not swapped"),
+    (("score", "--label", "p", "--pred", "hard"), "every value of hard is 0 or 1, but p has values between 0 and 1"),
+    (("report", "--label", "p", "--pred", "hard", "-o", "r.html"), "check that labels and predictions are not swapped"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "note"), SLIPS)
+def test_slips_that_values_give_away_are_noted(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    note: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("y,p,hard\n" + "0.5,0.4,0\n0.2,0.3,1\n1,0.9,1\n" * 5)
+    command, *options = arguments
+    assert cli.run([command, "data.csv", *options]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("softcal: note: ")
+    assert note in said
+
+
+def test_apply_notes_probabilities_that_are_taken_as_logits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, cal = tmp_path / "data.csv", tmp_path / "cal.json"
+    path.write_text("y,z,p\n" + "0.5,-0.5,0.4\n0.2,-1,0.3\n1,2,0.9\n" * 5)
+    fit = ["recalibrate", str(path), "--label", "y", "--folds", "2", "-o", str(cal)]
+    for how, stated in (
+        (["--pred", "z", "--pred-scale", "logit"], "this calibrator, which was fitted on logits,"),
+        (["--pred", "p"], "--pred-scale logit"),
+    ):
+        assert cli.run([*fit, *how]) == 0
+        for pred, noted in (("p", True), ("z", False)):
+            line = ["apply", str(cal), str(path), "--pred", pred, "--pred-scale", "logit"]
+            capsys.readouterr()
+            assert cli.run([*line, "-o", str(tmp_path / "out.csv")]) == 0
+            note = f"every value of p is in [0, 1]: leave out {stated} if these are probabilities."
+            assert capsys.readouterr().err == (f"softcal: note: {note}\n" if noted else "")
+
+
+def test_votes_that_shares_contradict_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("y,p,m\n0,0.1,3\n0.2,0.4,3\n0.4,0.4,3\n1,0.9,3\n")
+    for command in ("score", "recalibrate"):
+        output = ["-o", str(tmp_path / "x.json")] if command == "recalibrate" else []
+        assert (
+            cli.run([command, str(path), "--label", "y", "--pred", "p", "--votes", "m", *output])
+            == 2
+        )
+        said = capsys.readouterr().err
+        assert "y times m must be whole numbers of votes" in said
+        assert "2 of 4 values are not, the first is 0.2 times 3 in" in said

@@ -382,5 +382,5 @@ def test_progress_bar_shows_total_from_the_start(
 
 def test_votes_repr_shows_class_order() -> None:
     long = {"text": ["a", "a"], "says": ["ok", "hate"]}
-    votes = sc.Votes.from_long(long, item="text", label="says")
+    votes = sc.Votes.from_long(long, item="text", label="says", classes=["hate", "ok"])
     assert repr(votes) == "Votes(items=1, classes=('hate', 'ok'), votes=2)"

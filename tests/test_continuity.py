@@ -32,10 +32,10 @@ def data_sets(draw: st.DrawFn) -> tuple[list[Row], dict[str, bool]]:
     """Draw rows, and whether they have weights, votes, and groups of two."""
     label = st.one_of(st.just(1.0), HARD, DECIMAL)
     kinds = [
-        st.tuples(draw(st.sampled_from([HARD, DECIMAL])), DECIMAL, DECIMAL, WEIGHT, st.just(3)),
-        st.tuples(*(st.just(draw(x)) for x in (label, DECIMAL, DECIMAL, WEIGHT)), st.just(5)),
+        st.tuples(draw(st.sampled_from([HARD, DECIMAL])), DECIMAL, DECIMAL, WEIGHT, st.just(20)),
+        st.tuples(*(st.just(draw(x)) for x in (label, DECIMAL, DECIMAL, WEIGHT)), st.just(40)),
         st.tuples(
-            st.just(draw(label)), st.just(draw(DECIMAL)), st.floats(0, 1), WEIGHT, st.just(2)
+            st.just(draw(label)), st.just(draw(DECIMAL)), st.floats(0, 1), WEIGHT, st.just(60)
         ),
     ]
     rows = draw(st.lists(draw(st.sampled_from(kinds)), min_size=2, max_size=40))

@@ -331,3 +331,19 @@ def test_tables_without_net_benefit_are_refused(tmp_path: Path) -> None:
     done = softcal_here("decide", saved, "--threshold", "0.1")
     assert done.returncode == 2
     assert "needs one label and one prediction per row" in done.stderr
+
+
+def test_threshold_next_to_an_edge_of_a_saved_set_is_that_edge(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("y,p\n" + "0.5,0.15\n0.2,0.14\n0.9,0.5\n" * 20)
+    saved = tmp_path / "saved.softcal"
+    columns = ("--label", "y", "--pred", "p")
+    softcal_here("scan", tmp_path / "rows.csv", *columns, "-o", saved)
+    for source in ((saved,), (tmp_path / "rows.csv", *columns)):
+        cards = [
+            softcal_here("decide", *source, "--threshold", t, "--format", "json").stdout
+            for t in ("0.15000000000000002", "0.15")
+        ]
+        assert cards[0] == cards[1] != ""
+    plotted = softcal_here("plot", saved, "--kind", "decision", "--threshold",
+                           "0.15000000000000002", "-o", tmp_path / "x.svg")  # fmt: skip
+    assert plotted.returncode == 0, plotted.stderr

@@ -322,3 +322,39 @@ def test_decision_curve_draws_the_net_benefit_in_order_of_thresholds(
 def test_ragged_thresholds_are_refused() -> None:
     with pytest.raises(sc.SoftcalError, match="thresholds"):
         sc.net_benefit([0.0, 1.0], [0.2, 0.7], [[0.1], [0.2, 0.3]])
+
+
+ALMOST = np.arange(0.05, 0.95, 0.05)  # 0.15000000000000002 is one of them
+
+
+def test_a_threshold_next_to_an_edge_is_that_edge(rng: np.random.Generator) -> None:
+    p = np.round(rng.random(500), 2)  # on edges, so that the last digit decides
+    y = rng.random(500)
+    tables = sc.scan(pd.DataFrame({"y": y, "p": p}), y_true="y", y_prob="p")
+    fine = tables.coarsen(tables.grid)["p"]
+    meant = np.round(ALMOST, 2)
+    assert (meant != ALMOST).any()
+    expected = sc.net_benefit(y, p, meant)
+    for found in (
+        sc.net_benefit(fine, ALMOST), sc.net_benefit(y, p, ALMOST),
+        sc.net_benefit(sc.reliability(y, p, bins=20), ALMOST + 1e-10),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(found.threshold, meant)
+        np.testing.assert_allclose(found.value, expected.value, atol=1e-12, rtol=0)
+    both = sc.net_benefit_difference(y, {"a": p, "b": p[::-1]}, ALMOST)
+    same = sc.net_benefit_difference(y, {"a": p, "b": p[::-1]}, meant)
+    np.testing.assert_array_equal(both.value, same.value)
+    with pytest.raises(sc.BinMismatchError, match=r"the first is 0\.15000001"):
+        sc.net_benefit(fine, [0.15000001])
+
+
+def test_edges_next_to_those_of_a_table_are_meant(rng: np.random.Generator) -> None:
+    p, y = np.round(rng.random((2, 300)), 2)
+    edges = np.arange(0, 1.05, 0.1)
+    edges[-1] = 1
+    assert edges[3] != 0.3
+    tables = sc.scan(pd.DataFrame({"y": y, "p": p}), y_true="y", y_prob="p", bins=60)
+    for fine in (sc.reliability(y, p, bins=600), tables):
+        assert fine.coarsen(edges).bins == sc.Bins.uniform(10)
+        with pytest.raises(sc.BinMismatchError, match=r"the first is 0\.3001"):
+            fine.coarsen([0, 0.3001, 1])

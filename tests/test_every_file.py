@@ -237,7 +237,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input_format": "xls"}, "input_format must be one of csv, tsv, json"),
     ({"input_format": "parquet"}, 'its content is not parquet. Leave input_format="parquet" out'),
     ({"input_format": "json"}, "cannot read .*a.csv: "),
-    ({"pred_scale": "odds"}, "pred_scale must be one of probability, percent, logit"),
+    ({"pred_scale": "odds"}, "pred_scale must be one of probability, percent, logit, logprob"),
     ({"positive": "yes", "label_scale": "percent"}, "leave one of them out"),
 ]
 
@@ -504,6 +504,10 @@ def test_scales_are_converted_on_the_command_line(data: Path) -> None:
     assert percent["models"][0]["smece"] == plain["models"][0]["smece"]
     logit = card("score", data, "--label", "y", "--pred", "z", "--pred-scale", "logit")
     probs = [1 / (1 + math.exp(-z)) for z in (-1.5, 2, 0.25)]
+    data.write_text("y,lp\n0.5,-0.25\n1,0\n0,-inf\n")
+    logs = card("score", data, "--label", "y", "--pred", "lp", "--pred-scale", "logprob")
+    expected = sc.smece([0.5, 1, 0], [math.exp(-0.25), 1, 0])
+    assert logs["models"][0]["smece"] == pytest.approx(expected, rel=1e-14)
     assert logit["models"][0]["smece"] == pytest.approx(sc.smece([0.5, 1, 0], probs), rel=1e-14)
 
 
@@ -638,7 +642,8 @@ def test_calibrator_of_logits_refuses_percentages(tmp_path: Path) -> None:
     softcal_here("recalibrate", path, "--label", "y", "--pred", "z", "--pred-scale", "logit",
                  "-o", cal)  # fmt: skip
     line = ("apply", cal, path, "--pred", "z", "-o", tmp_path / "out.csv", "--pred-scale")
-    assert "pass logits, not percentages" in softcal_here(*line, "percent").stderr
+    for other in ("percent", "logprob"):
+        assert f"pass logits, not --pred-scale {other}" in softcal_here(*line, other).stderr
     assert softcal_here(*line, "logit").returncode == 0
 
 
@@ -648,7 +653,7 @@ def test_calibrator_errors_name_the_options(tmp_path: Path) -> None:
     path.write_text("p\n40\n")
     line = ("apply", cal, path, "--pred", "p", "-o", tmp_path / "out.csv")
     said = softcal_here(*line).stderr
-    assert "--pred-scale percent or logit; --drop-missing drops rows." in said
+    assert "pass --pred-scale percent, logit, or logprob; --drop-missing drops rows." in said
     pq.write_table(pa.table({"p": [40.0, None]}), tmp_path / "a.parquet")
     line = ("apply", cal, tmp_path / "a.parquet", "--pred", "p", "-o", tmp_path / "out.parquet")
     assert card(*line, "--pred-scale", "percent", "--drop-missing")["rows_dropped"] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -71,7 +72,7 @@ def _fixture() -> pa.Table:
         "p": p,
         MODEL: rng.permutation(p),
         "w": w,
-        "m": rng.integers(1, 6, N),
+        "m": rng.choice([1, 4, 8], N),
         SEGMENT: pa.array(place, pa.string()),
         "kind": np.array(["a", "b"])[rng.integers(0, 2, N)],
         GROUP: np.char.add("g", group.astype(str)),
@@ -88,6 +89,7 @@ def _fixture() -> pa.Table:
         "y pct": 100 * y,
         "p pct": 100 * p,
         "z": rng.normal(0, 3, N),
+        "log p": np.log(np.maximum(p, 1e-300)),
         "word": word,
         "gap y": pa.array(y, mask=gaps["y"]),
         "gap p": pa.array(p, mask=gaps["p"]),
@@ -102,6 +104,7 @@ def _fixture() -> pa.Table:
     for k, name in enumerate(CLASSES):
         columns[f"pct_{name}"] = 100 * probs[:, k]
         columns[f"logit_{name}"] = rng.normal(0, 2, N)
+        columns[f"log_{name}"] = np.log(np.maximum(probs[:, k], 1e-300))
         columns[f"share_{name}"] = shares[:, k]
         columns[f"votes_{name}"] = votes[:, k]
         columns[f"prob_{name}"] = probs[:, k]
@@ -123,7 +126,7 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     "given ranges": {**ONE, "by": "kind", "features": {"z": [-1.5, 0, 2], "gap w": [1]}},
     "weights": {**ONE, "sample_weight": "w", "by": "kind"},
     "votes": {**ONE, "n_votes": "m", "sample_weight": "w"},
-    "one number of votes": {**ONE, "n_votes": 3},
+    "one number of votes": {**ONE, "n_votes": 4},
     "pairs": PAIR,
     "pairs by": {**PAIR, "by": BY, "sample_weight": "w"},
     "groups": {**ONE, "groups": GROUP, "sample_weight": "w"},
@@ -154,6 +157,7 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
         "y_true": "y pct", "y_prob": "p pct", "label_scale": "percent", "pred_scale": "percent"
     },
     "logits": {"y_true": "y", "y_prob": "z", "pred_scale": "logit", "sample_weight": "w"},
+    "log-probabilities": {"y_true": "y", "y_prob": "log p", "pred_scale": "logprob", "by": "kind"},
     "words": {"y_true": "word", "y_prob": ["p", MODEL], "positive": "yes", "by": ["word", "kind"]},
     "number as a word": {"y_true": "number", "y_prob": "p", "positive": 7},
     "dropped": {
@@ -175,6 +179,9 @@ CAPABILITIES: dict[str, dict[str, Any]] = {
     },
     "logits of classes": {
         "y_true": "species", "y_prob": {"one": "logit_*"}, "pred_scale": "logit", "by": "kind"
+    },
+    "log-probabilities of classes": {
+        "y_true": "species", "y_prob": {"one": "log_*"}, "pred_scale": "logprob"
     },
 }  # fmt: skip
 NEED_LISTS = [name for name, options in CAPABILITIES.items() if "list" in str(options)]
@@ -323,7 +330,7 @@ def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
         ("plain", {}),
         ("weights", {"sample_weight": w}),
         ("votes", {"sample_weight": w, "n_votes": _column("m")}),
-        ("one number of votes", {"n_votes": 3}),
+        ("one number of votes", {"n_votes": 4}),
     ):
         assert_same_table(expected[name]["p"], sc.reliability(y, p, **options))
     groups = sc.reliability(y, p, sample_weight=w, groups=_column(GROUP))
@@ -348,6 +355,8 @@ def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
     assert_same_table(expected["percentages"]["p pct"], percent)
     logits = sc.reliability(y, scipy.special.expit(_column("z")), sample_weight=w)
     assert_same_table(expected["logits"]["z"], logits)
+    logs = sc.reliability(y, np.exp(_column("log p")))
+    assert_same_table(expected["log-probabilities"]["log p"], logs)
     words = sc.reliability(_column("word") == "yes", p)
     assert_same_table(expected["words"]["p"], words)
     numbers = sc.reliability(_column("number") == 7, p)
@@ -363,6 +372,8 @@ def test_arrays_give_the_same_tables(expected: dict[str, sc.TableSet]) -> None:
     softmax = scipy.special.softmax(_classes("logit"), axis=1)
     top = sc.top_label_reliability(_names(), softmax)
     assert_same_table(expected["logits of classes"]["one"], top, hardened=False)
+    top = sc.top_label_reliability(_names(), np.exp(_classes("log")))
+    assert_same_table(expected["log-probabilities of classes"]["one"], top, hardened=False)
     for end in ("low", "high"):
         assert_same_table(expected["bounds"]["p", end], sc.reliability(_column(end), p))
 
@@ -381,6 +392,15 @@ def _broken(column: str, value: Any, rows: tuple[int, ...] = (3, 300)) -> pa.Tab
 
 NEVER = [
     ("p pct", 120.0, "percentages", "p pct must be percentages, in [0, 100]: 2 of 400 values are"),
+    ("log p", 0.5, "log-probabilities", "log p must be log-probabilities, of 0 or less: 2 of 400"),
+    (f"log_{CLASSES[1]}", 9e9, "log-probabilities of classes", "of 0 or less: 2 of 400"),
+    (f"log_{CLASSES[1]}", -0.001, "log-probabilities of classes", "must sum to 1 within"),
+    (
+        "y",
+        0.3,
+        "one number of votes",
+        "y times 4 must be whole numbers of votes, up to rounding of the shares to two digits: 2 of 400 values are not",
+    ),
     ("word", None, "words", "word must have no missing values: 2 of 400 are NaN or null"),
     ("p", 40.0, "nothing to drop", "p must be in [0, 1]: 2 of 400 values are not"),
     (f"logit_{CLASSES[1]}", None, "logits of classes", "must have no missing values: 2 of 400"),
@@ -415,6 +435,49 @@ def test_invalid_values_are_refused_with_their_count(
         with pytest.raises(sc.InputError) as caught:
             sc.scan(make(_broken(column, value)), **CAPABILITIES[capability])
         assert message in str(caught.value), (column, value)
+
+
+SLIPS: list[tuple[dict[str, Any], str]] = [
+    ({**ONE, "pred_scale": "percent"}, 'every value of p is in [0, 1]: leave out pred_scale="percent"'),
+    ({**ONE, "pred_scale": "logit"}, 'every value of p is in [0, 1]: leave out pred_scale="logit"'),
+    ({**ONE, "label_scale": "percent"}, 'every value of y is in [0, 1]: leave out label_scale="percent"'),
+    ({"y_true": "p", "y_prob": "hard"}, "every value of hard is 0 or 1, but p has values between 0 and 1"),
+]  # fmt: skip
+
+
+def test_slips_that_values_give_away_are_noted(
+    make: Callable[[pa.Table], Any], request: pytest.FixtureRequest
+) -> None:
+    table = pa.table({"y": [0.5, 1.0, 0.25], "p": [0.2, 0.4, 1.0], "hard": [1.0, 0.0, 1.0]})
+    stream = "[stream" in request.node.name
+    source = None if stream else make(table)
+    for options, message in SLIPS:
+        with pytest.warns(sc.SoftcalWarning) as found:
+            sc.scan(make(table) if stream else source, **options)
+        assert [str(each.message) for each in found if message in str(each.message)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sc.SoftcalWarning)
+        outside = pa.table({"y": [0.5, 1.0, 0.25], "p": [0.2, 0.4, 1.1]})
+        sc.scan(outside, **ONE, pred_scale="percent")
+
+
+def test_probabilities_of_classes_as_logits_are_noted() -> None:
+    for spec in ("prob_*", "prob list"):
+        given = {"y_true": "share list", "y_prob": {"one": spec}, "pred_scale": "logit"}
+        with pytest.warns(sc.SoftcalWarning, match='is in .0, 1.: leave out pred_scale="logit"'):
+            sc.scan(TABLE, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sc.SoftcalWarning)
+        sc.scan(TABLE, y_true="species", y_prob={"one": "logit_*"}, pred_scale="logit")
+
+
+def test_shares_of_classes_must_be_whole_votes() -> None:
+    for spec in ("share_*", "share list"):
+        sc.scan(TABLE, y_true=spec, y_prob={"one": "prob list"}, n_votes=4)
+        with pytest.raises(
+            sc.InputError, match=r"times 3 must be whole .* the first is 0\.\d+ times 3"
+        ):
+            sc.scan(TABLE, y_true=spec, y_prob={"one": "prob list"}, n_votes=3)
 
 
 def test_a_rule_counts_the_rows_that_were_not_dropped(make: Callable[[pa.Table], Any]) -> None:

@@ -76,12 +76,13 @@ def data() -> dict[str, Any]:
     n = p.size
     weight = rng.random(n)
     weight[:7] = 0
+    votes = rng.integers(1, 6, n)
     return {
-        "y": rng.random(n),
+        "y": rng.integers(0, votes + 1) / votes,
         "p": p,
         "q": p**2,
         "w": weight,
-        "m": rng.integers(1, 6, n),
+        "m": votes,
         "segment": np.array(["north", "south", "west"])[rng.integers(0, 3, n)],
     }
 
@@ -122,9 +123,9 @@ def test_weights_and_votes_match_arrays(frame: Constructor, data: dict[str, Any]
 
 
 def test_one_number_of_votes_for_all_rows(frame: Constructor, data: dict[str, Any]) -> None:
-    found = sc.scan(frame(data), y_true="y", y_prob="p", n_votes=5)
-    assert_same(found, "p", data, n_votes=5)
-    assert found.votes == "5"
+    found = sc.scan(frame(data), y_true="y", y_prob="p", n_votes=60)
+    assert_same(found, "p", data, n_votes=60)
+    assert found.votes == "60"
 
 
 def test_several_models_in_one_pass(frame: Constructor, data: dict[str, Any]) -> None:
@@ -137,7 +138,7 @@ def test_several_models_in_one_pass(frame: Constructor, data: dict[str, Any]) ->
 def test_labels_of_exactly_0_and_1_among_soft_ones(
     frame: Constructor, data: dict[str, Any]
 ) -> None:
-    mixed = {**data, "y": np.round(data["y"] * 4) / 4}
+    mixed = {**data, "y": np.round(data["y"] * 4) / 4, "m": 4 * data["m"]}
     some: list[dict[str, Any]] = [{}, {"sample_weight": "w"}, {"n_votes": "m"}]
     for options in some:
         found = sc.scan(frame(mixed), y_true="y", y_prob="p", **options)
@@ -352,8 +353,8 @@ def test_segments_may_be_the_numbers_of_votes(
 
 
 def test_number_of_votes_may_be_of_any_integer_type(votes: pd.DataFrame) -> None:
-    right = sc.scan(votes, y_true="y", y_prob="p", n_votes=2)
-    assert sc.scan(votes, y_true="y", y_prob="p", n_votes=np.int64(2)) == right  # type: ignore[arg-type]
+    right = sc.scan(votes, y_true="y", y_prob="p", n_votes=60)
+    assert sc.scan(votes, y_true="y", y_prob="p", n_votes=np.int64(60)) == right  # type: ignore[arg-type]
     with pytest.raises(sc.InputTypeError, match=r"whole number: got 2\.5"):
         sc.scan(votes, y_true="y", y_prob="p", n_votes=2.5)  # type: ignore[arg-type]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from softcal._validation import inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 Y = [0.0, 0.25, 0.5, 1.0]
 P = [0.125, 0.25, 0.75, 1.0]
@@ -147,7 +149,7 @@ def _result(call: Callable[..., Any], *arguments: Any) -> tuple[list[Any], ...] 
 
 def test_input_arrays_are_not_modified() -> None:
     y, p, w = np.array(Y), np.array(P), np.ones(4)
-    sc.reliability(y, p, sample_weight=w, n_votes=2)
+    sc.reliability(y, p, sample_weight=w, n_votes=4)
     assert y.tolist() == Y
     assert p.tolist() == P
     assert w.tolist() == [1, 1, 1, 1]
@@ -167,6 +169,8 @@ REFUSED = [
     ([0.5, np.inf], "y_prob must be in [0, 1]: 1 of 2 values is not, the first is y_prob[1] = inf."),
     ([0.5, -3.0], "1 of 2 values is not, the first is y_prob[1] = -3.0. If these are logits, use "
      "1 / (1 + exp(-y_prob))."),
+    ([-0.1, -3.0], "2 of 2 values are not, the first is y_prob[0] = -0.1. If these are "
+     "log-probabilities, use exp(y_prob); if logits, use 1 / (1 + exp(-y_prob))."),
     ([7.0, 70.0], "2 of 2 values are not, the first is y_prob[0] = 7.0. If these are percentages, "
      "use y_prob / 100"),
     ([0.5, 1 + 1e-7], "= 1.0000001. If this is rounding noise, clip y_prob to [0, 1]."),
@@ -199,7 +203,7 @@ def test_bad_predictions_are_refused_with_rule_count_position_and_remedy(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("y_true", "message"), REFUSED[:14])
+@pytest.mark.parametrize(("y_true", "message"), REFUSED[:15])
 @pytest.mark.parametrize("metric", [sc.reliability, sc.log_loss, sc.kl_divergence])
 def test_bad_labels_are_refused_with_the_same_messages(
     y_true: Any, message: str, metric: Any
@@ -297,7 +301,7 @@ def test_errors_of_large_arrays_give_count_and_position() -> None:
 def test_data_that_changes_while_it_is_read_is_refused() -> None:
     """The kernel found a bad value, but the search for it finds none."""
     with pytest.raises(sc.InputError, match="changed while it was being read"):
-        inputs.refuse(inputs.rows([0.5], [0.5], [1.0], [1]))
+        inputs.refuse(inputs.rows([0.5], [0.5], [1.0], [2]))
     with pytest.raises(sc.InputError, match="changed while it was being read"):
         inputs.refuse(inputs.rows([0.5], [0.5]))
 
@@ -326,7 +330,11 @@ wrong: Any = sc  # these calls are wrong on purpose, which mypy would report
 REL = sc.reliability([0.5] * 60, [0.4] * 60)
 GUESS = sc.planning.Assumptions.from_pilot(REL)
 VOTES = sc.Votes.from_long(
-    {"i": [1, 1, 2], "l": ["a", "b", "a"], "w": [1, 2, 1]}, item="i", label="l", worker="w"
+    {"i": [1, 1, 2], "l": ["a", "b", "a"], "w": [1, 2, 1]},
+    item="i",
+    label="l",
+    worker="w",
+    classes=["a", "b"],
 )
 
 
@@ -352,3 +360,92 @@ VOTES = sc.Votes.from_long(
 def test_arguments_of_the_wrong_type_are_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(sc.SoftcalError, match=message):
         call()
+
+
+# Slips that the values give away
+
+FIFTHS = np.arange(6) / 5
+THIRDS = np.arange(4) / 3
+SPREAD = [0.1, 0.25, 0.4, 0.6, 0.7, 0.9]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sc.reliability,
+        sc.smece_interval,
+        sc.brier_without_vote_noise,
+        lambda y, p, **votes: sc.StreamingReliability().update(y, p, **votes),
+        lambda y, p, **votes: sc.compare(y, {"a": p, "b": p}, **votes),
+        lambda y, p, **votes: sc.top_label_reliability(
+            np.column_stack([1 - y, y]), np.column_stack([1 - p, p]), **votes
+        ),
+    ],
+)
+def test_shares_that_no_number_of_votes_gives_are_refused(metric: Any) -> None:
+    p = np.array(SPREAD)
+    with pytest.raises(sc.InputError) as caught:
+        metric(FIFTHS, p, n_votes=3)
+    said = str(caught.value)
+    assert "times n_votes must be whole numbers of votes" in said
+    assert "4 of 6 values are not, the first is y_true" in said
+    assert "Pass the number of votes behind each label" in said
+    metric(FIFTHS, p, n_votes=[5, 5, 10, 5, 15, 2])
+
+
+def test_shares_may_be_rounded_to_two_digits() -> None:
+    for votes in range(1, 30):
+        shares = np.arange(votes + 1) / votes
+        for y in (
+            shares,
+            shares.astype(np.float32),
+            np.round(shares, 2),
+            np.round(100 * shares) / 100,
+        ):
+            sc.reliability(y, y, n_votes=votes)
+    with pytest.raises(
+        sc.InputError, match=r"1 of 4 values is not, the first is y_true\[1\] = 0\.3 "
+    ):
+        sc.reliability([0.0, 0.3, 0.67, 1.0], THIRDS, n_votes=3)
+
+
+def test_invalid_votes_and_labels_are_refused_before_misfits() -> None:
+    with pytest.raises(sc.InputError, match="n_votes must be whole numbers of 1 or more"):
+        sc.reliability(FIFTHS, SPREAD, n_votes=[3, 2.5, 3, 3, 3, 3])
+    with pytest.raises(sc.InputError, match=r"y_true must be in \[0, 1\]"):
+        sc.reliability([0.2, 1.5], [0.2, 0.5], n_votes=3)
+
+
+def test_weighted_votes_are_no_misfit() -> None:
+    votes = VOTES.weighted(by={1: "a", 2: "b"}, population={"a": 0.3, "b": 0.7})
+    assert sc.reliability(votes, [0.2] * len(votes)).n == len(votes)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sc.smece,
+        sc.reliability,
+        sc.smece_interval,
+        sc.calibration_summary,
+        lambda y, p: sc.net_benefit(y, p, 0.5),
+        lambda y, p: sc.compare(y, {"y_prob": p, "b": np.full(len(p), 0.4)}),
+        lambda y, p: sc.StreamingReliability().update(y, p).reliability,
+        lambda y, p: sc.top_label_smece(np.column_stack([1 - y, y]), np.column_stack([1 - p, p])),
+        lambda y, p: sc.write_report("r.html", y, {"y_prob": p}),
+    ],
+)
+def test_predictions_of_0_and_1_beside_soft_labels_give_a_warning(
+    metric: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hard, soft = np.array([0, 1, 1, 0, 0, 1.0]), np.array(SPREAD)
+    with pytest.warns(
+        sc.SoftcalWarning, match="check that labels and predictions are not swapped"
+    ) as found:
+        metric(soft, hard)
+    assert "every value of y_prob is 0 or 1" in str(found[0].message)
+    assert {each.filename for each in found} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric(hard, soft)

@@ -67,7 +67,7 @@ def variants(n: int, rng: np.random.Generator) -> Iterator[tuple[Any, Any, Any]]
     """Yield labels of each kind, with and without weights and votes."""
     soft = rng.random(n)
     some_outcomes_late = np.where(np.arange(n) > n // 2, np.round(soft, 1), np.round(soft))
-    w, m = rng.random(n) * (rng.random(n) > 0.1), rng.integers(1, 6, n)
+    w, m = rng.random(n) * (rng.random(n) > 0.1), rng.choice([1, 100, 101], n)
     for y in (soft, np.round(soft), np.round(4 * soft) / 4, some_outcomes_late):
         for weight in (None, w):
             for votes in (None, m):
@@ -116,7 +116,7 @@ def test_labels_with_a_number_of_votes_are_not_outcomes(
 ) -> None:
     y, p, w = zip(*data, strict=True)
     for label in (y, np.round(y)):
-        sums = sc.reliability(label, p, sample_weight=w, n_votes=3).sums
+        sums = sc.reliability(label, p, sample_weight=w, n_votes=100).sums
         assert not sums.outcome_prob_var.any()
         assert not sums.outcome_residual_var.any()
         plain = sc.reliability(label, p, sample_weight=w).sums
@@ -590,7 +590,7 @@ def test_cell_sums_equal_the_sums_of_each_cell(
     n, bins = 20_000, sc.Bins.grid(10)
     y, p, w = rng.random(n), rng.random(n), rng.integers(0, 3, n)
     cell = rng.integers(0, cells, n)
-    data = inputs.rows(y, p, w, 3)
+    data = inputs.rows(y, p, w, 100)
     expected = {}
     for k in range(0, cells, max(1, cells // 10)):
         sums = kernel.bin_sums(data.taken(np.flatnonzero(cell == k)), bins)

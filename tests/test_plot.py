@@ -343,7 +343,7 @@ def test_figure_over_bins_needs_bins_of_equal_width(rng: np.random.Generator) ->
 
 def test_from_predictions_accepts_the_arguments_of_reliability(rng: np.random.Generator) -> None:
     y, p, w = rng.random(200), rng.random(200), rng.random(200)
-    votes, groups = rng.integers(1, 6, 200), rng.integers(0, 30, 200)
+    votes, groups = rng.integers(100, 106, 200), rng.integers(0, 30, 200)
     options: dict[str, Any] = {
         "bins": 4, "sample_weight": w, "n_votes": votes, "groups": groups,
     }  # fmt: skip

@@ -23,6 +23,7 @@ def test_public_names() -> None:
         "ReliabilityBounds",
         "ReliabilityDisplay",
         "SoftcalError",
+        "SoftcalWarning",
         "StreamingReliability",
         "TableSet",
         "Votes",

@@ -546,8 +546,7 @@ def test_bad_logits_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     classes = ("--label-columns", "y_*", "--pred-columns", "z_*", *names[6:])
     assert hint in refused(capsys, "recalibrate", shares, *classes)
     assert hint in refused(capsys, "score", data, *names[:4])
-    said = refused(capsys, "recalibrate", DATA, *NODULES, "--pred-scale", "logit", "--method", "isotonic",
-                   "-o", tmp_path / "cal.json")  # fmt: skip
+    said = refused(capsys, "recalibrate", data, *names, "--method", "isotonic")
     assert "methods (--method) must be some of temperature, platt, beta: got 'isotonic'" in said
 
 
@@ -608,3 +607,21 @@ def test_lists_that_cannot_be_mapped_or_written_are_refused(
     said = refused(capsys, "apply", cal, data, "--pred", "p", "--pred", "q", "-o", out)
     assert "name one column of lists" in said
     assert not out.exists()
+
+
+def test_log_probabilities_are_calibrated_as_probabilities(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    p = np.linspace(0.02, 0.98, 60)
+    data = tmp_path / "data.csv"
+    np.savetxt(
+        data, np.column_stack([p**2, p, np.log(p)]), "%.17g", ",", header="y,p,lp", comments=""
+    )
+    found = []
+    for name, how in (("p", ()), ("lp", ("--pred-scale", "logprob"))):
+        cal, out = tmp_path / f"{name}.json", tmp_path / f"{name}.csv"
+        line = ("--pred", name, *how, "-o")
+        softcal(capsys, "recalibrate", data, "--label", "y", "--method", "beta", *line, cal)
+        softcal(capsys, "apply", cal, data, *line, out)
+        found.append(np.genfromtxt(out, delimiter=",", names=True)[f"{name}_calibrated"])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)

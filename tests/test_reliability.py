@@ -98,7 +98,7 @@ def test_weight_k_equals_k_copies_of_the_row(data: list[tuple[float, float]], we
 @given(data=weighted_rows())
 def test_weight_zero_equals_an_absent_row(data: list[tuple[float, float, float]]) -> None:
     kept = [row for row in data if row[2] > 0]
-    votes = [1 + k % 3 for k in range(len(data))]
+    votes = [99 * (k % 3) + 1 for k in range(len(data))]
     kept_votes = [m for m, row in zip(votes, data, strict=True) if row[2] > 0]
 
     def of(found: list[tuple[float, float, float]], m: list[int]) -> sc.Reliability:
@@ -209,7 +209,7 @@ def test_vote_sums_by_hand() -> None:
 
 def test_scalar_n_votes_applies_to_all_rows(rng: np.random.Generator) -> None:
     y, p = rng.random(50), rng.random(50)
-    assert sc.reliability(y, p, n_votes=3) == sc.reliability(y, p, n_votes=[3] * 50)
+    assert sc.reliability(y, p, n_votes=100) == sc.reliability(y, p, n_votes=[100] * 50)
 
 
 def test_votes_change_only_vote_sums() -> None:
@@ -274,7 +274,7 @@ def test_table_survives_pickling(rng: np.random.Generator) -> None:
 @given(data=weighted_rows(), n=N_BINS)
 def test_json_round_trip_is_exact(data: list[tuple[float, float, float]], n: int) -> None:
     y, p, w = zip(*data, strict=True)
-    votes = [1 + k % 3 for k in range(len(data))]
+    votes = [99 * (k % 3) + 1 for k in range(len(data))]
     for rel in (
         sc.reliability(y, p, bins=n, sample_weight=w, n_votes=votes),
         sc.reliability(y, p, bins=sc.Bins.quantile(p, n)),

@@ -187,7 +187,7 @@ def test_infinite_log_loss_is_none_in_rows() -> None:
 
 
 def test_preview_ignores_rows_of_weight_0(rng: np.random.Generator) -> None:
-    p, y, votes = rng.random(40), rng.random(40), rng.integers(2, 5, 40)
+    p, y, votes = rng.random(40), rng.random(40), rng.integers(100, 105, 40)
     groups = rng.integers(0, 20, 40)
     weight = np.ones(40)
     weight[25:] = 0
@@ -219,7 +219,7 @@ def test_unknown_methods_are_refused() -> None:
 def test_preview_of_classes_scores_methods_on_held_out_rows(rng: np.random.Generator) -> None:
     """Compare with maps fitted by hand, with weights, votes, and groups."""
     y, p = rng.dirichlet([1, 1, 1], (2, 90))
-    w, votes = rng.integers(0, 3, 90).astype(float), rng.integers(1, 6, 90)
+    w, votes = rng.integers(0, 3, 90).astype(float), rng.integers(100, 106, 90)
     groups = np.array([f"patient {k:02}" for k in np.sort(rng.integers(0, 30, 90))])
     found = sc.calibrators.repair_preview(
         y, p, sample_weight=w, n_votes=votes, groups=groups, folds=3, rng=7, bins=5

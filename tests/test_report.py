@@ -912,7 +912,7 @@ def test_the_page_holds_the_tables_it_was_made_from(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
     y, p = rng.random(200), rng.random(200)
-    w, m = rng.random(200), rng.integers(2, 9, 200)
+    w, m = rng.random(200), rng.integers(100, 109, 200)
     page = written(tmp_path, y, {"sample_weight": p}, sample_weight=w, n_votes=m, bins=7)
     data = data_in(page)
     assert data["choices"] == [k for k in range(2, 201) if 840 % k == 0]

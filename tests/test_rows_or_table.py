@@ -204,7 +204,7 @@ def shown_results() -> list[Any]:
     assumed = sc.planning.Assumptions.stated(smece=0.05, label_spread=0.15)
     models = {"forest": P, "logistic": Q, "again": P}
     long = {"i": [1, 1, 2, 2], "l": ["a", "b", "a", "a"], "w": [1, 2, 1, 2]}
-    votes = sc.Votes.from_long(long, item="i", label="l", worker="w")
+    votes = sc.Votes.from_long(long, item="i", label="l", worker="w", positive="b")
     comparison = sc.compare(Y, {"forest": P, "logistic": Q})
     return [
         sc.smece_interval(Y, P),

@@ -175,7 +175,7 @@ def _fixture() -> dict[str, Any]:
         "number": number,
         "name": np.array(NAMES)[number],
         "w": rng.integers(0, 3, SIZE) / 2.0,
-        "m": rng.integers(1, 9, SIZE),
+        "m": rng.choice([1, 100, 101], SIZE),
         "segment": rng.choice(["u", "v, w"], SIZE),
     }
 

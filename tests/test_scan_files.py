@@ -38,13 +38,13 @@ N = 5_000
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    y, p = rng.random(N), rng.random(N)
+    votes, p = rng.integers(1, 6, N), rng.random(N)
     return {
-        "y": y,
+        "y": rng.integers(0, votes + 1) / votes,
         "p": p,
         "q": p**2,
         "w": rng.random(N),
-        "m": rng.integers(1, 6, N),
+        "m": votes,
         "segment": np.array(["north", "south", 'the "far", west\n'])[rng.integers(0, 3, N)],
         "who": np.array(["ann", "bob"])[rng.integers(0, 2, N)],
     }
@@ -107,8 +107,8 @@ def test_every_file_format_gives_the_table_of_arrays(file: Path, data: dict[str,
 
 
 def test_several_models_and_segments_of_files(file: Path, data: dict[str, Any]) -> None:
-    both = sc.scan(str(file), y_true="y", y_prob=["p", "q"], n_votes=3)
-    assert_same_table(both["q"], sc.reliability(data["y"], data["q"], n_votes=3))
+    both = sc.scan(str(file), y_true="y", y_prob=["p", "q"], n_votes=60)
+    assert_same_table(both["q"], sc.reliability(data["y"], data["q"], n_votes=60))
     segments = sc.scan(file, y_true="y", y_prob="p", by="segment").by("segment")
     assert list(segments) == sorted(set(data["segment"].tolist()))
     for value, tables in segments.items():

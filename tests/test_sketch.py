@@ -149,7 +149,7 @@ def test_diagram_page_shows_printed_sketch() -> None:
 
 def test_score_prints_a_sketch_per_model_but_not_in_json(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("y,p,q,w,v,g\x1b[2J\n" + "0.5,0.75,0.2,1,3,a\n" * 3 + "1,0.1,0.2,2,3,b\n")
+    path.write_text("y,p,q,w,v,g\x1b[2J\n" + "0.5,0.75,0.2,1,4,a\n" * 3 + "1,0.1,0.2,2,4,b\n")
     command = ("score", path, "--label", "y", "--pred", "p", "--pred", "q", "--weight", "w",
                "--votes", "v", "--group", "g\x1b[2J")  # fmt: skip
     table = softcal_here(*command)

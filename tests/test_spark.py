@@ -35,12 +35,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def data() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     p = np.array([*hard_places(10), *hard_places(100), *rng.random(500)])
+    votes = rng.integers(1, 6, p.size)
     return {
-        "y": rng.random(p.size),
+        "y": rng.integers(0, votes + 1) / votes,
         "p": p,
         "q": p**2,
         "w": rng.random(p.size),
-        "m": rng.integers(1, 6, p.size),
+        "m": votes,
         "segment": np.array(["north", None])[rng.integers(0, 2, p.size)],
     }
 
@@ -83,7 +84,7 @@ def test_query_gives_the_set_of_scan(frame: Any) -> None:
     by: list[dict[str, Any]] = [
         {},
         {"by": ["segment", "m"], "sample_weight": "w", "n_votes": "m"},
-        {"n_votes": 3, "y_prob": ["p", "q"], "pairs": False},
+        {"n_votes": 60, "y_prob": ["p", "q"], "pairs": False},
     ]
     for options in by:
         columns = {"y_true": "y", "y_prob": "p", **options}
@@ -177,7 +178,9 @@ def test_raw_votes_and_raters_give_the_table_of_votes(spark: Cluster) -> None:
     items = [f"t{k}" for k in range(60)]
     preds = spark.session.createDataFrame([*zip(items, p.tolist(), strict=True)], ["text", "p"])
     votes = spark.session.createDataFrame(rows, list(long))
-    whole = sc.Votes.from_long(long, item="text", label="says", worker="who").for_items(items)
+    whole = sc.Votes.from_long(
+        long, item="text", label="says", worker="who", positive="yes"
+    ).for_items(items)
     expected = sc.reliability(whole, p, raters=True)
     names: dict[str, Any] = {
         "item": "text", "vote": "says", "worker": "who", "positive": "yes", "raters": True,

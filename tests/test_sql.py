@@ -37,7 +37,7 @@ def rows(rng: np.random.Generator) -> pd.DataFrame:
         "q": p**2,
         "y": rng.choice([0, 0.25, 0.5, 1], n),
         "w": rng.choice([0, 0.5, 2.0], n),
-        "m": rng.integers(1, 5, n),
+        "m": rng.choice([1, 4, 8], n),
         "country": np.array(["DE", "FR", None])[rng.integers(0, 3, n)],
         "device": rng.choice([1, 2], n),
     })  # fmt: skip

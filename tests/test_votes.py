@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from command_line import softcal_here
 from hypothesis import given
 from hypothesis import strategies as st
 
 import softcal as sc
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONG: dict[str, list[Any]] = {
     "text": ["b", "a", "a", "c", "b", "a"],
@@ -51,7 +55,7 @@ def binary(rng: np.random.Generator) -> tuple[sc.Votes, Any]:
     ids=["lists", "arrays", "pandas", "pandas nullable", "polars", "arrow"],
 )
 def test_long_votes_of_any_table_are_the_same(frame: Any) -> None:
-    votes = from_long(frame)
+    votes = from_long(frame, positive="yes")
     assert votes.items == ("a", "b", "c")
     assert votes.classes == ("no", "yes")
     assert votes.counts.tolist() == COUNTS
@@ -61,7 +65,9 @@ def test_long_votes_of_any_table_are_the_same(frame: Any) -> None:
 
 @given(st.permutations(range(6)))
 def test_the_order_of_the_votes_does_not_matter(order: list[int]) -> None:
-    shuffled = from_long({name: [values[k] for k in order] for name, values in LONG.items()})
+    shuffled = from_long(
+        {name: [values[k] for k in order] for name, values in LONG.items()}, positive="yes"
+    )
     assert shuffled.counts.tolist() == COUNTS
 
 
@@ -190,7 +196,7 @@ def test_one_class_against_the_rest() -> None:
 
 
 def test_votes_are_aligned_with_other_tables() -> None:
-    votes = from_long(LONG)
+    votes = from_long(LONG, positive="yes")
     assert votes.for_items(pd.Series(["c", "a", "a"])).counts.tolist() == [[1, 0], [2, 1], [2, 1]]
     with pytest.raises(
         sc.InputError, match="items must have votes: 1 of 2 names have none, the first is 'z'"
@@ -293,3 +299,58 @@ def test_pseudo_votes_may_have_half_precision() -> None:
     votes = sc.Votes([[3, 1], [0, 2]])
     half: Any = np.float16(0.5)
     assert np.allclose(votes.smoothed(half), votes.smoothed(0.5))
+
+
+OPINIONS = {
+    "text": ["a", "a", "a", "b", "b"],
+    "says": ["offensive", "ok", "ok", "offensive", "offensive"],
+}
+
+
+def test_two_words_need_the_positive_one() -> None:
+    with pytest.raises(sc.InputError) as caught:
+        sc.Votes.from_long(OPINIONS, item="text", label="says")
+    said = str(caught.value)
+    assert "says has two classes, 'offensive' and 'ok': name the one that counts as 1" in said
+    assert "positive='offensive'" in said
+    votes = sc.Votes.from_long(OPINIONS, item="text", label="says", positive="offensive")
+    assert votes.classes == ("ok", "offensive")
+    assert votes.shares[:, 1].tolist() == [1 / 3, 1.0]
+    other = sc.Votes.from_long(OPINIONS, item="text", label="says", positive="ok")
+    assert other.shares[:, 1].tolist() == [2 / 3, 0.0]
+    assert sc.smece(votes, [1 / 3, 1.0]) == sc.smece(other, [2 / 3, 0.0]) == 0
+    given = sc.Votes.from_long(OPINIONS, item="text", label="says", classes=["offensive", "ok"])
+    assert given.shares[:, 1].tolist() == [2 / 3, 0.0]
+
+
+def test_numbers_need_no_positive_class() -> None:
+    for kind in (int, float, bool):
+        votes = {"text": ["a", "a"], "says": [kind(0), kind(1)]}
+        assert sc.Votes.from_long(votes, item="text", label="says").shares.tolist() == [[0.5, 0.5]]
+
+
+def test_positive_of_many_classes_is_one_against_the_rest() -> None:
+    frame = {"text": ["a"] * 4, "says": ["no", "maybe", "yes", "yes"], "who": [1, 2, 3, 4]}
+    votes = sc.Votes.from_long(frame, item="text", label="says", worker="who", positive="yes")
+    assert (votes.classes, votes.counts.tolist()) == (("not yes", "yes"), [[2, 2]])
+    with pytest.raises(sc.InputError, match="there is no class 'Yes'"):
+        sc.Votes.from_long(frame, item="text", label="says", positive="Yes")
+    with pytest.raises(sc.InputError, match="ordered=True and positive"):
+        sc.Votes.from_long(frame, item="text", label="says", positive="yes", ordered=True)
+
+
+@pytest.mark.parametrize("spec", ["a,b,c", "v_*"])
+def test_vote_counts_beside_one_prediction_need_the_positive_column(
+    spec: str, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 0], "c": [1, 1], "v_x": [1, 2], "v_y": [3, 1]})
+    frame["p"] = [0.5, 0.2]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(sc.InputError, match="name the column of counts that counts as 1"):
+        sc.scan(frame, vote_counts=spec, y_prob="p")
+    refused = softcal_here("score", tmp_path / "rows.csv", "--vote-columns", spec, "--pred", "p")
+    assert refused.returncode == 2
+    assert "--positive" in refused.stderr
+    name = "b" if "," in spec else "y"
+    assert sc.scan(frame, vote_counts=spec, y_prob="p", positive=name).n == 2
+    assert sc.scan(frame, vote_counts="a,b", y_prob="p").label == "share of b among a, b"

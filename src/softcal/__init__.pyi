@@ -21,6 +21,7 @@ from .exceptions import (
     InputError as InputError,
     InputTypeError as InputTypeError,
     SoftcalError as SoftcalError,
+    SoftcalWarning as SoftcalWarning,
 )
 from .inference.checks import (
     assert_calibrated as assert_calibrated,

@@ -300,6 +300,31 @@ class Bins:
         return f"Bins([{', '.join(shown)}])"
 
 
+_MEANT = 1e-9
+
+
+def meant(values: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return numbers in which each that is within 1e-9 of an edge is that edge.
+
+    Numbers from `numpy.arange` differ from edges in the last digit.
+
+    >>> meant(np.array([0.15000000000000002, 0.2001]), np.array([0.0, 0.15, 0.2, 1.0]))
+    array([0.15  , 0.2001])
+    """
+    above = edges.searchsorted(values).clip(1, edges.size - 1)
+    low, high = edges[above - 1], edges[above]
+    near = np.where(values - low < high - values, low, high)
+    found: FloatArray = np.where(np.abs(values - near) <= _MEANT, near, values)
+    return found
+
+
+def meant_bins(bins: BinsLike, finer: Bins) -> Bins:
+    """Return bins whose edges are those of finer bins where these are meant."""
+    wanted = Bins.of(bins)
+    edges = meant(wanted.edges, finer.edges)
+    return wanted if np.array_equal(edges, wanted.edges) else Bins(edges)
+
+
 @lru_cache(maxsize=64)
 def _uniform(n: int) -> Bins:
     if not 1 <= n <= MAX_BINS:

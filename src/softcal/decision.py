@@ -16,6 +16,7 @@ import numpy as np
 from softcal import _display
 from softcal._validation import arrays, inputs
 from softcal._validation.rules import refuse_bad_level
+from softcal.bins import Bins, meant
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
 from softcal.inference.intervals import score_limits, student_reach
 from softcal.metrics.corp import corp
@@ -190,6 +191,7 @@ def net_benefit(
             )
             raise InputError(message)
         at = checked_thresholds(y_prob if thresholds is None else thresholds)
+        at = meant(at, y_true.bins.edges[:-1])
         beyond = _Beyond.of_table(y_true, at)
         numbers = None
     else:
@@ -508,7 +510,7 @@ def checked_thresholds(thresholds: npt.ArrayLike | None) -> FloatArray:
             f"is {float(found[bad][0])!r}."
         )
         raise InputError(message)
-    return found
+    return meant(found, Bins.grid().edges[:-1])  # also for rows, so that they and tables agree
 
 
 def _refuse_off_the_edges(rel: Reliability, at: FloatArray) -> None:

@@ -15,8 +15,10 @@ import numpy.typing as npt
 from softcal._validation.arrays import REAL, Column, column, numbered, refuse_missing
 from softcal._validation.rules import (
     FROM_LOGITS,
+    HALF_STEP,
     LABEL,
     LOGIT,
+    MISFIT,
     MISSING,
     UNIT,
     VOTES,
@@ -26,9 +28,10 @@ from softcal._validation.rules import (
     is_bad_vote,
     is_bad_weight,
     is_whole,
+    misfit,
 )
 from softcal._validation.votes import Votes
-from softcal.exceptions import InputError
+from softcal.exceptions import InputError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 1 << 16
+_IN_CACHE = 1 << 13  # numbers
 
 
 class Names(NamedTuple):
@@ -107,6 +111,7 @@ def rows(
     ):
         return Rows(y_true, y_prob, None, None, names)
     indexes = [index_of(each) for each in (y_true, y_prob, sample_weight, n_votes)]
+    stated = n_votes is not None  # not counted
     y_true, n_votes = labels_of_votes(y_true, n_votes, names)
     y = column(y_true, names.y_true)
     p = column(y_prob, names.y_prob)
@@ -120,7 +125,10 @@ def rows(
             )
             raise InputError(message)
     refuse_misaligned(zip(indexes, names[:4], strict=True))
-    return Rows(y, p, w, m, names)
+    found = Rows(y, p, w, m, names)
+    if stated:
+        refuse_misfits(found)
+    return found
 
 
 def labels_of_votes(
@@ -173,6 +181,7 @@ def valid_rows(
         refuse(found)
     if not w.any():
         refuse_no_weight(found)
+    warn_if_swapped(y, p, found.names)
     return found
 
 
@@ -217,6 +226,63 @@ def check_weights_and_votes(data: Rows) -> None:
         _refuse_broken(data.sample_weight, data.names.sample_weight, WEIGHT)
     if data.n_votes is not None:
         _refuse_broken(data.n_votes, data.names.n_votes, VOTES)
+
+
+def votes_fit(share: Column, votes: Column) -> bool:
+    """Return whether shares are whole numbers of votes; shares of classes have two dimensions."""
+    votes = votes if share.ndim == 1 else votes[:, None]
+    step = max(_IN_CACHE // share[0].size, 1)
+    for part in (slice(k, k + step) for k in range(0, len(share), step)):
+        with np.errstate(invalid="ignore", over="ignore"):
+            number = share[part] * as_float64(votes[part])  # faster than a product with integers
+            number -= np.rint(number)
+        # Exact shares of two votes or more are within the smallest limit, which is fast to see.
+        exact = number.max() <= 2 * HALF_STEP and number.min() >= -2 * HALF_STEP
+        if not exact and (misfit(share[part], votes[part]) > 0).any():
+            return False
+    return True
+
+
+def refuse_misfits(data: Rows) -> None:
+    """Refuse labels that no whole number of the stated votes gives; other rules come first."""
+    y, m, names = data.y_true, np.asarray(data.n_votes), data.names
+    if votes_fit(y, m):
+        return
+    _refuse_broken(y, names.y_true, LABEL, names.from_logits)
+    check_weights_and_votes(data)
+    broken = misfit(y, m) > 0
+    first, count = int(broken.argmax()), int(broken.sum())
+    where = f", the first is {names.y_true}[{first}] = {float(y[first])!r} times {m[first]}"
+    name = f"{names.y_true} times {names.n_votes}"
+    raise InputError(MISFIT.message(name, count, y.size, where, Spread(0, 0, signs=False)))
+
+
+def warn_if_swapped(y_true: Column, y_prob: Column, names: Names = DEFAULT_NAMES) -> None:
+    """Warn if all predictions are 0 or 1 and labels are not."""
+    if y_prob.flat[0] not in (0, 1):  # as of almost all models
+        return
+    parts = [slice(k, k + _ROWS_AT_ONCE) for k in range(0, len(y_prob), _ROWS_AT_ONCE)]
+    hard = all(((y_prob[part] == 0) | (y_prob[part] == 1)).all() for part in parts)
+    if hard and any(((y_true[part] > 0) & (y_true[part] < 1)).any() for part in parts):
+        warn(swapped(names.y_true, names.y_prob))
+
+
+def swapped(label: str, pred: str) -> str:
+    """Return the note on predictions that are all 0 or 1 beside labels that are not."""
+    return (
+        f"every value of {pred} is 0 or 1, but {label} has values between 0 and 1: check that "
+        "labels and predictions are not swapped."
+    )
+
+
+def unlikely_scale(name: str, stated: str) -> str:
+    """Return the note on values that are all in [0, 1], although they are stated to be others."""
+    return f"every value of {name} is in [0, 1]: leave out {stated} if these are probabilities."
+
+
+def has_outside(values: Column) -> bool:
+    """Return whether numbers without NaN have one outside [0, 1]."""
+    return bool(values.size and (values.min() < 0 or values.max() > 1))
 
 
 def refuse_no_weight(data: Rows) -> NoReturn:

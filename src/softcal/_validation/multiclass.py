@@ -16,10 +16,11 @@ from softcal._validation import arrays, inputs
 from softcal._validation.inputs import DEFAULT_NAMES
 from softcal._validation.rules import (
     CLASS_SUMS,
-    CLASS_VALUES,
     DROP_OR_IMPUTE,
     ROW_SUM,
     SUM_TOLERANCE,
+    Spread,
+    class_values,
 )
 from softcal._validation.votes import Votes
 from softcal.exceptions import InputError
@@ -98,13 +99,21 @@ def class_rows(
         (inputs.index_of(values), name)
         for values, name in zip((y_true, y_prob, sample_weight, n_votes), names[:4], strict=True)
     )
-    if isinstance(y_true, Votes):
-        inputs.refuse_votes_twice(n_votes, names)
-        n_votes = y_true.effective_totals
-    one = inputs.rows(y[:, 0], p[:, 0], sample_weight, n_votes, names)  # lengths
+    # Lengths; labels of 0 fit any number of votes.
+    zeros = np.broadcast_to(0.0, len(y))
+    one = inputs.rows(zeros, p[:, 0], sample_weight, n_votes, names)
     inputs.check_weights_and_votes(one)
     classes = class_names(y_true, y_prob, p.shape[1])
-    return ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
+    found = ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
+    if isinstance(y_true, Votes):
+        inputs.refuse_votes_twice(n_votes, names)
+        found = found._replace(n_votes=y_true.effective_totals)
+    elif found.n_votes is not None and not inputs.votes_fit(y, found.n_votes):
+        for c in range(p.shape[1]):
+            of_class = names._replace(y_true=f"{names.y_true}[:, {c}]")
+            inputs.refuse_misfits(found.column(c)._replace(names=of_class))
+    inputs.warn_if_swapped(y, p, names)
+    return found
 
 
 def _matrix(values: Any, name: str) -> Column:
@@ -177,7 +186,8 @@ def _refuse_values(array: Column, name: str) -> None:
     if missing:
         message = f"{name} must hold numbers in [0, 1]: {found}, which is missing. {DROP_OR_IMPUTE}"
     else:
-        message = f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. {CLASS_VALUES}"
+        hint = class_values(name, Spread.of(array.ravel()))
+        message = f"{name} must be in [0, 1]: {found} = {float(array[first])!r}. {hint}"
     raise InputError(message)
 
 

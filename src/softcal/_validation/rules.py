@@ -111,6 +111,22 @@ def is_bad_vote(m: _Values) -> Marks:
     return bad
 
 
+HALF_STEP = 0.005 + 1e-9
+"""How far rounding to two digits may move a share."""
+
+
+def misfit(share: npt.NDArray[Any], votes: npt.NDArray[Any]) -> _Values:
+    """Return how far shares are from a whole number of votes, beyond rounding to two digits.
+
+    Above 0 where no whole number of votes gives the share. NaN stays NaN. One vote fits any label,
+    because it also states that a posterior has at most the information of one outcome.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):  # infinity breaks another rule
+        number = np.asarray(share, dtype=np.float64) * votes
+        off: _Values = np.abs(number - np.rint(number)) - HALF_STEP * votes - (votes == 1)
+    return off
+
+
 def _outside(values: _Values) -> Marks:
     outside: Marks = ~((values >= 0) & (values <= 1))
     return outside
@@ -131,6 +147,11 @@ def _negative(values: _Values) -> Marks:
     return negative
 
 
+def _above_zero(values: _Values) -> Marks:
+    above: Marks = values > 0
+    return above
+
+
 def _what_they_may_be(name: str, spread: Spread, scale: str = "") -> str:
     """Return a hint at what values outside [0, 1] may be, and how to convert them.
 
@@ -138,27 +159,34 @@ def _what_they_may_be(name: str, spread: Spread, scale: str = "") -> str:
     softcal never converts values by itself.
     """
     low, high, signs = spread[:3]
-    percent, logit = _conversions(name, spread, scale)
     if low >= -1e-6 and high <= 1 + 1e-6:
         return f"If this is rounding noise, clip {name} to [0, 1]."
     if low == -1 and signs:
         return f"If these are -1/+1 labels, use ({name} + 1) / 2."
-    if low >= 0 and high <= 100:
+    return other_scales(name, spread, scale)
+
+
+def other_scales(name: str, spread: Spread, scale: str = "") -> str:
+    """Return a hint at the scales that the values fit, and how to convert them."""
+    percent, logit, logprob = _conversions(name, spread, scale)
+    if spread.high <= 0:
+        return f"If these are log-probabilities, {logprob}; if logits, {logit}."
+    if spread.low >= 0 and spread.high <= 100:
         return f"If these are percentages, {percent}; if logits, {logit}."
     return f"If these are logits, {logit}."
 
 
-def _conversions(name: str, spread: Spread, scale: str) -> tuple[str, str]:
-    """Return how to convert percentages and logits to probabilities."""
+def _conversions(name: str, spread: Spread, scale: str) -> tuple[str, ...]:
+    """Return how to convert percentages, logits, and log-probabilities to probabilities."""
     if scale:
-        return f"pass {keyword(scale, 'percent')}", f"pass {keyword(scale, 'logit')}"
-    return f"use {name} / 100", f"use {spread.from_logits.format(name)}"
+        return tuple(f"pass {keyword(scale, each)}" for each in SCALES[1:])
+    return f"use {name} / 100", f"use {spread.from_logits.format(name)}", f"use exp({name})"
 
 
 def _what_labels_may_be(name: str, spread: Spread, scale: str = "") -> str:
     """Return the hint for labels, which may also be vote counts."""
     if spread.whole and spread.low >= 0:
-        percent, _ = _conversions(name, spread, scale)
+        percent = _conversions(name, spread, scale)[0]
         return (
             f"If these are percentages, {percent}; if vote counts, divide each by the number "
             "of votes on its row, and pass that number too (softcal.Votes, --votes)."
@@ -174,6 +202,7 @@ MISSING = Rule(
 )
 OUTSIDE = Rule("must be in [0, 1]", _outside, "values are not", _what_they_may_be)
 PERCENT = Rule("must be percentages, in [0, 100]", _no_percentage, "values are not", lambda *_: "")
+LOGPROB = PERCENT._replace(must="must be log-probabilities, of 0 or less", broken=_above_zero)
 INFINITE = Rule(
     f"must be finite logits, between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}",
     _infinite,
@@ -214,15 +243,18 @@ def is_bad_count(values: _Values) -> Marks:
     return bad
 
 
-def _above_zero(values: _Values) -> Marks:
-    above: Marks = values > 0
-    return above
+def class_values(name: str, spread: Spread, scale: str = "") -> str:
+    """Return the hint for values of classes outside [0, 1]."""
+    _, logit, logprob = _conversions(name, spread, scale)
+    softmax = f"{logit}, which takes the softmax" if scale else "take the softmax"
+    if spread.high <= 0:
+        return f"If these are log-probabilities, {logprob}; if logits, {softmax} of each row."
+    return (
+        f"If these are logits, {softmax} of each row; if vote counts, pass them as votes "
+        "(softcal.Votes, --vote-columns)."
+    )
 
 
-CLASS_VALUES = (
-    "If these are logits, take the softmax of each row; if vote counts, pass them as votes "
-    "(softcal.Votes, --vote-columns)."
-)
 CLASS_SUMS = (
     "If this is rounding, divide each row by its sum; if the classes are not mutually exclusive, "
     "score each one separately."
@@ -240,6 +272,15 @@ NO_VOTE = Rule(
     is_bad_vote,
     "have none",
     lambda _name, _spread: "Omit those rows.",
+)
+MISFIT = Rule(  # for the result of `misfit`
+    "must be whole numbers of votes, up to rounding of the shares to two digits",
+    _above_zero,
+    "values are not",
+    lambda _name, _spread: (
+        "Pass the number of votes behind each label, or leave it out if labels are not shares of "
+        "votes."
+    ),
 )
 AT_MOST = Rule(  # for the lower end minus the upper one, whose name is filled in
     "must be at most {}",
@@ -279,7 +320,7 @@ LOGIT = (MISSING, INFINITE)
 LABEL = (MISSING, OUTSIDE._replace(remedy=_what_labels_may_be))
 WEIGHT = (MISSING, NEGATIVE, WILD)
 VOTES = (MISSING, NOT_WHOLE)
-CLASS_SHARE = (MISSING, OUTSIDE._replace(remedy=lambda _name, _spread: CLASS_VALUES))
+CLASS_SHARE = (MISSING, OUTSIDE._replace(remedy=class_values))
 CLASS_COUNT = (
     MISSING,
     Rule(
@@ -340,10 +381,10 @@ DROPPED = MISSING._replace(
 )
 """The rule for missing values in columns of a source."""
 
-Scale: TypeAlias = Literal["probability", "percent", "logit"]
+Scale: TypeAlias = Literal["probability", "percent", "logit", "logprob"]
 """The scales of numbers that stand for probabilities."""
 
-SCALES: tuple[Scale, ...] = ("probability", "percent", "logit")
+SCALES: tuple[Scale, ...] = ("probability", "percent", "logit", "logprob")
 
 
 def scaled_rules(rules: tuple[Rule, ...], given: Scale, keyword_: str) -> tuple[Rule, ...]:
@@ -351,9 +392,14 @@ def scaled_rules(rules: tuple[Rule, ...], given: Scale, keyword_: str) -> tuple[
     missing, outside = rules
     if given == "logit":
         return (missing,)
-    if given == "percent":
-        return missing, PERCENT._replace(
-            remedy=lambda _name, _spread: f"If these are logits, pass {keyword(keyword_, 'logit')}."
-        )
-    hint = _what_labels_may_be if keyword_ == "label_scale" else _what_they_may_be
-    return missing, outside._replace(remedy=lambda name, spread: hint(name, spread, keyword_))
+
+    def remedy(name: str, spread: Spread) -> str:
+        if given != "probability":
+            if spread.low >= 0 and spread.high <= 1:
+                return f"If these are probabilities, leave out {keyword(keyword_, given)}."
+            return other_scales(name, spread, keyword_)
+        hint = _what_labels_may_be if keyword_ == "label_scale" else _what_they_may_be
+        return hint(name, spread, keyword_)
+
+    rule = {"percent": PERCENT, "logprob": LOGPROB}.get(given, outside)
+    return missing, rule._replace(remedy=remedy)

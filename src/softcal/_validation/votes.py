@@ -257,13 +257,15 @@ class Votes:
         label: str,
         worker: str | None = None,
         classes: Sequence[Any] | None = None,
+        positive: Any = None,
         allow_repeated: bool = False,
         ordered: bool = False,
     ) -> Votes:
         """Count votes from a table with one vote per row.
 
-        Items are sorted by name, and so are classes, unless `classes` gives their order. With
-        `worker`, the single votes are kept, for `dawid_skene` and `raters=True`.
+        Items are sorted by name, and so are classes, unless `classes` gives their order. Two
+        classes that are words need `positive` or `classes`. With `worker`, the single votes are
+        kept, for `dawid_skene` and `raters=True`.
 
         Parameters
         ----------
@@ -273,6 +275,8 @@ class Votes:
             Names of the columns of the items, the classes voted for, and the workers (raters).
         classes : sequence, optional
             All classes in order, including those without votes.
+        positive : value, optional
+            The class that counts as 1, against all others together, as `binary` does.
         allow_repeated : bool, default=False
             Whether a worker may have several votes on an item. Each then counts as an independent
             vote in shares, intervals, and `dawid_skene`. By default a repeated vote is refused,
@@ -285,7 +289,7 @@ class Votes:
         --------
         >>> votes = Votes.from_long(
         ...     {"text": ["a", "a", "b"], "who": [7, 8, 7], "says": ["no", "yes", "yes"]},
-        ...     item="text", worker="who", label="says",
+        ...     item="text", worker="who", label="says", positive="yes",
         ... )
         >>> votes.items, votes.classes, votes.counts.tolist()
         (('a', 'b'), ('no', 'yes'), [[1, 1], [0, 1]])
@@ -298,8 +302,13 @@ class Votes:
             classes=classes,
             allow_repeated=allow_repeated,
         )
+        if ordered and positive is not None:
+            message = "leave one of ordered=True and positive out: positive keeps two classes."
+            raise InputError(message)
         if ordered and classes is None:
             _refuse_order_of_names(found.classes)
+        elif classes is None and positive is None:
+            _refuse_two_words(found.classes, label)
         n_items, n_classes = len(found.items), len(found.classes)
         cell = found.item.astype(np.int64) * n_classes + found.label
         counts = np.bincount(cell, minlength=n_items * n_classes).astype(np.int64)
@@ -311,7 +320,7 @@ class Votes:
         )
         if worker is not None:
             _keep(votes, ballots=found)
-        return votes
+        return votes if positive is None else votes.binary(positive)
 
     # Attributes
 
@@ -401,7 +410,9 @@ class Votes:
             message = f"there is no class {positive!r:.60}: the classes are {known}."
             raise InputError(message)
         chosen = np.arange(self.n_classes) == found.index(True)
-        return self._split(chosen, (f"not {positive}", positive))
+        others = [each for each, own in zip(self.classes, found, strict=True) if not own]
+        rest = others[0] if len(others) == 1 else f"not {positive}"
+        return self._split(chosen, (rest, positive))
 
     def above(self, threshold: Any) -> Votes:
         """Return the votes for the classes above a threshold, against all others.
@@ -499,7 +510,7 @@ class Votes:
         --------
         >>> votes = Votes.from_long(
         ...     {"text": ["a", "a", "a"], "who": [7, 8, 9], "says": ["no", "yes", "yes"]},
-        ...     item="text", worker="who", label="says",
+        ...     item="text", worker="who", label="says", positive="yes",
         ... )
         >>> kinds = {7: "old", 8: "young", 9: "young"}
         >>> votes.weighted(by=kinds, population={"old": 0.5, "young": 0.5}).shares
@@ -531,7 +542,7 @@ class Votes:
         --------
         >>> votes = Votes.from_long(
         ...     {"text": ["a", "a", "b"], "who": [7, 8, 8], "says": ["no", "yes", "yes"]},
-        ...     item="text", worker="who", label="says",
+        ...     item="text", worker="who", label="says", positive="yes",
         ... )
         >>> parts = votes.by_kind({7: "old", 8: "young"})
         >>> {kind: part.items for kind, part in parts.items()}
@@ -660,6 +671,18 @@ def _refuse_order_of_names(classes: tuple[Any, ...]) -> None:
         message = (
             f"ordered classes must be numbers or be listed: {len(names)} of {len(classes)} are not "
             f"numbers, the first is {names[0]!r:.60}. Pass classes= from lowest to highest."
+        )
+        raise InputError(message)
+
+
+def _refuse_two_words(classes: tuple[Any, ...], label: str) -> None:
+    """Refuse two classes without an order, because the second would count as 1."""
+    if len(classes) == 2 and not all(map(is_number, classes)):
+        first, second = classes
+        message = (
+            f"{label} has two classes, {first!r:.60} and {second!r:.60}: name the one that counts "
+            f"as 1, such as positive={first!r:.60}, or pass both "
+            "in order as classes=."
         )
         raise InputError(message)
 

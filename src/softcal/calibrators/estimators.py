@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from softcal._display import keyword
+from softcal._validation import inputs
 from softcal.bins import Bins
 from softcal.calibrators.base import fitting_data
 from softcal.calibrators.maps import (
@@ -26,7 +28,7 @@ from softcal.calibrators.maps import (
     equal_mass,
     load_calibrator,
 )
-from softcal.exceptions import InputError, InputTypeError
+from softcal.exceptions import InputError, InputTypeError, warn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,6 +85,8 @@ class _Calibrator(BaseEstimator):  # type: ignore[misc]
             The fitted calibrator.
         """
         data = fitting_data(y_prob, y_true, sample_weight, logits=self.logits)
+        if self.logits and not inputs.has_outside(data.p):
+            warn(inputs.unlikely_scale("y_prob", keyword("logits", True)))  # noqa: FBT003
         self._map.refuse_other_dimensions(data.p)
         self.map_ = replace(self._fitted(data), columns=check_names(self, y_prob, reset=True))
         return self

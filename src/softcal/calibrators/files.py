@@ -14,7 +14,8 @@ import numpy as np
 
 from softcal._display import keyword
 from softcal._io import not_utf_8, place_of, readable, written_whole
-from softcal.exceptions import InputError, InputTypeError
+from softcal._validation.inputs import has_outside, unlikely_scale
+from softcal.exceptions import InputError, InputTypeError, warn
 from softcal.sources.cells import number_of
 from softcal.sources.columns import (
     Values,
@@ -68,6 +69,7 @@ class _Job(NamedTuple):
     columns: Sequence[str]
     form: Format
     values: Values
+    outside: list[bool]  # for each batch, whether a prediction is outside [0, 1]
 
 
 def write_calibrated(
@@ -115,17 +117,25 @@ def write_calibrated(
             ".parquet."
         )
         raise InputError(message)
-    if calibrator.takes_logits and values.pred_scale == "percent":
-        message = "the calibrator was fitted on logits: pass logits, not percentages."
+    if calibrator.takes_logits and values.pred_scale in ("percent", "logprob"):
+        given = keyword("pred_scale", values.pred_scale)
+        message = f"the calibrator was fitted on logits: pass logits, not {given}."
         raise InputError(message)
     if calibrator.takes_logits:
         values = values._replace(pred_scale="probability")  # leaves logits unchanged
+    stated = keyword("pred_scale", values.pred_scale)
+    if calibrator.takes_logits:
+        stated = "this calibrator, which was fitted on logits,"
     with readable(source):
         form = format_of(source, reading)
     same_text = form.kind == "text" and MARKS.get(target.suffix.lower()) == form.mark
     with written_whole(target) as beside:
-        job = _Job(calibrator, columns, form, values)
-        return (_text if same_text else _arrow)(job, source, beside)
+        job = _Job(calibrator, columns, form, values, [])
+        written = (_text if same_text else _arrow)(job, source, beside)
+    other = calibrator.takes_logits or values.pred_scale in ("percent", "logit")
+    if other and written.rows and not any(job.outside):
+        warn(unlikely_scale(", ".join(columns), stated))
+    return written
 
 
 def _reading(source: Path, rows: Iterator[T]) -> Iterator[T]:
@@ -151,6 +161,7 @@ def _calibrated(job: _Job, parts: Sequence[Any], first_row: int) -> FloatArray:
             f"{', '.join(job.columns)}, in the batch from row {first_row + 1}: {error}{_hint(job)}"
         )
         raise type(error)(message) from error
+    job.outside.append(has_outside(np.asarray(given, dtype=np.float64)))
     return found.reshape(len(found), -1)
 
 
@@ -159,7 +170,7 @@ def _hint(job: _Job) -> str:
     if job.calibrator.takes_logits or job.values != Values():
         return ""
     scale, drop = keyword("pred_scale", "percent"), keyword("drop_missing", True)  # noqa: FBT003
-    return f" For percentages or logits, pass {scale} or logit; {drop} drops rows."
+    return f" For another scale, pass {scale}, logit, or logprob; {drop} drops rows."
 
 
 def _refuse_columns(

@@ -279,9 +279,10 @@ def preview_of(
 
     def trial(method: str, p: FloatArray) -> Trial:
         if p.ndim == 2:
-            judged = top_label_rows(class_rows(data.y, p, own, votes))
+            classes = tuple(range(p.shape[1]))
+            judged = top_label_rows(ClassRows(data.y, p, own, votes, classes, rows.names))
         else:
-            judged = inputs.rows(data.y, p, own, votes)
+            judged = inputs.Rows(data.y, p, own, votes, rows.names)
         table = from_rows(judged, Bins.of(bins), group)
         return Trial(
             method,

@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 from softcal._display import printable
 from softcal.cli.options import NOTES, PlainCommand, PlainGroup, as_options, help_of, note
-from softcal.exceptions import SoftcalError
+from softcal.exceptions import SoftcalError, SoftcalWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,8 @@ def run(arguments: Sequence[str]) -> int:
     NOTES.set([])
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: note(str(message))
+            warnings.simplefilter("default", SoftcalWarning)  # each once, if rows are read twice
+            warnings.showwarning = lambda message, *_, **__: note(as_options(str(message)))
             code = app(words, prog_name="softcal", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: `softcal ... | head`

@@ -173,6 +173,7 @@ def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
     """Raise if saved tables do not have net benefit with its interval at these thresholds."""
     import numpy as np
 
+    from softcal.bins import meant
     from softcal.table.tableset import LABEL
 
     if tables.targets != (LABEL,):
@@ -189,7 +190,7 @@ def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
         )
         raise InputError(message)
     edges = tables.grid.edges
-    off = at[~np.isin(at, edges)]
+    off = at[~np.isin(meant(at, edges[:-1]), edges)]
     if off.size:
         first = float(off[0])
         k = int(edges.searchsorted(first))

@@ -271,6 +271,7 @@ class Scale(StrEnum):
     PROBABILITY = "probability"
     PERCENT = "percent"
     LOGIT = "logit"
+    LOGPROB = "logprob"
 
 
 class InputFormat(StrEnum):
@@ -302,7 +303,7 @@ Given = Annotated[
     _reading(f"Format of the files, if not clear from content: {', '.join(InputFormat)}.", "KIND"),
 ]
 Sheet = Annotated[str | None, _reading("Sheet of a workbook that has several.", "NAME")]
-_SCALES = "probability, percent, or logit"
+_SCALES = "probability, percent, logit, or logprob"
 PredScale = Annotated[Scale, _reading(f"Scale of predictions: {_SCALES}.", "SCALE")]
 LabelScale = Annotated[Scale, _reading(f"Scale of labels: {_SCALES}.", "SCALE")]
 Positive = Annotated[str | None, _reading("Labels in words: the word that counts as 1.", "WORD")]

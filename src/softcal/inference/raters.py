@@ -56,7 +56,7 @@ def reliability_by_rater(
     >>> from softcal import Votes
     >>> votes = Votes.from_long(
     ...     {"text": ["a", "a", "b"], "who": [7, 8, 8], "says": ["no", "yes", "yes"]},
-    ...     item="text", worker="who", label="says",
+    ...     item="text", worker="who", label="says", positive="yes",
     ... )
     >>> reliability_by_rater(votes, [0.5, 0.75], by={7: "old", 8: "young"})
     {'old': Reliability(n=1, bins=10), 'young': Reliability(n=2, bins=10)}

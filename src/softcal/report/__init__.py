@@ -160,6 +160,7 @@ def tables_of_arrays(
             rows[name] = data.column(0)
         else:
             rows[name] = inputs.rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
+            inputs.warn_if_swapped(rows[name].y_true, rows[name].y_prob, rows[name].names)
     first = next(iter(rows.values()))
     cells = _cells(columns, first.y_prob.size) if columns else None
     coded = None

@@ -16,11 +16,11 @@ from softcal._validation.multiclass import ClassRows
 from softcal._validation.rules import (
     CLASS_COUNT,
     CLASS_SHARE,
-    CLASS_VALUES,
     LOGIT,
     MISSING,
     NO_VOTE,
     ROW_SUM,
+    class_values,
     is_bad_count,
     known_rule,
     length_rule,
@@ -251,12 +251,18 @@ def refuse_names_of_thresholds(names: Sequence[object]) -> None:
 def counts_beside(roles: Roles, spec: Spec, present: Sequence[str], positive: str | None) -> Roles:
     """Return roles whose labels are vote shares from counts, with one prediction per row.
 
-    The share is that of the last column, or of the column that `positive` names: by its own name,
-    or by the text that the star of a pattern matches.
+    The share is that of the column that `positive` names: by its own name, or by the text that the
+    star of a pattern matches. Of two columns named in order, it is the last one by default.
     """
     columns, classes = class_columns(spec, present)
     names = classes or columns
     place = dict(zip((*columns, *names), (*columns, *columns), strict=True))
+    if positive is None and (classes is not None or len(columns) > 2):
+        message = (
+            f"name the column of counts that counts as 1: {', '.join(map(repr, names))}. Pass one, "
+            f"such as {keyword('positive', names[0])}."
+        )
+        raise InputError(message)
     chosen = names[-1] if positive is None else positive
     if chosen not in place:
         message = (
@@ -415,10 +421,10 @@ def classes_of_batch(batch: Batch, roles: Roles, found: ClassRoles) -> list[Clas
             return None
         label: Column | None = at[:, None] == np.arange(size)
     else:
-        label = _matrix(batch, found.label, size)
+        label = matrix(batch, found.label, size)
     if label is not None and found.kind == "counts":
         label, votes = _shares(label)
-    predictions = [_matrix(batch, columns, size) for columns in found.models]
+    predictions = [matrix(batch, columns, size) for columns in found.models]
     if label is None or any(each is None for each in predictions):
         return None
     if found.kind == "shares":
@@ -437,7 +443,7 @@ def classes_of_batch(batch: Batch, roles: Roles, found: ClassRoles) -> list[Clas
     ]
 
 
-def _matrix(batch: Batch, columns: tuple[str, ...], size: int) -> Column | None:
+def matrix(batch: Batch, columns: tuple[str, ...], size: int) -> Column | None:
     """Return one column per class; None if a list is missing or has another length."""
     if len(columns) > 1:
         # Each class is contiguous in memory.
@@ -493,12 +499,14 @@ def class_checks(roles: Roles, found: ClassRoles) -> list[Check]:
         checks += matrix_checks(roles.y_true, found.label, size, CLASS_COUNT, NO_VOTE)
     else:
         rules, of_sums = _class_rules(roles.values.label_scale, "label_scale")
-        checks += matrix_checks(roles.y_true, found.label, size, rules, of_sums)
+        logs = roles.values.label_scale == "logprob"
+        checks += matrix_checks(roles.y_true, found.label, size, rules, of_sums, logs=logs)
     rules, of_sums = _class_rules(roles.values.pred_scale, "pred_scale")
+    logs = roles.values.pred_scale == "logprob"
     if roles.logits:
         rules, of_sums = LOGIT, None
     for model, columns in zip(roles.y_prob, found.models, strict=True):
-        checks += matrix_checks(model, columns, size, rules, of_sums)
+        checks += matrix_checks(model, columns, size, rules, of_sums, logs=logs)
     return checks
 
 
@@ -506,6 +514,8 @@ def _class_rules(scale: Scale, name: str) -> tuple[tuple[Rule, ...], Rule | None
     """Return what the values of classes must be on a scale, and what their sums must be."""
     if scale == "logit":
         return LOGIT, None
+    if scale == "logprob":
+        return scaled_rules(CLASS_SHARE, scale, name), ROW_SUM
     if scale == "percent":
         of_sums = ROW_SUM._replace(
             must=ROW_SUM.must.replace("1 within", "100% within"),
@@ -513,9 +523,8 @@ def _class_rules(scale: Scale, name: str) -> tuple[tuple[Rule, ...], Rule | None
         )
         return scaled_rules(CLASS_SHARE, scale, name), of_sums
     missing, outside = CLASS_SHARE
-    logits = f"If these are logits, pass {keyword(name, 'logit')}, which takes the softmax of"
-    values = CLASS_VALUES.replace("If these are logits, take the softmax of", logits)
-    return (missing, outside._replace(remedy=lambda _name, _spread: values)), ROW_SUM
+    hint = outside._replace(remedy=lambda column, spread: class_values(column, spread, name))
+    return (missing, hint), ROW_SUM
 
 
 def _names_check(column: str, classes: tuple[str, ...]) -> Check:
@@ -531,15 +540,25 @@ def _names_check(column: str, classes: tuple[str, ...]) -> Check:
 
 
 def matrix_checks(
-    name: str, columns: tuple[str, ...], size: int, rules: tuple[Rule, ...], of_sums: Rule | None
+    name: str,
+    columns: tuple[str, ...],
+    size: int,
+    rules: tuple[Rule, ...],
+    of_sums: Rule | None,
+    *,
+    logs: bool = False,
 ) -> list[Check]:
-    """Return the checks of values and, if there is a rule for it, of the sum of each row."""
+    """Return the checks of values and, if there is a rule for it, of the sum of each row.
+
+    Values that are log-probabilities are summed as probabilities.
+    """
 
     def sums(batch: Batch) -> FloatArray:
         if len(columns) > 1:
-            total: FloatArray = np.sum([as_float64(batch[each]) for each in columns], axis=0)
+            parts = np.stack([as_float64(batch[each]) for each in columns], axis=1)
         else:
-            total = _padded(batch[columns[0]], size).sum(axis=1)
+            parts = _padded(batch[columns[0]], size)
+        total: FloatArray = scaled(parts, "logprob" if logs else "probability").sum(axis=1)
         return total
 
     def sums_to(_batch: Batch, _row: int, total: float) -> str:

@@ -13,21 +13,29 @@ import numpy as np
 
 from softcal import _parallel
 from softcal._display import did_you_mean, keyword
-from softcal._validation.inputs import as_float64, refuse_changed, refuse_zeros
+from softcal._validation.inputs import (
+    as_float64,
+    refuse_changed,
+    refuse_zeros,
+    votes_fit,
+    warn_if_swapped,
+)
 from softcal._validation.rules import (
     AT_MOST,
     CLASS_COUNT,
     DROPPED,
+    MISFIT,
     MISSING,
     NO_VOTE,
     Rule,
     Spread,
+    misfit,
 )
 from softcal.bins import Bins
-from softcal.exceptions import InputError
+from softcal.exceptions import InputError, warn
 from softcal.metrics.item_scores import score_entries
 from softcal.metrics.ordinal import cumulative_rows
-from softcal.sources.class_columns import class_checks, classes_of_batch, matrix_checks
+from softcal.sources.class_columns import class_checks, classes_of_batch, matrix, matrix_checks
 from softcal.sources.columns import (
     Check,
     Named,
@@ -39,11 +47,13 @@ from softcal.sources.columns import (
     missing_values,
     plain_word,
     rows_of,
+    scaled,
 )
 from softcal.sources.files import AS_IT_IS, all_pieces, batches_of, files_of, joined
 from softcal.sources.votes import Joined
 from softcal.table.build import Builder, Coded, DenseSums, Entries, dense_sums, entries, hardened_by
 from softcal.table.kernel import is_majority, top_label_rows
+from softcal.table.reliability import warn_if_hard
 from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
@@ -118,6 +128,10 @@ class Part(NamedTuple):
             refuse_no_rows(self.dropped)
         if self.rows:
             refuse_unseen(roles, self.words)
+        if self.tables.n:
+            _warn_of_slips(roles, self.words)
+            for model in self.tables:
+                warn_if_hard(self.tables[model], roles.names(roles.y_true, model))
         dropped = self.dropped if roles.values.drop_missing or roles.drops_unmatched else None
         return replace(self.tables, rows_dropped=dropped)
 
@@ -270,6 +284,8 @@ def validated(found: list[Batch], again: Callable[[], Iterable[Piece]], roles: R
                 rows[piece.place] += sum(map(rows_of, piece.batches()))
             refuse_broken(census.found, checks_of(roles), rows.total() - dropped)
     refuse_unseen(roles, words)
+    _warn_of_slips(roles, words)
+    _warn_of_swapped(roles, columns)
     if roles.sample_weight is not None and not columns[roles.sample_weight].any():
         refuse_zeros(roles.sample_weight, rows_of(columns))
     return AllRows(columns, dropped, items, words)
@@ -297,6 +313,19 @@ def refuse_unseen(roles: Roles, words: Words) -> None:
         f"has it in none.{did_you_mean(positive, [*words.counts])} Its values are: {often}."
     )
     raise InputError(message)
+
+
+def _warn_of_slips(roles: Roles, words: Words) -> None:
+    """Warn of scales that the values make unlikely."""
+    for note in roles.notes(words):
+        warn(note)
+
+
+def _warn_of_swapped(roles: Roles, columns: Batch) -> None:
+    """Warn if predictions, one per row, are all 0 or 1 and labels are not."""
+    if not (roles.classes or roles.logits):
+        for rows in (roles.rows(columns, pred) for pred in roles.y_prob):
+            warn_if_swapped(rows.y_true, rows.y_prob, rows.names)
 
 
 def _finished(
@@ -339,7 +368,8 @@ def _add_up(
         items = items if looked_up is None else items.with_(looked_up)
         if not rows_of(batch):
             continue
-        each = None if broken.is_set() else _added(batch, roles, builder)
+        valid = not (broken.is_set() or _has_misfits(batch, roles))
+        each = _added(batch, roles, builder) if valid else None
         if each is None:
             broken.set()
             continue
@@ -492,6 +522,8 @@ def checks_of(roles: Roles) -> list[Check]:
         found.append(_in_order(*roles.bounds))
     if roles.days is not None:
         found.append(roles.days.check)
+    if roles.states_votes:
+        found.append(_whole_votes(roles))
     return [check._replace(rules=tuple(map(_of_source, check.rules))) for check in found]
 
 
@@ -524,6 +556,39 @@ def _in_order(low: str, high: str) -> Check:
 
     rule = AT_MOST._replace(must=AT_MOST.must.format(high))
     return Check(low, (rule,), above, shown)
+
+
+def stated_votes(batch: Batch, roles: Roles) -> tuple[Column, Column]:
+    """Return the shares of each row, one or one per class, and the stated number of votes."""
+    _, votes = roles.weights_and_votes(batch, rows_of(batch))
+    assert votes is not None  # noqa: S101 - it is stated
+    if roles.classes is None:
+        return scaled(batch[roles.y_true], roles.values.label_scale)[:, None], votes
+    found = matrix(batch, roles.classes.label, len(roles.classes.names))
+    if found is None:  # another rule refuses lists of another length
+        found = np.zeros((votes.size, 1))
+    return scaled(found, roles.values.label_scale), votes
+
+
+def _has_misfits(batch: Batch, roles: Roles) -> bool:
+    """Return whether a label is not a whole number of the stated votes."""
+    return roles.states_votes and not votes_fit(*stated_votes(batch, roles))
+
+
+def _whole_votes(roles: Roles) -> Check:
+    """Return the check that labels are whole numbers of the stated votes."""
+
+    def off(batch: Batch) -> Column:
+        shares, votes = stated_votes(batch, roles)
+        return misfit(shares, votes[:, None]).max(axis=1)
+
+    def shown(batch: Batch, row: int, _off: float) -> str:
+        if not batch:  # in Spark
+            return ""
+        shares, votes = (each[row] for each in stated_votes(batch, roles))
+        return f"is {float(shares[misfit(shares, votes).argmax()])!r} times {votes:g}"
+
+    return Check(f"{roles.y_true} times {roles.n_votes}", (MISFIT,), off, shown)
 
 
 class Broken(NamedTuple):

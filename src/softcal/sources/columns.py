@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from softcal._display import did_you_mean, keyword
-from softcal._validation.inputs import Names, Rows, as_float64
+from softcal._validation.inputs import Names, Rows, as_float64, has_outside, unlikely_scale
 from softcal._validation.rules import (
     LABEL,
     LARGEST_VOTES,
@@ -345,6 +345,13 @@ def missing_in_lists(lists: Any) -> Column:
     return marks
 
 
+def _has_outside(values: Any) -> bool:
+    """Return whether a column of numbers, or of lists of numbers, has a value outside [0, 1]."""
+    return has_outside(
+        values if isinstance(values, np.ndarray) else numbers(one_array(values).flatten())
+    )
+
+
 class Check(NamedTuple):
     """The rules for values of each batch, and how a message shows the first that breaks one."""
 
@@ -409,9 +416,12 @@ def scaled(values: Column, scale: Scale) -> Column:
         return values
     if scale == "percent":
         return as_float64(values) / 100
+    plain = as_float64(values)
+    if scale == "logprob":
+        with np.errstate(over="ignore"):  # infinity is refused, as every value above 1 is
+            return np.exp(plain)
     from scipy.special import expit, softmax
 
-    plain = as_float64(values)
     found: Column = expit(plain) if plain.ndim == 1 else softmax(plain, axis=1)
     return found
 
@@ -420,9 +430,13 @@ _MOST_WORDS = 20
 
 
 class Words(NamedTuple):
-    """The number of rows of each word of a column of labels: the positive and common others."""
+    """The number of rows of each word of a column of labels: the positive and common others.
+
+    `outside` are the columns of `Roles.rescaled` that have a value outside [0, 1].
+    """
 
     counts: dict[str, int] = {}  # noqa: RUF012 - never changed
+    outside: frozenset[str] = frozenset()
 
     def with_(self, other: Words) -> Words:
         """Add the counts of another part of the rows."""
@@ -431,7 +445,7 @@ class Words(NamedTuple):
             for word in {**self.counts, **other.counts}
         }
         often = sorted(total, key=lambda word: -total[word])[:_MOST_WORDS]
-        return Words({word: total[word] for word in often})
+        return Words({word: total[word] for word in often}, self.outside | other.outside)
 
 
 class Ready(NamedTuple):
@@ -506,7 +520,7 @@ class Roles(NamedTuple):
         read = [name for name in optional if isinstance(name, str)]
         named = self.by if self.group is None else (*self.by, self.group)
         if self.classes is None:
-            labels: tuple[str, ...] = (self.y_true,) if self.bounds is None else self.bounds
+            labels = self.label_columns
             if self.made:
                 labels = self.counts
                 named = (*named, *self._label_names)
@@ -529,6 +543,42 @@ class Roles(NamedTuple):
             self._percents(found.label, tuple(chain.from_iterable(found.models))),
         )
 
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of labels that are numbers on a scale."""
+        if self.classes is not None:
+            return self.classes.label if self.classes.kind == "shares" else ()
+        return () if self.made else self.bounds or (self.y_true,)
+
+    @property
+    def states_votes(self) -> bool:
+        """Whether labels are shares with a stated number of votes, which both may contradict."""
+        return self.n_votes is not None and bool(self.label_columns)
+
+    @property
+    def rescaled(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The percentages and logits: the keyword that states it, and the columns of one source."""
+        models = [(name,) for name in self.y_prob] if self.classes is None else self.classes.models
+        stated = (
+            ("label_scale", self.values.label_scale, [self.label_columns]),
+            ("pred_scale", "logit" if self.logits else self.values.pred_scale, models),
+        )
+        return [
+            (keyword(name, scale), columns)
+            for name, scale, several in stated
+            if scale in ("percent", "logit")
+            for columns in several
+            if columns
+        ]
+
+    def notes(self, words: Words) -> list[str]:
+        """Return notes on scales that the values make unlikely."""
+        return [
+            unlikely_scale(", ".join(columns), stated)
+            for stated, columns in self.rescaled
+            if not words.outside.intersection(columns)
+        ]
+
     def _percents(self, labels: tuple[str, ...], preds: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns that the caller states to be percentages."""
         scales = (self.values.label_scale, labels), (self.values.pred_scale, preds)
@@ -539,12 +589,11 @@ class Roles(NamedTuple):
         """The rules for the values of each column, in the order in which they are applied."""
         found: Rules = []
         if self.classes is None:  # else `class_checks` has the rules for labels and predictions
-            labels = (self.y_true,) if self.bounds is None else self.bounds
             if self.made:  # the rules for counts are applied to all counts together
                 found += [(Named(name), (MISSING,)) for name in self._label_names]
             else:
                 rules = scaled_rules(LABEL, self.values.label_scale, "label_scale")
-                found += [(name, rules) for name in dict.fromkeys(labels)]
+                found += [(name, rules) for name in dict.fromkeys(self.label_columns)]
             rules = scaled_rules(UNIT, self.values.pred_scale, "pred_scale")
             found += [(name, LOGIT if self.logits else rules) for name in self.y_prob]
         if self.sample_weight is not None:
@@ -558,6 +607,13 @@ class Roles(NamedTuple):
 
         Columns of `by` may have missing values. Their rows are a segment.
         """
+        found = self._labeled(batch)
+        names = {name for _, columns in self.rescaled for name in columns}
+        outside = frozenset(name for name in names if _has_outside(found.batch[name]))
+        return found._replace(words=found.words._replace(outside=outside))
+
+    def _labeled(self, batch: Batch) -> Ready:
+        """Return a batch with its labels, and the words of labels."""
         dropped = 0
         if self.values.drop_missing:
             missing = self.missing(batch)

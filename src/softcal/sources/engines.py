@@ -30,7 +30,7 @@ from softcal.sources.collect import (
 from softcal.sources.columns import BATCH_VALUES, Values, numbers, one_array, refuse_unknown
 from softcal.sources.frames import Stream, frame_pieces, in_frame
 from softcal.sources.ranges import Distributions, distributions
-from softcal.sources.sql import census_query, sums_query
+from softcal.sources.sql import census_query, misfit_of, sums_query
 from softcal.table.build import MAX_CELLS, Coded, Entries, refuse_many_cells
 from softcal.table.kernel import SUM_NAMES
 from softcal.table.tableset import Sparse
@@ -286,6 +286,10 @@ def _of_spark_sql(frame: Any, job: _Job) -> Part:
 def _census(frame: Any, job: _Job, at: dict[str, str]) -> Counted:
     """Count the values that break each rule, by another query."""
     checks = checks_of(job.roles)
+    stated = job.roles.n_votes
+    if stated is not None:  # the label times the number of votes has a rule of its own
+        votes = at.get(str(stated), str(stated))
+        at = at | {checks[-1].name: misfit_of(at[job.roles.y_true], votes)}
     query = census_query("{rows}", [(at[check.name], check.rules) for check in checks])
     found = iter(frame.sparkSession.sql(query, rows=frame).collect()[0])
     next(found)
@@ -296,8 +300,9 @@ def _census(frame: Any, job: _Job, at: dict[str, str]) -> Counted:
         counted.spread[check.name] = Spread(low, high, signs, whole=whole)
         for rule in check.rules:
             count, first = next(found), next(found)
-            shown = first is not None and not math.isnan(first)
-            text = f", the first {check.shown({}, 0, first)}" if shown else ""
+            known = first is not None and not math.isnan(first)
+            shown = check.shown({}, 0, first) if known else ""
+            text = f", the first {shown}" if shown else ""
             counted.broken[check.name, rule.must] = Broken(count, text)
     return counted
 

@@ -90,7 +90,7 @@ def scan(
     vote_counts : str or sequence of str, optional
         Instead of `y_true`: one column of vote counts per class, or one column of lists of counts.
         All intervals then use the numbers of votes. With one prediction per row, the label is the
-        share of the last column, or of the one that `positive` names.
+        share of the column that `positive` names, or of the second of two named columns.
     classes : sequence of str, optional
         Names of the classes in the order of the columns. Default: the texts that the star of the
         pattern matches, else the names of the columns, else 0, 1, ...
@@ -122,9 +122,10 @@ def scan(
         classes, these are of the predicted class. For intervals, there are none.
     date : str or date, optional
         The date of the rows, stored in the set.
-    pred_scale, label_scale : {"probability", "percent", "logit"}, default="probability"
-        The scale of the numbers. Percentages are divided by 100. A logit z becomes 1 / (1 +
-        exp(-z)), and logits of many classes become their softmax.
+    pred_scale, label_scale : {"probability", "percent", "logit", "logprob"}
+        The scale of the numbers; "probability" by default. Percentages are divided by 100. A logit
+        z becomes 1 / (1 + exp(-z)), and logits of many classes become their softmax. The natural
+        logarithm of a probability, one per row or per class, becomes its exponential.
     positive : value, optional
         For labels in words: the value that counts as 1. Every other value counts as 0.
     drop_missing : bool, default=False

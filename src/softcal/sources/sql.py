@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from softcal._validation.rules import MISSING, NEGATIVE, NOT_WHOLE, OUTSIDE, WILD
+from softcal._validation.inputs import Names
+from softcal._validation.rules import (
+    HALF_STEP,
+    MISFIT,
+    MISSING,
+    NEGATIVE,
+    NOT_WHOLE,
+    OUTSIDE,
+    WILD,
+)
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.scanning import listed, refuse_other_names
 from softcal.table.kernel import SUM_NAMES, Sums
+from softcal.table.reliability import warn_if_hard
 from softcal.table.serialize import refuse_impossible
 from softcal.table.tableset import Sparse, TableSet
 
@@ -61,12 +71,20 @@ _BROKEN = {
     NEGATIVE.must: "{0} < 0",
     WILD.must: "NOT ({0} = 0 OR {0} >= 1e-100 AND {0} <= 1e100)",
     NOT_WHOLE.must: "NOT ({0} >= 1 AND {0} < 9007199254740992 AND {0} = FLOOR({0}))",
+    MISFIT.must: "{0} > 0",
 }
 
 
 def number(column: str) -> str:
     """Return the expression of a column as numbers that are never NULL."""
     return f"COALESCE(CAST({column} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+
+
+def misfit_of(share: str, votes: str) -> str:
+    """Return the expression of `softcal._validation.rules.misfit`."""
+    number = f"{share} * {votes}"
+    slack = f"CASE WHEN {votes} = 1 THEN 1e0 ELSE {_literal(HALF_STEP)} * {votes} END"
+    return f"(ABS({number} - FLOOR({number} + 5e-1)) - {slack})"
 
 
 def _aggregates(*, weighted: bool, voted: bool) -> dict[str, str]:
@@ -244,7 +262,7 @@ def sums_query(
     if weight is not None:
         rules.append(("w", WILD))
     if votes is not None:
-        rules.append(("m", NOT_WHOLE))
+        rules += [("m", NOT_WHOLE), (misfit_of("y", "m"), MISFIT)]
     broken = " OR ".join(_BROKEN[rule.must].format(name) for name, rule in rules)
     found = _aggregates(weighted=weight is not None, voted=votes is not None)
     sums = ",\n  ".join(f"{term} AS {name}" for name, term in found.items())
@@ -336,8 +354,8 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
     if (place < 0).any():
         message = (
             f"{int(rows[place < 0].sum()):,} rows break a rule: labels and predictions must be in "
-            "[0, 1], and weights must not be negative. None may be NULL. Exclude or fix them "
-            "in the table."
+            "[0, 1], weights must not be negative, and a label times its number of votes must be a "
+            "whole number. None may be NULL. Exclude or fix them in the table."
         )
         raise InputError(message)
     values = np.array([_numbers(frame[name], name) for name in SUM_NAMES])
@@ -360,6 +378,8 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
         first["label"], tuple(models), grid, grid, Sparse.of(keys, values), by_names=segments,
         cells=tuple(numbers), weight=first["weight"], votes=first["votes"], date=date,
     )  # fmt: skip
+    for model in models:
+        warn_if_hard(whole[model], Names(str(first["label"]), str(model)))
     return whole.coarsen(bins)
 
 

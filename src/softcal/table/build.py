@@ -576,6 +576,8 @@ def rows_of_models(
             name: inputs.rows(y_true, p, sample_weight, n_votes, Names(y_prob=name))
             for name, p in y_prob.items()
         }
+        for each in rows.values():
+            inputs.warn_if_swapped(each.y_true, each.y_prob, each.names)
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=first_prob)
     return rows, None if groups is None else inputs.group_numbers(groups, rows[first])
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.votes import RowVotes, row_votes
-from softcal.bins import Bins, BinsLike
-from softcal.exceptions import BinMismatchError, InputError, InputTypeError
+from softcal.bins import Bins, BinsLike, meant_bins
+from softcal.exceptions import BinMismatchError, InputError, InputTypeError, warn
 from softcal.table import kernel, serialize
 from softcal.table.groups import Clusters, cluster_sums
 from softcal.table.kernel import SUM_NAMES, Sums
@@ -305,7 +305,7 @@ class Reliability(_display.Printed):
         >>> fine.coarsen(2).gap.round(4)
         array([ 0.05, -0.1 ])
         """
-        target = Bins.of(bins)
+        target = meant_bins(bins, self.bins)
         missing = ~np.isin(target.edges, self.bins.edges)
         if missing.any():
             message = (
@@ -514,6 +514,7 @@ def reliability(
     0.0667
     """
     rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    inputs.warn_if_swapped(rows.y_true, rows.y_prob)
     votes = votes_of_raters(y_true, groups) if raters else None
     if groups is None:
         return from_rows(rows, Bins.of(bins), votes=votes)
@@ -585,7 +586,9 @@ def rows_or_table(
         return y_true
     if y_prob is None:
         _refuse_no_predictions(name, y_true)
-    return inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    rows = inputs.rows(y_true, y_prob, sample_weight, n_votes)
+    inputs.warn_if_swapped(rows.y_true, rows.y_prob)
+    return rows
 
 
 def _refuse_no_predictions(name: str, y_true: object) -> NoReturn:
@@ -613,6 +616,12 @@ def refuse_no_rows(rel: Reliability) -> None:
     if not rel.n:
         message = "the table has no rows, so it has no calibration error: add rows first."
         raise InputError(message)
+
+
+def warn_if_hard(rel: Reliability, names: inputs.Names = inputs.DEFAULT_NAMES) -> None:
+    """Warn if all predictions of a table are 0 or 1 and its labels are not."""
+    if not rel.sums.prob_var.any() and rel.sums.label_var.any():
+        warn(inputs.swapped(names.y_true, names.y_prob))
 
 
 def refuse_groups(function: str, rel: Reliability) -> None:

@@ -13,7 +13,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.table import kernel
 from softcal.table.groups import clusters_of, refuse_many_group_bins
-from softcal.table.reliability import Reliability
+from softcal.table.reliability import Reliability, warn_if_hard
 from softcal.table.tableset import Sparse, empty_sparse
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class StreamingReliability:
             rel, groups = self._sums, self._groups
             clusters = None if groups is None else groups.clusters(len(rel.bins))
             self._reliability = Reliability(rel.bins, rel.sums, clusters)
+            warn_if_hard(rel)
         return self._reliability
 
     @property

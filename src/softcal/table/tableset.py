@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal import _display
-from softcal.bins import Bins
+from softcal.bins import Bins, meant_bins
 from softcal.exceptions import BinMismatchError, InputError
 from softcal.table.groups import Clusters, GroupIds
 from softcal.table.joint import JointRaters, JointTable, PairedSums, refuse_many_bins
@@ -558,7 +558,7 @@ class TableSet(Mapping[str, Reliability]):
         BinMismatchError
             If the grid does not have these edges.
         """
-        target = Bins.of(bins)
+        target = meant_bins(bins, self.grid)
         missing = ~np.isin(target.edges, self.grid.edges)
         if missing.any():
             message = (
