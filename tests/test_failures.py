@@ -455,6 +455,18 @@ def test_an_output_that_is_an_input_is_refused(bench: Bench, refused: Refused) -
     assert bench.data.read_bytes() == before
 
 
+def test_missing_input_is_reported_before_an_existing_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.softcal"
+    out.write_text("old")
+    for data, said in (("none.csv", "no such file"), ("none*.csv", "no data in"), ("", "no data")):
+        line = ["scan", str(tmp_path / data), *COLUMNS, "-o", str(out)]
+        assert cli.run(line) == 2
+        assert said in capsys.readouterr().err
+    assert out.read_text() == "old"
+
+
 def test_redirected_standard_input_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("y,p\n" + "0.5,0.4\n" * 20)
