@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -248,6 +249,21 @@ def test_frames_name_the_classes() -> None:
     with pytest.raises(sc.InputError, match="y_true and y_prob must have the same pandas index"):
         sc.dist_ce(named, other[::-1])
     assert sc.dist_ce(torch.as_tensor(y), torch.as_tensor(p)) == sc.dist_ce(y, p)
+
+
+def test_classes_of_models_must_have_the_same_order(tmp_path: Path) -> None:
+    y, p = rows(20, 3)
+    names = ["cat", "dog", "fox"]
+    models = {
+        "a": pd.DataFrame(p, columns=names),
+        "b": pd.DataFrame(p[:, ::-1], columns=names[::-1]),
+    }
+    order = "a and b must have their classes in the same order: a starts with 'cat', b with 'fox'"
+    for call in (sc.compare, sc.compare_many):
+        with pytest.raises(sc.InputError, match=order):
+            call(y, models)
+    with pytest.raises(sc.InputError, match=order):
+        sc.write_report(tmp_path / "report.html", y, models)
 
 
 Y, P = rows(4, 3)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from softcal._parallel import in_order
 from softcal._validation import arrays, inputs
-from softcal._validation.inputs import DEFAULT_NAMES
+from softcal._validation.inputs import DEFAULT_NAMES, Names
 from softcal._validation.rules import (
     CLASS_SUMS,
     DROP_OR_IMPUTE,
@@ -26,10 +26,10 @@ from softcal._validation.votes import Votes
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from softcal._validation.arrays import Column
-    from softcal._validation.inputs import FloatArray, Names, Rows
+    from softcal._validation.inputs import FloatArray, Rows
 
     Result = TypeVar("Result")
 
@@ -103,7 +103,7 @@ def class_rows(
     zeros = np.broadcast_to(0.0, len(y))
     one = inputs.rows(zeros, p[:, 0], sample_weight, n_votes, names)
     inputs.check_weights_and_votes(one)
-    classes = class_names(y_true, y_prob, p.shape[1])
+    classes = class_names(y_true, y_prob, p.shape[1], names)
     found = ClassRows(y, p, one.sample_weight, one.n_votes, classes, names)
     if isinstance(y_true, Votes):
         inputs.refuse_votes_twice(n_votes, names)
@@ -116,6 +116,21 @@ def class_rows(
     return found
 
 
+def class_rows_of_models(
+    y_true: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
+    sample_weight: npt.ArrayLike | None,
+    n_votes: npt.ArrayLike | None,
+) -> dict[str, ClassRows]:
+    """Validate several models of the same rows, whose classes must have the same order."""
+    first = next(iter(y_prob))
+    found = {}
+    for name, prob in y_prob.items():
+        found[name] = class_rows(y_true, prob, sample_weight, n_votes, Names(y_prob=name))
+        class_names(y_prob[first], prob, found[name].y_prob.shape[1], Names(first, name))
+    return found
+
+
 def _matrix(values: Any, name: str) -> Column:
     hint = (
         f"For two classes, pass both: numpy.column_stack([1 - {name}, {name}]). If these are class "
@@ -124,7 +139,9 @@ def _matrix(values: Any, name: str) -> Column:
     return arrays.matrix(values, name, hint)
 
 
-def class_names(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
+def class_names(
+    y_true: Any, y_prob: Any, size: int, names: Names = DEFAULT_NAMES
+) -> tuple[Any, ...]:
     """Return the class names of the labels, else of the predictions, else numbers.
 
     Raises
@@ -138,8 +155,9 @@ def class_names(y_true: Any, y_prob: Any, size: int) -> tuple[Any, ...]:
         return arrays.different_names(labels or predictions or range(size), size, "classes")
     if set(labels) == set(predictions) and list(labels) != list(predictions):
         message = (
-            "y_true and y_prob must have their classes in the same order: y_true starts with "
-            f"{labels[0]!r:.60}, y_prob with {predictions[0]!r:.60}. Reorder the columns."
+            f"{names.y_true} and {names.y_prob} must have their classes in the same order: "
+            f"{names.y_true} starts with {labels[0]!r:.60}, {names.y_prob} with "
+            f"{predictions[0]!r:.60}. Reorder the columns."
         )
         raise InputError(message)
     return arrays.different_names(labels, size, "classes")

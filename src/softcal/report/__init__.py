@@ -12,7 +12,7 @@ from softcal._optional import naming_the_extra
 from softcal._validation import inputs
 from softcal._validation.arrays import to_array
 from softcal._validation.inputs import Names
-from softcal._validation.multiclass import class_rows
+from softcal._validation.multiclass import class_rows_of_models
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
@@ -153,12 +153,12 @@ def tables_of_arrays(
     inputs.refuse_misaligned((inputs.index_of(values), name) for name, values in given.items())
     rows: dict[str, Rows] = {}
     of_classes: list[ClassRows] = []
-    for name, values in y_prob.items():
-        if _has_classes(y_true, y_prob):
-            data = class_rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
-            of_classes.append(data)
-            rows[name] = data.column(0)
-        else:
+    if _has_classes(y_true, y_prob):
+        by_class = class_rows_of_models(y_true, y_prob, sample_weight, n_votes)
+        of_classes = list(by_class.values())
+        rows = {name: data.column(0) for name, data in by_class.items()}
+    else:
+        for name, values in y_prob.items():
             rows[name] = inputs.rows(y_true, values, sample_weight, n_votes, Names(y_prob=name))
             inputs.warn_if_swapped(rows[name].y_true, rows[name].y_prob, rows[name].names)
     first = next(iter(rows.values()))

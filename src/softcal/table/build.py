@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from softcal._validation import inputs
 from softcal._validation.inputs import Names, as_float64
-from softcal._validation.multiclass import class_rows, is_by_class, refuse
+from softcal._validation.multiclass import class_rows_of_models, is_by_class, refuse
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table import kernel
@@ -563,12 +563,8 @@ def rows_of_models(
     (first, first_prob), *others = y_prob.items()
     if any(map(is_by_class, y_prob.values())):
         inputs.refuse_misaligned((inputs.index_of(p), name) for name, p in y_prob.items())
-        rows = {
-            name: kernel.top_label_rows(
-                class_rows(y_true, p, sample_weight, n_votes, Names(y_prob=name))
-            )
-            for name, p in y_prob.items()
-        }
+        by_class = class_rows_of_models(y_true, y_prob, sample_weight, n_votes)
+        rows = {name: kernel.top_label_rows(data) for name, data in by_class.items()}
     else:
         for name, p in others:
             inputs.rows(first_prob, p, names=Names(first, name))  # compare lengths and indexes
