@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _MOST_SEGMENTS = 10  # shown on the terminal, those with the most evidence
 
 
-@reads_rows
+@partial(reads_rows, raters=False)
 def watch(
     data: RowsOrTables,
     label: MaybeLabel = None,
