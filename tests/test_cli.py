@@ -208,7 +208,7 @@ def test_demo_prints_scores_and_writes_report(tmp_path: Path) -> None:
     assert "random forest" in page
     assert 'By <span class="name">number of radiologists</span>' in page
     shown = without("altair", "demo", "-o", tmp_path)
-    assert "pip install altair jinja2 vl-convert-python" in shown.stdout
+    assert "pip install altair jinja2 vl-convert-python" in " ".join(shown.stdout.split())
     for number in ("1,377", "0.0222", "0.0952", "0.0328", "0.1067"):
         assert number in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80

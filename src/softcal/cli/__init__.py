@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -109,7 +109,7 @@ def _message_of(error: TyperException) -> str:
     own = [name for param in ctx.command.params for name in param.opts]
     asked = did_you_mean(str(option), own)
     if not asked:
-        group = typer.main.get_command(app_of())
+        group: Any = typer.main.get_command(app_of())
         having = [
             name
             for name, command in group.commands.items()

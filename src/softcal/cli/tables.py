@@ -190,7 +190,7 @@ class Columns(NamedTuple):
 
     def _named(self, value: T | None, option: str, paths: Sequence[Path]) -> T:
         """Return the value of an option; raise with the columns of the data if it is missing."""
-        if value:
+        if value is not None and value != []:  # an empty string may be the name of a column
             return value
         both = " Pass --label COL --pred COL." if option == "--pred" else ""
         message = f"Missing option '{option}'.{both}{columns_hint(paths, self.how)}"
