@@ -246,7 +246,7 @@ def test_compare_names_better_top_label(parquet: Path, data: dict[str, Any]) -> 
         (("score", "--vote-columns", "share_", "--pred-columns", "prob_*_a"), "share_cat must be whole numbers of 0 or more"),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--label", "w"), "pass one of --label-columns"),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--label-low", "w"), "--label-low is for one probability per row: leave it out with many classes."),
-        (("score", *VOTES, "--pred", "w"), "w must be in [0, 1]: "),
+        (("score", *VOTES, "--pred", "w", "--positive", "cat"), "w must be in [0, 1]: "),
         (("score", *VOTES, "--pred-columns", "prob_*_a", "--votes", "w"), "leave --votes out: --vote-columns determine the number of votes."),
         (("score", "--label", "w", "--pred-columns", "prob_*_a"), "w must be one of the 3 classes"),
         (("compare", *VOTES, "--pred-columns", "prob_*_a", "--pred", "w"), "--pred is for one probability per row"),

@@ -13,6 +13,8 @@ import softcal as sc
 from softcal import cli
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
 DATA = Path(sc.__file__).parent / "data" / "lidc_malignancy" / "items.csv"
@@ -384,3 +386,111 @@ def test_votes_repr_shows_class_order() -> None:
     long = {"text": ["a", "a"], "says": ["ok", "hate"]}
     votes = sc.Votes.from_long(long, item="text", label="says", classes=["hate", "ok"])
     assert repr(votes) == "Votes(items=1, classes=('hate', 'ok'), votes=2)"
+
+
+# Messages that say what to do next
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["score", "compare", "audit", "report -o r.html", "scan -o s.softcal", "recalibrate -o c.json"],
+)
+def test_a_file_alone_lists_its_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("id,gold label,p\n1,0.5,0.25\n")
+    command, *more = line.split()
+    said = refused(capsys, command, path, *more)
+    assert "Missing option '--pred'. Pass --label COL --pred COL." in said
+    assert "The columns of rows.csv are: 'id', 'gold label', 'p'." in said
+    preds = ("--pred", "p", *(("--pred", "id") if command == "compare" else ()))
+    said = refused(capsys, command, path, *more, *preds)
+    assert "--label" in said
+    assert "The columns of rows.csv are: 'id', 'gold label', 'p'." in said
+
+
+def test_positive_in_another_case_gets_one_suggestion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes, rows = tmp_path / "votes.csv", tmp_path / "rows.csv"
+    votes.write_text("id,vote\n1,offensive\n1,ok\n2,offensive\n")
+    rows.write_text("id,p,word\n1,0.5,offensive\n2,0.25,ok\n")
+    raw = ("score", rows, "--pred", "p", "--votes-file", votes, "--item", "id", "--vote", "vote")
+    said = refused(capsys, *raw, "--positive", "Offensive")
+    assert "Did you mean 'offensive'? Its values are: 'offensive', 'ok'.\n" in said
+    assert "Pass one, such as --positive ok." in refused(capsys, *raw, "--positive", "spam")
+    line = ("score", rows, "--pred", "p", "--label", "word", "--positive", "Offensive")
+    assert "Did you mean 'offensive'?" in refused(capsys, *line)
+
+
+def test_hint_names_a_word_as_it_is_in_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p\noffensive ,0.5\nok,0.25\n")
+    line = ("score", path, "--label", "y", "--pred", "p")
+    assert "counts as 1: --positive 'offensive '." in refused(capsys, *line)
+    shown(capsys, *line, "--positive", "offensive ")
+
+
+def test_unknown_option_names_the_commands_that_have_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p\n0.5,0.5\n")
+    said = refused(capsys, "audit", path, "--group", "g")
+    assert "--output" not in said
+    assert "No such option: --group. These commands have it: scan, score, compare, report," in said
+    said = refused(capsys, "score", path, "--lable", "y")
+    assert said == "softcal: error: No such option: --lable. Did you mean '--label'?\n"
+    assert refused(capsys, "score", path, "--zzz") == "softcal: error: No such option: --zzz.\n"
+
+
+@pytest.mark.parametrize("command", ["audit", "watch", "decide", "recalibrate"])
+def test_help_does_not_list_raters_where_they_are_refused(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    assert "--raters" not in shown(capsys, command, "--help")
+    assert "--raters" in shown(capsys, "score", "--help")
+
+
+def test_a_missing_prediction_is_called_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved, rows = tmp_path / "cal.json", tmp_path / "rows.csv"
+    shown(capsys, "recalibrate", DATA, *FOREST, "--method", "platt", "-o", saved)
+    rows.write_text("x,p\n" + "1,0.5\n" * 5 + "1,\n")
+    said = refused(capsys, "apply", saved, rows, "--pred", "p", "-o", tmp_path / "out.csv")
+    assert "p must have no missing values: it is missing in row 6." in said
+    votes = tmp_path / "votes.csv"
+    votes.write_text("id,vote,p\n1,yes,0.5\n2,,0.25\n")
+    said = refused(capsys, "score", votes, "--pred", "p", "--item", "id", "--vote", "vote",
+                   "--positive", "yes")  # fmt: skip
+    assert (
+        "vote must have no missing values: it is missing in 1 of 2 votes, the first in row 2."
+        in said
+    )
+
+
+@pytest.mark.parametrize("end", ["gif", "jpg", "eps"])
+def test_figures_have_the_formats_that_help_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], end: str
+) -> None:
+    path = tmp_path / f"x.{end}"
+    said = refused(capsys, "plot", DATA, *FOREST, "-o", path)
+    assert f"a figure is saved as .svg, .pdf, or .png: got 'x.{end}'" in said
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["n_bins", "num_bins"])
+def test_other_names_of_bins_get_the_name_here(name: str) -> None:
+    y, p = [0.5, 0.25], [0.5, 0.25]
+    calls: list[Callable[..., object]] = [
+        sc.smece, sc.ece, sc.reliability, sc.smece_interval, sc.max_gap,
+        sc.ReliabilityDisplay.from_predictions, sc.calibrators.repair_preview,
+        lambda *_, **bins: sc.scan({"y": y}, y_true="y", y_prob="p", **bins),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(sc.InputTypeError, match=f"pass bins=15: softcal has no {name}="):
+            call(y, p, **{name: 15})

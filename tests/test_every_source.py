@@ -463,7 +463,11 @@ def test_slips_that_values_give_away_are_noted(
 
 def test_probabilities_of_classes_as_logits_are_noted() -> None:
     for spec in ("prob_*", "prob list"):
-        given = {"y_true": "share list", "y_prob": {"one": spec}, "pred_scale": "logit"}
+        given: dict[str, Any] = {
+            "y_true": "share list",
+            "y_prob": {"one": spec},
+            "pred_scale": "logit",
+        }
         with pytest.warns(sc.SoftcalWarning, match='is in .0, 1.: leave out pred_scale="logit"'):
             sc.scan(TABLE, **given)
     with warnings.catch_warnings():

@@ -404,4 +404,4 @@ def test_missing_matplotlib_raises_only_when_plotting() -> None:
     )
     assert float(result.stdout) == pytest.approx(0.1)
     assert "ModuleNotFoundError" in result.stderr
-    assert "pip install 'softcal[plot]'" in result.stderr
+    assert "pip install matplotlib" in result.stderr

@@ -13,7 +13,7 @@ import numpy as np
 
 from softcal._display import printable
 from softcal._io import written_whole
-from softcal._optional import naming_the_extra
+from softcal._optional import naming_the_extra, refuse_other_bins
 from softcal._validation.days import day_of
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
@@ -120,7 +120,7 @@ class ReliabilityDisplay:
 
     Create it with `from_predictions`, with `from_estimator`, or from a table. Draw it with `plot`,
     on the axes of another model if desired. docs/diagram.md explains how to read it. It needs
-    matplotlib (`pip install 'softcal[plot]'`).
+    matplotlib.
 
     Parameters
     ----------
@@ -215,6 +215,7 @@ class ReliabilityDisplay:
         ax, **drawing
             As in `plot`.
         """
+        refuse_other_bins(drawing)
         rel = reliability(
             y_true, y_prob, bins=bins, sample_weight=sample_weight, n_votes=n_votes, groups=groups
         )
@@ -747,10 +748,7 @@ def draw_decision(
 
 def refuse_format(path: Path) -> None:
     """Raise if a figure cannot be saved under this name."""
-    with naming_the_extra():
-        from matplotlib.backend_bases import FigureCanvasBase
-
-    if path.suffix.removeprefix(".").lower() not in FigureCanvasBase.get_supported_filetypes():
+    if path.suffix.lower() not in (".svg", ".pdf", ".png"):
         message = (
             f"a figure is saved as .svg, .pdf, or .png: got {path.name!r}. Name it "
             f"{path.stem + '.pdf'!r}, for example."

@@ -281,7 +281,7 @@ def _numbers(rows: list[list[str]], k: int, name: str, done: int, job: _Job) -> 
         number = number_of(cells[k], job.form.decimal, percent=percent)
         if number is None and not cells[k].strip():
             message = (
-                f"{name} must have no missing values: one is missing in row {done + row + 1}. "
+                f"{name} must have no missing values: it is missing in row {done + row + 1}. "
                 f"Impute it first, or pass {keyword('drop_missing', True)} to leave such rows out."  # noqa: FBT003
             )
             raise InputError(message)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
-from softcal._display import printable
+from softcal._display import did_you_mean, printable
 from softcal.cli.options import NOTES, PlainCommand, PlainGroup, as_options, help_of, note
 from softcal.exceptions import SoftcalError, SoftcalWarning
 
@@ -95,7 +95,25 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout = None  # Python would try to flush it at exit
         return 1  # as typer and rich do
     except (SoftcalError, TyperException, OSError) as error:
-        text = error.format_message() if isinstance(error, TyperException) else str(error)
+        text = _message_of(error) if isinstance(error, TyperException) else str(error)
         sys.stderr.write(f"softcal: error: {printable(as_options(' '.join(text.split())))}\n")
         return 2
     return int(code or 0)  # typer returns 130 for an interrupt, None for success
+
+
+def _message_of(error: TyperException) -> str:
+    """Return the message of typer; for an unknown option, a similar one, or where it exists."""
+    option, ctx = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if ctx is None or not error.message.startswith("No such option"):
+        return error.format_message()
+    own = [name for param in ctx.command.params for name in param.opts]
+    asked = did_you_mean(str(option), own)
+    if not asked:
+        group: Any = typer.main.get_command(app_of())
+        having = [
+            name
+            for name, command in group.commands.items()
+            if any(option in param.opts and not param.hidden for param in command.params)
+        ]
+        asked = f" These commands have it: {', '.join(having)}." if having else ""
+    return f"{error.message}.{asked}"

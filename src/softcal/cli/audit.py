@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _SHOWN = 20  # segments of each model; JSON has all of them
 
 
-@reads_rows
+@partial(reads_rows, raters=False)
 def audit(
     data: RowsOrTables,
     label: MaybeLabel = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from softcal.table.tableset import TableSet
 
 
-@reads_rows
+@partial(reads_rows, raters=False)
 def decide(
     data: RowsOrTables,
     label: MaybeLabel = None,

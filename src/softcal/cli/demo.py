@@ -96,7 +96,7 @@ def _report(folder: Path, nodules: dict[str, Column]) -> str:
     try:
         write_nodule_report(path, nodules)
     except ModuleNotFoundError as error:
-        return f"The HTML report needs {error.name}: pip install 'softcal[report]'\n"
+        return f"The HTML report was not written: {error}\n"
     return f"The full report is in {printable(str(path))}: open it in a browser.\n"
 
 

@@ -442,9 +442,16 @@ class RowOptions(NamedTuple):
         ]
 
 
-def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of `RowOptions` to a command, which receives them as one argument, `how`."""
+def reads_rows(command: Callable[..., None], *, raters: bool = True) -> Callable[..., None]:
+    """Add the options of `RowOptions` to a command, which receives them as one argument, `how`.
+
+    Without `raters`, help does not list `--raters`, which the command refuses with a reason.
+    """
     hints = get_type_hints(RowOptions, include_extras=True)
+    if not raters:
+        hidden = copy(hints["raters"].__metadata__[0])
+        hidden.hidden = True
+        hints["raters"] = Annotated[bool, hidden]
     options = [
         inspect.Parameter(
             field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field]

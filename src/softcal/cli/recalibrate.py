@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
@@ -63,7 +64,7 @@ class _Fitted(NamedTuple):
     dropped: int | None  # rows with a missing value, where these are dropped
 
 
-@reads_rows
+@partial(reads_rows, raters=False)
 def recalibrate(
     data: DataFile,
     output: Annotated[

@@ -30,12 +30,11 @@ from softcal.cli.options import (
     VoteColumns,
     Votes,
     Weight,
-    given,
     print_result,
     reads_rows,
     source_name,
 )
-from softcal.cli.tables import Columns, load_tables, saved_files
+from softcal.cli.tables import Columns, columns_hint, load_tables, saved_files
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -75,14 +74,17 @@ def score(
 ) -> None:
     """Compute SMECE, its interval, a calibration test, and the Brier score."""
     from softcal._validation.rules import refuse_bad_level
+    from softcal.sources.files import files_of
 
     columns = Columns(
         label, pred, weight, votes, by or (), group, label_columns, vote_columns, pred_columns,
         classes, label_low, label_high, how, ordered, by_rater=by_rater,
     )  # fmt: skip
     labeled = columns.many or columns.bounds or columns.counts_beside or how.raw_votes
-    if pred and not (labeled or saved_files(data)):
-        given(label, "pass --label COL, or --label-low COL and --label-high COL.")
+    if pred and label is None and not (labeled or saved_files(data)):
+        hint = columns_hint(files_of(data), how)
+        message = f"pass --label COL, or --label-low COL and --label-high COL.{hint}"
+        raise InputError(message)
     refuse_bad_level(level)
     if columns.bounds:
         _refuse_level(level)

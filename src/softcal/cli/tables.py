@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from softcal import terminal
 from softcal._display import counted
 from softcal._io import place_of, stands_for
-from softcal.cli.options import RowOptions, as_options, given, note
+from softcal.cli.options import RowOptions, T, as_options, given, note
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -182,14 +182,22 @@ class Columns(NamedTuple):
             if self.label_low is None or self.label_high is None:
                 message = "pass both ends of the labels: --label-low COL and --label-high COL."
                 raise InputError(message)
-            preds = given(self.preds, "Missing option '--pred'.")
+            preds = self._named(self.preds, "--pred", paths)
             ends = (self.label_low, self.label_high)
             found = Roles(" to ".join(ends), tuple(preds), bounds=ends, **others)
         else:
-            preds = given(self.preds, "Missing option '--pred'.")
-            found = Roles(given(self.label, _NO_LABEL), tuple(preds), **others)
+            preds = self._named(self.preds, "--pred", paths)
+            found = Roles(self._named(self.label, "--label", paths), tuple(preds), **others)
         found.refuse_impossible()
         return found
+
+    def _named(self, value: T | None, option: str, paths: Sequence[Path]) -> T:
+        """Return the value of an option; raise with the columns of the data if it is missing."""
+        if value is not None and value != []:  # an empty string may be the name of a column
+            return value
+        both = " Pass --label COL --pred COL." if option == "--pred" else ""
+        message = f"Missing option '{option}'.{both}{columns_hint(paths, self.how)}"
+        raise InputError(message)
 
     def _ranges(self, paths: Sequence[Path]) -> dict[str, Any]:
         """Return the columns of segments, and the ranges of those that are cut."""
@@ -313,11 +321,19 @@ def _refuse_useless(options: Mapping[str, object], beside: str) -> None:
             raise InputError(message)
 
 
-_NO_LABEL = "Missing option '--label'."
 _ONE_LABEL = (
     "pass one of --label-columns (shares), --vote-columns (counts), and --label (a column of class "
     "names or numbers)."
 )
+
+
+def columns_hint(paths: Sequence[Path], how: RowOptions) -> str:
+    """Return a sentence with the columns of the first file."""
+    from softcal._validation.arrays import listed
+    from softcal.sources.files import column_names
+
+    names = listed(column_names(paths[0], how.reading))
+    return f" The columns of {paths[0].name} are: {names}."
 
 
 def load_tables(

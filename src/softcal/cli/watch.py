@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -62,7 +63,7 @@ MaybeEvery = Annotated[
 ]
 
 
-@reads_rows
+@partial(reads_rows, raters=False)
 def watch(
     data: RowsOrTables,
     label: MaybeLabel = None,

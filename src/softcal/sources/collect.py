@@ -580,7 +580,8 @@ def _whole_votes(roles: Roles) -> Check:
 
     def off(batch: Batch) -> Column:
         shares, votes = stated_votes(batch, roles)
-        return misfit(shares, votes[:, None]).max(axis=1)
+        worst: Column = misfit(shares, votes[:, None]).max(axis=1)
+        return worst
 
     def shown(batch: Batch, row: int, _off: float) -> str:
         if not batch:  # in Spark

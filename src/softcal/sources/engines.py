@@ -323,8 +323,8 @@ def _of_spark(frame: Any, job: _Job | _Counting) -> _Sums:
         if "No module named 'softcal" not in str(error):
             raise
         message = (
-            "the Spark workers need softcal to add up their rows: install 'softcal[frames]' on "
-            "them, or write the rows to Parquet and scan the files."
+            "the Spark workers need softcal to add up their rows: install softcal, narwhals, and "
+            "pyarrow on them, or write the rows to Parquet and scan the files."
         )
         raise MissingExtraError(message, name="softcal") from error
     return _returned(_added(_unpacked(row[0] for row in found), job.nothing))

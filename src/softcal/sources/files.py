@@ -345,11 +345,13 @@ def number_hint(text: str, *, percent: bool = False, of_labels: bool = True) -> 
         scales = keyword("pred_scale", "percent")
         scales += f" or {keyword('label_scale', 'percent')}" if of_labels else ""
         return f" Write {number:f}. For percentages, pass {scales}."
-    word = "" if percent or not of_labels else text.strip()
+    if percent or not of_labels or not text.strip():
+        return ""
+    word = text  # with its spaces, as the file has it
     for one, zero in _ANSWERS:
         if word.lower() == zero:
             word = one if word.islower() else one.capitalize()
-    return words_hint(word) if word else ""
+    return words_hint(word)
 
 
 _QUOTE = b'"'

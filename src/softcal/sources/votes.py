@@ -235,11 +235,7 @@ def _of_two_classes(votes: Votes, positive: str | None) -> Votes:
         problem = "name the class of the votes that counts as 1"
         if positive is not None:
             problem = f"votes must have the class {positive!r:.60}, which none has"
-        message = (
-            f"{problem}.{did_you_mean(positive or '', [*words])} The classes are: "
-            f"{', '.join(map(repr, words))}. Pass one, such as "
-            f"{keyword('positive', next(reversed(words)))}."
-        )
+        message = f"{problem}.{_choices('The classes', positive, [*words])}"
         raise InputError(message)
     return votes.binary(words[positive])
 
@@ -292,8 +288,8 @@ def _missing(votes: Batch, columns: VoteColumns, *, drop_missing: bool) -> npt.N
         gaps = missing_values(votes[Named(name)])
         if gaps.any() and not drop_missing:
             message = (
-                f"{name} must have no missing values: {int(gaps.sum()):,} of {total:,} are "
-                f"missing, the first in row {int(gaps.argmax()) + 1}. Fill them in, or pass "
+                f"{name} must have no missing values: it is missing in {int(gaps.sum()):,} of "
+                f"{total:,} votes, the first in row {int(gaps.argmax()) + 1}. Impute it, or pass "
                 f"{keyword('drop_missing', True)} to leave those votes out."  # noqa: FBT003
             )
             raise InputError(message)
@@ -344,12 +340,16 @@ def _refuse_class(vote: str, positive: str | None, words: list[str]) -> None:
     if not words:
         message = f"there are no votes: {vote} has no values."
         raise InputError(message)
-    shown = ", ".join(map(repr, words[:20])) + ", ..." * (len(words) > 20)
-    message = (
-        f"{problem}{did_you_mean(positive or '', words)} Its values are: {shown}. Pass one, such "
-        f"as {keyword('positive', words[-1])}."
-    )
+    message = f"{problem}{_choices('Its values', positive, words)}"
     raise InputError(message)
+
+
+def _choices(what: str, positive: str | None, words: list[str]) -> str:
+    """Return the words that may count as 1, and one suggestion."""
+    asked = did_you_mean(positive or "", words)
+    shown = ", ".join(map(repr, words[:20])) + ", ..." * (len(words) > 20)
+    example = "" if asked else f" Pass one, such as {keyword('positive', words[-1])}."
+    return f"{asked} {what} are: {shown}.{example}"
 
 
 def long_form(
