@@ -30,7 +30,6 @@ from softcal.cli.options import (
     column_option,
     print_json,
     reads_rows,
-    without_infinities,
 )
 from softcal.cli.tables import Columns, as_asked, load_tables, saved_files, with_names
 from softcal.exceptions import InputError
@@ -102,7 +101,7 @@ def watch(
 
         write_watch_page(output, states, tolerance=tolerance, level=level)
     if format_ is Format.JSON:
-        print_json(without_infinities(_card(states, tolerance, level)))
+        print_json(_card(states, tolerance, level))
     else:
         _show(states, tolerance, level)
     raise typer.Exit(int(states[-1].alarm))
