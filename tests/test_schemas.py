@@ -59,6 +59,7 @@ TWO = f"{SOFT} --pred q"
 THREE = f"{TWO} --pred r"
 OF_CLASSES = "rows.csv --vote-columns n_* --pred-columns p_*"
 RATED = "preds.csv --pred p --votes-file votes.csv --item id --worker who --vote said --positive 1"
+DECIDE = "decide one.csv --label y --pred p --pred q"
 LINES = [
     f"score {SOFT}",
     f"score {THREE} --by site --by device --bins 5 --level 0.9",
@@ -110,7 +111,7 @@ LINES = [
     f"compare {TWO} --group one_group",
     "check one.csv --label y --pred p --max-smece 0.03 --max-gap 0.1",
     "watch one.csv --label y --pred p --day day",
-    "decide one.csv --label y --pred p --pred q --threshold 0.2 --threshold 0.9",
+    f"{DECIDE} --threshold 0.2 --threshold 0.9",
     "audit one.csv --label y --pred p --by site --draws 200 --min-rows 1",
 ]
 
@@ -166,7 +167,7 @@ def test_net_benefit_of_one_row_has_nulls_and_a_note(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    line = "decide one.csv --label y --pred p --pred q --threshold 0.2".split()
+    line = f"{DECIDE} --threshold 0.2".split()
     card = json.loads(softcal_here(*line, "--format", "json").stdout)
     note = "One row does not show how much rows vary, so net benefit has no interval."
     for each in (*card["models"], *card["differences"]):

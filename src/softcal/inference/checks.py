@@ -79,7 +79,8 @@ def check(
     With the interval \([l, h]\) of SMECE and the limit m: "pass" if \(h \le m\), "fail" if
     \(l > m\), else "undecided". Consider a model whose error equals the limit. If the interval
     keeps its coverage, the model passes with probability at most \((1 - \mathrm{level})/2\), and
-    fails with at most the same probability.
+    fails with at most the same probability. With two limits, the intervals hold simultaneously:
+    each has the level \((1 + \mathrm{level})/2\).
 
     Parameters
     ----------
@@ -125,6 +126,8 @@ def check(
     if not is_whole(min_rows) or not 1 <= min_rows <= _MOST_ROWS:
         message = f"min_rows must be a whole number from 1 to {_MOST_ROWS:g}: got {min_rows!r:.60}."
         raise InputError(message)
+    if max_smece is not None and max_gap is not None:  # both hold together (Bonferroni)
+        level = (1 + level) / 2
     judged = []
     if max_smece is not None:
         judged.append(_judge_smece(rel, real(max_smece), level))
