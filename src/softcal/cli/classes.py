@@ -13,8 +13,8 @@ from softcal.cli.options import (
     chance,
     infinite_loss_text,
     loss_text,
-    rows_text,
     only_finite,
+    rows_text,
 )
 
 if TYPE_CHECKING:

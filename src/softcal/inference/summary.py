@@ -162,8 +162,10 @@ def calibration_summary(
     proportional to \(\theta(1 - \theta)\) at the limit \(\theta\). For outcomes this is close to
     Wilson's interval. The factor is estimated from the rows and one more row, of loss
     \(\varphi = 1 - \sum y(1 - y) / \sum p(1 - p)\). That is 1 for outcomes, and small for labels
-    that vary less, whose interval is close to Student's. The miscalibration and the discrimination come from the isotonic curve, which fits its own rows too
-    well. Their lower limits subtract how much better isotonic curves of drawn labels fit.
+    that vary less, whose interval is close to Student's. A table does not store how the losses of
+    such labels vary within a bin, so its limits differ from those of the rows. The miscalibration
+    and the discrimination come from the isotonic curve, which fits its own rows too well. Their
+    lower limits subtract how much better isotonic curves of drawn labels fit.
 
     Parameters
     ----------
@@ -319,11 +321,26 @@ class _Atoms(NamedTuple):
         many = min(float(times @ square) ** 2 / fourth if fourth else self.n, self.n)
         return student_reach(max(many, 2.0), level)
 
-    @property
-    def effective(self) -> float:
-        """The effective number of rows or groups (Kish's)."""
+    def term(self, loss: FloatArray) -> FloatArray:
+        """Return the term of each atom in the error of the mean loss."""
+        out: FloatArray = self.weight * (loss - self.weight @ loss)
+        return out
+
+    def limits(
+        self, loss: FloatArray, value: float, prob: FloatArray, level: float
+    ) -> tuple[float, float]:
+        r"""Return the score limits of a mean of losses of predictions.
+
+        Labels vary \(\varphi\) times as much as outcomes: their mean y(1 - y) is \(1 - \varphi\)
+        times that of p(1 - p). An unseen row may have that loss.
+        """
+        possible, left = (float(self.weight @ (x * (1 - x))) for x in (prob, self.label))
+        unseen = max(1 - left / possible, 0.0) if possible else float(not left)
         each, times = self._each(self.weight)
-        return 1 / float(times @ each**2)
+        n = 1 / float(times @ each**2)  # Kish's
+        variance, reach = self.error(self.term(loss)) ** 2, student_reach(max(n, 2.0), level)
+        low, high = score_limits(np.array(value), np.array(variance), n, reach, unseen)
+        return float(low), float(high)
 
     def _each(self, term: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the term of each row or group, and how many there are of it."""
@@ -503,25 +520,6 @@ def _scores(
     mean = np.full(y.size, w @ y)
     from_mean = (y - mean) ** 2
 
-    def term(loss: FloatArray) -> FloatArray:
-        out: FloatArray = w * (loss - w @ loss)
-        return out
-
-    n = atoms.effective
-    reach = student_reach(max(n, 2.0), level)
-
-    def limits(loss: FloatArray, v: float, prob: FloatArray) -> tuple[float, float]:
-        r"""Return score limits of a mean of losses of predictions.
-
-        Labels vary \(\varphi\) times as much as outcomes: their mean y(1 - y) is
-        \(1 - \varphi\) times that of p(1 - p). An unseen row may have that loss.
-        """
-        possible, left = (float(w @ (x * (1 - x))) for x in (prob, y))
-        unseen = max(1 - left / possible, 0.0) if possible else float(not left)
-        variance = np.array(atoms.error(term(loss)) ** 2)
-        found = score_limits(np.array(v), variance, n, reach, unseen)
-        return float(found[0]), float(found[1])
-
     # The isotonic curve fits its own rows too well. So do isotonic curves of drawn labels, with
     # errors from the smooth curve, which follows single rows less.
     drawn = pools.noise(smooth.term, _DRAWS // 5, random)
@@ -530,13 +528,14 @@ def _scores(
         weight @ (each**2 - (curve + each - fit) ** 2)
         for each, fit in zip(drawn, fits, strict=True)
     ])  # fmt: skip
-    found = [limits(from_prob, value[0], atoms.prob)]
+    found = [atoms.limits(from_prob, value[0], atoms.prob, level)]
     for v, other, prob in zip(value[1:3], (from_prob, from_mean), (atoms.prob, mean), strict=True):
-        error = math.hypot(atoms.error(term(other - from_curve)), float(better.std()))
+        error = math.hypot(atoms.error(atoms.term(other - from_curve)), float(better.std()))
         seen = float(w @ (other - from_curve))  # with pools, the curve fits its rows less
-        low = seen - float(better.mean()) - atoms.reach(term(other), level) * error
-        found.append((min(max(low, 0.0), v), limits(other - from_curve, v, prob)[1]))
-    found.append(limits(from_mean, value[3], mean))
+        low = seen - float(better.mean()) - atoms.reach(atoms.term(other), level) * error
+        high = atoms.limits(other - from_curve, v, prob, level)[1]
+        found.append((min(max(low, 0.0), v), high))
+    found.append(atoms.limits(from_mean, value[3], mean, level))
     return [Estimate(v, low, high) for v, (low, high) in zip(value, found, strict=True)]
 
 
