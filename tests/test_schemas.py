@@ -154,7 +154,7 @@ def test_comparison_without_limits_has_nulls_and_a_note(
     line = f"compare {data} --label y --pred p --pred q".split()
     card = json.loads(softcal_here(*line, "--format", "json").stdout)
     what = "group" if "group" in data else "row"
-    note = f"One {what} does not show how much {what}s vary, so the differences have no interval."
+    note = f"One {what} does not show how much {what}s vary, so intervals are the whole range."
     assert card["note"] == note
     assert card["log_loss"]["difference"] is not None
     assert (card["log_loss"]["low"], card["log_loss"]["high"]) == (None, None)

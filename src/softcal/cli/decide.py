@@ -264,9 +264,9 @@ def _difference_card(found: NetBenefitDifference, at: FloatArray, note: str) -> 
 
 def _summary_card(summary: CalibrationSummary | str, also: str) -> dict[str, Any]:
     if isinstance(summary, str):
-        return {"calibration": None, "note": f"{also} {summary}".strip()}
+        return {"calibration": None, "note": f"{summary} {also}".strip()}
     estimates = {name: number._asdict() for name, number in summary.estimates.items()}
-    return {"calibration": estimates, "note": f"{also} {summary.note}".strip()}
+    return {"calibration": estimates, "note": f"{summary.note} {also}".strip()}
 
 
 def _show(card: dict[str, Any], name: str) -> None:

@@ -465,7 +465,7 @@ def _compared(joint: JointTable, level: float) -> Comparison:
     gaps = Gaps.of(joint.a.sums, ties)
     if (joint.n if ties is None else ties.count) < 2 or gaps.rows < _ONE_ROW:
         of = "row" if ties is None else "group" if ties.raters is None else "rater"
-        note = f"One {of} does not show how much {of}s vary, so the differences have no interval."
+        note = f"One {of} does not show how much {of}s vary, so intervals are the whole range."
     else:
         family = _intervals(joint)
         low, high = (float(x) for x in family.limits(1 - level))
