@@ -30,8 +30,8 @@ PREDICTIONS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "tied": lambda rng, n: rng.integers(1, 10, n) / 10,
 }
 LABELS: dict[str, Draw] = {
-    "0/1": lambda rng, p: rng.binomial(1, p).astype(float),
-    "0/1, too low": lambda rng, p: rng.binomial(1, np.minimum(3 * p, 1)).astype(float),
+    "0/1": lambda rng, p: 1.0 * rng.binomial(1, p),
+    "0/1, too low": lambda rng, p: 1.0 * rng.binomial(1, np.minimum(3 * p, 1)),
     "3 votes": lambda rng, p: rng.binomial(3, p) / 3,
     "10 votes": lambda rng, p: rng.binomial(10, p) / 10,
     "soft, skewed": lambda rng, p: rng.beta(2 * p, 2 * (1 - p)),

@@ -153,8 +153,9 @@ def rater_difference(
     Two tests are combined. One is Student's, of the difference of the biases. For the other,
     adjacent bins are merged until each has ten items of each kind. The statistics
     \(D_b/\sqrt{V_b}\) become normal scores, and the sum of their squares is compared with F, with
-    Rao and Scott's correction. In simulations of 30 or more items and 10 or more
-    raters, kinds that do not differ have a p-value below 0.05 in SIZES of studies.
+    Rao and Scott's correction. In simulations with at least 30 items and 10 raters, the p-value of
+    kinds that do not differ is below 0.05 in 2% to 5.5% of studies. With fewer raters who lean, it
+    is in up to 6.5%.
 
     Parameters
     ----------
@@ -262,8 +263,9 @@ class _Signed(NamedTuple):
         """Return the gap of each kind in each bin, of shape (2, bins); NaN without votes."""
         at = self.kind * size + place
         weight, residual = (_added(at, x, 2 * size) for x in (self.weight, self.residual))
-        none = np.full(2 * size, np.nan)
-        return np.divide(residual, weight, out=none, where=weight > 0).reshape(2, size)
+        out: FloatArray = np.full(2 * size, np.nan)
+        np.divide(residual, weight, out=out, where=weight > 0)
+        return out.reshape(2, size)
 
     @property
     def effective_raters(self) -> float:
