@@ -170,6 +170,21 @@ def test_worst_of_two_limits_decides(rng: np.random.Generator) -> None:
     assert repr(sc.check(rel, max_smece=0.5, max_gap=0.5)) == "Check('pass')"
 
 
+def test_two_limits_hold_together(rng: np.random.Generator) -> None:
+    """Each limit is judged at half the probability of an error."""
+    rel = table(rng, 0.05)
+    both = sc.check(rel, max_smece=0.06, max_gap=0.2, level=0.9)
+    alone = (
+        sc.check(rel, max_smece=0.06, level=0.95), sc.check(rel, max_gap=0.2, level=0.95)
+    )  # fmt: skip
+    assert set(both.reasons) == {reason for each in alone for reason in each.reasons}
+    wrong = 0
+    for _ in range(300):  # the model is at both limits
+        found = sc.check(table(rng, 0.05, n=2000), max_smece=0.05, max_gap=0.05, min_rows=1)
+        wrong += found.outcome == "fail"
+    assert wrong <= 15  # three standard errors above 0.025
+
+
 def test_model_at_the_limit_seldom_passes_and_seldom_fails(rng: np.random.Generator) -> None:
     """At the margin each wrong outcome has a probability of at most (1 - level) / 2."""
     found = [sc.check(table(rng, 0.05, n=2000), max_smece=0.05).outcome for _ in range(300)]

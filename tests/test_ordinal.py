@@ -287,6 +287,10 @@ def test_score_interval_of_one_row_or_exact_predictions() -> None:
     assert (one.low, one.high, one.note) == (
         0.0, 2.0, "One row or group does not show how much rows vary."
     )  # fmt: skip
+    # The upper limit is at least the share of rows that may be unseen, times the largest score.
+    seen = sc.score_interval([[0.5, 0.5]] * 49 + [[0, 1]], [[0.5, 0.5]] * 50, metric="brier")
+    assert (seen.value, seen.high) == pytest.approx((0.01, -np.log(0.025) / 50 * 2))
+    assert "rule of three" in str(sc.score_interval.__doc__)
     exact = sc.score_interval([[1, 0]] * 50, [[1, 0]] * 50, metric="dist_ce")
     assert (exact.low, exact.high) == pytest.approx((0.0, -np.log(0.025) / 50))
     with pytest.raises(sc.InputError, match=r"metric must be one of wasserstein, .*: got 'ece'"):

@@ -548,6 +548,36 @@ def test_rater_difference_detects_kinds_that_differ_only() -> None:
     assert rejected[1.5] >= 38
 
 
+@pytest.mark.parametrize(
+    ("items", "raters", "votes", "rates"),
+    [(40, 60, 10, (1, 1)), (60, 30, 5, (0.4, 3)), (30, 10, 5, (1, 1)), (100, 30, 5, (0.3, 0.3))],
+)
+def test_rater_difference_keeps_its_level_with_few_items(
+    items: int, raters: int, votes: int, rates: tuple[float, float]
+) -> None:
+    """Kinds that do not differ; benchmarks/rater_difference.py has the full simulation."""
+    rng = np.random.default_rng(3)
+    pvalues = []
+    for _ in range(200):
+        rate = rng.beta(*rates, items)
+        who = np.array([rng.permutation(raters)[:votes] for _ in range(items)])
+        said = (rng.random(who.shape) < rate[:, None]).astype(int)
+        long = {"i": np.repeat(np.arange(items), votes), "w": who.ravel(), "v": said.ravel()}
+        made = sc.Votes.from_long(long, item="i", label="v", worker="w", classes=[0, 1])
+        pvalues.append(sc.rater_difference(made, rate, by=np.arange(len(made.workers)) % 2).pvalue)
+    assert np.mean(np.array(pvalues) < 0.05) <= 0.095  # three standard errors above 0.05
+    assert np.mean(np.array(pvalues) < 0.001) <= 0.01
+
+
+def test_rater_difference_with_few_items_tests_the_level_alone() -> None:
+    votes, p, _ = study(items=15)
+    found = sc.rater_difference(votes, p, by=KINDS, kinds=("x", "y"))
+    assert found.pvalue_bins is None
+    assert found.pvalue == found.pvalue_level
+    assert "too few items to test bins" in " ".join(str(found).split())
+    assert sc.rater_difference(*study()[:2], by=KINDS, kinds=("x", "y")).pvalue_bins is not None
+
+
 def test_rater_difference_equals_difference_of_biases_and_flips_when_swapped() -> None:
     votes, p, _ = study()
     tables = sc.reliability_by_rater(votes, p, by=KINDS)

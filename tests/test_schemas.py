@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "y": rng.binomial(4, p) / 4, "hit": rng.binomial(1, p), "p": p, "q": p**2, "r": p**0.5,
         "sure": rng.choice([0.0, 1.0, 0.5], N), "gap": np.where(np.arange(N) % 9, p, np.nan),
         "w": rng.choice([0, 1, 2], N), "m": 4, "patient": np.arange(N) // 3,
+        "one_group": "all",
         "site": rng.choice(np.array(["a", "b", None], dtype=object), N),
         "device": rng.choice(["x", "z"], N), "low": p / 2, "high": (p + 1) / 2,
         "day": [f"2026-03-{k:02d}" for k in 1 + np.arange(N) % 12],
@@ -42,6 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         **{f"r_{name}": 0.5 * truth[:, k] + 1 / 6 for k, name in enumerate(CLASSES)},
     })  # fmt: skip
     rows.to_csv(path / "rows.csv", index=False)
+    rows.iloc[1:2].to_csv(path / "one.csv", index=False)
     votes = [
         {"id": k, "who": f"w{j}", "kind": "ab"[j % 2], "said": int(rng.random() < p[k])}
         for k in range(N)
@@ -57,6 +59,7 @@ TWO = f"{SOFT} --pred q"
 THREE = f"{TWO} --pred r"
 OF_CLASSES = "rows.csv --vote-columns n_* --pred-columns p_*"
 RATED = "preds.csv --pred p --votes-file votes.csv --item id --worker who --vote said --positive 1"
+DECIDE = "decide one.csv --label y --pred p --pred q"
 LINES = [
     f"score {SOFT}",
     f"score {THREE} --by site --by device --bins 5 --level 0.9",
@@ -100,6 +103,16 @@ LINES = [
     "merge rows.softcal",
     "merge groups.softcal",
     "paper",
+    "score one.csv --label y --pred p --by site --group patient",
+    "compare one.csv --label y --pred p --pred q",
+    "compare one.csv --label hit --pred p --pred sure",
+    "compare one.csv --label y --pred p --pred q --pred r --by site",
+    "compare one.csv --vote-columns n_* --pred-columns p_* --pred-columns q_*",
+    f"compare {TWO} --group one_group",
+    "check one.csv --label y --pred p --max-smece 0.03 --max-gap 0.1",
+    "watch one.csv --label y --pred p --day day",
+    f"{DECIDE} --threshold 0.2 --threshold 0.9",
+    "audit one.csv --label y --pred p --by site --draws 200 --min-rows 1",
 ]
 
 
@@ -131,6 +144,38 @@ def test_output_of_each_command_validates(
     if name == "recalibrate":
         saved = json.loads(Path(line.split()[-1]).read_text(encoding="utf-8"))
         assert complaints(saved, "calibrator") == []
+
+
+@pytest.mark.parametrize("data", ["one.csv", "rows.csv --group one_group"])
+def test_comparison_without_limits_has_nulls_and_a_note(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, data: str
+) -> None:
+    monkeypatch.chdir(folder)
+    line = f"compare {data} --label y --pred p --pred q".split()
+    card = json.loads(softcal_here(*line, "--format", "json").stdout)
+    what = "group" if "group" in data else "row"
+    note = f"One {what} does not show how much {what}s vary, so intervals are the whole range."
+    assert card["note"] == note
+    assert card["log_loss"]["difference"] is not None
+    assert (card["log_loss"]["low"], card["log_loss"]["high"]) == (None, None)
+    shown = softcal_here(*line).stdout
+    assert "inf" not in shown
+    assert note in " ".join(shown.split())
+
+
+def test_net_benefit_of_one_row_has_nulls_and_a_note(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    line = f"{DECIDE} --threshold 0.2".split()
+    card = json.loads(softcal_here(*line, "--format", "json").stdout)
+    note = "One row does not show how much rows vary, so net benefit has no interval."
+    for each in (*card["models"], *card["differences"]):
+        assert note in each["note"]
+        assert each["thresholds"][0]["low"] is None
+    shown = softcal_here(*line).stdout
+    assert "inf" not in shown
+    assert note in " ".join(shown.split())
 
 
 # Keys that only some outputs of a command have.

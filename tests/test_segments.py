@@ -175,6 +175,36 @@ def test_scale_of_weights_does_not_matter() -> None:
         assert a.pvalue == b.pvalue
 
 
+@pytest.mark.parametrize("labels", ["hit", "soft"])
+@pytest.mark.parametrize("prob", [0.5, 0.1])
+def test_pvalues_do_not_depend_on_row_order_or_scale_of_weights(labels: str, prob: float) -> None:
+    rng = np.random.default_rng(0)
+    n = 400
+    rows = pd.DataFrame({"s": rng.choice(list("abcd"), n), "t": rng.choice(list("xyz"), n)})
+    rows["p"] = prob
+    rows["y"] = rng.random(n) < prob if labels == "hit" else rng.integers(1, 10, n) / 10
+    rows["w"] = rng.choice([0.1, 0.3, 0.7], n)
+
+    def audited(rows: pd.DataFrame) -> list[tuple[Any, float]]:
+        found = sc.audit(
+            rows, y_true="y", y_prob="p", by=["s", "t"], sample_weight="w", min_rows=5, draws=500
+        )
+        return [(each.where, each.pvalue) for each in found.segments]
+
+    expected = audited(rows)
+    for order in range(8):
+        assert audited(rows.sample(frac=1, random_state=order)) == expected
+    for scale in (2.0, 2.0**-40, 3.0, 1e12, 1e-12):
+        assert audited(rows.assign(w=rows["w"] * scale)) == expected
+
+
+def test_observed_ties_count_as_at_least_as_extreme() -> None:
+    """Two rows of 0.5: every outcome has a gap of 0 or 0.5, and half of them have 0.5."""
+    rows = pd.DataFrame({"s": ["a", "a"], "p": [0.5, 0.5], "y": [1, 1]})
+    found = sc.audit(rows, y_true="y", y_prob="p", by=["s"], min_rows=1, draws=4000)
+    assert found.overall.pvalue == pytest.approx(0.5, abs=0.03)
+
+
 def test_seed_fixes_the_result_and_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = rows(off=0.05)
     assert audited(frame, rng=3).segments == audited(frame, rng=3).segments

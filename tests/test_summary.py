@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,8 @@ def test_a_fine_table_gives_the_summary_of_the_rows(rng: np.random.Generator) ->
         np.testing.assert_allclose(getattr(table, name), getattr(rows, name), atol=2e-3)
     few = rng.integers(1, 20, 300) / 20
     same = sc.calibration_summary(sc.reliability(y[:300], few, bins=20))
-    np.testing.assert_allclose(same.slope, sc.calibration_summary(y[:300], few).slope, atol=1e-9)
+    # Bins do not store the fourth moments of labels, which set the degrees of freedom.
+    np.testing.assert_allclose(same.slope, sc.calibration_summary(y[:300], few).slope, atol=1e-3)
 
 
 def test_weight_of_0_equals_absent_row(rng: np.random.Generator) -> None:
@@ -344,13 +346,19 @@ def test_many_predictions_are_pooled_without_much_change(rng: np.random.Generato
     assert grouped.ici.value == pytest.approx(found.ici.value, abs=1e-5)
 
 
-def test_tables_of_equal_predictions_give_the_whole_summary(rng: np.random.Generator) -> None:
-    y, p = rng.integers(0, 5, 300) / 4, rng.integers(1, 20, 300) / 20
+@pytest.mark.parametrize("steps", [1, 4])
+def test_tables_of_equal_predictions_give_the_whole_summary(
+    rng: np.random.Generator, steps: int
+) -> None:
+    y, p = rng.integers(0, steps + 1, 300) / steps, rng.integers(1, 20, 300) / 20
     rows = sc.calibration_summary(y, p)
     table = sc.calibration_summary(sc.reliability(y, p, bins=20))
     assert list(rows.estimates) == list(table.estimates)
     for name, estimate in rows.estimates.items():
-        np.testing.assert_allclose(table.estimates[name], estimate, atol=1e-9)
+        found = table.estimates[name]
+        assert found.value == pytest.approx(estimate.value, abs=1e-9)
+        # Bins do not store the fourth moments of labels between 0 and 1.
+        np.testing.assert_allclose(found, estimate, atol=1e-9 if steps == 1 else 0.01)
 
 
 def test_a_row_repeated_in_its_group_leaves_the_summary(rng: np.random.Generator) -> None:
@@ -468,3 +476,54 @@ def test_extreme_labels_and_levels_give_finite_numbers() -> None:
     assert tiny.auroc.value == 0.75  # above the other row, and tied with itself
     narrow = sc.calibration_summary([0, 1, 1, 0], [0.2, 0.3, 0.6, 0.7], level=1e-300)
     assert narrow.ici.low <= narrow.ici.value <= narrow.ici.high
+
+
+def students(loss: Any) -> tuple[float, float]:
+    half = -float(stdtrit(loss.size - 1, 0.025)) * loss.std(ddof=1) / math.sqrt(loss.size)
+    return float(loss.mean() - half), float(loss.mean() + half)
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_brier_interval_of_soft_labels_is_near_students(n: int) -> None:
+    rng = np.random.default_rng(n)
+    p = rng.uniform(0.02, 0.98, n)
+    y = np.clip(p + rng.normal(0, 0.07, n), 0, 1)
+    found = sc.calibration_summary(y, p).brier
+    low, high = students((y - p) ** 2)
+    assert high - low < found.high - found.low < 1.4 * (high - low)
+    assert abs(found.high - high) < 0.3 * (high - low)
+    weighted = sc.calibration_summary(y, p, sample_weight=np.full(n, 3.0)).brier
+    assert weighted == pytest.approx(found, rel=1e-12)
+
+
+def test_brier_interval_does_not_jump_with_ties_or_certain_labels() -> None:
+    rng = np.random.default_rng(1)
+    p = np.full(100, 0.3)
+    y = rng.beta(6, 14, 100)
+    tied = sc.calibration_summary(y, p)
+    untied = sc.calibration_summary(y, p + 1e-9 * np.arange(100))
+    assert tied.brier == pytest.approx(untied.brier, abs=1e-6)
+    assert tied.uncertainty == pytest.approx(untied.uncertainty, abs=1e-6)
+    q = rng.uniform(0.01, 0.2, 100)
+    hit = (rng.random(100) < q).astype(float)
+    exact, almost = (sc.calibration_summary(np.abs(hit - off), q).brier for off in (0, 1e-7))
+    assert exact == pytest.approx(almost, abs=1e-5)
+
+
+def test_brier_interval_of_unseen_events_reaches_above_their_share() -> None:
+    y = np.zeros(100)
+    y[0] = 1e-9
+    found = sc.calibration_summary(y, np.linspace(0.005, 0.015, 100)).brier
+    assert 0.03 < found.high < 0.06  # 3 of 100 rows may be events
+
+
+def test_brier_interval_uses_the_effective_number_of_rows() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.05, 0.95, 60)
+    y = rng.beta(4 * p, 4 * (1 - p))
+    few = sc.calibration_summary(y, p).brier
+    light = np.concatenate([np.ones(60), np.full(400, 1e-9)])
+    many = sc.calibration_summary(
+        np.tile(y, 8)[:460], np.tile(p, 8)[:460], sample_weight=light
+    ).brier
+    assert many == pytest.approx(few, rel=0.02)

@@ -144,9 +144,9 @@ def net_benefit(
 
     The threshold t sets how many unnecessary actions cost as much as one missed case: nine if t is
     0.1. Cases found and needless actions are two means over all rows, each with a score interval
-    (Wilson's for outcomes). Both are combined as if their distances to the means were standard
-    errors, with the correlation of the two means. With unequal weights, the number of rows is
-    Kish's, \((\sum w)^2 / \sum w^2\).
+    (for outcomes, close to Wilson's). Both are combined as if their distances to the means were
+    standard errors, with the correlation of the two means. With unequal weights, the number of rows
+    is Kish's, \((\sum w)^2 / \sum w^2\).
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ from softcal.cli.options import (
     chance,
     infinite_loss_text,
     loss_text,
+    only_finite,
     rows_text,
-    without_infinities,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _item_scores(tables: TableSet, pred: str) -> dict[str, Any]:
     if tables.scores is None:
         found: dict[str, Any] = dict.fromkeys(ItemScores._fields)
     else:
-        found = without_infinities(tables.item_scores(pred)._asdict())
+        found = only_finite(tables.item_scores(pred)._asdict())
     names = [key for _, key, _ in _ITEM_ROWS]
     return {
         **{name: found[name] for name in names},

@@ -29,12 +29,13 @@ from softcal.cli.options import (
     chance,
     column_option,
     infinite_loss_text,
+    limits_text,
     loss_text,
+    only_finite,
     print_result,
     reads_rows,
     rows_text,
     source_name,
-    without_infinities,
 )
 from softcal.cli.tables import Columns, load_tables
 from softcal.exceptions import InputError
@@ -165,7 +166,7 @@ def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
     joint = tables.pair(a, b)
     card: dict[str, Any] = {"a": a, "b": b, **asdict(compare_models(joint, level=level))}
     card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
-    card |= without_infinities({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
+    card |= only_finite({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
     if joint.infinite_a or joint.infinite_b:  # their difference is not defined
         card["log_loss"] = dict.fromkeys(card["log_loss"])
@@ -178,7 +179,6 @@ def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
 def _show(card: dict[str, Any], title: str, rel: Reliability) -> None:
     from softcal.cli.classes import show_class_comparison
     from softcal.cli.display import segment_name
-    from softcal.inference.intervals import few_raters
 
     console = terminal.console()
     if "classes" in card:
@@ -186,10 +186,7 @@ def _show(card: dict[str, Any], title: str, rel: Reliability) -> None:
         return
     _show_part(console, card, title)
     if rel.raters is not None:
-        text = " ".join(
-            filter(None, ("Intervals are for new items and new raters.", few_raters(rel)))
-        )
-        console.print(Text(text, style="dim"))
+        console.print(Text("Intervals are for new items and new raters.", style="dim"))
     if card.get("residual_correlation") is not None:
         correlation = f"--correlation {card['residual_correlation']:.2f}"
         hint = f"For `softcal plan --difference`, use {correlation}."
@@ -205,12 +202,19 @@ def _show_part(console: Console, card: dict[str, Any], title: str) -> None:
     """Print one comparison: all scores for two models, SMECE for more."""
     if "models" not in card:
         _show_pair(console, card, title)
+        _show_note(console, card)
         return
     table = terminal.table("model", "SMECE")
     for model in card["models"]:
         table.add_row(Text(printable(model["pred"])), f"{model['smece']:.4f}")
     terminal.print_titled(console, title, table)
     show_pairs(console, card)
+    _show_note(console, card["pairs"][0])  # the note of every pair, because the rows are the same
+
+
+def _show_note(console: Console, pair: dict[str, Any]) -> None:
+    if pair["note"]:
+        console.print(Text(pair["note"], style="dim"))
 
 
 def show_pairs(console: Console, card: dict[str, Any]) -> None:
@@ -253,9 +257,8 @@ def _show_pair(console: Console, card: dict[str, Any], title: str) -> None:
         "log loss": (card["log_loss"], *(loss_text(card[f"log_loss_{k}"]) for k in "ab")),
     }
     for name, (part, *each) in rows.items():
-        known = part["difference"] is not None
-        difference = f"{part['difference']:+z.4f}" if known else "-"
-        interval = f"{part['low']:+z.3f} to {part['high']:+z.3f}" if known else "-"
+        difference = "-" if part["difference"] is None else f"{part['difference']:+z.4f}"
+        interval = limits_text(part, "+z.3f")
         table.add_row(name, *each, difference, interval, chance(part["pvalue"]))
     terminal.print_titled(console, title, table)
     console.print(Text(printable(_verdict(card))))

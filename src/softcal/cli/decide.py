@@ -25,11 +25,11 @@ from softcal.cli.options import (
     Votes,
     Weight,
     given,
+    limits_text,
     print_result,
     reads_rows,
     rows_text,
     source_name,
-    without_infinities,
 )
 from softcal.cli.tables import Columns, load_tables, saved_files
 from softcal.exceptions import InputError
@@ -122,11 +122,14 @@ def decide(
     card = _card(tables, found, summaries, level) | {
         "computed_from": source.name,
         "differences": [
-            _difference_card(each, at, from_rows=bins is not None) for each in differences
+            _difference_card(
+                each, at, _NO_LIMITS if bins is None else _ONE_ROW if tables.n < 2 else ""
+            )
+            for each in differences
         ],
     }
     if format_ is Format.JSON:
-        print_result(without_infinities(card))
+        print_result(card)
     else:
         _show(card, source_name(data), source.text)
 
@@ -236,7 +239,7 @@ def _card(
             {
                 "pred": model,
                 "thresholds": _thresholds(found[model]),
-                **_summary_card(summaries[model]),
+                **_summary_card(summaries[model], _ONE_ROW if tables.n < 2 else ""),
             }
             for model in found
         ],
@@ -259,9 +262,7 @@ def _thresholds(found: NetBenefit) -> list[dict[str, Any]]:
     return cards
 
 
-def _difference_card(
-    found: NetBenefitDifference, at: FloatArray, *, from_rows: bool
-) -> dict[str, Any]:
+def _difference_card(found: NetBenefitDifference, at: FloatArray, note: str) -> dict[str, Any]:
     here = found.threshold.searchsorted(at)
     columns = (found.threshold, found.value, found.low, found.high)
     names = ("threshold", "difference", "low", "high")
@@ -271,15 +272,15 @@ def _difference_card(
             dict(zip(names, numbers, strict=True))
             for numbers in zip(*(column[here].tolist() for column in columns), strict=True)
         ],
-        "note": "" if from_rows else _NO_LIMITS,
+        "note": note,
     }  # fmt: skip
 
 
-def _summary_card(summary: CalibrationSummary | str) -> dict[str, Any]:
+def _summary_card(summary: CalibrationSummary | str, also: str) -> dict[str, Any]:
     if isinstance(summary, str):
-        return {"calibration": None, "note": summary}
+        return {"calibration": None, "note": f"{summary} {also}".strip()}
     estimates = {name: number._asdict() for name, number in summary.estimates.items()}
-    return {"calibration": estimates, "note": summary.note}
+    return {"calibration": estimates, "note": f"{summary.note} {also}".strip()}
 
 
 def _show(card: dict[str, Any], name: str, computed: str) -> None:
@@ -296,7 +297,7 @@ def _show(card: dict[str, Any], name: str, computed: str) -> None:
         for each in model["thresholds"]:
             table.add_row(
                 percent(each["threshold"]), f"{each['net_benefit']:.4f}",
-                f"{each['low']:.4f} to {each['high']:.4f}", f"{each['treat_all']:.4f}", "0",
+                limits_text(each, ".4f"), f"{each['treat_all']:.4f}", "0",
                 f"{each['cost_of_miscalibration']:.4f}",
             )  # fmt: skip
         terminal.print_titled(console, model["pred"], table)
@@ -320,22 +321,21 @@ def _show_differences(console: Console, differences: list[dict[str, Any]], inter
         for each in pair["thresholds"]:
             cells = [percent(each["threshold"]), f"{each['difference']:+.4f}"]
             if limits:
-                cells.append(f"{each['low']:+.4f} to {each['high']:+.4f}")
+                cells.append(limits_text(each, "+.4f"))
             table.add_row(*cells)
         title = f"Net benefit of {pair['pred']} minus that of {pair['other']}, on the same rows"
         console.print(Text(printable(title), style="bold"))
         console.print()
         console.print(table)
-    if any(pair["note"] for pair in differences):
-        console.print(Text(f"Note: {_NO_LIMITS}", style="dim"))
+    if differences and differences[0]["note"]:  # the same for all pairs
+        console.print(Text(f"Note: {differences[0]['note']}", style="dim"))
 
 
 def _summary_table(numbers: dict[str, Any], interval: str) -> Table:
     table = terminal.table("calibration", "value", interval)
     for what, number in numbers.items():
         name = _NAMES.get(what, what.replace("_", " "))
-        limits = f"{number['low']:.4f} to {number['high']:.4f}"
-        table.add_row(name, f"{number['value']:.4f}", limits)
+        table.add_row(name, f"{number['value']:.4f}", limits_text(number, ".4f"))
     return table
 
 
@@ -343,6 +343,7 @@ _NO_LIMITS = (
     "saved tables do not store the rows on which two models decide differently, so the difference "
     "has no interval. Pass the rows."
 )
+_ONE_ROW = "One row does not show how much rows vary, so net benefit has no interval."
 _NAMES = {
     "observed_expected": "observed : expected",
     "auroc": "AUROC",

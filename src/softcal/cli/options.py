@@ -529,8 +529,9 @@ def print_result(data: dict[str, Any]) -> None:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print a result as JSON; a NaN, which JSON lacks, is an error."""
-    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
+    """Print a result as JSON, with null for numbers that are not finite."""
+    finite = only_finite(data)
+    sys.stdout.write(json.dumps(finite, indent=2, allow_nan=False) + "\n")
 
 
 def chance(pvalue: float | None) -> str:
@@ -574,10 +575,16 @@ def infinite_loss_text(model: str, infinite: int, rows: int) -> str:
     )
 
 
-def without_infinities(value: Any) -> Any:
-    """Replace infinite numbers, which JSON lacks, by null."""
+def only_finite(value: Any) -> Any:
+    """Replace infinite numbers and NaN, which JSON lacks, by null."""
     if isinstance(value, dict):
-        return {key: without_infinities(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [without_infinities(item) for item in value]
-    return None if isinstance(value, float) and math.isinf(value) else value
+        return {key: only_finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [only_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def limits_text(part: dict[str, Any], form: str) -> str:
+    """Write both limits of an interval; a dash if there are none."""
+    limits = only_finite([part["low"], part["high"]])
+    return "-" if None in limits else f"{limits[0]:{form}} to {limits[1]:{form}}"

@@ -33,7 +33,6 @@ from softcal.cli.options import (
     notes,
     print_result,
     reads_rows,
-    without_infinities,
 )
 from softcal.cli.tables import Columns, as_asked, load_tables, saved_files, with_names
 from softcal.exceptions import InputError
@@ -125,7 +124,7 @@ def watch(
 
         write_watch_page(output, states, tolerance=tolerance, level=level, notes=notes())
     if format_ is Format.JSON:
-        print_result(without_infinities(_card(states, tolerance, level)))
+        print_result(_card(states, tolerance, level))
     else:
         _show(states, tolerance, level, every or Every.DAY)
     raise typer.Exit(int(states[-1].alarm))

@@ -88,7 +88,8 @@ def check(
     With the interval \([l, h]\) of SMECE and the limit m: "pass" if \(h \le m\), "fail" if
     \(l > m\), else "undecided". Consider a model whose error equals the limit. If the interval
     keeps its coverage, the model passes with probability at most \((1 - \mathrm{level})/2\), and
-    fails with at most the same probability.
+    fails with at most the same probability. With two limits, the intervals hold simultaneously:
+    each has the level \((1 + \mathrm{level})/2\).
 
     An undecided check states how many more rows would decide, if the data allow such a forecast. No
     number of rows decides if the true error equals the limit. There is therefore no number if the
@@ -129,6 +130,21 @@ def check(
         groups=groups,
     )  # fmt: skip
     refuse_no_rows(rel)
+    _refuse_bad_limits(max_smece, max_gap, min_rows)
+    if max_smece is not None and max_gap is not None:  # both hold together (Bonferroni)
+        level = (1 + level) / 2
+    judged = []
+    if max_smece is not None:
+        judged.append(_judge_smece(rel, real(max_smece), level))
+    if max_gap is not None:
+        judged += _judge_gaps(rel, real(max_gap), min_rows, level)
+    judged.sort(key=lambda each: _WORST_FIRST.index(each.outcome))
+    if judged[0].outcome == "undecided":
+        return _undecided(rel, judged)
+    return Check(judged[0].outcome, tuple(each.reason for each in judged))
+
+
+def _refuse_bad_limits(max_smece: float | None, max_gap: float | None, min_rows: int) -> None:
     if max_smece is None and max_gap is None:
         message = "name a limit: max_smece, max_gap, or both."
         raise InputError(message)
@@ -139,15 +155,6 @@ def check(
     if not is_whole(min_rows) or not 1 <= min_rows <= _MOST_ROWS:
         message = f"min_rows must be a whole number from 1 to {_MOST_ROWS:g}: got {min_rows!r:.60}."
         raise InputError(message)
-    judged = []
-    if max_smece is not None:
-        judged.append(_judge_smece(rel, real(max_smece), level))
-    if max_gap is not None:
-        judged += _judge_gaps(rel, real(max_gap), min_rows, level)
-    judged.sort(key=lambda each: _WORST_FIRST.index(each.outcome))
-    if judged[0].outcome == "undecided":
-        return _undecided(rel, judged)
-    return Check(judged[0].outcome, tuple(each.reason for each in judged))
 
 
 def _undecided(rel: Reliability, judged: list[_Judged]) -> Check:

@@ -191,6 +191,7 @@ class DifferenceIntervals:
         return product / self.a.total**2
 
 
+_ONE_ROW = 1 + 1e-9  # effective rows below which nothing shows how much they vary
 _SMALLEST_P = 1e-30  # below this, the normal approximation is meaningless
 
 
@@ -453,19 +454,22 @@ def compare(
     )  # fmt: skip
     found = _compared(joint, level)
     if isinstance(y_true, Votes) and not raters:
-        return replace(found, note=recurring(y_true))
+        return replace(found, note=" ".join(filter(None, (found.note, recurring(y_true)))))
     return found
 
 
 def _compared(joint: JointTable, level: float) -> Comparison:
     smece_a, smece_b = joint.a.smece, joint.b.smece
-    low, high, pvalue = -1.0, 1.0, 1.0  # one row, group, or rater does not show how they vary
+    low, high, pvalue, note = -1.0, 1.0, 1.0, few_raters(joint.a)
     ties = joint.a.ties
-    if (joint.n if ties is None else ties.count) >= 2:
+    gaps = Gaps.of(joint.a.sums, ties)
+    if (joint.n if ties is None else ties.count) < 2 or gaps.rows < _ONE_ROW:
+        of = "row" if ties is None else "group" if ties.raters is None else "rater"
+        note = f"One {of} does not show how much {of}s vary, so intervals are the whole range."
+    else:
         family = _intervals(joint)
         low, high = (float(x) for x in family.limits(1 - level))
         pvalue = _smallest_excluding(family)
-    gaps = Gaps.of(joint.a.sums, ties)
     of_brier, of_log_loss = _squares_of_raters(joint, gaps)
     return Comparison(
         *joint.names,
@@ -479,7 +483,7 @@ def _compared(joint: JointTable, level: float) -> Comparison:
         pvalue=pvalue,
         brier=_mean_difference(joint.brier, gaps, level, of_brier, most=1.0),
         log_loss=_log_loss_difference(joint, gaps, level, of_log_loss),
-        note=few_raters(joint.a),
+        note=note,
     )
 
 
@@ -606,7 +610,7 @@ def _mean_difference(
     """
     weight, rows = float(gaps.total), float(gaps.rows)
     mean = paired.total / weight
-    if rows < 1 + 1e-9:  # one row gives no information
+    if rows < _ONE_ROW:
         return MeanDifference(mean, -most, most, 1.0)
     whole = paired.square + paired.total**2 / rows
     spread = float(kept(np.asarray(whole - 2 * mean * paired.mixed), np.asarray(whole)))

@@ -903,16 +903,29 @@ def student_reach(n: float, level: float) -> float:
 
 
 def score_limits(
-    mean: FloatArray, variance: FloatArray, n: FloatArray | float, reach: float
+    mean: FloatArray,
+    variance: FloatArray,
+    n: FloatArray | float,
+    reach: float,
+    unseen: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the limits of means of n values from 0 to 1, given the variances of the means.
 
-    The variance is \(\phi \theta (1 - \theta) / n\) at the limit \(\theta\). For outcomes, the
-    dispersion \(\phi\) is 1, which gives Wilson's interval. The dispersion of other values is
-    estimated from them and from one more row, an outcome: few values show little of their spread.
+    The limits \(\theta\) solve \((\bar x - \theta)^2 = t^2 \phi\, \theta (1 - \theta) / n\), a
+    score interval. The dispersion \(\phi\) is the variance of the values as a share of
+    \(\bar x (1 - \bar x)\). It is estimated from the values and from one more, of size u, because
+    few values show little of their spread:
+
+    \[ \phi = \frac{n s^2 + u^2 / n}{\bar x (1 - \bar x) + u / n} \Big/ n , \qquad
+       s^2 = \widehat{\mathrm{Var}}(\bar x) \]
+
+    For outcomes, u is 1 and \(\phi\) is nearly 1. This is Wilson's interval with Student's
+    quantile instead of the normal one, and with n - 1 instead of n in the variance.
     """
     spread = mean * (1 - mean)
-    k = reach**2 * (n * variance + 1 / n) / (n * spread + 1)
+    size = np.asarray(n * spread + unseen)
+    seen = reach**2 * (n * variance + unseen**2 / n)
+    k = np.divide(seen, size, out=np.zeros(size.shape), where=size > 0)
     middle = (mean + k / 2) / (1 + k)
     half = np.sqrt(k * (spread + k / 4)) / (1 + k)
     return np.clip(middle - half, 0.0, mean), np.clip(middle + half, mean, 1.0)

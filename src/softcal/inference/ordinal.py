@@ -152,8 +152,11 @@ def score_interval(
        \Big/ \sum_i w_i \]
 
     with n groups, or n rows without groups, and t a quantile of Student's distribution with n - 1
-    degrees of freedom. The score includes vote noise, and so does the interval. With `Votes`,
-    `floor` is the score of a model that predicts the true rates.
+    degrees of freedom. The upper limit is at least \(M \log(2/\alpha)/n\), with M the largest
+    possible score and \(\alpha\) = 1 - `level`: so large a share of rows, each with that score, may
+    be unseen (rule of three). Both limits are cut to the possible scores. The score includes vote
+    noise, and so does the interval. With `Votes`, `floor` is the score of a model that predicts the
+    true rates.
 
     Parameters
     ----------

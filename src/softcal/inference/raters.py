@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtrc, stdtr, stdtrit
+from scipy.special import fdtrc, ndtri, stdtr, stdtrit
 
 from softcal import _display
 from softcal._validation import inputs
@@ -17,14 +17,14 @@ from softcal._validation.votes import Votes, row_votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.tests import combined
-from softcal.table.raters import gaps_of, positive, vote_terms
+from softcal.table.raters import vote_terms
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray, Rows
     from softcal.bins import BinsLike
-    from softcal.table.raters import VoteTerms
     from softcal.table.reliability import Reliability
+    from softcal.table.tableset import IntArray
 
 
 def reliability_by_rater(
@@ -98,9 +98,12 @@ class RaterDifference(_display.Printed):
         The level of the interval.
     pvalue : float
         The p-value of the hypothesis that the kinds do not differ.
-    pvalue_level, pvalue_bins : float
-        The two p-values that `pvalue` combines: of no difference overall, and of no difference in
-        any bin.
+    pvalue_level : float
+        The p-value of no difference overall.
+    pvalue_bins : float or None
+        The p-value of no difference in any bin, which `pvalue` combines with that of the level.
+        None if there are too few items for two bins of ten items of each kind; `pvalue` is then
+        that of the level.
     gap_difference : ndarray
         The gap by a minus the gap by b, per bin; NaN if a kind has no vote in the bin.
     """
@@ -113,7 +116,7 @@ class RaterDifference(_display.Printed):
     level: float
     pvalue: float
     pvalue_level: float
-    pvalue_bins: float
+    pvalue_bins: float | None
     gap_difference: FloatArray
 
     def __repr__(self) -> str:
@@ -121,10 +124,12 @@ class RaterDifference(_display.Printed):
 
     def _shown(self) -> _display.Shown:
         a, b = (_display.printable(str(kind)) for kind in (self.a, self.b))
+        few = "too few items to test bins"
+        bins = few if self.pvalue_bins is None else f"bins {self.pvalue_bins:.3g}"
         line = (
             f"bias by {a} minus by {b}: {self.difference:+.4f}, {_display.percent(self.level)} "
             f"interval {self.low:+.4f} to {self.high:+.4f}; p-value {self.pvalue:.3g} of no "
-            f"difference (level {self.pvalue_level:.3g}, bins {self.pvalue_bins:.3g})"
+            f"difference (level {self.pvalue_level:.3g}, {bins})"
         )
         return line, [], []
 
@@ -141,10 +146,16 @@ def rater_difference(
     r"""Test whether the gaps of a model differ between two kinds of raters, without resampling.
 
     Let \(g^A_b\) and \(g^B_b\) be the gaps of a bin by the votes of each kind. The differences
-    \(D_b = g^A_b - g^B_b\) are sums over votes. Their covariances are those over new items and new
-    raters (two-way clusters), so the noise of items that both kinds rated cancels. Two tests are
-    combined: one of the mean of D over the votes (Student's), and one of \(\sum_b D_b^2 / V_b\)
-    with Rao and Scott's correction.
+    \(D_b = g^A_b - g^B_b\) are sums over votes. Their variances \(V_b\) are those over new items
+    and new raters (two-way clusters), so the noise of items that both kinds rated cancels. Each has
+    its degrees of freedom (Satterthwaite), by the number of items and the activity of raters.
+
+    Two tests are combined. One is Student's, of the difference of the biases. For the other,
+    adjacent bins are merged until each has ten items of each kind. The statistics
+    \(D_b/\sqrt{V_b}\) become normal scores, and the sum of their squares is compared with F, with
+    Rao and Scott's correction. In simulations with at least 30 items and 10 raters, the p-value of
+    kinds that do not differ is below 0.05 in 2% to 5.5% of studies. With fewer raters who lean, it
+    is in up to 6.5%.
 
     Parameters
     ----------
@@ -182,39 +193,17 @@ def rater_difference(
     parts = _by_kind(y_true, y_prob, by)
     a, b = _two(list(parts), kinds)
     binned = Bins.of(bins)
-    tables, votes = [], []
-    for sign, kind in ((1.0, a), (-1.0, b)):
-        own, rows, at = parts[kind]
-        table = from_rows(rows, binned, votes=row_votes(own))
-        assert table.raters is not None  # noqa: S101 - it was built with raters
-        if table.raters.count < 2:
-            message = (
-                f"each compared kind must have two or more raters: {kind!r:.60} has "
-                f"{table.raters.count}."
-            )
-            raise InputError(message)
-        tables.append(table)
-        votes.append(_signed(sign, table, vote_terms(rows, row_votes(own), binned), at))
-    rater = np.concatenate((votes[0].rater, votes[1].rater + votes[0].rater.max() + 1))
-    item, place, in_bin, overall = (
-        np.concatenate(both) for both in list(zip(*votes, strict=True))[1:]
-    )
-    effective = [each.raters.effective for each in tables if each.raters is not None]
-    degrees = max(sum(effective) - 2, 1.0)
-    difference = tables[0].gap - tables[1].gap
-    seen = ~np.isnan(difference)
-    # The raters' means were subtracted, so the variance is too low by this factor.
-    factor = max(number / max(number - 1, 1.0) for number in effective)
-    square = _two_way(rater, item, place, in_bin, len(binned), factor)[np.ix_(seen, seen)]
-    of_bins = _of_bins(difference[seen], square, degrees)
-    bias = tables[0].bias - tables[1].bias
-    whole = _two_way(rater, item, np.zeros_like(place), overall, 1, factor)
-    error = math.sqrt(float(whole[0, 0]))
+    votes = _Signed.of([parts[kind] for kind in _of_two_raters(parts, a, b)], binned)
+    whole = _two_way(votes, np.zeros_like(votes.place), 1)
+    (bias,), (degrees,) = whole.difference.tolist(), whole.degrees.tolist()
+    error = math.sqrt(whole.variance[0])
     of_level = 2 * float(stdtr(degrees, -abs(bias) / error)) if error else float(bias == 0)
+    of_bins = _of_bins(votes, len(binned))
     half = -float(stdtrit(degrees, (1 - level) / 2)) * error
     return RaterDifference(
         a, b, bias, max(bias - half, -2.0), min(bias + half, 2.0), level,
-        combined(of_bins, of_level), of_level, of_bins, difference,
+        of_level if of_bins is None else combined(of_bins, of_level), of_level, of_bins,
+        np.subtract(*votes.gaps(votes.place, len(binned))),
     )  # fmt: skip
 
 
@@ -238,63 +227,152 @@ def _two(present: list[Any], kinds: tuple[Any, Any] | None) -> tuple[Any, Any]:
     return a, b
 
 
+def _of_two_raters(parts: dict[Any, Any], *kinds: Any) -> tuple[Any, ...]:
+    """Return the kinds; raise if one of them has a single rater."""
+    for kind in kinds:
+        count = len(row_votes(parts[kind][0]).names)
+        if count < 2:
+            message = f"each compared kind must have two or more raters: {kind!r:.60} has {count}."
+            raise InputError(message)
+    return kinds
+
+
 class _Signed(NamedTuple):
-    """The centered terms of each vote of a kind, for the differences."""
+    """The votes of two kinds: residual s and weight u of each vote, as in `VoteTerms`."""
 
-    rater: npt.NDArray[np.int64]
-    item: npt.NDArray[np.int64]
-    place: npt.NDArray[np.int64]
-    in_bin: FloatArray  #  for the difference of the bin
-    overall: FloatArray  # for the difference of the biases
+    kind: IntArray  # 0 or 1
+    rater: IntArray
+    item: IntArray
+    place: IntArray
+    residual: FloatArray
+    weight: FloatArray
+
+    @staticmethod
+    def of(parts: list[tuple[Votes, Rows, npt.NDArray[np.intp]]], bins: Bins) -> _Signed:
+        """Return the votes of both kinds, with raters counted on."""
+        columns, raters = [], 0
+        for kind, (own, rows, at) in enumerate(parts):
+            terms = vote_terms(rows, row_votes(own), bins)
+            whole = (np.full(terms.row.size, kind), terms.rater + raters, at[terms.row])
+            numbers = (terms.place.astype(np.int64), terms.residual, terms.weight)
+            columns.append((*(each.astype(np.int64) for each in whole), *numbers))
+            raters += len(row_votes(own).names)
+        return _Signed(*map(np.concatenate, zip(*columns, strict=True)))
+
+    def gaps(self, place: IntArray, size: int) -> FloatArray:
+        """Return the gap of each kind in each bin, of shape (2, bins); NaN without votes."""
+        at = self.kind * size + place
+        weight, residual = (_added(at, x, 2 * size) for x in (self.weight, self.residual))
+        out: FloatArray = np.full(2 * size, np.nan)
+        np.divide(residual, weight, out=out, where=weight > 0)
+        return out.reshape(2, size)
+
+    @property
+    def effective_raters(self) -> float:
+        """The effective number of raters, the sum of both kinds."""
+        each = (_added(self.rater[self.kind == k], self.weight[self.kind == k]) for k in (0, 1))
+        return sum(float(w.sum() ** 2 / (w @ w)) for w in each)
 
 
-def _signed(sign: float, table: Reliability, terms: VoteTerms, at: npt.NDArray[np.intp]) -> _Signed:
-    s, u, place = terms.residual, terms.weight, terms.place.astype(np.int64)
-    weight = table.sums.weight
-    in_bin = sign * (s - gaps_of(table.sums)[place] * u) / weight[place]
-    overall = sign * (s - table.bias * u) / weight.sum()
-    return _Signed(
-        terms.rater.astype(np.int64), at[terms.row].astype(np.int64), place, in_bin, overall
-    )
+def _added(at: IntArray, values: FloatArray, size: int = 0) -> FloatArray:
+    """Add up values by their place."""
+    return np.bincount(at, values, size).astype(np.float64)
 
 
-def _two_way(
-    rater: npt.NDArray[np.int64],
-    item: npt.NDArray[np.int64],
-    place: npt.NDArray[np.int64],
-    values: FloatArray,
-    size: int,
-    factor: float,
-) -> FloatArray:
-    """Return the covariances of sums over votes: items, plus a factor times (raters minus votes).
+class _TwoWay(NamedTuple):
+    """The differences of bins, over new items and new raters."""
 
-    Each item is in one bin. Variances are at least those over items alone, and the matrix is
-    positive semidefinite.
+    difference: FloatArray
+    variance: FloatArray
+    degrees: FloatArray  # of freedom, of each variance
+    correlation: FloatArray
+    by_raters: float  # the share of the variances, a mean over bins
+
+
+def _two_way(votes: _Signed, place: IntArray, size: int) -> _TwoWay:
+    """Estimate the variances of differences, with the formulas of docs/interval_method.md.
+
+    Every bin has votes of both kinds.
     """
     from scipy.sparse import csr_array
 
-    shape = int(rater.max()) + 1, size
-    by_rater = csr_array((values, (rater, place)), shape=shape)
-    of_item = np.bincount(item, values)
-    bin_of = np.zeros(of_item.size, dtype=np.int64)
-    bin_of[item] = place
-    items = np.bincount(bin_of, of_item**2, size)
-    votes = np.bincount(place, values**2, size)
-    of_raters: FloatArray = (by_rater.T @ by_rater).toarray() - np.diag(votes)
-    square = factor * of_raters + np.diag(items)
-    own = np.maximum(square.diagonal(), items)
-    return positive(square + np.diag(own - square.diagonal()))
+    at = votes.kind * size + place  # a kind and bin
+    share = votes.weight / _added(at, votes.weight)[at]
+    gap = votes.gaps(place, size).ravel()[at]
+    sign = np.where(votes.kind == 0, 1.0, -1.0)
+    term = sign * (votes.residual / votes.weight - gap) * share
+
+    def uncentered(variance: FloatArray, share: FloatArray, at: IntArray) -> FloatArray:
+        """Return the factor that corrects squares of clusters for their subtracted mean."""
+        left = variance * (1 - 2 * share) + share**2 * _added(at, variance)[at]
+        whole, less = (_added(at % size, x, size) for x in (variance, left))
+        return np.divide(whole, less, out=np.ones(size), where=less > 1e-12 * whole)
+
+    every = _added(place, share**2, size)
+    noise = _added(place, term**2, size) * uncentered(share**2, share, at)
+    # Items, which are in one bin each.
+    first, of = np.unique(votes.item * 2 + votes.kind, return_index=True, return_inverse=True)[1:]
+    factor = uncentered(_added(of, share**2), _added(of, share), at[first])
+    bin_of = np.zeros(int(votes.item.max()) + 1, dtype=np.int64)
+    bin_of[votes.item] = place
+    items = _added(bin_of, _added(votes.item, term) ** 2, size) * factor
+    of_items = every**2 / _added(bin_of, _added(votes.item, share**2) ** 2, size) / factor
+    # Raters, who vote in many bins.
+    first, of = np.unique(votes.rater * size + place, return_index=True, return_inverse=True)[1:]
+    here, sums = place[first], _added(of, term)
+    square, weight = _added(of, share**2), _added(of, share)
+    factor = uncentered(square, weight, at[first])
+    lean = uncentered(weight**2, weight, at[first])
+    extra = _added(here, sums**2, size) * factor - noise
+    raters = np.maximum(extra, 0.0) * lean / factor
+    usual = np.maximum(items, noise)
+    expected = np.maximum(usual + raters, 1e-300)
+    chance = ((noise + raters) / every) ** 2 * _added(here, square**2, size) * lean
+    known = (noise / every) ** 2 * _added(place, share**4, size)  # one vote says nothing of a rater
+    spread = usual**2 / of_items + np.maximum(chance - known, 0.0)
+    by_rater = csr_array((sums * np.sqrt(lean / expected)[here], (votes.rater[first], here)))
+    return _TwoWay(
+        np.subtract(*votes.gaps(place, size)),
+        np.maximum(items + np.minimum(extra, 0.0) + raters, items / 2),
+        np.divide(expected**2, spread, out=np.ones(size), where=spread > 0),
+        np.clip((by_rater.T @ by_rater).toarray(), -1.0, 1.0),
+        float((raters / expected).mean()),
+    )
 
 
-def _of_bins(difference: FloatArray, square: FloatArray, degrees: float) -> float:
-    """Return the p-value of the sum of squared differences, by a matched F (Rao and Scott)."""
-    variance = square.diagonal()
-    known = variance > 0
-    if not known.any():
-        return float(not difference.any())
-    k = int(known.sum())
-    statistic = float((difference[known] ** 2 / variance[known]).sum())
-    root = np.sqrt(variance[known])
-    correlation = square[np.ix_(known, known)] / np.outer(root, root)
-    spread = float((correlation**2).sum())
-    return float(fdtrc(k * k / spread, degrees, statistic / k))
+def _of_bins(votes: _Signed, size: int) -> float | None:
+    """Return the p-value of no difference in any bin; None if there are too few items for two.
+
+    Adjacent bins are merged until each has ten items of each kind. Each difference becomes a
+    normal score. Rao and Scott's correction accounts for the correlation of the scores.
+    """
+    place, k = _merged(votes, size)
+    if k < 2:
+        return None
+    found = _two_way(votes, place, k)
+    error = np.sqrt(found.variance)
+    t = np.divide(found.difference, error, out=np.zeros(k), where=error > 0)
+    score = ndtri(np.maximum(stdtr(found.degrees, -np.abs(t)), 1e-300))
+    degrees = max(votes.effective_raters - 2, 1.0)
+    # Correlations of 0 have estimates whose squares are about 1 / degrees.
+    square = (found.correlation**2 * (degrees + 1) - 1) / degrees
+    between = float(square.sum() - square.trace())
+    independent = k * k / min(max(k + between, k), k * k)
+    denominator = degrees / max(found.by_raters, 1e-3) ** 2
+    return float(fdtrc(independent, denominator, (score**2).mean()))
+
+
+_FEWEST_ITEMS = 10  # of each kind in a bin, from which on its difference is nearly normal
+
+
+def _merged(votes: _Signed, size: int) -> tuple[IntArray, int]:
+    """Return the places of votes in merged bins with enough items, and how many there are."""
+    pairs = np.unique(np.array([votes.kind, votes.place, votes.item]), axis=1)
+    items = np.bincount(pairs[0] * size + pairs[1], minlength=2 * size).reshape(2, size)
+    merged, bins, here, left = np.zeros(size, dtype=np.int64), 0, np.zeros(2), items.sum(axis=1)
+    for b in np.flatnonzero(items.any(axis=0)).tolist():
+        if min(*here, *left) >= _FEWEST_ITEMS:
+            bins, here = bins + 1, np.zeros(2)
+        merged[b] = bins
+        here, left = here + items[:, b], left - items[:, b]
+    return merged[votes.place], bins + 1

@@ -40,6 +40,7 @@ _NUMBERS = 1 << 21  # drawn at a time
 _ROUNDING = 1e-9  # residuals below this are labels equal to their predictions
 _SYMMETRIC = 1e-6  # skewness below which a sum counts as symmetric
 _MOST = 1_000_000_000  # draws, columns, and rows that a setting may ask for
+_TIE = 1e-9  # numbers that differ by less, as a share or in standard errors, are equal
 _CERTAIN = 1e-100  # p(1 - p) below this counts as 0, so that ratios stay finite
 _MOST_TRIALS = 1e9  # of a binomial that stands for labels that hardly vary
 
@@ -267,7 +268,8 @@ def audit_tables(
     ]  # fmt: skip
     nearest = np.maximum(np.maximum(low, -high), 0.0)
     found = pvalue <= 1 - level
-    order = np.lexsort((-np.abs(score), pvalue * ~found, -nearest * found, ~found))
+    certain, size = (np.round(x, 9) for x in (nearest * found, np.abs(score)))
+    order = np.lexsort((-size, pvalue * ~found, -certain, ~found))
     order = order[order > 0]  # all rows are not a segment
     top = [k for k in order[:_TOP].tolist() if found[k]]
     return Audit(
@@ -366,7 +368,7 @@ def _cells(tables: TableSet, model: int, columns: Sequence[str]) -> _Cells:
     size = unit_bins().edges[1:-1].searchsorted(edges, side="right")
     cell = number[keys[2, mine]]
     events = names["prob_var"] * (names["count"].sum() / names["weight_sq"].sum())
-    size[np.bincount(cell, weights=events)[cell] >= _MANY_EVENTS] = 0  # one unit
+    size[np.bincount(cell, weights=events)[cell] >= _MANY_EVENTS * (1 - _TIE)] = 0  # one unit
     order = np.lexsort((size, cell))
     cell, size = cell[order], size[order]
     new = np.append(True, (cell[1:] != cell[:-1]) | (size[1:] != size[:-1]))
@@ -554,7 +556,7 @@ class _Noise(NamedTuple):
         most = np.where(varies, units.prob_var, 1.0)
         phi = np.clip(variance / most, 1 / _MOST_TRIALS, 1.0)
         rows = units.weight**2 / units.weight_sq
-        trials = np.clip(np.rint(rows * (1 + phi) ** 2 / (4 * phi)), 1, _MOST_TRIALS)
+        trials = np.clip(_stable(rows * (1 + phi) ** 2 / (4 * phi)), 1, _MOST_TRIALS).round()
         spread = trials * prob * (1 - prob)
         factor = np.sqrt(phi * most / np.where(varies, spread, 1.0)) * varies
         return _Noise(trials.astype(np.int64), prob, factor, cells.starts)
@@ -577,13 +579,20 @@ class _Noise(NamedTuple):
         """Return residuals of cells, of shape (cells, draws)."""
         # In this order, numpy prepares the distribution of a unit once for all of its draws.
         shape = (self.trials.size, draws)
-        events = random.binomial(self.trials[:, None], self.prob[:, None], size=shape)
+        events = random.binomial(self.trials[:, None], _stable(self.prob)[:, None], size=shape)
         expected = (self.trials * self.prob)[:, None]
         return self._added((expected - events) * self.factor[:, None])
 
     def _added(self, of_units: FloatArray) -> FloatArray:
         added: FloatArray = np.add.reduceat(of_units, self.starts, axis=0)
         return added
+
+
+def _stable(values: FloatArray) -> FloatArray:
+    """Round to 12 digits, so that the order of summation does not decide what is drawn."""
+    mantissa, exponent = np.frexp(values)
+    out: FloatArray = np.ldexp(np.round(mantissa, 12), exponent)
+    return out
 
 
 def _familywise(
@@ -595,16 +604,20 @@ def _familywise(
     random: np.random.Generator,
     level: float,
 ) -> tuple[FloatArray, float]:
-    """Return Westfall and Young's step-down p-values, and the score that bounds all segments."""
+    """Return Westfall and Young's step-down p-values, and the score that bounds all segments.
+
+    Ties count as at least as extreme, whatever the order of summation made of them.
+    """
     order = np.argsort(-np.abs(score), kind="stable")
     seen = np.abs(score)[order]
+    at_least = seen - _TIE * np.maximum(seen, 1.0)
     exceeded = np.zeros(score.size)
     largest = []
     for size in _parts(draws, max(noise.trials.size, score.size)):
         scores = shape.normal(members @ noise.drawn(size, random) / shape.error[:, None])
         # Of each segment and all with a smaller score, the largest.
         most = np.maximum.accumulate(np.abs(scores)[order[::-1]])[::-1]
-        exceeded += (most >= seen[:, None]).sum(axis=1)
+        exceeded += (most >= at_least[:, None]).sum(axis=1)
         largest.append(most[0])
     pvalue = np.empty(score.size)
     pvalue[order] = np.maximum.accumulate((1 + exceeded) / (1 + draws))

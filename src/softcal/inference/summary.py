@@ -159,9 +159,14 @@ def calibration_summary(
     95% quantile of the mean of |Z|. The other limits come from a band around the curve. For Emax
     the band holds at all predictions together, for E90 at 90% of them, and for E50 at each one.
 
-    The Brier score and its uncertainty have score intervals (Wilson's for outcomes). The
-    miscalibration and the discrimination come from the isotonic curve, which fits its own rows too
-    well. Their lower limits subtract how much better isotonic curves of drawn labels fit.
+    The Brier score and its uncertainty have score intervals: the variance of the losses is
+    proportional to \(\theta(1 - \theta)\) at the limit \(\theta\). For outcomes this is close to
+    Wilson's interval. The factor is estimated from the rows and one more row, of loss
+    \(\varphi = 1 - \sum y(1 - y) / \sum p(1 - p)\). That is 1 for outcomes, and small for labels
+    that vary less, whose interval is close to Student's. A table does not store how the losses of
+    such labels vary within a bin, so its limits differ from those of the rows. The miscalibration
+    and the discrimination come from the isotonic curve, which fits its own rows too well. Their
+    lower limits subtract how much better isotonic curves of drawn labels fit.
 
     Parameters
     ----------
@@ -197,14 +202,14 @@ def calibration_summary(
                    intercept   0.3593   0.2416   0.4771
                        slope   0.6896   0.6422   0.7371
                        auroc   0.8260   0.8118   0.8394
-                         ici   0.1059   0.0902   0.1170
-                         e50   0.0903   0.0673   0.1194
-                         e90   0.2106   0.1551   0.2714
-                        emax   0.2388   0.1777   0.3010
-                       brier   0.0559   0.0506   0.0617
-              miscalibration   0.0170   0.0121   0.0210
-              discrimination   0.0601   0.0522   0.0669
-                 uncertainty   0.0989   0.0927   0.1056
+                         ici   0.1059   0.0904   0.1170
+                         e50   0.0903   0.0670   0.1196
+                         e90   0.2105   0.1573   0.2695
+                        emax   0.2388   0.1788   0.2999
+                       brier   0.0559   0.0508   0.0614
+              miscalibration   0.0170   0.0121   0.0207
+              discrimination   0.0601   0.0522   0.0667
+                 uncertainty   0.0989   0.0928   0.1054
     """
     refuse_bad_level(level)
     if isinstance(y_true, Reliability):
@@ -258,11 +263,10 @@ class _Atoms(NamedTuple):
         p, y, w = inputs.columns(rows)
         here = w > 0
         p, y, w = p[here], y[here], w[here]
-        if owner is None and w.min() == w.max():
-            prob, place = np.unique(p, return_inverse=True)
-            count, label, square = (np.bincount(place, each) for each in (1 + 0 * y, y, y * y))
+        if owner is None and w.min() == w.max():  # rows that are equal
+            pairs, count = np.unique(p + 1j * y, return_counts=True)
             many = count.astype(np.float64)
-            return _Atoms._of_bins(prob, many / p.size, label / many, square / many, many, p.size)
+            return _Atoms(pairs.real, pairs.imag, many / p.size, many, None, p.size)
         w = w / w.max()  # so that no sum overflows
         owner = None if owner is None else np.unique(owner[here], return_inverse=True)[1]
         n = p.size if owner is None else int(owner.max()) + 1
@@ -317,6 +321,27 @@ class _Atoms(NamedTuple):
         fourth = float(times @ square**2)
         many = min(float(times @ square) ** 2 / fourth if fourth else self.n, self.n)
         return student_reach(max(many, 2.0), level)
+
+    def term(self, loss: FloatArray) -> FloatArray:
+        """Return the term of each atom in the error of the mean loss."""
+        out: FloatArray = self.weight * (loss - self.weight @ loss)
+        return out
+
+    def limits(
+        self, loss: FloatArray, value: float, prob: FloatArray, level: float
+    ) -> tuple[float, float]:
+        r"""Return the score limits of a mean of losses of predictions.
+
+        Labels vary \(\varphi\) times as much as outcomes: their mean y(1 - y) is \(1 - \varphi\)
+        times that of p(1 - p). An unseen row may have that loss.
+        """
+        possible, left = (float(self.weight @ (x * (1 - x))) for x in (prob, self.label))
+        unseen = max(1 - left / possible, 0.0) if possible else float(not left)
+        each, times = self._each(self.weight)
+        n = 1 / float(times @ each**2)  # Kish's
+        variance, reach = self.error(self.term(loss)) ** 2, student_reach(max(n, 2.0), level)
+        low, high = score_limits(np.array(value), np.array(variance), n, reach, unseen)
+        return float(low), float(high)
 
     def _each(self, term: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the term of each row or group, and how many there are of it."""
@@ -501,17 +526,8 @@ def _scores(
     y, w = atoms.label, atoms.weight
     curve = isotonic_regression(pools.label, weights=weight).x
     from_prob, from_curve = (y - atoms.prob) ** 2, (y - curve[place]) ** 2
-    from_mean = (y - w @ y) ** 2
-
-    def term(loss: FloatArray) -> FloatArray:
-        out: FloatArray = w * (loss - w @ loss)
-        return out
-
-    def limits(loss: FloatArray, part: FloatArray, v: float) -> tuple[float, float]:
-        """Return score limits of a mean of losses; `part` of the loss has the error."""
-        variance, n = np.array(atoms.error(term(part)) ** 2), np.array(atoms.n)
-        found = score_limits(np.array(v), variance, n, atoms.reach(term(loss), level))
-        return float(found[0]), float(found[1])
+    mean = np.full(y.size, w @ y)
+    from_mean = (y - mean) ** 2
 
     # The isotonic curve fits its own rows too well. So do isotonic curves of drawn labels, with
     # errors from the smooth curve, which follows single rows less.
@@ -521,13 +537,14 @@ def _scores(
         weight @ (each**2 - (curve + each - fit) ** 2)
         for each, fit in zip(drawn, fits, strict=True)
     ])  # fmt: skip
-    found = [limits(from_prob, from_prob, value[0])]
-    for v, other in zip(value[1:3], (from_prob, from_mean), strict=True):
-        error = math.hypot(atoms.error(term(other - from_curve)), float(better.std()))
+    found = [atoms.limits(from_prob, value[0], atoms.prob, level)]
+    for v, other, prob in zip(value[1:3], (from_prob, from_mean), (atoms.prob, mean), strict=True):
+        error = math.hypot(atoms.error(atoms.term(other - from_curve)), float(better.std()))
         seen = float(w @ (other - from_curve))  # with pools, the curve fits its rows less
-        low = seen - float(better.mean()) - atoms.reach(term(other), level) * error
-        found.append((min(max(low, 0.0), v), limits(other, other - from_curve, v)[1]))
-    found.append(limits(from_mean, from_mean, value[3]))
+        low = seen - float(better.mean()) - atoms.reach(atoms.term(other), level) * error
+        high = atoms.limits(other - from_curve, v, prob, level)[1]
+        found.append((min(max(low, 0.0), v), high))
+    found.append(atoms.limits(from_mean, value[3], mean, level))
     return [Estimate(v, low, high) for v, (low, high) in zip(value, found, strict=True)]
 
 

@@ -1,0 +1,92 @@
+"""Measure the coverage and width of the interval of the Brier score, by simulation.
+
+Student's interval of the mean loss is the comparison. Run `python -m benchmarks.brier` (about 20
+minutes on one core). Only the interval is computed, not the rest of the calibration summary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from benchmarks.paired import write_csv
+from softcal._validation.inputs import valid_rows
+from softcal.inference import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Draw = Callable[[np.random.Generator, Any], Any]
+
+ROWS = (20, 50, 100, 300, 1_000)
+PREDICTIONS: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "even": lambda rng, n: rng.uniform(0.02, 0.98, n),
+    "rare": lambda rng, n: rng.beta(0.5, 15, n),
+    "tied": lambda rng, n: rng.integers(1, 10, n) / 10,
+}
+LABELS: dict[str, Draw] = {
+    "0/1": lambda rng, p: 1.0 * rng.binomial(1, p),
+    "0/1, too low": lambda rng, p: 1.0 * rng.binomial(1, np.minimum(3 * p, 1)),
+    "3 votes": lambda rng, p: rng.binomial(3, p) / 3,
+    "10 votes": lambda rng, p: rng.binomial(10, p) / 10,
+    "soft, skewed": lambda rng, p: rng.beta(2 * p, 2 * (1 - p)),
+    "soft": lambda rng, p: rng.beta(20 * p, 20 * (1 - p)),
+    "soft, cut": lambda rng, p: np.clip(p + rng.normal(0, 0.07, p.size), 0, 1),
+    "soft, in tenths": lambda rng, p: np.clip(p + rng.normal(0, 0.1, p.size), 0, 1).round(1),
+    "half 0/1, half soft": lambda rng, p: np.where(
+        rng.random(p.size) < 0.5, rng.random(p.size) < p, rng.beta(50 * p, 50 * (1 - p))
+    ),
+}
+
+
+def limits(y: Any, p: Any) -> tuple[float, float]:
+    """Return the interval of the Brier score, as `calibration_summary` does."""
+    atoms = summary._Atoms.of_rows(valid_rows(y, p), None)  # noqa: SLF001
+    loss = (atoms.label - atoms.prob) ** 2
+    return atoms.limits(loss, float(atoms.weight @ loss), atoms.prob, 0.95)
+
+
+def students(y: Any, p: Any) -> tuple[float, float]:
+    """Return Student's interval of the mean loss."""
+    loss = (y - p) ** 2
+    half = -float(stdtrit(loss.size - 1, 0.025)) * loss.std(ddof=1) / math.sqrt(loss.size)
+    return loss.mean() - half, loss.mean() + half
+
+
+def main() -> None:
+    """Simulate every cell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--output", type=Path, default=Path("docs/brier_coverage.csv"))
+    chosen = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for shape, predicted in PREDICTIONS.items():
+        for kind, labels in LABELS.items():
+            many = predicted(np.random.default_rng(1), 4_000_000)
+            truth = np.mean((labels(np.random.default_rng(2), many) - many) ** 2)
+            for n in ROWS:
+                rng = np.random.default_rng([3, n])
+                found = []
+                for _ in range(chosen.samples):
+                    p = predicted(rng, n)
+                    y = labels(rng, p)
+                    found.append((*limits(y, p), *students(y, p)))
+                low, high, t_low, t_high = np.array(found).T
+                rows.append({
+                    "predictions": shape, "labels": kind, "rows": n, "samples": chosen.samples,
+                    "brier": round(truth, 5),
+                    "coverage": np.mean((low <= truth) & (truth <= high)).round(4),
+                    "student_coverage": np.mean((t_low <= truth) & (truth <= t_high)).round(4),
+                    "width": round(np.median(high - low), 5),
+                    "student_width": round(np.median(t_high - t_low), 5),
+                })  # fmt: skip
+                write_csv(chosen.output, rows)
+
+
+if __name__ == "__main__":
+    main()
