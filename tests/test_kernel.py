@@ -247,6 +247,66 @@ def test_long_sums_of_many_classes_stay_accurate(classes: int, lines: int) -> No
     np.testing.assert_allclose(residual, exact, rtol=1e-13)
 
 
+def crafted_rows(order: str, n: int, bins: sc.Bins) -> tuple[FloatArray, FloatArray]:
+    """Return predictions whose order hides full bins from the loop, or shows them only, and labels.
+
+    With more than 128 bins the loop looks for full sums at one value in eight of each chunk of 256.
+    """
+    chunk = (np.arange(n) // 256).astype(np.uint64)
+    looked_at = chunk * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(61) == np.arange(n) % 8
+    spread = ((bins.edges[1:] + bins.edges[:-1]) / 2)[np.arange(n) % 5]
+    p = np.where(looked_at == (order == "shown") if order != "one bin" else True, 0.7, spread)
+    y = np.where(p == 0.7, 1.0, np.arange(n) % 2)
+    y[-1] = 0.5 if order == "hidden, then a soft label" else y[-1]
+    return p, y
+
+
+@pytest.mark.parametrize(
+    "bins", [10, 129, 600, sc.Bins.grid(10), 3600, 70_000, sc.Bins(np.linspace(0, 1, 201) ** 2)]
+)
+@pytest.mark.parametrize("order", ["one bin", "hidden", "shown", "hidden, then a soft label"])
+def test_no_order_of_rows_changes_counts_and_labels(order: str, bins: Any) -> None:
+    n, bins = 2**18 + 1000, sc.Bins.of(bins)
+    p, y = crafted_rows(order, n, bins)
+    w, m = 1.0 + np.arange(n) % 3, 1 + np.arange(n) % 5
+    for dtype, weights, votes in ((np.float32, None, None), (np.float64, None, m), (float, w, m)):
+        q, label = p.astype(dtype), y.astype(dtype)
+        place, weight = bins.locate(q), np.ones(n) if weights is None else weights
+        residual = weight * (q.astype(float) - y)
+        for level in LEVELS:
+            found = totals(q, label, weights, votes, bins, level=level)
+            lean = totals(q, label, weights, None, bins, level=level, lines=2)
+            plain = totals(q, label, weights, None, bins, level=level)
+            assert found is not None
+            assert lean is not None
+            assert plain is not None
+            for name, terms in (("count", np.ones(n)), ("weight", weight), ("label", weight * y)):
+                for sums in (found, plain):
+                    expected = np.bincount(place, terms, len(bins))
+                    np.testing.assert_array_equal(sums[SUM_NAMES.index(name)], expected)
+            np.testing.assert_array_equal(lean[0], found[SUM_NAMES.index("weight")])
+            np.testing.assert_array_equal(lean[1], plain[SUM_NAMES.index("residual")])
+        for b in np.unique(place):
+            terms = residual[place == b]
+            assert abs(lean[1, b] - math.fsum(terms)) <= 2e-11 * np.abs(terms).sum()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_order_of_rows_changes_counts_of_classes_and_cells(classes: int) -> None:
+    n, bins = 2**18, sc.Bins.uniform(300)
+    first = crafted_rows("hidden", n * classes, bins)[0][::classes]
+    p, y = np.zeros((2, n, classes))
+    p[:, 0], p[:, 1], y[:, 0] = first, 1 - first, 1
+    of_classes = kernel.totals(p, y, None, None, bins)
+    first = crafted_rows("hidden", n, bins)[0]
+    of_cells = kernel.totals(first, y[:, 0], None, None, bins, cell=np.zeros(n, np.intp), cells=2)
+    for found, column in ((of_classes, p[:, 0]), (of_cells, first)):
+        assert found is not None
+        expected = np.bincount(bins.locate(column), minlength=300)
+        np.testing.assert_array_equal(found[0, SUM_NAMES.index("count")], expected)
+        np.testing.assert_array_equal(found[0, SUM_NAMES.index("label")], expected)
+
+
 def test_number_of_cores_does_not_change_sums(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
