@@ -116,6 +116,7 @@ INLINE int64_t search(const Bins& bins, double p) {
   p = p < 1 ? p : 1;  // also if p is NaN
   const double cell = p * (double)bins.cells;  // exact: the number of cells is a power of two
   const ptrdiff_t* start = bins.starts + (size_t)(cell > 0 ? cell : 0);
+  if ((size_t)start[0] > (size_t)start[1] || (size_t)start[1] >= bins.count) return 0;  // no table of `Guide`
   ptrdiff_t low = start[0], edges = start[1] - low;  // inside the cell
   // Branch-free, because the processor cannot predict on which side of an edge p lies.
   for (; edges > 1; edges -= edges / 2) low += (edges / 2) & -(ptrdiff_t)(p >= bins.upper[low + edges / 2 - 1]);
@@ -141,7 +142,7 @@ void locate_equal(const Bins& bins, const double* p, size_t count, int shift, co
     ivec place = bits(t) - before + below(x, quotient(t - magic, width, inverse));
     const ivec at_0 = equal(x, all(0)), at_1 = equal(x, all(1));  // common, so they are not searched for
     if (cut) place += (at_1 & after) - (at_0 & (int64_t)bins.first);
-    place = (place << shift) + load<ivec>(base + j);
+    place = shifted(place, shift) + load<ivec>(base + j);
     memcpy(at + j, &place, sizeof place);
     if (cut && any((below(x, low) & ~at_0) | (~below(x, high) & ~at_1)))  // in the first or the last bin
       for (size_t i = j; i < j + LANES; i++) at[i] = search(bins, p[i]) * ((int64_t)1 << shift) + base[i];
