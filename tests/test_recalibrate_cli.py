@@ -64,7 +64,9 @@ def test_auto_picks_the_lowest_brier_score(
     assert card["method"] == min(BINARY_METHODS, key=lambda method: rows[method]["brier"])
     assert card["helps"]
     assert card["n"] == 1377
-    assert json.loads(cal.read_text()) == {**card["calibrator"], "columns": card["columns"]}
+    saved = json.loads(cal.read_text())
+    assert len(saved.pop("checksum")) == 64
+    assert saved == {**card["calibrator"], "columns": card["columns"]}
     assert rows["none"]["log_loss"] is None  # a prediction of 0 whose label is above 0
     shown = softcal(capsys, "recalibrate", DATA, *NODULES, *options)
     assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
@@ -72,6 +74,31 @@ def test_auto_picks_the_lowest_brier_score(
         assert f"{row['brier']:.5f}" in shown
         assert f"{row['smece_value']:.4f}" in shown
     assert f"Saved {card['method']}" in shown
+
+
+def test_changed_digit_or_bit_of_a_calibrator_never_changes_a_prediction(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal, out = tmp_path / "cal.json", tmp_path / "out.csv"
+    softcal(capsys, "recalibrate", DATA, *NODULES, "--method", "isotonic", "-o", cal)
+    saved = cal.read_bytes()
+    map_ = sc.calibrators.load_calibrator(json.loads(saved))
+    grid, rng = np.linspace(0, 1, 101), np.random.default_rng(0)
+    for _ in range(300):
+        changed = bytearray(saved)
+        changed[rng.integers(len(saved))] ^= 1 << rng.integers(8)
+        try:
+            found = sc.calibrators.load_calibrator(json.loads(changed))
+        except (sc.SoftcalError, ValueError):  # ValueError: of json
+            continue
+        np.testing.assert_array_equal(found.predict(grid), map_.predict(grid))
+    cal.write_bytes(saved.replace(b'"columns": ["prob_rf', b'"columns": ["prob_xf'))
+    message = refused(capsys, "apply", cal, DATA, "--pred", "prob_rf_all", "-o", out)
+    assert "does not match its checksum" in message
+    assert not out.exists()
+    odd = json.loads(saved) | {"columns": {1: object()}}
+    with pytest.raises(sc.InputError, match="does not match its checksum"):
+        sc.calibrators.load_calibrator(odd)
 
 
 def test_one_method_is_fitted_on_all_rows_with_weights(
@@ -83,6 +110,7 @@ def test_one_method_is_fitted_on_all_rows_with_weights(
     d = csv.read_csv(DATA)
     expected = fit_map("platt", d["soft_malignant"], d["prob_rf_all"], sample_weight=d["n_readers"])
     saved = json.loads(cal.read_text())
+    del saved["checksum"]
     assert saved == {**expected.to_dict(), "columns": saved["columns"]}
 
 
@@ -327,7 +355,7 @@ def test_wrong_number_of_columns_is_refused_by_apply(
     names = ("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "vector")
     softcal(capsys, "recalibrate", classes, *names, "-o", fitted)
     saved = json.loads(fitted.read_text())
-    del saved["columns"]  # because `to_dict` has none
+    del saved["columns"], saved["checksum"]  # because `to_dict` has none
     plain.write_text(json.dumps(saved))
     nine.write_text(",".join(f"q{k}" for k in range(9)) + "\n" + ",".join(["0.3333"] * 9) + "\n")
     out = ("-o", tmp_path / "out.csv")
@@ -360,6 +388,7 @@ def test_votes_weights_and_groups_of_classes_are_used(
         p, y, sample_weight=np.array(data["w"], dtype=float)
     )
     saved = json.loads(cal.read_text())
+    del saved["checksum"]
     assert saved == {**expected.to_dict(), "columns": saved["columns"]}
 
 

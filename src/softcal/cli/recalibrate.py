@@ -99,7 +99,7 @@ def recalibrate(
     how: RowOptions,
 ) -> None:
     """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
-    from softcal._io import write_json
+    from softcal._io import CHECKSUM, checksum, write_json
     from softcal.sources.files import refuse_same_file
 
     refuse_same_file(output, [data])
@@ -116,7 +116,8 @@ def recalibrate(
     columns.refuse_contradictions()
     fitted = _fitted(data, columns, method, judged, logits=logits)
     # With the columns, so that `apply` can detect classes in another order.
-    write_json(output, {**fitted.map_.to_dict(), "columns": fitted.columns})
+    saved = {**fitted.map_.to_dict(), "columns": fitted.columns}
+    write_json(output, {**saved, CHECKSUM: checksum(saved)})
     if format_ is Format.JSON:
         print_json(_card(fitted))
     else:
