@@ -24,7 +24,9 @@ ROOT = Path(__file__).parent
 ABI = "cp311-abi3"  # the stable ABI: one build for this Python and all later ones
 # Fused products and sums would make digits depend on the instruction set.
 COMPILE = ["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-g0"]
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+# Python's own flags contain -fwrapv, which hides overflow.
+SANITIZE = ["-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+SANITIZE += ["-fno-wrapv", "-g", "-O1"]
 
 
 class NativeHook(Hook):  # type: ignore[misc]

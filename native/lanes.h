@@ -4,18 +4,22 @@
 #if LANES == 4
 typedef __m256d vec;
 typedef __m256i ivec;
+typedef uint64_t uvec __attribute__((vector_size(32)));
 #elif LANES == 2
 typedef double vec __attribute__((vector_size(16)));
 typedef int64_t ivec __attribute__((vector_size(16)));
+typedef uint64_t uvec __attribute__((vector_size(16)));
 #else
 typedef double vec;
 typedef int64_t ivec;
+typedef uint64_t uvec;
 #endif
 
 template <class V, class T> INLINE V load(const T* from) { V v; memcpy(&v, from, sizeof v); return v; }
 INLINE vec all(double x) { return vec{} + x; }
 template <class V> INLINE void add(double* to, V v) { v += load<V>(to); memcpy(to, &v, sizeof v); }
 INLINE ivec bits(vec v) { ivec b; memcpy(&b, &v, sizeof b); return b; }
+INLINE ivec shifted(ivec v, int by) { return (ivec)((uvec)v << by); }  // also if it is negative
 INLINE vec only(ivec mask, vec v) { mask &= bits(v); memcpy(&v, &mask, sizeof v); return v; }  // or 0
 
 #if LANES == 1

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -99,6 +101,8 @@ struct Wrong : std::invalid_argument { using invalid_argument::invalid_argument;
 struct Raised {};  // the Python error is already set
 void require(bool holds, const char* rule) { if (!holds) throw Wrong(rule); }
 
+template <class T> bool aligned(const T* data) { return (uintptr_t)data % alignof(T) == 0; }
+
 struct View {
   Py_buffer buffer;
   bool held = false;
@@ -109,6 +113,13 @@ struct View {
   void take(PyObject* from, int flags) {
     if (PyObject_GetBuffer(from, &buffer, flags)) throw Raised();
     held = true;
+    require(!buffer.ndim || buffer.shape, "columns must have a shape");
+  }
+  ptrdiff_t stride(int axis) const {  // some exporters, such as ctypes, give none for contiguous memory
+    if (buffer.strides) return buffer.strides[axis];
+    ptrdiff_t bytes = buffer.itemsize;
+    for (int k = buffer.ndim - 1; k > axis; k--) bytes *= buffer.shape[k];
+    return bytes;
   }
   char kind() const {  // one letter; for integers it includes the size
     const char* format = buffer.format ? buffer.format : "B";
@@ -134,12 +145,12 @@ struct View {
     take(from, PyBUF_FORMAT | PyBUF_STRIDES);
     require(buffer.ndim == dimensions, "columns must have one dimension, or two for classes");
     require((size_t)buffer.shape[0] == rows && (dimensions == 1 || (size_t)buffer.shape[1] == classes), "columns must have the same shape");
-    const ptrdiff_t column = dimensions == 2 ? buffer.strides[1] : classes == 1 ? buffer.strides[0] : 0;
-    return {(const char*)buffer.buf, buffer.strides[0], column, kind()};
+    const ptrdiff_t column = dimensions == 2 ? stride(1) : classes == 1 ? stride(0) : 0;
+    return {(const char*)buffer.buf, stride(0), column, kind()};
   }
   double* doubles(PyObject* to, size_t size, bool written) {
     take(to, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0));
-    require(kind() == 'd' && (size_t)buffer.len == size * sizeof(double) && (uintptr_t)buffer.buf % sizeof(double) == 0, "arrays of sums must be contiguous float64 of the right size");
+    require(kind() == 'd' && (size_t)buffer.len == size * sizeof(double) && aligned((double*)buffer.buf), "arrays of sums must be contiguous float64 of the right size");
     return (double*)buffer.buf;
   }
 };
@@ -173,7 +184,7 @@ struct Rows {  // p, y, and the optional weights and votes of each row
     job.rows = (size_t)p.buffer.shape[0];
     job.classes = dimensions == 2 ? (size_t)p.buffer.shape[1] : 1;
     require(job.classes > 0, "there must be a class");
-    job.p = {(const char*)p.buffer.buf, p.buffer.strides[0], p.buffer.strides[dimensions - 1], p.kind()};
+    job.p = {(const char*)p.buffer.buf, p.stride(0), p.stride(dimensions - 1), p.kind()};
     job.y = y.column(a[1], job.rows, job.classes, dimensions);
     if (weights_and_votes && a[2] != Py_None) job.w = w.column(a[2], job.rows, job.classes, 1);
     if (weights_and_votes && a[3] != Py_None) job.m = m.column(a[3], job.rows, job.classes, 1);
@@ -182,9 +193,15 @@ struct Rows {  // p, y, and the optional weights and votes of each row
 
 template <class Run> bool without_gil(size_t values, Run run) {
   if (values <= 1 << 14) return run();  // faster than releasing the lock
+  bool valid = false;
+  std::exception_ptr failed;
   PyThreadState* state = PyEval_SaveThread();
-  struct Restore { PyThreadState* s; ~Restore() { PyEval_RestoreThread(s); } } restore{state};
-  return run();
+  try { valid = run(); } catch (...) { failed = std::current_exception(); }
+  // While the interpreter exits, Python before 3.14 ends a daemon thread here. glibc does so by unwinding the
+  // stack, which would release buffers without the lock. Wait for the end of the process instead, as 3.14 does.
+  try { PyEval_RestoreThread(state); } catch (...) { for (;;) std::this_thread::sleep_for(std::chrono::hours(1)); }
+  if (failed) std::rethrow_exception(failed);
+  return valid;
 }
 
 template <class Body> PyObject* guarded(Body body) {
@@ -251,6 +268,8 @@ PyObject* sums(PyObject*, PyObject* const* a, Py_ssize_t count) {
       bins.starts = (const ptrdiff_t*)starts.buffer.buf;
       bins.upper = (const double*)upper.buffer.buf;
       bins.count = (size_t)upper.buffer.shape[0];
+      require(aligned(bins.starts) && aligned(bins.upper), "starts and upper must be aligned");
+      require(bins.count > 0 && bins.upper[bins.count - 1] > 1, "there must be bins, of which the last ends above 1");
     }
     require(bins.equal <= bins.count && bins.first <= bins.count - bins.equal, "there must be no more equal bins than bins");
     require(bins.count > 0 && tables <= ((size_t)1 << 27) / bins.count, "there must be bins, and not too many");

@@ -7,9 +7,10 @@
 // thread. The compiler may not fuse a product with a sum (-ffp-contract=off). Results are therefore
 // bitwise identical.
 //
-// The rounding error of a long sum grows: 0.1 added a million times is wrong in the eleventh digit. At
-// most about a thousand rows are added to a sum before it is moved to the totals, which keeps the
-// error below 1e-13.
+// The rounding error of a long sum grows: 0.1 added a million times is wrong in the eleventh digit. Unless
+// the order of the rows is crafted, about a thousand rows are added to a sum before it is moved to the
+// totals, which keeps the error below 1e-13 of the absolute values added. No order exceeds 2^-53 per row of
+// a block (block_rows in module.cpp): 2e-11 for up to 2^16 places.
 
 namespace LEVEL {
 #include "lanes.h"
@@ -25,8 +26,17 @@ enum Slot {
 enum class Last { nothing, outcomes, votes };
 
 // If all labels are 0 or 1, the most common case, four sums are enough: those of the residuals, of their
-// squares, and of p (1 - p), and that of 2^13 + y, which encodes both the count and the sum of labels.
-constexpr double PACKED = 8192;
+// squares, and of p (1 - p), and that of 2^26 + y, which encodes both the count and the sum of labels.
+//
+// Both are exact for every order of rows. A sum gets one term per row, and is moved to the totals after at
+// most MOST = 2^25 rows (`run` in `sums` below). With n rows of which l have the label 1, it is
+// 2^26 n + l. Each term and each partial sum is an integer of at most 2^51 + 2^25 < 2^53, so that no addition
+// rounds. l <= n < 2^26, so that the quotient by 2^26 is n, and the remainder l. A sum of ones (COUNT, or
+// LABEL with such labels) is exact up to 2^53 rows for the same reason.
+constexpr double PACKED = 1 << 26;
+constexpr size_t MOST = 1 << 25;
+static_assert(MOST < PACKED && MOST * (PACKED + 1) < 9007199254740992.0, "a packed sum must be exact");
+static_assert(MOST % CHUNK == 0, "a run must end with a chunk");
 
 // Reading: any numeric type, any stride. Values are numbered row by row.
 
@@ -106,6 +116,7 @@ INLINE int64_t search(const Bins& bins, double p) {
   p = p < 1 ? p : 1;  // also if p is NaN
   const double cell = p * (double)bins.cells;  // exact: the number of cells is a power of two
   const ptrdiff_t* start = bins.starts + (size_t)(cell > 0 ? cell : 0);
+  if ((size_t)start[0] > (size_t)start[1] || (size_t)start[1] >= bins.count) return 0;  // no table of `Guide`
   ptrdiff_t low = start[0], edges = start[1] - low;  // inside the cell
   // Branch-free, because the processor cannot predict on which side of an edge p lies.
   for (; edges > 1; edges -= edges / 2) low += (edges / 2) & -(ptrdiff_t)(p >= bins.upper[low + edges / 2 - 1]);
@@ -131,7 +142,7 @@ void locate_equal(const Bins& bins, const double* p, size_t count, int shift, co
     ivec place = bits(t) - before + below(x, quotient(t - magic, width, inverse));
     const ivec at_0 = equal(x, all(0)), at_1 = equal(x, all(1));  // common, so they are not searched for
     if (cut) place += (at_1 & after) - (at_0 & (int64_t)bins.first);
-    place = (place << shift) + load<ivec>(base + j);
+    place = shifted(place, shift) + load<ivec>(base + j);
     memcpy(at + j, &place, sizeof place);
     if (cut && any((below(x, low) & ~at_0) | (~below(x, high) & ~at_1)))  // in the first or the last bin
       for (size_t i = j; i < j + LANES; i++) at[i] = search(bins, p[i]) * ((int64_t)1 << shift) + base[i];
@@ -287,7 +298,7 @@ bool sums(const Job& job, size_t start, size_t stop, double* first, const int64_
       {add_all<false, Last::nothing>, add_all<false, Last::outcomes>, add_all<false, Last::votes>},
       {add_all<true, Last::nothing>, add_all<true, Last::outcomes>, add_all<true, Last::votes>}};
   const size_t classes = job.classes, ways = job.ways(), stride = job.stride(), half = job.half(), places = job.places();
-  const size_t run = ways > 1 ? FULL * 2 * ways * classes : (stop - start) * classes;
+  const size_t most = ways > 1 ? FULL * 2 * ways : MOST, run = (stop - start < most ? stop - start : most) * classes;
   Watch watch{all(0), all(1), all(1), all(1), below(all(0), all(1))};
   RowSums row_sums(job);
   Chunk chunk;
@@ -316,7 +327,7 @@ bool sums(const Job& job, size_t start, size_t stop, double* first, const int64_
       adder(chunk, half, watch);
       if (ways > 1) continue;
       // With many bins, check the bins of one value in eight for full sums. Which values are checked seems
-      // random, so that every order of rows reveals a full bin soon.
+      // random, so that an order of rows that is not crafted reveals a full bin soon. Only rounding needs it.
       const size_t count_slot = job.lean ? 1 : packed ? LABEL_VAR : COUNT;
       for (size_t j = i / CHUNK * 0x9E3779B97F4A7C15 >> 61; j < count; j += 8) {
         double* const each = (double*)chunk.at[j];

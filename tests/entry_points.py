@@ -15,13 +15,14 @@ import re
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 from random_arguments import arguments
 
 import softcal as sc
 from softcal import cli
+from softcal.inference.ordinal import ItemMetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -189,6 +190,18 @@ def saved_table(saved: Any) -> None:
         assert high <= 1 + ROUNDING
 
 
+def of_a_set(tables: sc.TableSet) -> None:
+    """Call every function of a set."""
+    answer(lambda: sc.compare_many(tables))
+    answer(lambda: sc.smece_bounds(tables))
+    answer(lambda: tables + tables)
+    for model in tables.models:
+        answer(lambda model=model: tables.item_scores(model))  # type: ignore[misc]
+        answer(lambda model=model: sc.cumulative_smece_interval(tables.cumulative(model)))  # type: ignore[misc]
+        for metric in get_args(ItemMetric):
+            answer(lambda m=model, s=metric: sc.score_interval(tables, m, metric=s))  # type: ignore[misc]
+
+
 def saved_set(data: bytes, folder: Path) -> None:
     """Load a set from a file with this content, and save it again."""
     path = folder / "set.softcal"
@@ -199,6 +212,7 @@ def saved_set(data: bytes, folder: Path) -> None:
     str(tables)
     for rel in tables.values():
         table(rel)
+    of_a_set(tables)
     for column in tables.by_names:
         assert sum(one.n for one in tables.by(column).values()) == tables.n
     tables.save(path)

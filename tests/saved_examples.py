@@ -45,16 +45,42 @@ def tables() -> tuple[dict[str, Any], ...]:
 
 
 @cache
-def sets() -> tuple[dict[str, Any], ...]:
-    """Return saved sets: with segments, weights, pairs, and groups, and one without."""
-    rows = pa.table({**_COLUMNS[1], "q": [0.25, 0.5, 0.75], "g": [1, 1, 2]})
-    both = ["p", "q"]
-    some = (
-        sc.scan(rows, y_true="y", y_prob=both, by=["s", "m"], sample_weight="w", bins=[0, 0.5, 1]),
-        sc.scan(rows, y_true="y", y_prob=both, by="s", groups="g", bins=[0, 0.5, 1]),
+def whole_sets() -> tuple[sc.TableSet, ...]:
+    """Return sets with everything that a set may have: segments, weights, pairs, groups, classes..."""
+    rows = pa.table({**_COLUMNS[1], "q": [0.25, 0.5, 0.75], "g": [1, 1, 2], "h": [1.0, 1.0, 1.0]})
+    both, edges = ["p", "q"], [0, 0.5, 1]
+    rng = np.random.default_rng(1)
+    shares = rng.dirichlet([1, 1, 1], (3, 9)).transpose(0, 2, 1).reshape(9, 9)
+    of_classes = pa.table({
+        **dict(zip("abcdefijk", shares, strict=True)), "s": list("xxyyyxyyx"),
+        "g": [1, 1, 1, 2, 2, 3, 3, 3, 4],
+    })  # fmt: skip
+    models = {"m": ["a", "b", "c"], "n": ["d", "e", "f"]}
+    classes: dict[str, Any] = {"y_true": ["i", "j", "k"], "y_prob": models, "bins": edges}
+    classes["classes"] = ["1", "2", "3"]
+    voted = {
+        "item": [1, 1, 2, 2, 3, 3], "p": [0.2, 0.2, 0.6, 0.6, 0.9, 0.9], "q": [0.5] * 6,
+        "who": ["a", "b", "a", "c", "b", "c"], "said": [1, 0, 1, 1, 0, 1],
+    }  # fmt: skip
+    return (
+        sc.scan(rows, y_true="y", y_prob=both, by=["s", "m"], sample_weight="w", bins=edges),
+        sc.scan(rows, y_true="y", y_prob=both, by="s", groups="g", bins=edges),
         sc.scan(rows, y_true="y", y_prob="p", n_votes="m", date="2026-11-16"),
-    )
-    return tuple(written(each) for each in some)
+        sc.scan(of_classes, **classes, by="s"),
+        sc.scan(of_classes, **classes, ordered=True),
+        sc.scan(of_classes, **classes, ordered=True, groups="g"),
+        sc.scan(
+            pa.table(voted), y_prob=both, item="item", vote="said", worker="who", positive=1,
+            raters=True, bins=edges,
+        ),
+        sc.scan(rows, label_bounds=("y", "h"), y_prob=both, by="s", bins=edges),
+    )  # fmt: skip
+
+
+@cache
+def sets() -> tuple[dict[str, Any], ...]:
+    """Return saved sets without a checksum, so that a spoiled one reaches the validation."""
+    return tuple(written(each) for each in whole_sets())
 
 
 @cache

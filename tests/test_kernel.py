@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
+import ctypes
 import math
 import os
 import subprocess
@@ -247,6 +250,66 @@ def test_long_sums_of_many_classes_stay_accurate(classes: int, lines: int) -> No
     np.testing.assert_allclose(residual, exact, rtol=1e-13)
 
 
+def crafted_rows(order: str, n: int, bins: sc.Bins) -> tuple[FloatArray, FloatArray]:
+    """Return predictions whose order hides full bins from the loop, or shows them only, and labels.
+
+    With more than 128 bins the loop looks for full sums at one value in eight of each chunk of 256.
+    """
+    chunk = (np.arange(n) // 256).astype(np.uint64)
+    looked_at = chunk * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(61) == np.arange(n) % 8
+    spread = ((bins.edges[1:] + bins.edges[:-1]) / 2)[np.arange(n) % 5]
+    p = np.where(looked_at == (order == "shown") if order != "one bin" else True, 0.7, spread)
+    y = np.where(p == 0.7, 1.0, np.arange(n) % 2)
+    y[-1] = 0.5 if order == "hidden, then a soft label" else y[-1]
+    return p, y
+
+
+@pytest.mark.parametrize(
+    "bins", [10, 129, 600, sc.Bins.grid(10), 3600, 70_000, sc.Bins(np.linspace(0, 1, 201) ** 2)]
+)
+@pytest.mark.parametrize("order", ["one bin", "hidden", "shown", "hidden, then a soft label"])
+def test_no_order_of_rows_changes_counts_and_labels(order: str, bins: Any) -> None:
+    n, bins = 2**18 + 1000, sc.Bins.of(bins)
+    p, y = crafted_rows(order, n, bins)
+    w, m = 1.0 + np.arange(n) % 3, 1 + np.arange(n) % 5
+    for dtype, weights, votes in ((np.float32, None, None), (np.float64, None, m), (float, w, m)):
+        q, label = p.astype(dtype), y.astype(dtype)
+        place, weight = bins.locate(q), np.ones(n) if weights is None else weights
+        residual = weight * (q.astype(float) - y)
+        for level in LEVELS:
+            found = totals(q, label, weights, votes, bins, level=level)
+            lean = totals(q, label, weights, None, bins, level=level, lines=2)
+            plain = totals(q, label, weights, None, bins, level=level)
+            assert found is not None
+            assert lean is not None
+            assert plain is not None
+            for name, terms in (("count", np.ones(n)), ("weight", weight), ("label", weight * y)):
+                for sums in (found, plain):
+                    expected = np.bincount(place, terms, len(bins))
+                    np.testing.assert_array_equal(sums[SUM_NAMES.index(name)], expected)
+            np.testing.assert_array_equal(lean[0], found[SUM_NAMES.index("weight")])
+            np.testing.assert_array_equal(lean[1], plain[SUM_NAMES.index("residual")])
+        for b in np.unique(place):
+            terms = residual[place == b]
+            assert abs(lean[1, b] - math.fsum(terms)) <= 2e-11 * np.abs(terms).sum()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_order_of_rows_changes_counts_of_classes_and_cells(classes: int) -> None:
+    n, bins = 2**18, sc.Bins.uniform(300)
+    first = crafted_rows("hidden", n * classes, bins)[0][::classes]
+    p, y = np.zeros((2, n, classes))
+    p[:, 0], p[:, 1], y[:, 0] = first, 1 - first, 1
+    of_classes = kernel.totals(p, y, None, None, bins)
+    first = crafted_rows("hidden", n, bins)[0]
+    of_cells = kernel.totals(first, y[:, 0], None, None, bins, cell=np.zeros(n, np.intp), cells=2)
+    for found, column in ((of_classes, p[:, 0]), (of_cells, first)):
+        assert found is not None
+        expected = np.bincount(bins.locate(column), minlength=300)
+        np.testing.assert_array_equal(found[0, SUM_NAMES.index("count")], expected)
+        np.testing.assert_array_equal(found[0, SUM_NAMES.index("label")], expected)
+
+
 def test_number_of_cores_does_not_change_sums(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
@@ -456,11 +519,17 @@ def test_wrong_arguments_of_sums_are_refused(change: dict[int, Any]) -> None:
         _native.sums(*arguments)
 
 
+def unaligned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.frombuffer(b"x" + values.tobytes(), values.dtype, offset=1)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {7: np.zeros(2, np.intp)}, {7: np.zeros(6, np.int32)}, {8: np.zeros(3, np.float32)},
         {8: np.zeros((3, 1))}, {8: np.zeros(0)}, {5: 4}, {6: 4}, {8: None},
+        {8: np.array([0.5, 0.9, 1.0])}, {8: np.array([0.5, 0.9, np.nan])},
+        {7: unaligned(np.array([0, 1, 2, 2]))}, {8: unaligned(np.array([0.5, 0.9, np.inf]))},
     ],
     ids=str,
 )  # fmt: skip
@@ -474,6 +543,69 @@ def test_wrong_lookup_tables_are_refused(change: dict[int, Any]) -> None:
         arguments[at] = value
     with pytest.raises((TypeError, ValueError, OverflowError, BufferError)):
         _native.sums(*arguments)
+
+
+class Endless:
+    """An object whose length says more than its buffer."""
+
+    def __len__(self) -> int:
+        return 1 << 62
+
+
+def odd_buffers() -> list[Any]:
+    """Return objects that have a buffer, or seem to, and are not plain arrays."""
+    raw, numbers = bytearray(40), (ctypes.c_double * 5)(*[0.5] * 5)
+    whole = memoryview(raw)
+    return [
+        numbers, memoryview(numbers), ((ctypes.c_double * 5) * 2)(), (ctypes.c_double * 0)(),
+        ctypes.c_double(0.5), ctypes.create_string_buffer(40), (ctypes.c_int * 5)(),
+        (ctypes.POINTER(ctypes.c_double) * 5)(), raw, bytes(raw), whole, whole[::-1], whole[::2],
+        whole.cast("d"), whole.cast("d")[::-1], whole.cast("d")[::2], whole.cast("d", (5, 1)),
+        whole.cast("d", (1, 5)), whole.cast("?"), whole[:8].cast("d", ()), whole[:0].cast("d"),
+        whole.toreadonly().cast("d"), array.array("d", [0.5] * 5), array.array("u", "abcde"),
+        np.array(0.5), np.zeros((5, 0)), np.zeros((0, 5)), np.zeros(5)[::-1], np.zeros((5, 2))[:, 0],
+        np.broadcast_to(0.5, 5), np.broadcast_to(0.5, (5, 5)), np.broadcast_to(0.5, 2**59),
+        np.zeros((1, 1, 5)), np.zeros(5, "M8[s]"), np.zeros(5, object), unaligned(np.zeros(5)),
+        np.array([-1, 1, 2, 2]), np.array([0, 2, 1, 2]), np.array([0, 1, 2, 1 << 40]),
+        np.array([0, 1, 2, 3]), np.full(4, -1 << 63), np.zeros(5, "V8"), np.zeros(5, "S8"), Endless(), "x" * 40, 0.5, -1, 1 << 64,
+    ]  # fmt: skip
+
+
+def test_no_buffer_crashes_the_loops() -> None:
+    """Pass each object as each argument; a crash would end the tests."""
+    five, starts, upper = np.full(5, 0.5), np.array([0, 1, 2, 2]), np.array([0.5, 0.9, np.inf])
+    calls: dict[str, list[Any]] = {
+        "sums": [five, five, None, None, None, 0, 0, starts, upper, 1e-3, 1, 18, np.zeros(54), 1],
+        "lattice": [five, five, None, np.zeros(5), 1],
+        "top": [five, five, np.inf, np.zeros(5), np.zeros(5), 1],
+        "limits": [five] * 12 + [5, np.array([2.0, 3.0, 5.0, 2.0]), five[:1].repeat(7), five[:4]]
+        + [np.empty(13)],
+    }  # fmt: skip
+    accepted = 0
+    for name, arguments in calls.items():
+        for at in range(len(arguments)):
+            for odd in odd_buffers():
+                changed = [*arguments[:at], odd, *arguments[at + 1 :]]
+                with contextlib.suppress(
+                    TypeError, ValueError, OverflowError, BufferError, MemoryError
+                ):
+                    accepted += getattr(_native, name)(*changed) is not None
+    assert accepted > 100
+
+
+def test_columns_of_ctypes_without_strides_are_read() -> None:
+    flat, table = (ctypes.c_double * 6)(), ((ctypes.c_double * 2) * 3)()
+    values = np.array([0.25, 0.75, 1.0, 0.0, 0.5, 0.5])
+    flat[:], np.asarray(table)[...] = values.tolist(), values.reshape(3, 2)
+    for level in LEVELS:
+        for column, like in ((flat, values), (table, values.reshape(3, 2))):
+            tables = like.shape[1] if like.ndim == 2 else 1
+            outs = np.zeros((2, tables, 18, 10))
+            for each, out in zip((column, like), outs, strict=True):
+                more = (10, 0, None, None, 1e-3, tables, 18, out, 1, level)
+                assert _native.sums(each, each, None, None, None, *more)
+            assert outs[0].any()
+            np.testing.assert_array_equal(*outs)
 
 
 def test_wrong_arguments_of_the_other_loops_are_refused() -> None:
@@ -672,6 +804,22 @@ def test_sums_work_during_interpreter_shutdown() -> None:
         "atexit.register(lambda: print(sc.smece(x, x * 0.5)))\n"
     )
     assert run_python(code) == "0.25\n"
+
+
+@pytest.mark.parametrize(
+    "call", ["sc.smece(p, p)", "sc.smooth_ece(p, p)", "sc.top_label_smece(c, c)"]
+)
+def test_daemon_thread_inside_a_call_does_not_crash_the_exit(call: str) -> None:
+    """The call ends while the interpreter deletes an object, which takes longer."""
+    code = (
+        "import threading, time, numpy as np, softcal as sc\n"
+        f"p, c, call = np.ones(1), np.eye(2), lambda: {call}\n"
+        "call()\np, c = np.broadcast_to(0.5, 10**8), np.broadcast_to(0.5, (5 * 10**7, 2))\n"
+        "class Slow:\n    def __del__(self, wait=time.sleep): wait(2)\n"
+        "np.slow = Slow()\n"
+        "threading.Thread(target=call, daemon=True).start()\ntime.sleep(0.05)\nprint('done')\n"
+    )
+    assert run_python(code) == "done\n"
 
 
 def test_work_runs_serially_without_a_thread_pool(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,9 @@ def test_auto_picks_a_method_by_its_brier_score(
     assert card["notes"] == []
     assert card["helps"]
     assert card["n"] == 1377
-    assert json.loads(cal.read_text()) == card["calibrator"]
+    saved = json.loads(cal.read_text())
+    assert len(saved.pop("checksum")) == 64
+    assert saved == card["calibrator"]
     assert rows["none"]["log_loss"] is None  # a prediction of 0 whose label is above 0
     shown = softcal(capsys, "recalibrate", DATA, *NODULES, *options)
     assert max(map(len, shown.splitlines())) <= 80 or str(cal) in shown
@@ -92,6 +94,31 @@ def test_auto_prefers_a_simpler_method_within_the_noise_and_says_so(
     assert f"{verdict} score. Note: {note} Saved beta" in shown
 
 
+def test_changed_digit_or_bit_of_a_calibrator_never_changes_a_prediction(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    cal, out = tmp_path / "cal.json", tmp_path / "out.csv"
+    softcal(capsys, "recalibrate", DATA, *NODULES, "--method", "isotonic", "-o", cal)
+    saved = cal.read_bytes()
+    map_ = sc.calibrators.load_calibrator(json.loads(saved))
+    grid, rng = np.linspace(0, 1, 101), np.random.default_rng(0)
+    for _ in range(300):
+        changed = bytearray(saved)
+        changed[rng.integers(len(saved))] ^= 1 << rng.integers(8)
+        try:
+            found = sc.calibrators.load_calibrator(json.loads(changed))
+        except (sc.SoftcalError, ValueError):  # ValueError: of json
+            continue
+        np.testing.assert_array_equal(found.predict(grid), map_.predict(grid))
+    cal.write_bytes(saved.replace(b'"columns": ["prob_rf', b'"columns": ["prob_xf'))
+    message = refused(capsys, "apply", cal, DATA, "--pred", "prob_rf_all", "-o", out)
+    assert "does not match its checksum" in message
+    assert not out.exists()
+    odd = json.loads(saved) | {"columns": {1: object()}}
+    with pytest.raises(sc.InputError, match="does not match its checksum"):
+        sc.calibrators.load_calibrator(odd)
+
+
 def test_one_method_is_fitted_on_all_rows_with_weights(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -101,6 +128,7 @@ def test_one_method_is_fitted_on_all_rows_with_weights(
     d = csv.read_csv(DATA)
     expected = fit_map("platt", d["soft_malignant"], d["prob_rf_all"], sample_weight=d["n_readers"])
     saved = json.loads(cal.read_text())
+    del saved["checksum"]
     assert saved == {**expected.to_dict(), "columns": saved["columns"]}
 
 
@@ -441,7 +469,7 @@ def test_wrong_number_of_columns_is_refused_by_apply(
     names = ("--label-columns", "y_*", "--pred-columns", "p_*", "--method", "vector")
     softcal(capsys, "recalibrate", classes, *names, "-o", fitted)
     saved = json.loads(fitted.read_text())
-    del saved["columns"], saved["classes"]  # as for a calibrator of arrays
+    del saved["columns"], saved["classes"], saved["checksum"]  # as for a calibrator of arrays
     plain.write_text(json.dumps(saved))
     nine.write_text(",".join(f"q{k}" for k in range(9)) + "\n" + ",".join(["0.3333"] * 9) + "\n")
     out = ("-o", tmp_path / "out.csv")
@@ -474,6 +502,7 @@ def test_votes_weights_and_groups_of_classes_are_used(
         p, y, sample_weight=np.array(data["w"], dtype=float)
     )
     saved = json.loads(cal.read_text())
+    del saved["checksum"]
     assert saved == {
         **expected.to_dict(), "columns": ["p_a", "p_b", "p_c"], "classes": ["a", "b", "c"],
     }  # fmt: skip

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 import softcal as sc
 from softcal.cli.schema import schema_names, schema_of
-from softcal.table.files import written
+from softcal.table.files import content
 
 N = 240
 CLASSES = ("cat", "dog", "fox")
@@ -211,7 +211,7 @@ def test_saved_sets_validate(folder: Path, monkeypatch: pytest.MonkeyPatch, opti
     monkeypatch.chdir(folder)
     done = softcal_here("scan", *options.split(), "-o", "set.softcal")
     assert done.returncode == 0, done.stderr
-    saved = written(sc.load("set.softcal"))
+    saved = content(sc.load("set.softcal"))
     assert complaints(json.loads(json.dumps(saved)), "tables") == []
     assert complaints({**saved, "unknown": 1}, "tables")
 

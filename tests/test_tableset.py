@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import saved_examples
 from same_tables import assert_same_table
 
 import softcal as sc
@@ -495,6 +496,55 @@ def test_scores_of_0_1_with_different_bins_are_refused(tmp_path: Path) -> None:
     (tmp_path / "scores.json").write_text(json.dumps(saved | {"by": None}))
     with pytest.raises(sc.InputError, match="different bins"):
         sc.load(tmp_path / "scores.json")
+
+
+@pytest.mark.parametrize("many", [files.MANY, 0], ids=["JSON", "Parquet"])
+@pytest.mark.parametrize("number", range(len(saved_examples.whole_sets())))
+def test_changed_digit_or_bit_of_a_saved_set_never_changes_a_number(
+    number: int, many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MANY", many)
+    tables, path = saved_examples.whole_sets()[number], tmp_path / "set"
+    tables.save(path)
+    saved = path.read_bytes()
+    tables.save(path)
+    assert path.read_bytes() == saved  # the same set gives the same file
+    rng, refused = np.random.default_rng(number), 0
+    digits = np.flatnonzero(np.char.isdigit(np.array([*saved.decode("latin-1")])))
+    for k in range(60):
+        changed = bytearray(saved)
+        at = int(rng.choice(digits) if k % 2 else rng.integers(len(saved)))
+        changed[at] = ord("0") + (changed[at] + 1) % 10 if k % 2 else changed[at] ^ 1 << k // 2 % 8
+        path.write_bytes(changed)
+        try:
+            assert sc.load(path) == tables
+        except sc.InputError as error:
+            refused += 1
+            assert len(str(error).splitlines()) == 1  # noqa: PT017 - every error must have one line
+    assert refused > (50 if many else 10)  # Parquet also stores what load does not need
+
+
+@pytest.mark.parametrize("many", [files.MANY, 0], ids=["JSON", "Parquet"])
+def test_content_that_does_not_match_its_checksum_is_refused(
+    many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, tables = tmp_path / "set", saved_examples.whole_sets()[2]
+    saved = files.content(tables)
+    path.write_text(json.dumps(saved, indent=1, sort_keys=True).replace("1.0,", "1,"))
+    assert sc.load(path) == tables  # another layout of the same content
+    monkeypatch.setattr(files, "MANY", many)
+    monkeypatch.setattr(files._io, "checksum", lambda *_: "0" * 64)
+    tables.save(path)
+    monkeypatch.undo()
+    with pytest.raises(sc.InputError, match=r"does not match its checksum\. The file is damaged"):
+        sc.load(path)
+    for other in (None, 1, [], saved["checksum"].upper()):
+        path.write_text(json.dumps(saved | {"checksum": other}))
+        with pytest.raises(sc.InputError, match="does not match its checksum"):
+            sc.load(path)
+    del saved["checksum"]
+    path.write_text(json.dumps(saved))
+    assert sc.load(path) == tables  # as files of 0.2 are
 
 
 def test_file_that_is_not_a_saved_set_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ give the same bytes with every instruction set.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.util
 import os
 import subprocess
@@ -42,7 +43,10 @@ def main() -> None:
         if built is None:
             sys.exit("sanitize: a C++ compiler with the sanitizers is needed")
         libraries = [_library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
-        settings = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
+        settings = {
+            "LD_PRELOAD": " ".join(libraries),
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        }
         command = [sys.executable, __file__, "--inside", str(built)]
         command += ["--seconds", str(asked.seconds), "--seed", str(asked.seed)]
         sys.exit(subprocess.run(command, env=os.environ | settings, check=False).returncode)  # noqa: S603
@@ -68,24 +72,36 @@ def fuzz(native: Any, seconds: float, rng: np.random.Generator) -> None:
     while time.monotonic() < end:
         make = (_sums, _sums, _lattice, _top, _limits)[int(rng.integers(5))]
         arguments, out = make(rng)
-        if rng.random() < 0.1:
-            arguments[int(rng.integers(len(arguments)))] = _anything(rng)
+        cut = make is _sums and arguments[7] is not None  # bins must be searched for
+        changed = int(rng.integers(len(arguments))) if rng.random() < 0.1 else -1
+        if changed >= 0:
+            arguments[changed] = _anything(rng)
+        elif cut and rng.random() < 0.1:
+            changed = 7
+            _break(arguments[7:9], rng)
         found = set()
         for level in range(len(native.levels())):
             chosen = () if make is _limits else (level,)
             try:
                 valid = getattr(native, make.__name__[1:])(*arguments, *chosen)
-            except (TypeError, ValueError, OverflowError, BufferError):
+            except (TypeError, ValueError, OverflowError, BufferError, MemoryError):
                 refused += 1
                 break
             invalid += not valid
             found.add(b"".join(each.tobytes() for each in out) if valid else b"")
             for each in out:
                 each[...] = 0
-        if len(found) > 1:
+        if len(found) > 1 and not (cut and changed in range(5, 9)):
             sys.exit(f"sanitize: levels differ in {make.__name__[1:]}: {arguments}")
         tries += 1
     sys.stdout.write(f"{tries} tries, {refused} refused, {invalid} with bad values; no finding\n")
+
+
+def _break(tables: list[Any], rng: np.random.Generator) -> None:
+    """Change a number of the tables that locate bins; no address may be wrong then."""
+    for table, values in zip(tables, ([-(1 << 40), -1, 1, 1 << 40], BAD), strict=True):
+        if rng.random() < 0.7:
+            table.flat[int(rng.integers(table.size))] = rng.choice(values)
 
 
 def _shape(rng: np.random.Generator) -> tuple[int, ...]:
@@ -103,7 +119,7 @@ def _column(rng: np.random.Generator, shape: tuple[int, ...], low: float = 0) ->
     if kind in "efd" and values.size and rng.random() < 0.2:
         with np.errstate(over="ignore"):
             values.flat[int(rng.integers(values.size))] = rng.choice(BAD)
-    layout = int(rng.integers(5))
+    layout = int(rng.integers(6))
     if layout == 0:
         return np.repeat(values, 3, axis=0)[::3]
     if layout == 1:
@@ -114,7 +130,17 @@ def _column(rng: np.random.Generator, shape: tuple[int, ...], low: float = 0) ->
         unaligned = np.zeros(shape, dtype=[("x", "i1"), ("v", values.dtype)])
         unaligned["v"] = values
         return unaligned["v"]
+    if layout == 4 and values.size and kind != "e":
+        return _without_strides(values)
     return values
+
+
+def _without_strides(values: Any) -> Any:
+    """Return a ctypes array, whose buffer has no strides."""
+    kind: Any = np.ctypeslib.as_ctypes_type(values.dtype)
+    for size in values.shape[::-1]:
+        kind *= size
+    return kind.from_buffer_copy(values.tobytes())
 
 
 def _anything(rng: np.random.Generator) -> Any:
@@ -130,6 +156,11 @@ def _anything(rng: np.random.Generator) -> Any:
         np.zeros(3),
         np.zeros((2, 2, 2)),
         np.array("a"),
+        np.array(0.5),
+        ctypes.c_double(0.5),
+        (ctypes.c_double * 3)(),
+        memoryview(bytearray(40)).cast("d")[::-1],
+        np.broadcast_to(0.5, 1 << 59),
     )
     return pool[int(rng.integers(len(pool)))]
 
@@ -180,7 +211,7 @@ def _top(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
 def _limits(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
     n_bins = int(rng.choice([0, 1, 2, 10, 11, 300]))
     out = np.zeros(13)
-    sums = [_column(rng, (n_bins,)).astype(float)[:: rng.choice([-1, 1])] for _ in range(12)]
+    sums = [np.array(_column(rng, (n_bins,)), float)[:: rng.choice([-1, 1])] for _ in range(12)]
     ways = rng.choice([1.0, 2.0, 5.0, n_bins, n_bins + 1, np.nan], int(rng.integers(0, 8)))
     grid = np.sort(rng.random(int(rng.choice([0, 2, 4, 5, 64]))) * 3)
     return [*sums, int(rng.integers(0, 100)), ways, rng.random(7), grid, out], [out]

@@ -16,7 +16,7 @@ from softcal._display import keyword
 from softcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _STARTS_OF_ARROW = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff")
 
@@ -229,6 +229,35 @@ def schema_of(saved: object, format_: str, newest: int, name: str) -> int:
         )
         raise InputError(message)
     return found
+
+
+CHECKSUM = "checksum"
+
+
+def checksum(saved: Mapping[str, Any], arrays: Iterable[Any] = ()) -> str:
+    """Return the SHA-256 of saved content and arrays, whatever the layout of the file."""
+    import hashlib  # here, because it is rarely needed
+
+    content = {key: value for key, value in saved.items() if key != CHECKSUM}
+    numbers = json.loads(json.dumps(content), parse_int=float)  # 1 and 1.0 are the same number
+    digest = hashlib.sha256(json.dumps(numbers, sort_keys=True).encode())
+    for array in arrays:
+        digest.update(array)
+    return digest.hexdigest()
+
+
+def refuse_other_checksum(saved: Mapping[str, Any], arrays: Iterable[Any] = ()) -> None:
+    """Refuse content that does not match its checksum; files of softcal 0.2 have none."""
+    if CHECKSUM not in saved:
+        return
+    with suppress(TypeError, ValueError, RecursionError):  # not what a file of ours contains
+        if saved[CHECKSUM] == checksum(saved, arrays):
+            return
+    message = (
+        "the saved content does not match its checksum. The file is damaged, or was edited: use a "
+        "copy, or write it again."
+    )
+    raise InputError(message)
 
 
 def write_json(path: Path, saved: dict[str, Any]) -> None:

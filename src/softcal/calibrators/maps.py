@@ -396,6 +396,7 @@ def load_calibrator(saved: dict[str, Any]) -> CalibrationMap:
         )
         raise InputTypeError(message)
     _io.schema_of(saved, FORMAT, SCHEMA, "a saved calibrator")
+    _io.refuse_other_checksum(saved)
     method, parameters = saved.get("method"), saved.get("parameters")
     if not isinstance(method, str) or method not in MAPS:
         message = (

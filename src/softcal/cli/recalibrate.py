@@ -100,7 +100,7 @@ def recalibrate(
     how: RowOptions,
 ) -> None:
     """Fit a calibrator to soft labels, evaluate it on held-out rows, and save it."""
-    from softcal._io import write_json
+    from softcal._io import CHECKSUM, checksum, write_json
 
     judged = _Judged(bins=bins, folds=folds, level=level)
     # A calibrator of logits takes logits from `apply` too.
@@ -114,7 +114,8 @@ def recalibrate(
     )  # fmt: skip
     columns.refuse_contradictions()
     fitted = _fitted(data, columns, method, judged, logits=logits)
-    write_json(output, fitted.map_.to_dict())
+    saved = fitted.map_.to_dict()
+    write_json(output, {**saved, CHECKSUM: checksum(saved)})
     if format_ is Format.JSON:
         print_result(_card(fitted))
     else:

@@ -38,7 +38,7 @@ from softcal.report.verdict import (
     signed_limit,
     verdict,
 )
-from softcal.table.files import entries_of, written
+from softcal.table.files import content, entries_of
 from softcal.table.tableset import BOUNDS, MISSING, TOP, Sparse
 
 if TYPE_CHECKING:
@@ -423,7 +423,7 @@ def _drawn(
             for model in models
         ],
         "segments": segments,
-        "tables": None if whole is None else written(whole),
+        "tables": None if whole is None else content(whole),
     }
 
 

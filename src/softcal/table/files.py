@@ -39,7 +39,7 @@ from softcal.table.tableset import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from softcal.table.tableset import IntArray
 
@@ -79,6 +79,9 @@ _SIGNED = {
     "ent_ce_signed",
     *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
 }
+_COUNTS = ("count", "differing", "infinite_a", "infinite_b", "infinite", "rows")
+_OF_SQUARES = ("product", "mixed", "mixed_a", "mixed_b", "square", "_sq")
+_LARGEST_SCORE = 1e6  # of a row: a log loss is below 745, a distance below the number of classes
 _OF_RATERS = ("rater_sums", "vote_products", "rater_losses")
 _KEY = b"softcal"
 _MOST_WORK = 1 << 30  # sums of groups or raters to validate, however few entries there are
@@ -92,7 +95,7 @@ def save(tables: TableSet, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     sizes = [tables.tables.keys.shape[1], *(e.keys.shape[1] for e in _tied(tables).values())]
     if sum(sizes) < MANY:
-        _io.write_json(path, written(tables))
+        _io.write_json(path, content(tables))
     else:
         _write_parquet(path, tables)
 
@@ -220,6 +223,27 @@ def written(tables: TableSet) -> dict[str, Any]:
     return saved
 
 
+def content(tables: TableSet) -> dict[str, Any]:
+    """Return the content of a JSON file: `written` and its checksum."""
+    return {**written(tables), _io.CHECKSUM: _checksum(tables)}
+
+
+def _checksum(tables: TableSet) -> str:
+    return _io.checksum(_about(tables), _arrays(tables.tables, _tied(tables)))
+
+
+def _arrays(tables: Sparse, entries: Mapping[str, Sparse]) -> Iterator[Any]:
+    """Yield the numbers of all entries for a checksum, the same in every format."""
+    for name, (keys, values) in sorted({**entries, "tables": tables}.items()):
+        if keys.size:
+            yield f"{name} {keys.shape[1]}".encode()
+            yield np.ascontiguousarray(keys, dtype="<i8")
+            # One NaN, because there are many, and no -0, because sums that are all 0 are omitted.
+            yield np.ascontiguousarray(
+                np.where(np.isnan(values), np.inf, values) + 0.0, dtype="<f8"
+            )
+
+
 def _next_sums(name: str, about: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the sums beside the tables; ordered classes have more scores."""
     if name == "scores":
@@ -248,7 +272,8 @@ def _from_json(saved: Any) -> TableSet:
         if name in saved
     }
     tables = _read_listed(saved.get("tables"), _TABLE_KEYS, SUM_NAMES)
-    return _checked(saved, tables, entries)
+    about = {key: value for key, value in saved.items() if key not in {"tables", *_NEXT_KEYS}}
+    return _checked(about, tables, entries)
 
 
 def _read_listed(saved: Any, keys: tuple[str, ...], sums: tuple[str, ...]) -> Sparse:
@@ -293,6 +318,7 @@ def _numbers(values: Any, size: int) -> Any:
 
 def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse]) -> TableSet:
     """Return the set of the parts read; refuse values that no rows could have given."""
+    _io.refuse_other_checksum(saved, _arrays(tables, entries))
     try:
         names = {key: _texts(saved[key]) for key in ("models", "targets", "by")}
         about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
@@ -332,10 +358,10 @@ def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse
     }  # fmt: skip
     _refuse_work(size, cells, about["group"], rater, [tables, *entries.values()])
     _refuse_keys(tables, _TABLE_KEYS, size)
+    _refuse_tables(tables, grid)
     for name, each in entries.items():
         _refuse_keys(each, _NEXT_KEYS[name], size)
-        _refuse_negative(each, _next_sums(name, saved), unknown=name == "scores")
-    _refuse_tables(tables, grid)
+        _refuse_impossible(each, name, _next_sums(name, saved), tables)
     tables = Sparse.of(*tables)  # sort, because another program may have written the file
     pairs = groups = None
     if "cross" in entries and "losses" in entries:
@@ -449,13 +475,14 @@ def _refuse_keys(entries: Sparse, names: tuple[str, ...], size: Mapping[str, int
         raise InputError(message)
 
 
-def _refuse_negative(entries: Sparse, sums: tuple[str, ...], *, unknown: bool) -> None:
-    """Refuse sums that no rows can have; NaN is allowed for sums that may be unknown."""
+def _refuse_impossible(entries: Sparse, kind: str, sums: tuple[str, ...], tables: Sparse) -> None:
+    """Refuse sums that no rows of these tables can have; NaN is allowed where it means unknown."""
+    rows, weight = (float(row.sum()) for row in tables.values[:2])  # of all tables, so not exact
     for name, row in zip(sums, entries.values, strict=True):
-        absent = unknown and name != "weight"
-        if not np.isfinite(row[~np.isnan(row)] if absent else row).all() or (
-            name not in _SIGNED and (row < 0).any()
-        ):
+        known = row[~np.isnan(row)] if kind == "scores" and name != "weight" else row
+        squared = kind == "squares" or name.endswith(_OF_SQUARES)
+        most = rows if name in _COUNTS else (_LARGEST_SCORE * weight) ** (1 + squared)
+        if not (np.abs(known) <= most).all() or (name not in _SIGNED and (row < 0).any()):
             message = f"the sum {name} has a value that no rows can have. The file is damaged."
             raise InputError(message)
 
@@ -509,9 +536,10 @@ def _write_parquet(path: Path, tables: TableSet) -> None:
         }
         batches.append(pa.table(rest))
     whole = pa.concat_tables(batches, promote_options="default")
-    about = json.dumps(_about(tables), allow_nan=False).encode()
+    about = _about(tables) | {_io.CHECKSUM: _checksum(tables)}
+    named = json.dumps(about, allow_nan=False).encode()
     with _io.written_whole(path) as beside:
-        pq.write_table(whole.replace_schema_metadata({_KEY: about}), beside)
+        pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)
 
 
 @naming_the_extra()

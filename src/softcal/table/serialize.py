@@ -111,13 +111,13 @@ def read_sum(sums: dict[str, Any], name: str, n_bins: int) -> npt.NDArray[Any]:
     return np.array(values, dtype=np.int64 if whole else np.float64)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a value that overflows is too large anyway
 def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
     """Refuse saved sums that no rows in bins with these edges could have given."""
-    with np.errstate(over="ignore"):  # a value that overflows is too large anyway
-        # Unknown sums are NaN, for which every comparison is false.
-        possible = ~np.logical_or.reduce(
-            [low > high * _MORE for low, high in _in_order(sums, lows, highs)]
-        )
+    # Unknown sums are NaN, for which every comparison is false.
+    possible = ~np.logical_or.reduce(
+        [low > high * _MORE for low, high in _in_order(sums, lows, highs)]
+    )
     possible &= (sums.count > 0) == (sums.weight > 0)
     if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
         message = (
@@ -200,6 +200,7 @@ def refuse_other_groups(groups: Clusters, s: Sums) -> None:
         raise InputError(message)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a value that overflows is too large anyway
 def _are_possible(groups: Clusters, s: Sums) -> bool:
     residual, weight = groups.residual, groups.weight
     squares = all(_is_square_of_sums(each, s.count.size) for each in (residual, weight))
@@ -251,6 +252,7 @@ def _read_raters(saved: Any, sums: Sums) -> Raters | None:
     return raters
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a value that overflows is too large anyway
 def refuse_other_raters(raters: Raters, s: Sums) -> None:
     """Refuse sums of raters that no votes on these rows could have given."""
     residual, weight, residual_sq, mixed, weight_sq = raters.values
