@@ -157,6 +157,20 @@ def test_rows_equal_those_of_csv_and_pandas(
     assert seen["refused by all"] > 200
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 21, 1 << 22])
+def test_cells_of_one_line_may_all_have_line_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(files, "_BLOCK_BYTES", size)
+    path, cell = tmp_path / "x.csv", '"\n1,1,"'
+    path.write_text(f"a,y,p,b\n{cell},1,1,{cell}\n")
+    assert sc.scan(path, y_true="y", y_prob="p", by="b").n == 1
+    for content in ('0,1,"\n1,1,","\n', f"{cell},1,1,{cell}\n" * 3 + f'{cell},"1,1,{cell}\n'):
+        path.write_text("a,y,p,b\n" + content)
+        with pytest.raises(sc.InputError, match="cell that opens in line"):
+            sc.scan(path, y_true="y", y_prob="p", by="b")
+
+
 @pytest.mark.parametrize("size", [1, 7, 64, 1 << 22])
 def test_quotes_inside_cells_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int

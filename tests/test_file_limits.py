@@ -203,3 +203,10 @@ def test_small_saved_set_takes_little_memory_and_time(
     assert (found.returncode, found.stderr.count("\n")) == (2, 1), found.stderr
     assert re.search(message, found.stderr), found.stderr
     assert softcal_here("score", saved(tmp_path)).returncode == 0
+
+
+def test_saved_set_with_a_key_twice_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    path.write_text(path.read_text().replace('"label": "y"', '"label": "y", "label": "z"'))
+    with pytest.raises(sc.InputError, match="must have different keys: 'label' occurs twice"):
+        sc.load(path)

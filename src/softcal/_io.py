@@ -273,7 +273,7 @@ def read_json(path: Path, made_by: str) -> Any:
     try:
         return json.loads(content.decode(), object_pairs_hook=with_different_keys)
     except (ValueError, RecursionError) as error:
-        message = f"cannot read {path}: it is not JSON, as {made_by} writes it."
+        message = f"cannot read {path}: it is not JSON, as {made_by} writes it: {error!s:.100}"
         raise InputError(message) from error
 
 

@@ -380,7 +380,7 @@ def whole_lines(
     """
     rest, done, found = bytearray(start), 0, 1
     while found:
-        block = bytearray(len(rest) + size)
+        block = bytearray(len(rest) + max(size, len(rest)))  # doubled, so that time is linear
         block[: len(rest)] = rest
         with memoryview(block) as view, view[len(rest) :] as free:
             found = read_into(free)
@@ -403,38 +403,56 @@ def _whole_end(block: bytearray, mark: str | None, *, last: bool = False) -> int
     end = len(block) if last else block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
     if mark is None or block.find(_QUOTE, 0, end) < 0:
         return end
-    opens = _unclosed(b"\n" + block[:end] + b"\n", b'"\r\n' + mark.encode())
+    ends = b'"\r\n' + mark.encode()
+    opens = _unclosed(block[:end] + b"\n" if last else block, end + last, ends)
     if opens is None:
         return end
-    closed = re.compile(_IN_QUOTES + _QUOTE).match(block, opens, end)
-    if last or closed is not None:
+    if last or re.compile(_IN_QUOTES + _QUOTE).match(block, opens, end):
         raise _LineError(opens, _NOT_CLOSED)
-    return 1 + max(block.rfind(b"\n", 0, opens), block.rfind(b"\r", 0, opens))
+    end = 1 + max(block.rfind(b"\n", 0, opens), block.rfind(b"\r", 0, opens))
+    if not end or _unclosed(block, end, ends) is None:
+        return end
+    # Another cell of the same line has a line end too.
+    each = re.compile(_quoted(ends) + rb"|[\r\n]").finditer(block, 0, opens)
+    return max((found.end() for found in each if not found[0].startswith(_QUOTE)), default=0)
 
 
 _IN_QUOTES = rb'"[^"]*+(?:""[^"]*+)*+'
+_CACHED_BYTES = 1 << 16
 
 
-def _unclosed(text: bytes, ends: bytes) -> int | None:
+def _quoted(ends: bytes) -> bytes:
+    """Return the pattern of a cell in quotes, or of its first quote if it does not end."""
+    edge = rb"[^%b]" % re.escape(ends[1:])
+    return rb'"(?<!%b")(?:%b"(?!%b))?' % (edge, _IN_QUOTES[1:], edge)
+
+
+def _unclosed(block: bytearray, end: int, ends: bytes) -> int | None:
     """Return where the first cell opens that does not end with a quote; None if there is none.
 
-    The text has a line end before and after it, and `ends` are the bytes that may be next to a
-    quote: a quote, and what ends a cell.
+    The text ends with a line end. `ends` are the bytes that may be next to a quote: a quote, and
+    what ends a cell.
     """
     import numpy as np
 
-    array, is_end = np.frombuffer(text, np.uint8), np.zeros(256, dtype=bool)
+    text, is_end = np.frombuffer(block, np.uint8, end), np.zeros(256, dtype=bool)
     is_end[[*ends]] = True
-    at = np.flatnonzero(array == ord(_QUOTE))
-    before, after = array[at[::2] - 1], array[at[1::2] + 1]
-    # Quotes open and close in turn, and a doubled quote closes and opens again.
-    if is_end[before].all() and is_end[after].all():
-        first = at[::2][before != ord(_QUOTE)]
-        return int(first[-1]) - 1 if at.size % 2 else None
+    inside, opens = 0, None
+    # Quotes open and close in turn, and a doubled quote closes and opens again. The text is read in
+    # parts, because new memory would take longer than the search.
+    for start in range(0, end, _CACHED_BYTES):
+        at = np.flatnonzero(text[start : start + _CACHED_BYTES] == ord(_QUOTE)) + start
+        before = text[at[inside::2] - 1]  # a line end before the first byte, which is the last one
+        if not (is_end[before].all() and is_end[text[at[1 - inside :: 2] + 1]].all()):
+            break
+        first = at[inside::2][before != ord(_QUOTE)]
+        opens = int(first[-1]) if first.size else opens
+        inside ^= at.size % 2
+    else:
+        return opens if inside else None
     # A quote inside a cell without quotes is an ordinary character: read cell by cell.
-    edge = rb"[^%b]" % re.escape(ends[1:])
-    cells = rb'"(?<!%b")(?:%b"(?!%b))?' % (edge, _IN_QUOTES[1:], edge)
-    return next((cell.start() - 1 for cell in re.finditer(cells, text) if len(cell[0]) == 1), None)
+    each = re.compile(_quoted(ends)).finditer(block, 0, end)
+    return next((cell.start() for cell in each if len(cell[0]) == 1), None)
 
 
 _BLOCK_BYTES = 1 << 22
