@@ -168,6 +168,7 @@ def sql_query(
     ----------
     table : str
         The table, or anything else that may follow FROM. It is copied into the query as it is.
+        Convert predictions on another scale there: "(SELECT y, EXP(logprob) AS p FROM rows)".
     y_true, y_prob, by, sample_weight, n_votes : str or sequence of str
         Columns, as in `scan`. Their names are quoted.
     dialect : {"duckdb", "spark"}, default="duckdb"

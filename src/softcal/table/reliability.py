@@ -484,8 +484,9 @@ def reliability(
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights. A row of weight 0 counts as absent.
     n_votes : int or array-like of shape (n_samples,), optional
-        The number of votes behind each label. It does not change the metrics, only their
-        uncertainty.
+        The number of votes behind each label, which must be a whole number of them, exactly or
+        rounded to two digits. It does not change the metrics, only their uncertainty. With 1, any
+        label has at most the information of one outcome, as the posterior of `dawid_skene` has.
     groups : array-like of shape (n_samples,), optional
         The patient, document, or annotator of each row, by any name, if rows are not independent.
         It does not change the metrics, only their uncertainty.
