@@ -557,4 +557,52 @@ def test_broken_pipe_exits_quietly(bench: Bench, arguments: tuple[str, ...]) -> 
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == ""
-    assert process.returncode == 1
+    assert process.returncode == 141  # 128 + SIGPIPE, as for other programs; 1 would be an alarm
+
+
+def test_broken_pipe_of_watch_is_not_an_alarm(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("y,p,day\n" + "".join(f"1,0.5,{k}\n" for k in range(9)))
+    command = [sys.executable, "-m", "softcal", "watch", str(tmp_path / "d.csv"), "--day", "day"]
+    with subprocess.Popen(  # noqa: S603
+        [*command, "--label", "y", "--pred", "p"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize("error", ["RuntimeError", "MemoryError", "RecursionError", "OSError"])
+def test_unexpected_error_exits_with_2(error: str) -> None:
+    """1 is the exit code of an alarm and of a failed check."""
+    code = (
+        "import sys\nfrom softcal import cli\nfrom softcal.__main__ import main\n"
+        f"def fails(*_, **__): raise {error}('odd')\n"
+        "cli.app_of = lambda names: fails\nsys.argv = ['softcal', 'watch']\nmain()\n"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    if error != "OSError":  # as for a file that cannot be read
+        assert done.stderr.startswith("Traceback")
+        assert f"{error}: odd\n" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("softcal: error: ")
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_exits_with_2_after_an_error(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong in (["--none"], ["none.csv", "none.csv", "none.csv", "--label"], ["-o"]):
+        assert cli.run([command, *wrong]) == 2
+    assert capsys.readouterr().err.count("softcal: error: ") == 3
+
+
+@pytest.mark.parametrize("to", ["/dev/full", "closed"])
+def test_error_that_cannot_be_printed_exits_with_2(to: str) -> None:
+    command = [sys.executable, "-m", "softcal", "score", "none.csv", "--label", "y", "--pred", "p"]
+    read, write = os.pipe()
+    os.close(read)
+    stream = write if to == "closed" else os.open(to, os.O_WRONLY)
+    assert subprocess.run(command, stderr=stream, check=False).returncode == 2  # noqa: S603
+    os.close(stream)

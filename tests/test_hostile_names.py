@@ -150,7 +150,7 @@ def test_only_star_is_special_in_class_patterns(tmp_path: Path, run: Run) -> Non
 def test_errors_print_hostile_names_on_one_line(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    absent = [f"absent {name}" for name in (*NAMES, "\udcff")]
+    absent = [f"absent {name}" for name in (*NAMES, "\udcff", r'sep="\q"', r'sep="\ud8"')]
     for name in absent:
         assert cli.run(["score", str(data), "--label=y", f"--pred={name}"]) == 2
         assert cli.run(["score", f"{data}{name}", "--label=y", "--pred=p"]) == 2

@@ -957,8 +957,26 @@ def test_page_needs_no_network(tmp_path: Path, rng: np.random.Generator) -> None
     reader = Reader()
     reader.feed(page)
     assert set(reader.addresses) <= {"#verdict"}
-    assert "default-src 'none'" in page
+    assert "default-src 'none'; base-uri 'none'; form-action 'none'" in page
     assert len(page) < 1_500_000
+
+
+def test_page_has_the_licenses_of_its_charts(tmp_path: Path) -> None:
+    page = written(tmp_path, [0.2, 0.9], {"p": [0.3, 0.8]})
+    for text in (
+        "Copyright (c) 2015-2023, University of Washington Interactive Data Lab",
+        "Redistributions in binary form must reproduce the above copyright notice",
+        "Mike Bostock", "Permission is hereby granted", "Apache License, Version 2.0",
+    ):  # fmt: skip
+        assert text in page
+
+
+def test_every_page_blocks_other_addresses_and_forms() -> None:
+    pages = list((Path(sc.__file__).parent / "report").glob("*.html.jinja"))
+    assert len(pages) == 3
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert "default-src 'none'; base-uri 'none'; form-action 'none'; " in text
 
 
 def test_hostile_names_are_escaped(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -118,6 +118,27 @@ def test_hostile_names_are_quoted(rng: np.random.Generator, name: str) -> None:
     assert queried(frame, y_true="y", y_prob=name).models == (name,)
 
 
+@pytest.mark.parametrize("role", ["y_true", "y_prob", "by", "sample_weight", "n_votes"])
+def test_column_names_that_spark_would_replace_are_refused(role: str) -> None:
+    """Spark replaces ${env:HOME}, even inside quotes."""
+    columns: Any = {"y_true": "y", "y_prob": "p", role: "${env:HOME}"}
+    message = r"Spark replaces \$\{\.\.\.\} in a query: the column '\$\{env:HOME\}' "
+    with pytest.raises(sc.InputError, match=message):
+        sql_query("t", **columns, dialect="spark")
+    assert "${env:HOME}" in sql_query("t", **columns)
+
+
+def test_command_prints_no_control_characters() -> None:
+    for name in ("\x1b[31m", "a\rb", "\u202e", "a\0"):
+        for arguments in (["t", "--label", name, "--pred", "p"], [name, "--label=y", "--pred=p"]):
+            done = softcal_here("sql", *arguments)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert "a query with control characters cannot be printed" in done.stderr
+            assert done.stderr.replace("\n", "").isprintable()
+    done = softcal_here("sql", "(SELECT *\n\tFROM t)", "--label=y", "--pred=p")
+    assert "(SELECT *\n\tFROM t)" in done.stdout
+
+
 def test_other_results_are_refused() -> None:
     with pytest.raises(sc.InputError, match="it has no column 'softcal_label'"):
         tables_from_query(pd.DataFrame({"a": [1]}))

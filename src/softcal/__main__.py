@@ -23,7 +23,7 @@ _STOPPING = [
 
 
 def main() -> None:
-    """Run the command line. The exit code is 0, 2 after an error, or 128 + the signal."""
+    """Run the command line. The exit code is the command's, 2 after an error, or 128 + a signal."""
     gc.set_threshold(100_000)  # imports make many objects and hardly any garbage
     signals = [number for number in _STOPPING if signal.getsignal(number) != signal.SIG_IGN]
     for number in signals:
@@ -39,9 +39,23 @@ def main() -> None:
         code = 2
     except KeyboardInterrupt:
         code = 130
+    except Exception as error:  # Python would exit with 1, which means an alarm
+        code = _reported(error)
     for number in signals:  # the work is done, and Python is about to remove the handler
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
+
+
+def _reported(error: Exception) -> int:
+    """Print an error that softcal did not expect; return its exit code."""
+    import traceback  # here, because it is rarely needed
+
+    try:
+        traceback.print_exception(error)
+        sys.stderr.write("softcal: error: unexpected. Please report it with the lines above.\n")
+    except OSError:  # stderr is closed or full, and Python would try to flush it at exit
+        sys.stderr = None
+    return 2
 
 
 def _open_streams() -> None:

@@ -39,6 +39,9 @@ COMMANDS = (
 """The commands, each a function of the module of its name, in the order of `softcal --help`."""
 
 
+_BROKEN_PIPE = 128 + 13  # as for a program that SIGPIPE ended
+
+
 def app_of(names: Sequence[str] = COMMANDS) -> typer.Typer:
     """Return the command line with some commands; typer takes 0.1 s to build all of them."""
     app = typer.Typer(
@@ -91,9 +94,12 @@ def run(arguments: Sequence[str]) -> int:
             warnings.showwarning = lambda message, *_, **__: note(as_options(str(message)))
             code = app(words, prog_name="softcal", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader closed the pipe: `softcal ... | head`
+    except (BrokenPipeError, SystemExit) as stop:
+        if isinstance(stop, SystemExit) and stop.code != 1:
+            raise  # after shell completion
+        # The reader closed the pipe, as in `softcal ... | head`. Typer and rich exit with 1 then.
         sys.stdout = None  # Python would try to flush it at exit
-        return 1  # as typer and rich do
+        return _BROKEN_PIPE
     except (SoftcalError, TyperException, OSError) as error:
         text = _message_of(error) if isinstance(error, TyperException) else str(error)
         sys.stderr.write(f"softcal: error: {printable(as_options(' '.join(text.split())))}\n")

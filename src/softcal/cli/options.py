@@ -486,7 +486,10 @@ def as_options(message: str) -> str:
         name = "--" + found[1].replace("_", "-")
         if found[2] == "True":
             return name
-        value = json.loads(found[2])
+        try:
+            value = json.loads(found[2])
+        except ValueError:  # not a keyword of ours, but part of a name
+            return found[0]
         # Quoted even if a shell does not need quotes, as for a comma before a period.
         plain = re.fullmatch(r"[\w-]+", value)
         word = value if plain else shlex.quote(value) if "'" in value else f"'{value}'"

@@ -9,6 +9,7 @@ from typing import Annotated, cast
 import typer
 
 from softcal.cli.options import By, MaybeLabel, MaybePreds, Votes, Weight, given
+from softcal.exceptions import InputError
 
 _Dialect = StrEnum("_Dialect", ["duckdb", "spark"])
 
@@ -38,4 +39,10 @@ def sql(
         y_prob=given(pred, "Missing option '--pred'."), by=by or (), sample_weight=weight,
         n_votes=votes, dialect=cast("Dialect", dialect.value),
     )  # fmt: skip
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        message = (
+            "a query with control characters cannot be printed. Rename these columns, or call "
+            "softcal.sql_query in Python."
+        )
+        raise InputError(message)
     sys.stdout.write(text)

@@ -294,6 +294,7 @@ def _page(said: dict[str, Any], drawn: dict[str, Any]) -> str:
         data=Markup(_in_script(drawn)),  # noqa: S704
         charts=Markup(_in_script(specs)),  # noqa: S704
         css=Markup((own / "page.css").read_text(encoding="utf-8")),  # noqa: S704
+        licenses=Markup((own / "vega_licenses.txt").read_text(encoding="utf-8")),  # noqa: S704
         vega=Markup(vega_script().replace("</script", "<\\/script")),  # noqa: S704
         script=Markup((own / "page.js").read_text(encoding="utf-8")),  # noqa: S704
     )

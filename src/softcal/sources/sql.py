@@ -139,6 +139,13 @@ class _Words:
         self.text_type = "STRING" if self._spark else "VARCHAR"
 
     def name(self, column: str) -> str:
+        if self._spark and "${" in column:
+            given = column.removeprefix(_SEGMENT)
+            message = (
+                f"Spark replaces ${{...}} in a query: the column {given!r:.60} could read its "
+                "settings and environment. Rename it in a view."
+            )
+            raise InputError(message)
         quote = "`" if self._spark else '"'
         return quote + column.replace(quote, 2 * quote) + quote
 
