@@ -48,7 +48,7 @@ class DawidSkene(_display.Printed):
     log_likelihood : float
         Log-likelihood of the votes, divided by the number of votes; in nats.
     iterations : int
-        Number of iterations made.
+        Number of iterations made: steps of EM, and extrapolations of them.
     converged : bool
         Whether the last iteration changed every posterior by `tolerance` or less.
     """
@@ -133,7 +133,8 @@ def dawid_skene(
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
-    By default nothing is smoothed, so the likelihood never decreases. If all items of worker w have
+    After 100 steps, EM is accelerated by extrapolation (SQUAREM, Varadhan and Roland 2008). By
+    default nothing is smoothed, so the likelihood never decreases. If all items of worker w have
     posterior 0 for class t, the votes do not determine \(\theta^w_t\). It is then set to
     \(\theta^w_{tt} = 1\), so that uncontradicted votes keep their class. Votes of a worker who
     always votes for the same class have no information: items with only such votes get the prior.
@@ -154,8 +155,8 @@ def dawid_skene(
         A name or number for each item, in the order of `votes.items`. Each stratum has its own
         \(\pi\); workers are shared. By default there is one stratum.
     tolerance : float, default=1e-8
-        The estimates have converged if an iteration changes no posterior by more. Steps shrink
-        slowly, so a posterior can be up to about 500 times `tolerance` away from its limit.
+        The estimates have converged if an iteration changes no posterior by more. Steps can shrink
+        slowly, so a posterior can be up to about 1,000 times `tolerance` away from its limit.
     max_iterations : int, default=10000
         Maximum number of iterations. Without convergence, a warning is issued.
     smoothing : float, default=0
