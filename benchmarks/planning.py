@@ -1,12 +1,13 @@
 """Compare planned widths and powers with those of simulated studies.
 
-    .venv/bin/python -m benchmarks.planning [--studies 500]
+    .venv/bin/python -m benchmarks.planning [--studies 500] [--only-pilots]
 
-Writes docs/planning_width.csv and docs/planning_power.csv. Widths: the planned width over the mean
-width of `smece_interval`, for models and labels of many kinds, with exact assumptions. Powers: two
-models share some information about the labels. A has a SMECE of 0.02, and that of B is larger by D.
-A study is planned from a pilot of 200,000 items for a power of 0.8. The file has how often the
-interval of `compare` lies above 0 in such studies. It takes ten minutes.
+Writes docs/planning_width.csv, docs/planning_power.csv, and docs/planning_pilot.csv. Widths: the
+planned width over the mean width of `smece_interval`, for models and labels of many kinds, with
+exact assumptions. Powers: two models share some information about the labels. A has a SMECE of
+0.02, and that of B is larger by D. A study is planned from a pilot of 200,000 items for a power of
+0.8. The file has how often the interval of `compare` lies above 0 in such studies. Pilots: the same
+for small pilots and several A; each plan is followed by 60 studies. It takes fifteen minutes.
 
 Labels are drawn from pi = Phi(c z1 + s z2 + s z3), c^2 + 2 s^2 = 1.5. A knows z1 and z2, B z1 and
 z3: the larger s, the less they have in common.
@@ -41,6 +42,12 @@ PILOT = 200_000
 ROWS_AT_ONCE = 1 << 20
 MOST_ROWS = 30_000_000
 WIDTH_ROWS = 600_000  # of each setting
+SMALL_PILOTS = (200, 500, 2000)
+PILOT_BETTER = (0.0, 0.02, 0.05)  # SMECE of the better model
+PILOT_PRIVATE = (0.05, 0.3, 0.5)
+PILOT_LABELS = ("hard", "votes of 3")
+PILOT_DIFFERENCE = 0.04
+PILOT_REPEATS, PILOT_STUDIES = 8, 60
 
 
 def smece_of(sharpness: float, spread: float) -> float:
@@ -52,6 +59,8 @@ def smece_of(sharpness: float, spread: float) -> float:
 def sharpness(private: float, smece: float) -> float:
     """Return the f that makes a model overconfident by a given SMECE."""
     spread = np.sqrt((1.5 - private**2) / (1 + private**2))
+    if smece == 0:
+        return 1.0
     found: float = brentq(lambda f: smece_of(f, spread) - smece, 1.0, 4.0, xtol=1e-4)
     return found
 
@@ -78,6 +87,7 @@ def power(label: str, private: float, difference: float, studies: int) -> dict[s
     pilot = Assumptions.from_pilot(
         sc.reliability(y, p_a, bins=BINS, n_votes=votes if votes > 1 else None)
     )
+    pilot = pilot.with_smece(pilot.smece)  # known, without a range
     r = pilot_correlation(y, {"a": p_a, "b": p_b}, bins=BINS)
     plan = plan_difference(pilot, difference=difference, correlation=r, votes=votes)
     studies = int(min(studies, max(200, MOST_ROWS // plan.items)))
@@ -91,6 +101,30 @@ def power(label: str, private: float, difference: float, studies: int) -> dict[s
         "label": label, "correlation": round(r, 3), "difference": difference,
         "items": plan.items, "planned": round(plan.power, 3), "studies": studies,
         "power": round(seen / studies, 4),
+    }  # fmt: skip
+
+
+def pilot_power(label: str, private: float, better: float, size: int) -> dict[str, Any]:
+    """Return the powers of studies that were planned from pilots of a given size."""
+    votes = LABELS[label]
+    rng = np.random.default_rng([27, votes, round(100 * private), round(1000 * better), size])
+    sharp = sharpness(private, better), sharpness(private, better + PILOT_DIFFERENCE)
+    items, powers = [], []
+    for _ in range(PILOT_REPEATS):
+        y, p_a, p_b = pair(private, sharp, votes, (size,), rng)
+        table = sc.reliability(y, p_a, bins=BINS, n_votes=votes if votes > 1 else None)
+        r = pilot_correlation(y, {"a": p_a, "b": p_b}, bins=BINS)
+        plan = plan_difference(
+            Assumptions.from_pilot(table), difference=PILOT_DIFFERENCE, correlation=r, votes=votes
+        )
+        y, p_a, p_b = pair(private, sharp, votes, (PILOT_STUDIES, plan.items), rng)
+        low, _ = DifferenceIntervals(*joint_sums(y, p_b, p_a, votes, BINS)).limits(0.05)
+        items.append(plan.items)
+        powers.append(float((low > 0).mean()))
+    return {
+        "label": label, "private": private, "better": better, "pilot": size,
+        "fewest_items": min(items), "most_items": max(items), "power": round(np.mean(powers), 3),
+        "lowest_power": round(min(powers), 3), "highest_power": round(max(powers), 3),
     }  # fmt: skip
 
 
@@ -144,8 +178,17 @@ def width(model: str, at: str, votes: int, bins: int, studies: int) -> list[dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=500)
-    studies = parser.parse_args().studies
+    parser.add_argument("--only-pilots", action="store_true")
+    arguments = parser.parse_args()
+    studies = arguments.studies
     console = Console(stderr=True)
+    settings = itertools.product(PILOT_LABELS, PILOT_PRIVATE, PILOT_BETTER, SMALL_PILOTS)
+    pilots = [pilot_power(*cell) for cell in track(list(settings), "pilots", console=console)]
+    write_csv(DOCS / "planning_pilot.csv", pilots)
+    for row in pilots:
+        print(*row.values())
+    if arguments.only_pilots:
+        return
     cells = list(itertools.product(LABELS, PRIVATE, DIFFERENCES))
     powers = [power(*cell, studies) for cell in track(cells, "powers", console=console)]
     write_csv(DOCS / "planning_power.csv", powers)

@@ -165,6 +165,39 @@ def test_converged_posteriors_do_not_change() -> None:
     np.testing.assert_allclose(found.posterior, longer.posterior, atol=5e-6, rtol=0)
 
 
+def plain_em(votes: sc.Votes, tolerance: float) -> tuple[Any, int]:
+    """Run EM without acceleration, for two classes with votes of all kinds by each worker."""
+    ballots = votes.ballots
+    assert ballots is not None
+    cast = np.zeros((votes.n_items, 2 * len(ballots.workers)))
+    cast[ballots.item, 2 * ballots.worker + ballots.label] = 1
+    posterior, change, steps = votes.shares, np.inf, 0
+    while change > tolerance:
+        steps += 1
+        counts = (cast.T @ posterior).reshape(-1, 2, 2)
+        rates = (counts / counts.sum(axis=1, keepdims=True)).reshape(-1, 2)
+        joint = cast @ np.log(np.maximum(rates, 1e-300)) + np.log(posterior.mean(axis=0))
+        after = np.exp(joint - joint.max(axis=1, keepdims=True))
+        after /= after.sum(axis=1, keepdims=True)
+        change, posterior = np.abs(after - posterior).max(), after
+    return posterior, steps
+
+
+def test_acceleration_reaches_the_fixed_point_of_plain_em() -> None:
+    votes = slow_votes()
+    expected, steps = plain_em(votes, 1e-10)
+    found = sc.dawid_skene(votes, tolerance=1e-10)
+    assert found.converged
+    np.testing.assert_allclose(found.posterior, expected, atol=1e-6, rtol=0)
+    assert found.iterations < steps / 3
+
+
+def test_acceleration_never_lowers_the_likelihood() -> None:
+    votes = slow_votes()
+    likelihoods = [after(votes, k).log_likelihood for k in range(95, 200, 5)]
+    assert (np.diff(likelihoods) >= -1e-14).all()
+
+
 def test_anesthesia_data_of_1979_give_the_published_estimates() -> None:
     """Observer 1 rates each patient three times. Estimates are known to two digits."""
     observers = [1, 1, 1, 2, 3, 4, 5]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -272,6 +273,7 @@ def test_planned_power_equals_power_of_compare(
     """Short run; benchmarks/planning.py has the full simulation."""
     y, first, second = models(rng, 60_000, votes, private)
     a = Assumptions.from_pilot(sc.reliability(y, first, n_votes=votes or None))
+    a = a.with_smece(a.smece)  # known, without a range
     difference = sc.smece(y, second) - sc.smece(y, first)
     r = pilot_correlation(y, {"a": first, "b": second})
     found = plan_difference(a, difference=difference, correlation=r, votes=votes)
@@ -286,6 +288,23 @@ def test_planned_power_equals_power_of_compare(
         seen += bool(family.limits(0.05)[0] > 0)
     # The benchmark measures 0.75 to 0.88; 250 studies have a standard error of 0.025.
     assert 0.72 <= seen / 250 <= 0.91
+
+
+def test_small_pilot_of_a_calibrated_model_plans_enough_items(rng: np.random.Generator) -> None:
+    """Noise in such pilots looks like a SMECE above 0, and plans had a power of 0.2 to 0.5."""
+    calibrated, items = 0, []
+    for _ in range(6):
+        p = rng.beta(0.8, 0.8, 500)
+        a = Assumptions.from_pilot(sc.reliability(rng.binomial(1, p), p))
+        low = a.smece_low
+        assert low is not None
+        calibrated += low == 0
+        found = plan_difference(a, difference=0.05, correlation=0.3)
+        assert (found.smece_low, found.smece_high) == (min(low, a.smece), a.smece)
+        assert 0.8 <= found.power <= found.power_high
+        items.append(found.items)
+    assert calibrated >= 4
+    assert max(items) < 1.3 * min(items)  # was 2.0
 
 
 def test_difference_plan_with_too_many_bins_is_refused() -> None:
@@ -469,9 +488,17 @@ def test_plan_command_prints_a_difference_plan(capsys: pytest.CaptureFixture[str
     found = plan_difference(STATED, difference=0.05, correlation=0.5)
     assert run(capsys, *options)[1] == (
         f"Collect {found.items:,} items with one vote each. Cost: {found.items:,}.\n"
-        "Assuming SMECE = 0.0500 and 0.1000,\n"
+        "Assuming SMECE = 0.0500 for one model and 0.0500 more for the other,\n"
         "the 95% interval of the difference excludes 0 in 80% of such samples.\n"
     )
+
+
+def test_plan_command_prints_the_range_of_a_difference_plan(
+    pilot: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run(capsys, pilot, "--difference", 0.02, "--correlation", 0.7, "--votes-per-item", 3)[1]
+    assert re.search(r"SMECE = 0\.\d{4} to 0\.\d{4} \(by the pilot\) for one model and 0\.02", out)
+    assert re.search(r"excludes 0 in 80% to \d+% of such samples", out)
 
 
 def test_plan_command_prints_a_plan_without_votes(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from softcal import _display
 from softcal._validation import arrays
@@ -47,7 +48,7 @@ class DawidSkene(_display.Printed):
     log_likelihood : float
         Log-likelihood of the votes, divided by the number of votes; in nats.
     iterations : int
-        Number of iterations made.
+        Number of iterations made: steps of EM, and extrapolations of them.
     converged : bool
         Whether the last iteration changed every posterior by `tolerance` or less.
     """
@@ -132,7 +133,8 @@ def dawid_skene(
 
     \[ q_{it} \propto \pi_t \prod_{(w, l) \in i} \theta^w_{tl} . \]
 
-    By default nothing is smoothed, so the likelihood never decreases. If all items of worker w have
+    After 100 steps, EM is accelerated by extrapolation (SQUAREM, Varadhan and Roland 2008). By
+    default nothing is smoothed, so the likelihood never decreases. If all items of worker w have
     posterior 0 for class t, the votes do not determine \(\theta^w_t\). It is then set to
     \(\theta^w_{tt} = 1\), so that uncontradicted votes keep their class. Votes of a worker who
     always votes for the same class have no information: items with only such votes get the prior.
@@ -153,8 +155,8 @@ def dawid_skene(
         A name or number for each item, in the order of `votes.items`. Each stratum has its own
         \(\pi\); workers are shared. By default there is one stratum.
     tolerance : float, default=1e-8
-        The estimates have converged if an iteration changes no posterior by more. Steps shrink
-        slowly, so a posterior can be up to about 500 times `tolerance` away from its limit.
+        The estimates have converged if an iteration changes no posterior by more. Steps can shrink
+        slowly, so a posterior can be up to about 1,000 times `tolerance` away from its limit.
     max_iterations : int, default=10000
         Maximum number of iterations. Without convergence, a warning is issued.
     smoothing : float, default=0
@@ -205,15 +207,10 @@ def dawid_skene(
             f"{max_iterations!r:.30} and {tolerance!r:.30}."
         )
         raise InputError(message)
-    posterior, change, iterations = votes.shares, np.inf, 0
-    while iterations < max_iterations and change > tolerance:
-        iterations += 1
-        before = posterior
-        confusion = _confusion(ballots, before, float(smoothing))
-        rates = _rates(before, stratum, len(names), float(smoothing))
-        posterior, likelihood = _posterior(ballots, rates[stratum], confusion)
-        change = float(np.abs(posterior - before).max())
-    converged = change <= tolerance
+    model = _Model(ballots, stratum, len(names), float(smoothing))
+    fit = _fitted(model, votes.shares, tolerance, max_iterations)
+    iterations, change, converged = fit.iterations, fit.change, fit.change <= tolerance
+    rates, confusion = model.split(fit.table)
     if not converged:
         message = (
             f"dawid_skene did not converge in {iterations} iterations: the last one changed a "
@@ -221,7 +218,7 @@ def dawid_skene(
         )
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     return DawidSkene(
-        posterior,
+        np.ascontiguousarray(fit.posterior.T),
         confusion,
         rates[stratum].mean(axis=0),
         rates,
@@ -229,7 +226,7 @@ def dawid_skene(
         ballots.classes,
         tuple(names),
         stratum,
-        likelihood,
+        fit.likelihood,
         iterations,
         converged,
     )
@@ -261,63 +258,110 @@ def _strata(strata: npt.ArrayLike | None, n_items: int) -> tuple[list[Any], Inde
     return names, numbers
 
 
-def _rates(posterior: FloatArray, stratum: IndexArray, size: int, smoothing: float) -> FloatArray:
-    """Compute the most likely share of each class in each stratum, given the posterior."""
-    total = np.stack([np.bincount(stratum, each, size) for each in posterior.T], axis=1)
-    rates: FloatArray = total / np.bincount(stratum, minlength=size)[:, None]
-    if smoothing:
-        rates = np.maximum(rates, smoothing)
+class _Model:
+    """Both steps of EM, for parameters in one table with a column per class.
+
+    Its rows are the strata, then each vote that a worker can cast. An entry is the probability of
+    the class in the stratum, or of the vote given the class. `cast` has a row per item, with ones
+    for its stratum and its votes, so a single product of matrices adds up what a step needs.
+    """
+
+    def __init__(
+        self, ballots: Ballots, stratum: IndexArray, n_strata: int, smoothing: float
+    ) -> None:
+        self.n_strata, self.n_classes, self.smoothing = n_strata, len(ballots.classes), smoothing
+        vote = n_strata + ballots.worker * np.intp(self.n_classes) + ballots.label
+        rows = np.concatenate([np.arange(stratum.size), ballots.item])
+        columns = np.concatenate([stratum, vote])
+        shape = stratum.size, n_strata + len(ballots.workers) * self.n_classes
+        self.cast = csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
+        self.n_votes = ballots.item.size
+
+    def split(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rates of the strata, and the confusion of the workers."""
+        by_worker = table[self.n_strata :].reshape(-1, self.n_classes, self.n_classes)
+        return table[: self.n_strata], by_worker.swapaxes(1, 2)
+
+    def maximized(self, posterior: FloatArray) -> FloatArray:
+        """Compute the most likely parameters, given the posterior, a row per class."""
+        counts: FloatArray = self.cast.T @ posterior.T
+        if self.smoothing:
+            rates, confusion = self.split(counts)
+            np.maximum(rates, self.smoothing * rates.sum(axis=1, keepdims=True), out=rates)
+            used = confusion.sum(axis=1, keepdims=True) > 0
+            np.maximum(confusion, self.smoothing, out=confusion, where=used)
+        return self.normalized(counts)
+
+    def normalized(self, table: FloatArray) -> FloatArray:
+        """Return probabilities in the proportions of a table.
+
+        If no item of a worker can be of a class, all rates for that class are equally likely. The
+        vote for that class then has rate 1. With rates above 0 for other votes, EM would change the
+        class of uncontradicted votes.
+        """
+        rates, confusion = self.split(table)
         rates /= rates.sum(axis=1, keepdims=True)
-    return rates
+        total = confusion.sum(axis=2, keepdims=True)
+        np.divide(confusion, total, out=confusion, where=total > 0)
+        np.copyto(confusion, np.eye(self.n_classes), where=total == 0)
+        return table
+
+    def expected(self, table: FloatArray) -> tuple[FloatArray, float]:
+        """Compute the posterior of the items, a row per class, and the log-likelihood per vote.
+
+        Every item has a class of positive likelihood, because the rates of its most likely class
+        were estimated from its own votes too.
+        """
+        with np.errstate(divide="ignore"):
+            joint = np.ascontiguousarray((self.cast @ np.log(table)).T)
+        most = joint.max(axis=0)
+        scaled = np.exp(joint - most)
+        total = scaled.sum(axis=0)
+        return scaled / total, float((np.log(total) + most).sum()) / self.n_votes
 
 
-def _confusion(ballots: Ballots, posterior: FloatArray, smoothing: float) -> FloatArray:
-    """Compute the most likely rates of each worker, given the posterior.
+class _Fit(NamedTuple):
+    table: FloatArray
+    posterior: FloatArray
+    likelihood: float
+    iterations: int
+    change: float
 
-    If no item of a worker can be of a class, all rates for that class are equally likely. The vote
-    for that class then has rate 1. With rates above 0 for other votes, EM would change the class of
-    uncontradicted votes.
+
+_PLAIN = 100  # EM steps before the first extrapolation: if maxima are many, they decide which
+
+
+def _fitted(model: _Model, shares: FloatArray, tolerance: float, max_iterations: float) -> _Fit:
+    r"""Iterate EM, and extrapolate its slow steps (SQUAREM, Varadhan and Roland 2008).
+
+    Square roots \(s_0, s_1, s_2\) of successive parameters have the differences \(r = s_1 - s_0\)
+    and \(v = s_2 - s_1 - r\). The extrapolation \(s_0 + 2 a r + a^2 v\), \(a = |r| / |v|\), is used
+    if its likelihood is not below that of \(s_1\). The limit of a is 4 times larger after a reached
+    it, and 4 times smaller after a failure.
     """
-    n_workers, n_classes = len(ballots.workers), posterior.shape[1]
-    said = ballots.worker * n_classes + ballots.label
-    counts = np.stack(
-        [
-            np.bincount(said, posterior[ballots.item, t], n_workers * n_classes)
-            for t in range(n_classes)
-        ],
-        axis=-1,
-    )
-    confusion = counts.reshape(n_workers, n_classes, n_classes).swapaxes(1, 2)
-    if smoothing:
-        used = np.bincount(said, minlength=n_workers * n_classes).reshape(n_workers, 1, n_classes)
-        confusion = np.where(used > 0, np.maximum(confusion, smoothing), 0.0)
-    total = confusion.sum(axis=2, keepdims=True)
-    rates: FloatArray = np.broadcast_to(np.eye(n_classes), confusion.shape).copy()
-    np.divide(confusion, total, out=rates, where=total > 0)  # else 1 for the same class
-    return rates
-
-
-def _posterior(
-    ballots: Ballots, prior: FloatArray, confusion: FloatArray
-) -> tuple[FloatArray, float]:
-    """Compute each item's posterior, given its prior, and the log-likelihood per vote.
-
-    Every item has a class of positive likelihood, because the rates of its most likely class were
-    estimated from its own votes too.
-    """
-    n_items, n_classes = prior.shape
-    with np.errstate(divide="ignore"):
-        log_rates, log_prior = np.log(confusion), np.log(prior)
-    joint = np.stack(
-        [
-            np.bincount(ballots.item, log_rates[ballots.worker, t, ballots.label], n_items)
-            + log_prior[:, t]
-            for t in range(n_classes)
-        ],
-        axis=1,
-    )
-    most = joint.max(axis=1, keepdims=True)
-    scaled = np.exp(joint - most)
-    total = scaled.sum(axis=1, keepdims=True)
-    likelihood = float((np.log(total) + most).sum()) / ballots.item.size
-    return scaled / total, likelihood
+    table, posterior, likelihood = np.empty(0), shares.T, -np.inf
+    iterations, change, longest = 0, np.inf, 1.0
+    while iterations < max_iterations and change > tolerance:
+        iterations += 1
+        before, posterior_before = table, posterior
+        table = model.maximized(posterior)
+        posterior, likelihood = model.expected(table)
+        change = float(np.abs(posterior - posterior_before).max())
+        if not _PLAIN <= iterations < max_iterations:
+            continue
+        start, middle, end = (np.sqrt(x) for x in (before, table, model.maximized(posterior)))
+        step, bend = middle - start, end - 2 * middle + start
+        length = min(
+            float(np.linalg.norm(step)) / max(float(np.linalg.norm(bend)), 1e-300), longest
+        )
+        longest *= 4 if length == longest else 1
+        if length > 1:
+            iterations += 1
+            ahead = model.normalized((start + 2 * length * step + length**2 * bend) ** 2)
+            elsewhere, found = model.expected(ahead)
+            if found >= likelihood:
+                change = max(change, float(np.abs(elsewhere - posterior).max()))
+                table, posterior, likelihood = ahead, elsewhere, found
+            else:
+                longest = max(longest / 4, 1.0)
+    return _Fit(table, posterior, likelihood, iterations, change)

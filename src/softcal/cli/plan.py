@@ -306,8 +306,13 @@ def plan_text(
             f"expect a {level} interval of about ±{found.half_width:.4f}"
             f"{' for new raters' * (raters is not None)}."
         )
-    worse = smece + found.difference
+    if of_pilot:
+        supposed = f"{found.smece_low:.4f} to {found.smece_high:.4f} (by the pilot)"
+    often = f"{found.power:.0%}"
+    if f"{found.power_high:.0%}" != often:
+        often += f" to {found.power_high:.0%}"
     return (
-        f"{collect}\nAssuming SMECE = {supposed} and {worse:.4f},\n"
-        f"the {level} interval of the difference excludes 0 in {found.power:.0%} of such samples."
+        f"{collect}\nAssuming SMECE = {supposed} for one model and {found.difference:.4f} more "
+        f"for the other,\nthe {level} interval of the difference excludes 0 in {often} of such "
+        "samples."
     )

@@ -130,6 +130,8 @@ class Assumptions:
     rater_cov : ndarray of shape (bins, bins) or None
         Covariances of the raters' own mean residuals, each bin weighted by its share. None if the
         raters are unknown.
+    smece_low : float or None
+        The lower 95% limit of SMECE in a pilot. None if SMECE is stated.
     """
 
     share: FloatArray
@@ -142,6 +144,7 @@ class Assumptions:
     outcome_residual_var: FloatArray
     fixed_votes: int | None
     rater_cov: FloatArray | None = None
+    smece_low: float | None = None
 
     def __post_init__(self) -> None:
         if self.gap.size > _MOST_BINS:
@@ -197,7 +200,7 @@ class Assumptions:
         return Assumptions(
             share, gap, at_least / rel.n, kept * vote / rel.n, s.prob_var / rel.n,
             (s.label + s.residual) / rel.n, expected / rel.n, seen / rel.n, fixed_votes,
-            _rater_cov(rel),
+            _rater_cov(rel), float(interval_limits(s, 0.95)[1]),
         )  # fmt: skip
 
     @staticmethod
@@ -278,7 +281,7 @@ class Assumptions:
         refuse_outside("smece", smece, 0, most, closed=True)
         change = _ratio(gap**2 - self.gap**2, self.share)
         item_var = np.maximum(self.item_var + change, 0.0)
-        return replace(self, gap=gap, item_var=item_var)
+        return replace(self, gap=gap, item_var=item_var, smece_low=None)
 
     def half_width(
         self, items: int, *, votes: int, raters: int | None = None, level: float = 0.95

@@ -70,11 +70,17 @@ class DifferencePlan(_display.Printed):
     items, votes, cost
         As in `Plan`.
     power : float
-        The probability that the interval of the difference excludes 0.
+        The lowest probability that the interval of the difference excludes 0, at both ends of the
+        range of the better model's SMECE.
     difference : float
         The difference in SMECE to detect.
     level : float
         The level of that interval.
+    power_high : float
+        The higher of the two probabilities.
+    smece_low, smece_high : float
+        The range of SMECE of the better model: after a pilot, from its lower 95% limit to its
+        estimate; otherwise the stated SMECE.
     """
 
     items: int
@@ -83,13 +89,16 @@ class DifferencePlan(_display.Printed):
     power: float
     difference: float
     level: float
+    power_high: float
+    smece_low: float
+    smece_high: float
 
     def __repr__(self) -> str:
         return f"DifferencePlan(items={self.items}, votes={self.votes}, power={self.power:.3g})"
 
     def _shown(self) -> _display.Shown:
         line = (
-            f"{_amount(self)}: power {self.power:.3g} to detect a difference in SMECE of "
+            f"{_amount(self)}: power {self.power:.3g} or more to detect a difference in SMECE of "
             f"{self.difference:.4g} at level {_display.percent(self.level)}"
         )
         return line, [], []
@@ -231,6 +240,10 @@ def plan_difference(
     One model is as assumed. The other, on the same items, has a SMECE larger by the difference,
     with gaps in the same bins. There can be at most 2,000 bins, as in `compare`.
 
+    A difference is hardest to detect if the better model is calibrated, because signs of its gaps
+    are then chance. A small pilot does not show whether it is. The plan therefore has the required
+    power at the estimated SMECE of a pilot, and also at its lower limit.
+
     Parameters
     ----------
     assumptions : Assumptions
@@ -265,20 +278,25 @@ def plan_difference(
     refuse_outside("level", level, 0, 1)
     refuse_many_bins(assumptions.gap.size)
     costs = _Costs.of(item_cost, vote_cost)
-    worse = assumptions.with_smece(assumptions.smece + difference)
+    low, high = assumptions.smece_low, assumptions.smece
+    ends = [assumptions] if low is None else [assumptions, assumptions.with_smece(min(low, high))]
+    pairs = [(better, better.with_smece(better.smece + difference)) for better in ends]
 
-    def power_of(n: int, m: int) -> float:
-        return power_of_difference(assumptions, worse, correlation, n, m, level)
+    def powers(n: int, m: int) -> list[float]:
+        return [power_of_difference(*pair, correlation, n, m, level) for pair in pairs]
 
     n, m = _cheapest(
         assumptions,
         costs,
         votes,
-        lambda n, m: power_of(n, m) >= power,
+        lambda n, m: min(powers(n, m)) >= power,
         asked=f"difference = {difference:g}",
         remedy="a larger difference",
     )
-    return DifferencePlan(n, m, costs.total(n, m), power_of(n, m), difference, level)
+    found = powers(n, m)
+    return DifferencePlan(
+        n, m, costs.total(n, m), min(found), difference, level, max(found), ends[-1].smece, high
+    )  # fmt: skip
 
 
 # The search
