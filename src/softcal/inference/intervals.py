@@ -913,18 +913,20 @@ def score_limits(
 
     The limits \(\theta\) solve \((\bar x - \theta)^2 = t^2 \phi\, \theta (1 - \theta) / n\), a
     score interval. The dispersion \(\phi\) is the variance of the values as a share of
-    \(\bar x (1 - \bar x)\). It is estimated from the values and from one more, of size u, because
+    \(\bar x (1 - \bar x)\). It is estimated from the values and from one more, of mean u, because
     few values show little of their spread:
 
-    \[ \phi = \frac{n s^2 + u^2 / n}{\bar x (1 - \bar x) + u / n} \Big/ n , \qquad
+    \[ \phi = \frac{n s^2 + u^{3/2} / n}{\bar x (1 - \bar x) + u / n} , \qquad
        s^2 = \widehat{\mathrm{Var}}(\bar x) \]
 
-    For outcomes, u is 1 and \(\phi\) is nearly 1. This is Wilson's interval with Student's
-    quantile instead of the normal one, and with n - 1 instead of n in the variance.
+    The mean square of that value is \(u^2\) if all values are alike, and u if a share u of them are
+    outcomes. \(u^{3/2}\) is the geometric mean of both. For outcomes, u is 1 and \(\phi\) is nearly
+    1. This is Wilson's interval with Student's quantile instead of the normal one, and with n - 1
+    instead of n in the variance.
     """
     spread = mean * (1 - mean)
     size = np.asarray(n * spread + unseen)
-    seen = reach**2 * (n * variance + unseen**2 / n)
+    seen = reach**2 * (n * variance + unseen**1.5 / n)
     k = np.divide(seen, size, out=np.zeros(size.shape), where=size > 0)
     middle = (mean + k / 2) / (1 + k)
     half = np.sqrt(k * (spread + k / 4)) / (1 + k)

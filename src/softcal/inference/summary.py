@@ -161,9 +161,10 @@ def calibration_summary(
 
     The Brier score and its uncertainty have score intervals: the variance of the losses is
     proportional to \(\theta(1 - \theta)\) at the limit \(\theta\). For outcomes this is close to
-    Wilson's interval. The factor is estimated from the rows and one more row, of loss
-    \(\varphi = 1 - \sum y(1 - y) / \sum p(1 - p)\). That is 1 for outcomes, and small for labels
-    that vary less, whose interval is close to Student's. A table does not store how the losses of
+    Wilson's interval. The factor is estimated from the rows and one more row, of mean loss
+    \(\varphi = 1 - \sum y(1 - y) / \sum p(1 - p)\), with p the prediction or the isotonic curve.
+    That is 1 for outcomes, and small for labels that vary less, whose interval is close to
+    Student's. A table does not store how the losses of
     such labels vary within a bin, so its limits differ from those of the rows. The miscalibration
     and the discrimination come from the isotonic curve, which fits its own rows too well. Their
     lower limits subtract how much better isotonic curves of drawn labels fit.
@@ -206,8 +207,8 @@ def calibration_summary(
                          e50   0.0903   0.0670   0.1196
                          e90   0.2105   0.1573   0.2695
                         emax   0.2388   0.1788   0.2999
-                       brier   0.0559   0.0508   0.0614
-              miscalibration   0.0170   0.0121   0.0207
+                       brier   0.0559   0.0508   0.0615
+              miscalibration   0.0170   0.0121   0.0208
               discrimination   0.0601   0.0522   0.0667
                  uncertainty   0.0989   0.0928   0.1054
     """
@@ -328,15 +329,16 @@ class _Atoms(NamedTuple):
         return out
 
     def limits(
-        self, loss: FloatArray, value: float, prob: FloatArray, level: float
+        self, loss: FloatArray, value: float, *probs: FloatArray, level: float
     ) -> tuple[float, float]:
-        r"""Return the score limits of a mean of losses of predictions.
+        r"""Return the score limits of a mean of losses, given probabilities of the labels.
 
         Labels vary \(\varphi\) times as much as outcomes: their mean y(1 - y) is \(1 - \varphi\)
-        times that of p(1 - p). An unseen row may have that loss.
+        times that of outcomes, p(1 - p). The largest is taken of several probabilities.
         """
-        possible, left = (float(self.weight @ (x * (1 - x))) for x in (prob, self.label))
-        unseen = max(1 - left / possible, 0.0) if possible else float(not left)
+        left, *possible = (float(self.weight @ (x * (1 - x))) for x in (self.label, *probs))
+        most = max(possible)
+        unseen = max(1 - left / most, 0.0) if most else float(not left)
         each, times = self._each(self.weight)
         n = 1 / float(times @ each**2)  # Kish's
         variance, reach = self.error(self.term(loss)) ** 2, student_reach(max(n, 2.0), level)
@@ -537,14 +539,15 @@ def _scores(
         weight @ (each**2 - (curve + each - fit) ** 2)
         for each, fit in zip(drawn, fits, strict=True)
     ])  # fmt: skip
-    found = [atoms.limits(from_prob, value[0], atoms.prob, level)]
-    for v, other, prob in zip(value[1:3], (from_prob, from_mean), (atoms.prob, mean), strict=True):
+    probs = atoms.prob, curve[place]
+    found = [atoms.limits(from_prob, value[0], *probs, level=level)]
+    for v, other, of in zip(value[1:3], (from_prob, from_mean), (probs, [mean]), strict=True):
         error = math.hypot(atoms.error(atoms.term(other - from_curve)), float(better.std()))
         seen = float(w @ (other - from_curve))  # with pools, the curve fits its rows less
         low = seen - float(better.mean()) - atoms.reach(atoms.term(other), level) * error
-        high = atoms.limits(other - from_curve, v, prob, level)[1]
+        high = atoms.limits(other - from_curve, v, *of, level=level)[1]
         found.append((min(max(low, 0.0), v), high))
-    found.append(atoms.limits(from_mean, value[3], mean, level))
+    found.append(atoms.limits(from_mean, value[3], mean, level=level))
     return [Estimate(v, low, high) for v, (low, high) in zip(value, found, strict=True)]
 
 
