@@ -35,9 +35,9 @@ DOCS = Path(__file__).parent.parent / "docs"
 KINDS = ("hard", "votes", "soft", "exact")
 VOTES = 3
 PRECISION = 6  # of soft labels, Beta(6 pi, 6 - 6 pi)
-SIZES = ((150, 12, 1000), (700, 5, 600), (700, 20, 600), (4000, 12, 400))
+SIZES = ((150, 12, 600), (700, 5, 300), (700, 20, 300), (4000, 12, 200))
 ROWS_AT_ONCE = 300_000
-BOOTSTRAPPED = 60  # data sets
+BOOTSTRAPPED = 40  # data sets
 DRAWS = 200  # for each
 SEED = 2027
 
@@ -263,7 +263,7 @@ def main() -> None:
         )
     ]
     rare = [
-        losses(index, n, max(20, int(200 * scale)))
+        losses(index, n, max(20, int(80 * scale)))
         for index, scenario in enumerate(SCENARIOS)
         if scenario.base in {"rare", "few"} and scenario.same
         for n in (50, 300, 2000)

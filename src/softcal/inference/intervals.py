@@ -850,7 +850,8 @@ def events_of(sums: Sums) -> list[_Events]:
 
 def poisson_limit(k: Number, alpha: float) -> Number:
     """Return the upper limit of a Poisson mean after k - 1 events (Wilson and Hilferty)."""
-    return k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3
+    out: Number = k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3
+    return out
 
 
 def debiased(rel: Reliability) -> float:
