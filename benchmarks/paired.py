@@ -179,8 +179,9 @@ def bootstrap(a: Sums, b: Sums, cross: Any, n: int, rng: np.random.Generator) ->
     covariance[:, k + each, k + each] = b.residual_var[:BOOTSTRAPPED]
     covariance[:, :k, k:] = cross[:BOOTSTRAPPED]
     covariance[:, k:, :k] = np.swapaxes(cross[:BOOTSTRAPPED], 1, 2)
+    ridge = 1e-9 * covariance.max() / n**2 + 1e-300  # empty bins and equal residuals have none
     covariance = covariance / n**2 - mean[:, :, None] * mean[:, None, :] / n
-    covariance += (1e-9 * covariance.max() + 1e-300) * np.eye(2 * k)  # empty bins have none
+    covariance += ridge * np.eye(2 * k)
     root = np.linalg.cholesky(covariance)
     noise = rng.standard_normal((len(mean), DRAWS, 2 * k))
     again = np.abs(mean[:, None, :] + noise @ np.swapaxes(root, 1, 2))
