@@ -2,13 +2,16 @@
 
     .venv/bin/python benchmarks/paired.py [--scale 1.0]
 
-Writes docs/paired.csv and prints it: the coverage and mean width of three 95% intervals for each
-kind of label, size, and scenario. They are the separate interval (each model by itself, combined),
-a paired percentile bootstrap (Gaussian, of the bins), and softcal's interval. It takes a few
-minutes; `--scale 0.2` uses a fifth of the data sets and writes nothing.
+Writes docs/paired.csv and prints a summary: the coverage and mean width of two 95% intervals for
+each kind of label, size, and scenario, and how often softcal's interval excludes 0. They are a
+paired percentile bootstrap (Gaussian, of the bins), and softcal's interval. Also writes
+docs/paired_losses.csv: how often the intervals of the Brier and log loss differences miss, with
+few events. It takes ten minutes; `--scale 0.2` uses a fifth of the data sets and writes nothing.
 
-Labels are drawn from pi = Phi(z1 + z2/2 + z3/2). A knows z1 and z2, B the same or z1 and z3, so
-that Phi((z1 + z2/2)/sqrt(1.25)) is calibrated exactly, and true values are one-dimensional sums.
+Labels are drawn from pi = Phi(loc + scale (z1 + z2/2 + z3/2)). A knows z1 and z2, B the same or z1
+and z3, so that the conditional rate of each is known exactly. It is then distorted: "s" adds to the
+logit, "m" multiplies the logit, and "x" multiplies the prediction. The settings and seeds were
+fixed before the first run, and the method was not changed after it.
 """
 
 from __future__ import annotations
@@ -22,23 +25,29 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, logit, ndtr, ndtri
 
 from softcal._io import written_whole
-from softcal.inference.comparison import DifferenceIntervals
+from softcal.inference.comparison import DifferenceIntervals, compare
 from softcal.table.kernel import Sums, unknown_hardened
 
 DOCS = Path(__file__).parent.parent / "docs"
-KINDS = ("hard", "votes", "exact")
-SIZES = ((300, 15, 1000), (1000, 15, 1000), (10_000, 15, 300), (1000, 50, 400))
+KINDS = ("hard", "votes", "soft", "exact")
+VOTES = 3
+PRECISION = 6  # of soft labels, Beta(6 pi, 6 - 6 pi)
+SIZES = ((150, 12, 600), (700, 5, 300), (700, 20, 300), (4000, 12, 200))
 ROWS_AT_ONCE = 300_000
-BOOTSTRAPPED = 100  # data sets
+BOOTSTRAPPED = 40  # data sets
 DRAWS = 200  # for each
+SEED = 2027
+
+BASES = {"spread": (0.0, 0.8), "confident": (0.0, 3.0), "rare": (-2.6, 0.7), "few": (-3.3, 0.3)}
 
 
 class Scenario(NamedTuple):
     """How the predictions of both models are made."""
 
+    base: str
     a: str
     b: str
     same: bool  # whether both models know the same
@@ -53,37 +62,45 @@ class Joint(NamedTuple):
     differing: Any
 
 
-SCENARIOS = {
-    "both calibrated": Scenario("cal", "cal", same=False),
-    "over vs calibrated": Scenario("over", "cal", same=True),
-    "nearly identical": Scenario("over", "less over", same=True),
-    "nearly identical, calibrated": Scenario("cal", "tiny over", same=True),
-    "equal, opposite sign": Scenario("plus", "minus", same=True),
-    "exchangeable": Scenario("noisy", "noisy", same=True),
-    "over vs local": Scenario("over", "local", same=False),
-    "calibrated vs local": Scenario("cal", "local", same=False),
-    "calibrated vs alternating": Scenario("cal", "alternating", same=True),
-}
+SCENARIOS = [
+    *(Scenario("one value", a, b, same=True) for a, b in
+      (("s-0.03", "s0.03"), ("c", "s0.15"), ("s0.2", "s0.25"), ("s-0.3", "s0.3"))),
+    *(Scenario("ten values", a, b, same=True) for a, b in
+      (("s-0.08", "s0.08"), ("c", "m1.3"), ("m1.25", "m1.2"), ("c", "s0.01"), ("m1.4", "m0.75"))),
+    *(Scenario("spread", a, b, same=True) for a, b in
+      (("m1.4", "m1.3"), ("c", "m1.05"), ("s0.25", "s-0.25"), ("m1.4", "c"))),
+    *(Scenario("spread", a, b, same=False) for a, b in
+      (("c", "c"), ("s0.15", "m1.2"), ("m1.3", "m1.3"))),
+    *(Scenario("confident", a, b, same=True) for a, b in
+      (("s0.15", "s-0.15"), ("m1.4", "c"), ("m1.2", "m1.15"))),
+    Scenario("confident", "c", "c", same=False),
+    *(Scenario("rare", a, b, same=True) for a, b in
+      (("x2", "c"), ("x0.3", "c"), ("x0.6", "x1.6"), ("s0.1", "s-0.1"))),
+    Scenario("rare", "c", "c", same=False),
+    *(Scenario("few", a, b, same=True) for a, b in (("x0.1", "c"), ("x10", "c"), ("x0.3", "x3"))),
+    Scenario("few", "c", "c", same=False),
+]  # fmt: skip
 
 
-def model(name: str, cal: Any, n: int, n_bins: int, rng: np.random.Generator | None) -> Any:
-    """Distort a calibrated prediction; local errors are about one standard error of a bin."""
-    q = ndtri(np.clip(cal, 1e-12, 1 - 1e-12))
-    factor = {"over": 1.6, "less over": 1.45, "tiny over": 1.08}
-    if name in factor:
-        return ndtr(factor[name] * q)
-    if name == "noisy" and rng is not None:
-        return ndtr(q + 0.4 * rng.standard_normal(q.shape))
-    local = 0.8 * np.sqrt(0.2 * n_bins / n)
-    side = 1 - 2 * (np.floor(cal * n_bins) % 2)
-    shift = {"plus": 0.05, "minus": -0.05, "local": local, "alternating": 1.1 * local * side}
-    return np.clip(cal + shift.get(name, 0.0), 0, 1)
+def distorted(name: str, p: Any) -> Any:
+    kind, by = name[0], float(name[1:] or 0)
+    if kind == "c":
+        return p
+    if kind == "x":
+        return np.minimum(p * by, 0.95)
+    q = logit(np.clip(p, 1e-12, 1 - 1e-12))
+    return expit(q + by if kind == "s" else q * by)
 
 
-def true_smece(name: str, n: int, n_bins: int) -> float:
-    cal = (np.arange(400_000) + 0.5) / 400_000  # Phi of a standard normal is uniform
-    p = model(name, cal, n, n_bins, None)
-    return float(np.abs(np.bincount(located(p, n_bins), p - cal, n_bins)).sum() / cal.size)
+def true_smece(base: str, name: str, n_bins: int) -> float:
+    if base in BASES:
+        loc, scale = BASES[base]
+        normal = ndtri((np.arange(400_000) + 0.5) / 400_000)
+        rate = ndtr((loc + scale * np.sqrt(1.25) * normal) / np.sqrt(1 + scale**2 / 4))
+    else:
+        rate = np.array([0.3]) if base == "one value" else (np.arange(10) + 0.5) / 10
+    p = distorted(name, rate)
+    return float(np.abs(np.bincount(located(p, n_bins), p - rate, n_bins)).sum() / rate.size)
 
 
 def located(p: Any, n_bins: int) -> Any:
@@ -93,20 +110,33 @@ def located(p: Any, n_bins: int) -> Any:
 def labels(kind: str, pi: Any, rng: np.random.Generator) -> Any:
     if kind == "hard":
         return (rng.random(pi.shape) < pi).astype(np.float64)
-    return rng.binomial(5, pi) / 5 if kind == "votes" else pi
+    if kind == "votes":
+        return rng.binomial(VOTES, pi) / VOTES
+    q = np.clip(pi, 1e-9, 1 - 1e-9)
+    return (
+        np.clip(rng.beta(PRECISION * q, PRECISION - PRECISION * q), 0, 1) if kind == "soft" else pi
+    )
 
 
 def drawn(
-    scenario: Scenario, kind: str, n: int, n_bins: int, sets: int, rng: np.random.Generator
-) -> Joint:
-    """Draw data sets and return the sums of their joint tables, one data set per row."""
-    z1, z2, z3 = rng.standard_normal((3, sets, n))
-    cal = ndtr((z1 + z2 / 2) / np.sqrt(1.25))
-    cal_b = cal if scenario.same else ndtr((z1 + z3 / 2) / np.sqrt(1.25))
-    y = labels(kind, ndtr(z1 + z2 / 2 + z3 / 2), rng)
-    p_a = model(scenario.a, cal, n, n_bins, rng)
-    p_b = model(scenario.b, cal_b, n, n_bins, rng)
-    return joint_sums(y, p_a, p_b, 5 if kind == "votes" else 0, n_bins)
+    scenario: Scenario, kind: str, n: int, sets: int, rng: np.random.Generator
+) -> tuple[Any, Any, Any]:
+    """Draw data sets, one per row: the labels and the predictions of both models."""
+    shape = (sets, n)
+    if scenario.base in BASES:
+        loc, scale = BASES[scenario.base]
+        z1, z2, z3 = rng.standard_normal((3, *shape))
+        known = np.sqrt(1 + scale**2 / 4)
+        rate = ndtr((loc + scale * (z1 + z2 / 2)) / known)
+        rate_b, pi = rate, rate
+        if not scenario.same:
+            rate_b = ndtr((loc + scale * (z1 + z3 / 2)) / known)
+            pi = ndtr(loc + scale * (z1 + z2 / 2 + z3 / 2))
+    else:
+        one = scenario.base == "one value"
+        rate = np.full(shape, 0.3) if one else (rng.integers(0, 10, shape) + 0.5) / 10
+        rate_b, pi = rate, rate
+    return labels(kind, pi, rng), distorted(scenario.a, rate), distorted(scenario.b, rate_b)
 
 
 def joint_sums(y: Any, p_a: Any, p_b: Any, votes: int, n_bins: int) -> Joint:
@@ -149,8 +179,9 @@ def bootstrap(a: Sums, b: Sums, cross: Any, n: int, rng: np.random.Generator) ->
     covariance[:, k + each, k + each] = b.residual_var[:BOOTSTRAPPED]
     covariance[:, :k, k:] = cross[:BOOTSTRAPPED]
     covariance[:, k:, :k] = np.swapaxes(cross[:BOOTSTRAPPED], 1, 2)
+    ridge = 1e-9 * covariance.max() / n**2 + 1e-300  # empty bins and equal residuals have none
     covariance = covariance / n**2 - mean[:, :, None] * mean[:, None, :] / n
-    covariance += 1e-9 * covariance.max() * np.eye(2 * k)  # empty bins have none
+    covariance += ridge * np.eye(2 * k)
     root = np.linalg.cholesky(covariance)
     noise = rng.standard_normal((len(mean), DRAWS, 2 * k))
     again = np.abs(mean[:, None, :] + noise @ np.swapaxes(root, 1, 2))
@@ -164,51 +195,117 @@ def measured(limits: tuple[Any, Any], truth: float) -> list[float]:
     return [float(inside.mean()), float((high - low).mean())]
 
 
-def simulate(name: str, kind: str, n: int, n_bins: int, sets: int) -> list[float]:
-    """Return the true value, then coverage and width of the three intervals."""
-    scenario = SCENARIOS[name]
-    rng = np.random.default_rng([n, n_bins, list(SCENARIOS).index(name), KINDS.index(kind)])
-    truth = 0.0
-    if name != "exchangeable":
-        truth = true_smece(scenario.a, n, n_bins) - true_smece(scenario.b, n, n_bins)
+def simulate(index: int, kind: str, n: int, n_bins: int, sets: int) -> dict[str, Any]:
+    """Return a line of the table."""
+    scenario = SCENARIOS[index]
+    rng = np.random.default_rng([SEED, n, n_bins, index, KINDS.index(kind)])
+    truth = true_smece(scenario.base, scenario.a, n_bins)
+    truth -= true_smece(scenario.base, scenario.b, n_bins)
+    votes = VOTES if kind == "votes" else 0
     at_once = ROWS_AT_ONCE // n
-    parts: list[tuple[Any, Any, Any]] = []
+    found: list[Any] = []
+    few: list[Any] = []
     for start in range(0, sets, at_once):
-        a, b, cross, differing = drawn(scenario, kind, n, n_bins, min(at_once, sets - start), rng)
-        family = DifferenceIntervals(a, b, cross, differing)
-        few = [] if len(parts) * at_once >= BOOTSTRAPPED else bootstrap(a, b, cross, n, rng)
-        parts.append((family.separate(0.05), few, family.limits(0.05)))
-    row = [truth]
-    for k in range(3):
-        found = [part[k] for part in parts if len(part[k])]
-        low, high = (np.concatenate([limit[side] for limit in found]) for side in (0, 1))
-        row += measured((low, high), truth)
-    return row
+        y, p_a, p_b = drawn(scenario, kind, n, min(at_once, sets - start), rng)
+        joint = joint_sums(y, p_a, p_b, votes, n_bins)
+        if not start:
+            few = [*bootstrap(joint.a, joint.b, joint.cross, n, rng)]
+        family = DifferenceIntervals(*joint)
+        found.append((*family.limits(0.05), family.difference))
+    low, high, difference = (np.concatenate(each) for each in zip(*found, strict=True))
+    coverage, width = measured((low, high), truth)
+    oracle = 3.92 * float(difference.std())
+    bootstrap_coverage, bootstrap_width = measured((few[0], few[1]), truth)
+    return {
+        "labels": kind, "n": n, "bins": n_bins, "predictions": scenario.base, "a": scenario.a,
+        "b": scenario.b, "same": scenario.same, "sets": sets, "true": round(truth, 6),
+        "coverage": round(coverage, 4), "width": round(width, 6), "oracle": round(oracle, 6),
+        "excludes_0": round(float(((low > 0) | (high < 0)).mean()), 4),
+        "bootstrap_coverage": round(bootstrap_coverage, 3),
+        "bootstrap_width": round(bootstrap_width, 6),
+    }  # fmt: skip
+
+
+def losses(index: int, n: int, sets: int) -> dict[str, Any]:
+    """Return how often the intervals of the losses miss, for 0/1 labels with few events."""
+    scenario = SCENARIOS[index]
+    rng = np.random.default_rng([SEED, n, index])
+    loc, scale = BASES[scenario.base]
+    normal = ndtri((np.arange(400_000) + 0.5) / 400_000)
+    rate = ndtr((loc + scale * np.sqrt(1.25) * normal) / np.sqrt(1 + scale**2 / 4))
+    a, b = (distorted(name, rate) for name in (scenario.a, scenario.b))
+    truths = {
+        "brier": float(np.mean(a * a - b * b - 2 * (a - b) * rate)),
+        "log_loss": -float(np.mean(rate * np.log(a / b) + (1 - rate) * np.log((1 - a) / (1 - b)))),
+    }
+    missed, wrong = dict.fromkeys(truths, 0), dict.fromkeys(truths, 0)
+    for y, p_a, p_b in zip(*drawn(scenario, "hard", n, sets, rng), strict=True):
+        found = compare(y, {"a": p_a, "b": p_b})
+        for name, truth in truths.items():
+            each = getattr(found, name)
+            missed[name] += not each.low <= truth <= each.high
+            wrong[name] += each.pvalue < 0.05 and each.difference * truth < 0
+    out = {"n": n, "predictions": scenario.base, "a": scenario.a, "b": scenario.b, "sets": sets}
+    for name in truths:
+        out |= {f"{name}_coverage": round(1 - missed[name] / sets, 4)}
+        out |= {f"{name}_wrong_model": round(wrong[name] / sets, 4)}
+    return out
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the data sets to draw")
     scale = parser.parse_args().scale
-    rows: list[dict[str, Any]] = []
-    cells = [(k, s, name) for k in KINDS for s in SIZES for name in SCENARIOS]
-    for kind, (n, n_bins, sets), name in track(cells, "simulating", console=Console(stderr=True)):
-        sets = max(50, int(sets * scale))  # noqa: PLW2901
-        truth, *found = simulate(name, kind, n, n_bins, sets)
-        row = {"labels": kind, "n": n, "bins": n_bins, "scenario": name, "sets": sets}
-        row |= {"true": round(truth, 6)}
-        for method, place in (("separate", 0), ("bootstrap", 2), ("softcal", 4)):
-            row |= {f"{method}_coverage": round(found[place], 4)}
-            row |= {f"{method}_width": round(found[place + 1], 6)}
-        rows.append(row)
-    table = Table(*rows[0], title="coverage and mean width")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console(width=150).print(table)
-    least = min(row["softcal_coverage"] for row in rows)
-    print(f"lowest coverage of softcal's interval: {least:.3f}, {len(rows)} cells")
+    cells = [(k, s, index) for k in KINDS for s in SIZES for index in range(len(SCENARIOS))]
+    rows = [
+        simulate(index, kind, n, n_bins, max(60, int(sets * scale)))
+        for kind, (n, n_bins, sets), index in track(
+            cells, "simulating", console=Console(stderr=True)
+        )
+    ]
+    rare = [
+        losses(index, n, max(20, int(80 * scale)))
+        for index, scenario in enumerate(SCENARIOS)
+        if scenario.base in {"rare", "few"} and scenario.same
+        for n in (50, 300, 2000)
+    ]
+    summary(rows)
+    show(rare)
     if scale >= 1:
         write_csv(DOCS / "paired.csv", rows)
+        write_csv(DOCS / "paired_losses.csv", rare)
+
+
+def summary(rows: list[dict[str, Any]]) -> None:
+    """Print coverage, size, and width by kind of label and of prediction."""
+    lines = []
+    for column in ("labels", "n", "predictions", ""):
+        for value in dict.fromkeys(row[column] if column else "all" for row in rows):
+            part = [row for row in rows if not column or row[column] == value]
+            coverage = np.array([row["coverage"] for row in part])
+            widths = [row["width"] / row["oracle"] for row in part if row["oracle"] > ORACLE]
+            size = np.array([row["excludes_0"] for row in part if abs(row["true"]) < EQUAL] or [0])
+            lines.append({
+                "part": value, "cells": len(part), "lowest": coverage.min(),
+                "at least .945": round(float((coverage >= 0.945).mean()), 4),
+                "mean": round(float(coverage.mean()), 4), "widths": len(widths),
+                "mean width": round(float(np.mean(widths)), 3),
+                "median width": round(float(np.median(widths)), 3), "equal": size.size,
+                "size, mean": round(float(size.mean()), 4), "size, max": size.max(),
+            })  # fmt: skip
+    show(lines)
+    show([row for row in rows if row["coverage"] < 0.945])
+
+
+ORACLE = 1e-4  # widths below it are not divided by: such differences are known exactly
+EQUAL = 5e-4  # a true difference below it counts as equal
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console(width=170).print(table)
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

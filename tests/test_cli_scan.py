@@ -351,8 +351,9 @@ def test_compare_ranks_more_than_two_models(rows: Path, capsys: pytest.CaptureFi
         ("r", "q"),
         ("p", "q"),
     ]
-    two = card(capsys, "compare", rows, "--label", "y", "--pred", "r", "--pred", "q")
     pair = dict(found["pairs"][1])
+    level = ("--level", str(pair["level"]))
+    two = card(capsys, "compare", rows, "--label", "y", "--pred", "r", "--pred", "q", *level)
     assert pair["pvalue_holm"] >= pair["pvalue"]
     del pair["pvalue_holm"]
     assert_same_card(pair, {key: value for key, value in two.items() if key in pair})

@@ -213,7 +213,8 @@ def test_brier_difference_equals_hand_computation() -> None:
     assert found.difference == pytest.approx(-0.025)
     half = 0.025 * math.tan(math.pi * 0.475)  # Student's t with one degree of freedom
     assert (found.low, found.high) == pytest.approx((-0.025 - half, -0.025 + half))
-    assert found.pvalue == pytest.approx(0.5)
+    # Student's p-value is 0.5, but one more event could reverse the difference.
+    assert found.pvalue == 1
 
 
 def test_mean_differences_equal_the_paired_t_test(rng: np.random.Generator) -> None:
@@ -308,6 +309,70 @@ def test_row_order_does_not_matter_for_constant_residuals(
     ]
     assert np.ptp([each.low for each in found]) < 1e-9
     assert np.ptp([each.high for each in found]) < 1e-9
+
+
+@pytest.mark.parametrize("labels", ["hard", "votes", "soft"])
+def test_equal_models_of_one_bin_are_rarely_told_apart(
+    rng: np.random.Generator, labels: str
+) -> None:
+    """Chance decides the common sign of both gaps; 33% of 0/1 data sets were told apart."""
+    draw = {
+        "hard": lambda: rng.random(1000) < 0.45,
+        "votes": lambda: rng.binomial(3, 0.45, 1000) / 3,
+        "soft": lambda: rng.beta(1.8, 2.2, 1000),
+    }[labels]
+    models = {"a": np.full(1000, 0.448), "b": np.full(1000, 0.452)}
+    found = [compare(draw(), models, n_votes=3 if labels == "votes" else None) for _ in range(150)]
+    assert sum(each.pvalue < 0.05 for each in found) <= 0.08 * 150
+    assert sum(each.low <= 0 <= each.high for each in found) >= 0.92 * 150
+    assert max(each.high - each.low for each in found) < 0.01
+
+
+@pytest.mark.parametrize("n", [50, 300])
+@pytest.mark.parametrize("flipped", [0, 1])
+def test_missing_events_do_not_favor_the_wrong_model(n: int, flipped: int) -> None:
+    """The truth may be 0.01: there is no event in 5% of data sets of 300 rows."""
+    y, a, b = np.zeros(n), np.full(n, 0.001), np.full(n, 0.01)
+    y, a, b = (np.abs(flipped - x) for x in (y, a, b))
+    found = compare(y, {"a": a, "b": b})
+    assert found.high > 0.0089
+    # With a rate of 0.0055, both losses are about equal, and the data are not unusual.
+    for each in (found, found.brier, found.log_loss):
+        assert each.low < 0 < each.high
+        assert each.pvalue > 0.3
+
+
+def test_missing_events_are_evidence_with_many_rows() -> None:
+    y = np.zeros(3000)
+    found = compare(y, {"a": y + 0.001, "b": y + 0.01})
+    for each in (found, found.brier, found.log_loss):
+        assert each.high < 0
+        assert 1e-9 < each.pvalue < 1e-3  # a rate of 0.0055 has no event with p = 7e-8
+
+
+def test_missing_events_in_neighboring_bins_do_not_favor_the_wrong_model() -> None:
+    y = np.zeros(40)
+    found = compare(y, {"a": y + 0.04, "b": y + 0.06}, bins=20)
+    assert found.high > 0.019
+    assert found.brier.pvalue > 0.1
+
+
+@pytest.mark.parametrize("option", [{}, {"n_votes": 5}, {"groups": np.arange(50)}])
+def test_equal_residuals_are_weak_evidence(option: dict[str, Any]) -> None:
+    """A variance of 0 gave p-values down to 1e-264; 7% of unobserved rows may differ."""
+    y = np.full(50, 0.2)
+    found = compare(y, {"a": y - 0.02, "b": y + 0.03}, **option)
+    for each in (found, found.brier, found.log_loss):
+        assert each.pvalue > 1e-6
+
+
+def test_intervals_and_pvalues_never_contradict(rng: np.random.Generator) -> None:
+    for k in range(60):
+        y = (rng.random(60) < 0.03 + 0.3 * (k % 3)).astype(float)
+        a, b = rng.beta(1, 1 + 10 * (k % 2), (2, 60))
+        found = compare(y, {"a": a, "b": b}, level=0.5 + 0.49 * rng.random())
+        for each in (found, found.brier, found.log_loss):
+            assert (each.low <= 0 <= each.high) == (each.pvalue >= 1 - found.level)
 
 
 # Groups
@@ -418,5 +483,22 @@ def test_ranking_uses_holms_correction(rng: np.random.Generator) -> None:
     by_hand = np.minimum(1, np.maximum.accumulate(np.array(raw) * np.arange(len(raw), 0, -1)))
     np.testing.assert_allclose(sorted(pair.pvalue for pair in found.pairs), by_hand)
     one = found.pairs[-1]
-    assert one.comparison == compare(y, {one.a: models[one.a], one.b: models[one.b]})
+    level = one.comparison.level
+    assert one.comparison == compare(y, {one.a: models[one.a], one.b: models[one.b]}, level=level)
     assert all(pair.comparison.difference <= 0 for pair in found.pairs)
+
+
+def test_intervals_of_pairs_agree_with_holms_correction(rng: np.random.Generator) -> None:
+    """A corrected p-value of .204 stood beside an interval that excluded 0."""
+    told_apart = 0
+    for _ in range(20):
+        p = rng.random(400)
+        models = {f"m{k}": p ** (1 + 0.25 * k) for k in range(4)}
+        found = compare_many((rng.random(400) < p).astype(float), models, level=0.9)
+        for pair in found.pairs:
+            one = pair.comparison
+            apart = (pair.a, pair.b) not in found.indistinguishable
+            assert apart == (not one.low <= 0 <= one.high)
+            assert 0.9 - 1e-12 <= one.level <= 1 - 0.1 / 6 + 1e-12
+            told_apart += apart
+    assert 20 <= told_apart <= 100

@@ -162,7 +162,9 @@ def test_workers_without_softcal_raise_missing_extra(
 
     lacking = ModuleNotFoundError("No module named 'softcal'")
     monkeypatch.setattr(engines, "_spark_part", cannot(lacking))
-    with pytest.raises(ModuleNotFoundError, match=r"install softcal, narwhals, and pyarrow on them"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"install softcal, narwhals, and pyarrow on them"
+    ):
         sc.scan(frame, y_true="y", y_prob="p", groups="g")
     monkeypatch.setattr(engines, "_spark_part", cannot(ArithmeticError("of its own")))
     with pytest.raises(PythonException, match="ArithmeticError: of its own"):

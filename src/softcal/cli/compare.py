@@ -43,6 +43,8 @@ from softcal.exceptions import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from softcal.inference.comparison import Comparison
+    from softcal.table.joint import JointTable
     from softcal.table.reliability import Reliability
     from softcal.table.tableset import TableSet
 
@@ -127,7 +129,8 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
     """Compare all models of a set, as plain numbers ready for JSON."""
     from softcal.cli.classes import class_scorecard
     from softcal.cli.display import about
-    from softcal.inference.comparison import holm
+    from softcal.inference.comparison import compare as compare_models
+    from softcal.inference.comparison import compare_pairs
     from softcal.table.tableset import TOP
 
     smece = {pred: rel.smece for pred, rel in tables.items()}
@@ -135,7 +138,8 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
         card = class_scorecard(tables, level=level)
         if len(tables) == 2:
             a, b = tables
-            pair = _pair(tables, a, b, level)
+            joint = tables.pair(a, b)
+            pair = _pair(tables, joint, compare_models(joint, level=level))
             del pair["a"], pair["b"]  # because `models` has them
             return card | {"top_label": pair}
         models = card.pop("models")
@@ -143,12 +147,15 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
         card = {**about(tables), "label": tables.label}
         if len(tables) == 2:
             a, b = tables
-            return card | _pair(tables, a, b, level)
+            joint = tables.pair(a, b)
+            return card | _pair(tables, joint, compare_models(joint, level=level))
         models = [{"pred": pred, "smece": value} for pred, value in smece.items()]
     ranked = sorted(models, key=lambda model: smece[model["pred"]])
-    pairs = [_pair(tables, a["pred"], b["pred"], level) for a, b in combinations(ranked, 2)]
-    for pair, pvalue in zip(pairs, holm([pair["pvalue"] for pair in pairs]), strict=True):
-        pair["pvalue_holm"] = pvalue
+    joints = [tables.pair(a["pred"], b["pred"]) for a, b in combinations(ranked, 2)]
+    pairs = [
+        _pair(tables, joint, found) | {"pvalue_holm": pvalue}
+        for joint, (found, pvalue) in zip(joints, compare_pairs(joints, level), strict=True)
+    ]
     return card | {
         "level": level,
         "models": ranked,
@@ -159,12 +166,10 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
     }
 
 
-def _pair(tables: TableSet, a: str, b: str, level: float) -> dict[str, Any]:
-    from softcal.inference.comparison import compare as compare_models
+def _pair(tables: TableSet, joint: JointTable, found: Comparison) -> dict[str, Any]:
     from softcal.planning.forecast import FEWEST_ITEMS, correlation_of
 
-    joint = tables.pair(a, b)
-    card: dict[str, Any] = {"a": a, "b": b, **asdict(compare_models(joint, level=level))}
+    card: dict[str, Any] = asdict(found)
     card |= {"brier_a": joint.a.brier, "brier_b": joint.b.brier}
     card |= only_finite({"log_loss_a": joint.log_loss_a, "log_loss_b": joint.log_loss_b})
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
@@ -223,7 +228,7 @@ def show_pairs(console: Console, card: dict[str, Any]) -> None:
         "lower SMECE",
         "higher SMECE",
         "difference",
-        f"{100 * card['level']:g}% interval",
+        "interval\n(Holm)",
         "p-value\n(Holm)",
     )
     table.columns[1].justify = "left"

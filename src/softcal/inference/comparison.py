@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr, stdtrit
+from scipy.special import logit, ndtr, ndtri, stdtr, stdtrit
 
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
@@ -22,8 +22,10 @@ from softcal.inference.intervals import (
     SHARPNESS,
     Gaps,
     debiased,
+    events_of,
     few_raters,
     kept,
+    poisson_limit,
     recurring,
     soft_sign,
 )
@@ -40,11 +42,14 @@ from softcal.table.tableset import TableSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
     from softcal.table.groups import Clusters
     from softcal.table.kernel import Sums
+
+    Limits: TypeAlias = Callable[[float], tuple[FloatArray | float, FloatArray | float]]
 
 # Constants of the two intervals, set by simulation: benchmarks/paired.py.
 _DIRECT_SHARPNESS = 0.7  # c of the soft signs in the variance of the direct interval
@@ -61,11 +66,12 @@ class _Model:
         self.gap = sums.residual / self.total[..., None]
         self.t, self.error = self.gaps.in_errors()
         self.sign = soft_sign(self.t, SHARPNESS)
-        self.signed_mean = (self.sign * self.gap).sum(axis=-1)
         square = self.gaps.spread(self.sign)
-        seen = self.signed_mean**2 / self.rows * (1 - 1 / self.rows)
+        seen = (self.sign * self.gap).sum(axis=-1) ** 2 / self.rows * (1 - 1 / self.rows)
         self.variance = kept(square - seen, square)  # with one more row, whose gap is 0
         self._own = sums.residual_var if clusters is None else clusters.residual
+        own = sums.residual_var if clusters is None else clusters.residual.diagonal()
+        self.square = own / self.total[..., None] ** 2
 
     def signed_square(self, sign: FloatArray) -> FloatArray:
         """Return the sum over rows, or groups, of their signed and squared residuals."""
@@ -86,7 +92,7 @@ class DifferenceIntervals:
     other model that never underestimates. Their reaches are combined with the correlation of the
     two (MOVER).
 
-    The direct interval is \(\hat\delta \pm (R + t\,\mathrm{se})\). Let \(x = \mu/s\) be a bin's
+    The direct interval is \(\hat\delta \pm (R + v\,\mathrm{se})\). Let \(x = \mu/s\) be a bin's
     true gap in standard errors. Noise adds \(s\,\gamma(|x|)\) to \(|\mu|\), with
     \(\gamma' = -2\Phi(-x)\). Because \(2\Phi(-x)\) is convex, the difference in this bias between A
     and B in one bin is, for equal s, at most
@@ -96,7 +102,16 @@ class DifferenceIntervals:
     R is the sum of this bound over bins, plus a similar term if the standard errors differ. It uses
     \(e^{-3t^2/2}\) for \(\Phi(-|x|)\), because its mean \(\frac12 e^{-3x^2/8}\) is never below.
     Likewise it uses \(|D^A - D^B|\) for \(|\mu^A - \mu^B|\). R is small for similar models and for
-    bins far from 0.
+    bins far from 0. A bias of R may have either sign, so \(R + v\,\mathrm{se}\) is the quantile of
+    \(|R + \mathrm{se}\,Z|\) (Armstrong and Kolesár).
+
+    Label noise moves the gaps of both models in a bin together, by \(\xi\) standard errors. Along
+    \(|\xi| \le z\), the bin's part of the difference changes within a known range, which the soft
+    signs of its own variance underestimate if the gaps are near 0. The standard error includes that
+    range. Because \(|\delta| \le \sum|\mu^A - \mu^B|\), whose sign does not matter, the
+    interval ends at the upper limit of that sum.
+
+    Both limits are at least as far as unobserved events could move the difference.
     """
 
     def __init__(
@@ -113,10 +128,12 @@ class DifferenceIntervals:
         self.degrees = np.maximum(differing - 1, 1)
         if self.a.gaps.raters is not None:
             self.degrees = np.minimum(self.degrees, self.a.gaps.raters.degrees)
+        self.unseen = UnseenEvents(a, b, cross, self.a, self.b)
         self.correlation = self._correlation()
         self.difference = np.abs(self.a.gap).sum(axis=-1) - np.abs(self.b.gap).sum(axis=-1)
         self.error = np.maximum(self._direct_error(), least_error)
-        self.folding = self._folding()
+        self.folding, self.folding_square = self._folding()
+        self.own, self.alike, self.apart, self.apart_error = self._same_bins()
         low, high = self.separate(1 - _CHOOSING)
         direct_low, direct_high = self.direct(1 - _CHOOSING)
         narrower = 1 - (direct_high - direct_low) / np.maximum(high - low, 1e-300)
@@ -128,12 +145,32 @@ class DifferenceIntervals:
             separate + self.direct_share * (direct - separate)
             for direct, separate in zip(self.direct(alpha), self.separate(alpha), strict=True)
         )
-        return np.maximum(low, -1.0), np.minimum(high, 1.0)
+        fall, rise = self.unseen.of_smece(alpha)
+        low = np.minimum(low, self.difference - fall)
+        return np.maximum(low, -1.0), np.minimum(np.maximum(high, self.difference + rise), 1.0)
 
     def direct(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the limits of the direct interval, which is wide if the models differ much."""
-        half = self.folding - stdtrit(self.degrees, alpha / 2) * self.error
-        return self.difference - half, self.difference + half
+        a, b = self.a, self.b
+        z = -float(ndtri(alpha / 2))
+        reach = -stdtrit(self.degrees, alpha / 2)
+        steps = a.error * self.alike, b.error * self.alike
+        range_ = np.maximum(*_moved(a.gap, b.gap, *steps, -z, z))
+        beyond = np.maximum((range_ / z) ** 2 - self.own, 0.0).sum(axis=-1)
+        error = np.sqrt(self.error**2 + beyond + self.folding_square) * (reach / z)
+        half = self.folding + error * _beyond_bias(self.folding, error, alpha)
+        most = self._most(alpha, reach)
+        return np.maximum(self.difference - half, -most), np.minimum(self.difference + half, most)
+
+    def _most(self, alpha: float, reach: FloatArray) -> FloatArray:
+        """Return the upper limit of the sum of |mu^A - mu^B|.
+
+        Differences of rare predictions are skewed, like Poisson events of the size variance / mean.
+        """
+        error = self.apart_error
+        unit = _above_0(error**2 / _above_0(np.maximum(self.apart, error)))
+        skewed = poisson_limit(self.apart / unit + 1, alpha) * unit
+        return np.maximum(self.apart + reach * error, skewed)
 
     def _direct_error(self) -> FloatArray:
         """Return the standard error of the difference, with soft signs where signs are uncertain.
@@ -150,25 +187,55 @@ class DifferenceIntervals:
         out: FloatArray = np.sqrt(kept(square - shared - seen, square))
         return out
 
-    def _folding(self) -> FloatArray:
-        """Return R, a bound of the difference in bias from noise between the models."""
+    def _folding(self) -> tuple[FloatArray, FloatArray]:
+        """Return R, a bound of the difference in bias from noise between the models.
+
+        Also return the variance of R. At x = 0, it is a third of the mean of the squared terms, and
+        at x = 1 half of it.
+        """
         a, b = self.a, self.b
         share = np.exp(-1.5 * a.t**2) + np.exp(-1.5 * b.t**2)
-        unlike = (share * np.abs(a.gap - b.gap)).sum(axis=-1)
-        out: FloatArray = unlike + MEAN_AT_0 * np.abs((share * (a.error - b.error)).sum(axis=-1))
-        return out
+        unlike = share * np.abs(a.gap - b.gap)
+        errors = MEAN_AT_0 * np.abs((share * (a.error - b.error)).sum(axis=-1))
+        return unlike.sum(axis=-1) + errors, (unlike**2).sum(axis=-1) / 2
+
+    def _same_bins(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return what the products of both models in the same bin say.
+
+        These are the variance of each bin in `_direct_error`, the root of the correlation of its
+        gaps, and the sum of |D^A - D^B| with the standard error of the signed sum.
+        """
+        a, b = self.a, self.b
+        product = np.diagonal(self.cross, axis1=-2, axis2=-1) / a.total[..., None] ** 2
+        sign_a, sign_b = soft_sign(a.t, _DIRECT_SHARPNESS), soft_sign(b.t, _DIRECT_SHARPNESS)
+        own = sign_a**2 * a.square + sign_b**2 * b.square - 2 * sign_a * sign_b * product
+        alike = np.sqrt(_ratio(np.maximum(product, 0.0), np.sqrt(a.square) * np.sqrt(b.square)))
+        square = (a.square + b.square).sum(axis=-1)
+        error = np.sqrt(kept(square - 2 * product.sum(axis=-1), square))
+        return np.maximum(own, 0.0), alike, np.abs(a.gap - b.gap).sum(axis=-1), error
 
     def _correlation(self) -> FloatArray:
         """Return the correlation of the models, each with the additional row of its lower limit.
 
         Without that row, equal residuals have variance and covariance 0, and the correlation
-        would be a ratio of rounding errors.
+        would be a ratio of rounding errors. The covariance of two gaps in a bin has the other sign
+        if one of the gaps has. It counts as far as both signs are known, and the rest of all
+        bins, whose signs are random, is subtracted.
         """
         a, b = self.a, self.b
-        mean_a, mean_b = a.signed_mean, b.signed_mean
-        covariance = self._between(a.sign, b.sign) - mean_a * mean_b / a.rows
+        found = self._covariance(a.sign, b.sign)
+        known_a, known_b = (-np.expm1(-(m.t**2) / 2) for m in (a, b))
+        product = np.diagonal(self.cross, axis1=-2, axis2=-1) / a.total[..., None] ** 2
+        rest = np.sqrt((((1 - known_a * known_b) * product) ** 2).sum(axis=-1))
+        sure = self._covariance(np.sign(a.t) * known_a, np.sign(b.t) * known_b) - rest
         error = np.sqrt(a.variance) * np.sqrt(b.variance)
-        out: FloatArray = np.clip(covariance / np.maximum(error, 1e-300), -1.0, 1.0)
+        out: FloatArray = np.clip(np.minimum(found, sure) / _above_0(error), -1.0, 1.0)
+        return out
+
+    def _covariance(self, sign_a: FloatArray, sign_b: FloatArray) -> FloatArray:
+        """Return the covariance of the signed sums of gaps around their means."""
+        mean_a, mean_b = (sign_a * self.a.gap).sum(axis=-1), (sign_b * self.b.gap).sum(axis=-1)
+        out: FloatArray = self._between(sign_a, sign_b) - mean_a * mean_b / self.a.rows
         return out
 
     def separate(self, alpha: float) -> tuple[FloatArray, FloatArray]:
@@ -192,6 +259,121 @@ class DifferenceIntervals:
 
 
 _ONE_ROW = 1 + 1e-9  # effective rows below which nothing shows how much they vary
+
+
+class UnseenEvents:
+    r"""How far events that were not observed could move the differences of two models.
+
+    With few events, the observed variance says little about those that are missing. After k events
+    in a bin there may be up to u - k more, with u the upper limit of a Poisson mean. They move the
+    gaps of both models together, in a bin of A and a bin of B that share rows. Label shares of m
+    votes have events of size 1/m. For other soft labels, u is that of no event (rule of three), in
+    both directions. With groups, an event is that of a whole group.
+    """
+
+    def __init__(self, a: Sums, b: Sums, cross: FloatArray, of_a: _Model, of_b: _Model) -> None:
+        i, j = np.nonzero(cross.reshape(-1, *cross.shape[-2:]).any(axis=0))
+        total = of_a.total[..., None]
+        found = events_of(a)
+        known = np.reshape([each.known for each in found], total.shape)
+        unit = np.reshape([each.unit for each in found], total.shape) / total
+        unit = unit * total**2 / a.weight_sq.sum(axis=-1, keepdims=True) / of_a.rows[..., None]
+        square_a, square_b = of_a.square[..., i], of_b.square[..., j]
+        self.events = np.where(known, np.minimum(square_a, square_b) / unit**2, 0.0)
+        shared = _ratio(cross[..., i, j] / total**2, np.sqrt(square_a) * np.sqrt(square_b))
+        self.unit = unit * np.minimum(np.abs(shared), 1.0)
+        self.gap_a, self.gap_b = of_a.gap[..., i], of_b.gap[..., j]
+        self.prob_a, self.prob_b = _mean_prob(a)[..., i], _mean_prob(b)[..., j]
+        # Below 1/4 a label of 1 is the event, above 3/4 a label of 0.
+        toward = np.clip(2 - 2 * (self.prob_a + self.prob_b), -1.0, 1.0)
+        self.down, self.up = (np.where(known, np.maximum(x, 0.0), 1.0) for x in (-toward, toward))
+        self.ones = np.minimum(a.label[..., i], b.label[..., j]) / total
+        self.zeros = np.minimum((a.weight - a.label)[..., i], (b.weight - b.label)[..., j]) / total
+
+    def _labels(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return how far the labels of each pair of bins may fall or rise, as shares of all."""
+        more = (poisson_limit(self.events + 1, alpha) - self.events) * self.unit
+        return np.minimum(more * self.down, self.ones), np.minimum(more * self.up, self.zeros)
+
+    def of_smece(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return how far the difference of SMECE may fall or rise."""
+        fall, rise = self._labels(alpha)
+        one = np.ones_like(fall)
+        fall, rise = _moved(self.gap_a, self.gap_b, one, one, -fall, rise)
+        return fall.max(axis=-1, initial=0.0), rise.max(axis=-1, initial=0.0)
+
+    def of_brier(self, alpha: float) -> tuple[float, float]:
+        """Return how far the difference of the Brier scores may fall or rise."""
+        return self._of_loss(alpha, 2 * (self.prob_b - self.prob_a))
+
+    def of_log_loss(self, alpha: float) -> tuple[float, float]:
+        """Return how far the difference of the log losses may fall or rise."""
+        tiny = np.finfo(float).eps  # of a prediction of 0, whose loss may be infinite
+        a, b = (logit(np.clip(p, tiny, 1 - tiny)) for p in (self.prob_a, self.prob_b))
+        return self._of_loss(alpha, b - a)
+
+    def _of_loss(self, alpha: float, slope: FloatArray) -> tuple[float, float]:
+        """Return how far a mean loss may fall or rise, given its derivative by the label."""
+        fall, rise = self._labels(alpha)
+        moves = np.concatenate((-fall * slope, rise * slope))
+        return -float(moves.min(initial=0.0)), float(moves.max(initial=0.0))
+
+
+def _mean_prob(sums: Sums) -> FloatArray:
+    out: FloatArray = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
+    return out
+
+
+def _above_0(x: FloatArray) -> FloatArray:
+    return np.maximum(x, 1e-300)
+
+
+def _ratio(x: FloatArray, y: FloatArray) -> FloatArray:
+    out: FloatArray = np.divide(x, y, out=np.zeros_like(y), where=y > 0)
+    return out
+
+
+def _moved(
+    gap_a: FloatArray,
+    gap_b: FloatArray,
+    step_a: FloatArray,
+    step_b: FloatArray,
+    least: FloatArray | float,
+    most: FloatArray | float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return how far |gap_a - x step_a| - |gap_b - x step_b| falls and rises for x in a range.
+
+    It is linear between the ends of the range and the two x at which a gap is 0.
+    """
+    here = np.abs(gap_a) - np.abs(gap_b)
+    with np.errstate(over="ignore"):  # it is clipped
+        kinks = [np.clip(_ratio(*pair), least, most) for pair in ((gap_a, step_a), (gap_b, step_b))]
+    found = [
+        np.abs(gap_a - x * step_a) - np.abs(gap_b - x * step_b) - here
+        for x in (least, most, *kinks)
+    ]
+    return np.maximum(-np.minimum.reduce(found), 0.0), np.maximum(np.maximum.reduce(found), 0.0)
+
+
+def _beyond_bias(bias: FloatArray, error: FloatArray, alpha: float) -> FloatArray:
+    r"""Return the v for which \(|r + Z|\) exceeds r + v with probability alpha, r = bias / error.
+
+    v is between the one-sided and the two-sided normal quantile. Newton's method converges from
+    the latter.
+    """
+    r = np.minimum(bias / _above_0(error), 40.0)  # beyond it, |r + Z| is r + Z
+    most = -float(ndtri(alpha / 2))
+    least = np.maximum(-ndtri(alpha), most - r)
+    v = np.broadcast_to(most, r.shape)
+    for _ in range(_STEPS):
+        near, far = ndtr(-v), ndtr(-v - 2 * r)
+        slope = np.exp(-(v**2) / 2) + np.exp(-((v + 2 * r) ** 2) / 2)
+        v = v + np.log((near + far) / alpha) * (near + far) * math.sqrt(2 * math.pi) / slope
+        v = np.clip(v, least, most)
+    return v
+
+
+_STEPS = 8
 _SMALLEST_P = 1e-30  # below this, the normal approximation is meaningless
 
 
@@ -294,7 +476,11 @@ def _cells(of: Comparison | MeanDifference) -> list[str]:
 
 
 class Pair(NamedTuple):
-    """Two models of a ranking; `pvalue` is corrected for all pairs, `comparison.pvalue` is not."""
+    """Two models of a ranking; `pvalue` is corrected for all pairs, `comparison.pvalue` is not.
+
+    The interval of `comparison` has a higher level than the ranking, by the same correction. It
+    excludes 0 exactly if `pvalue` is below 1 minus the level of the ranking.
+    """
 
     a: str
     b: str
@@ -425,7 +611,7 @@ def compare(
     >>> print(compare(d["soft_malignant"], models, n_votes=d["n_readers"]))
     forest minus logistic   SMECE 0.0952 and 0.1067
                difference   95% interval from        to    p-value
-       SMECE      -0.0116             -0.0234   -0.0023     0.0141
+       SMECE      -0.0116             -0.0240   -0.0017     0.0207
        Brier      -0.0067             -0.0100   -0.0035   5.68e-05
     log loss            -                   -         -          -
     The log loss of forest is infinite: there are rows with a prediction of exactly
@@ -462,15 +648,16 @@ def _compared(joint: JointTable, level: float) -> Comparison:
     smece_a, smece_b = joint.a.smece, joint.b.smece
     low, high, pvalue, note = -1.0, 1.0, 1.0, few_raters(joint.a)
     ties = joint.a.ties
-    gaps = Gaps.of(joint.a.sums, ties)
+    family = _intervals(joint)
+    gaps = family.a.gaps
     if (joint.n if ties is None else ties.count) < 2 or gaps.rows < _ONE_ROW:
         of = "row" if ties is None else "group" if ties.raters is None else "rater"
         note = f"One {of} does not show how much {of}s vary, so intervals are the whole range."
     else:
-        family = _intervals(joint)
         low, high = (float(x) for x in family.limits(1 - level))
-        pvalue = _smallest_excluding(family)
+        pvalue = _smallest_excluding(family.limits)
     of_brier, of_log_loss = _squares_of_raters(joint, gaps)
+    unseen = family.unseen
     return Comparison(
         *joint.names,
         smece_a=smece_a,
@@ -481,8 +668,8 @@ def _compared(joint: JointTable, level: float) -> Comparison:
         high=high,
         level=level,
         pvalue=pvalue,
-        brier=_mean_difference(joint.brier, gaps, level, of_brier, most=1.0),
-        log_loss=_log_loss_difference(joint, gaps, level, of_log_loss),
+        brier=_mean_difference(joint.brier, gaps, level, of_brier, unseen.of_brier, most=1.0),
+        log_loss=_log_loss_difference(joint, gaps, level, of_log_loss, unseen.of_log_loss),
         note=note,
     )
 
@@ -525,7 +712,9 @@ def compare_many(
     r"""Rank models by SMECE, and test every pair on the same rows.
 
     Holm's correction multiplies the k-th smallest of m p-values by \(m + 1 - k\), and keeps them
-    non-decreasing. No two equally calibrated models are told apart, with probability `level`.
+    non-decreasing. No two equally calibrated models are told apart, with probability `level`. The
+    interval of a pair has the alpha that is smaller by the same factor. It therefore excludes 0
+    exactly if the pair is told apart.
 
     Parameters
     ----------
@@ -585,10 +774,24 @@ def _ranked(
         message = f"there must be two models or more to compare: got {len(smece)}."
         raise InputError(message)
     rising = dict(sorted(smece.items(), key=lambda item: item[1]))
-    found = [(a, b, _compared(joined(a, b), level)) for a, b in combinations(rising, 2)]
-    corrected = holm([comparison.pvalue for _, _, comparison in found])
-    pairs = (Pair(*three, p) for three, p in zip(found, corrected, strict=True))
+    names = list(combinations(rising, 2))
+    found = compare_pairs([joined(a, b) for a, b in names], level)
+    pairs = (Pair(*two, *each) for two, each in zip(names, found, strict=True))
     return Ranking(rising, tuple(pairs), level)
+
+
+def compare_pairs(joints: list[JointTable], level: float) -> list[tuple[Comparison, float]]:
+    """Compare each pair, with Holm's correction of its p-value and of the level of its interval.
+
+    A p-value that Holm's correction multiplies by c is compared with (1 - level) / c, so the
+    interval has that alpha.
+    """
+    alone = [_compared(joint, level) for joint in joints]
+    corrected = holm([each.pvalue for each in alone])
+    return [
+        (_compared(joint, 1 - (1 - level) * each.pvalue / pvalue), pvalue)
+        for joint, each, pvalue in zip(joints, alone, corrected, strict=True)
+    ]
 
 
 def holm(pvalues: list[float]) -> list[float]:
@@ -602,11 +805,17 @@ def holm(pvalues: list[float]) -> list[float]:
 
 
 def _mean_difference(
-    paired: PairedSums, gaps: Gaps, level: float, of_raters: float, most: float = math.inf
+    paired: PairedSums,
+    gaps: Gaps,
+    level: float,
+    of_raters: float,
+    unseen: Limits,
+    most: float = math.inf,
 ) -> MeanDifference:
     """Return Student's interval of a weighted mean, with the effective number of rows or groups.
 
-    `of_raters` is added to the squares; `most` is the largest possible difference of a loss.
+    `of_raters` is added to the squares; `unseen` returns how far unobserved events could move the
+    mean; `most` is the largest possible difference of a loss.
     """
     weight, rows = float(gaps.total), float(gaps.rows)
     mean = paired.total / weight
@@ -616,36 +825,45 @@ def _mean_difference(
     spread = float(kept(np.asarray(whole - 2 * mean * paired.mixed), np.asarray(whole)))
     error = math.sqrt(spread * rows / (rows - 1) + of_raters) / weight
     degrees = rows - 1 if gaps.raters is None else min(rows - 1, gaps.raters.degrees)
+
+    def moved(alpha: float) -> tuple[float, float]:
+        fall, rise = map(float, unseen(alpha))
+        return mean - fall, mean + rise
+
     half = -float(stdtrit(degrees, (1 - level) / 2)) * error
+    low, high = moved(1 - level)
     t = abs(mean) / error if error else 0.0
-    pvalue = min(1.0, 2 * float(stdtr(degrees, -t)))
-    return MeanDifference(mean, max(mean - half, -most), min(mean + half, most), pvalue)
+    pvalue = max(min(1.0, 2 * float(stdtr(degrees, -t))), _SMALLEST_P)
+    if _includes_0(moved(pvalue)):
+        pvalue = _smallest_excluding(moved)
+    low, high = min(low, mean - half), max(high, mean + half)
+    return MeanDifference(mean, max(low, -most), min(high, most), pvalue)
 
 
 def _log_loss_difference(
-    joint: JointTable, gaps: Gaps, level: float, of_raters: float
+    joint: JointTable, gaps: Gaps, level: float, of_raters: float, unseen: Limits
 ) -> MeanDifference:
     if not joint.infinite_a and not joint.infinite_b:
-        return _mean_difference(joint.log_loss, gaps, level, of_raters)
+        return _mean_difference(joint.log_loss, gaps, level, of_raters, unseen)
     difference = 0.0
     if not (joint.infinite_a and joint.infinite_b):
         difference = math.inf if joint.infinite_a else -math.inf
     return MeanDifference(difference, -math.inf, math.inf, 1.0)
 
 
-def _smallest_excluding(family: DifferenceIntervals) -> float:
+def _includes_0(limits: tuple[FloatArray | float, FloatArray | float]) -> bool:
+    return bool(limits[0] <= 0 <= limits[1])
+
+
+def _smallest_excluding(limits: Limits) -> float:
     """Find the smallest alpha whose interval excludes 0, by bisection of its logarithm."""
-
-    def excludes(alpha: float) -> bool:
-        low, high = family.limits(alpha)
-        return bool(low > 0 or high < 0)
-
-    if not excludes(1 - 1e-12):
+    if _includes_0(limits(1 - 1e-12)):
         return 1.0
-    if excludes(_SMALLEST_P):
+    if not _includes_0(limits(_SMALLEST_P)):
         return _SMALLEST_P
     below, above = math.log(_SMALLEST_P), 0.0
     while above - below > 1e-11:
         middle = (below + above) / 2
-        below, above = (below, middle) if excludes(math.exp(middle)) else (middle, above)
+        includes = _includes_0(limits(math.exp(middle)))
+        below, above = (middle, above) if includes else (below, middle)
     return math.exp(above)

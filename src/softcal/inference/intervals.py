@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from softcal.bins import BinsLike
     from softcal.table.groups import SharedByRaters
     from softcal.table.kernel import Sums
+
+Number = TypeVar("Number", float, FloatArray)
 
 MEAN_AT_0 = float(np.sqrt(2 / np.pi))
 """The mean of |Z|."""
@@ -614,7 +616,7 @@ def _limits(
     if ties is None and native_limits is not None:
         return _limits_by_extension(rel, level)
     less_noise, low, high = map(float, interval_limits(rel.sums, level, ties))
-    return less_noise, low, high, _events(rel.sums)[0]
+    return less_noise, low, high, events_of(rel.sums)[0]
 
 
 def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
@@ -755,7 +757,7 @@ def interval_limits(
     alpha = 1 - level
     low, high = limits_of(gaps, alpha)
     if clusters is None or clusters.raters is not None:
-        most = np.array([events.most(alpha) for events in _events(sums)])
+        most = np.array([events.most(alpha) for events in events_of(sums)])
         high = np.maximum(high, most.reshape(high.shape))
     return _less_noise(gaps), low, high
 
@@ -832,7 +834,7 @@ class _Events(NamedTuple):
         return min(max(error / self.weight, 0.0), 1.0)
 
 
-def _events(sums: Sums) -> list[_Events]:
+def events_of(sums: Sums) -> list[_Events]:
     """Return the events of each of the tables along the leading axes."""
     expected, seen = outcomes(sums)
     prob = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
@@ -846,9 +848,10 @@ def _events(sums: Sums) -> list[_Events]:
     return [_Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
 
 
-def poisson_limit(k: float, alpha: float) -> float:
+def poisson_limit(k: Number, alpha: float) -> Number:
     """Return the upper limit of a Poisson mean after k - 1 events (Wilson and Hilferty)."""
-    return float(k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3)
+    out: Number = k * (1 - 1 / (9 * k) + normal_reach(alpha / 2) / (3 * k**0.5)) ** 3
+    return out
 
 
 def debiased(rel: Reliability) -> float:

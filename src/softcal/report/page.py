@@ -19,7 +19,7 @@ from softcal._display import RANGE, ends, printable
 from softcal._io import written_whole
 from softcal._validation.days import day_of
 from softcal.exceptions import InputError
-from softcal.inference.comparison import compare, holm
+from softcal.inference.comparison import compare_pairs
 from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.plot import bin_choices
@@ -571,10 +571,10 @@ def _in_script(data: Any) -> str:
 def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
     if tables.pairs is None:
         return []
-    found = [(a, b, compare(tables, a, b, level=level)) for a, b in combinations(tables.models, 2)]
-    corrected = holm([comparison.pvalue for _, _, comparison in found])
+    joints = [tables.pair(a, b) for a, b in combinations(tables.models, 2)]
     out = []
-    for (a, b, c), pvalue in zip(found, corrected, strict=True):
+    for c, pvalue in compare_pairs(joints, level):
+        a, b = c.a, c.b
         better, worse = (a, b) if c.difference < 0 else (b, a)
         text = f"{better} is better calibrated than {worse}: the difference is significant."
         if pvalue >= 1 - level:
