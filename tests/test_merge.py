@@ -29,9 +29,9 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     for day in range(7):
         n = 400 + 10 * day
-        p = rng.random(n)
+        p, m = rng.random(n), rng.integers(1, 5, n)
         columns = {
-            "y": rng.random(n), "p": p, "q": p**2, "w": rng.random(n), "m": rng.integers(1, 5, n),
+            "y": rng.binomial(m, rng.random(n)) / m, "p": p, "q": p**2, "w": rng.random(n), "m": m,
             "segment": rng.integers(0, 2 + day // 6, n),
         }  # fmt: skip
         pq.write_table(pa.table(columns), folder / f"{day}.parquet")
