@@ -144,7 +144,7 @@ def test_names_from_the_data_are_not_markup(tmp_path: Path) -> None:
         (("score", DATA, "--label", "soft_malignant", "--pred", "n_readers"), "n_readers must be in "
          "[0, 1]: 1377 of 1377 values are not, the first is 4.0 in "),
         (("score", "absent.csv", "--label", "y", "--pred", "p"), "no such file: absent.csv"),
-        (("score", __file__, "--label", "y", "--pred", "p"), "test_cli.py has no column 'y'"),
+        (("score", DATA, "--label", "y", "--pred", "p"), "items.csv has no column 'y'"),
         (("score", "absent.softcal"), "no such file: absent.softcal"),
         (("score", DATA, "--pred", "p"), "pass --label COL, or --label-low"),
         (("score", DATA, "--label", "soft_malignant", "--pred", FOREST, "--bins", "0"), "between 1 "

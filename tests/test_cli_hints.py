@@ -154,7 +154,7 @@ def test_apply_notes_probabilities_that_are_taken_as_logits(
             capsys.readouterr()
             assert cli.run([*line, "-o", str(tmp_path / "out.csv")]) == 0
             note = f"every value of p is in [0, 1]: leave out {stated} if these are probabilities."
-            assert capsys.readouterr().err == (f"softcal: note: {note}\n" if noted else "")
+            assert (f"softcal: note: {note}\n" in capsys.readouterr().err) is noted
 
 
 def test_votes_that_shares_contradict_are_refused(

@@ -439,7 +439,7 @@ def test_calibrator_drops_missing_percentages(tmp_path: Path, platt: Any) -> Non
     where = (tmp_path / "map.json", tmp_path / "a.csv", "-o", tmp_path / "b.parquet")
     line = ("apply", *where, "--pred", "p", "--pred-scale", "percent")
     assert (
-        "one is missing in row 2. Impute it first, or pass --drop-missing"
+        "it is missing in row 2. Impute it first, or pass --drop-missing"
         in softcal_here(*line).stderr
     )
     assert card(*line, "--drop-missing")["rows_dropped"] == 1

@@ -488,7 +488,7 @@ def test_plan_command_prints_a_difference_plan(capsys: pytest.CaptureFixture[str
     found = plan_difference(STATED, difference=0.05, correlation=0.5)
     assert run(capsys, *options)[1] == (
         f"Collect {found.items:,} items with one vote each. Cost: {found.items:,}.\n"
-        "Assuming SMECE = 0.0500 for one model and 0.0500 more for the other,\n"
+        "Assuming SMECE = 0.0500 and 0.0500 more for the other,\n"
         "the 95% interval of the difference excludes 0 in 80% of such samples.\n"
     )
 
@@ -497,7 +497,7 @@ def test_plan_command_prints_the_range_of_a_difference_plan(
     pilot: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = run(capsys, pilot, "--difference", 0.02, "--correlation", 0.7, "--votes-per-item", 3)[1]
-    assert re.search(r"SMECE = 0\.\d{4} to 0\.\d{4} \(by the pilot\) for one model and 0\.02", out)
+    assert re.search(r"SMECE = 0\.\d{4} to 0\.\d{4} \(by the pilot\) and 0\.02", out)
     assert re.search(r"excludes 0 in 80% to \d+% of such samples", out)
 
 

@@ -215,7 +215,8 @@ def test_comparison_of_new_raters_states_it(folder: Path) -> None:
             folder / "votes.csv", *OPTIONS)  # fmt: skip
     assert "new raters" not in softcal_here(*line).stdout
     said = " ".join(softcal_here(*line, "--raters").stdout.split())
-    assert "Intervals are for new items and new raters. The interval rests on 15 raters;" in said
+    assert "The interval rests on 15 raters; with fewer than 30 it may be too narrow." in said
+    assert "Intervals are for new items and new raters." in said
 
 
 def test_commands_of_a_report_name_the_votes(folder: Path) -> None:
@@ -619,10 +620,9 @@ def test_notes_of_stderr_are_in_json_too(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(noteworthy)
     name, *more = command
-    data = ["--pilot", "rows.csv"] if name == "plan" else ["rows.csv"]
-    done = softcal_here(name, *data, *options, *more, "--format", "json")
+    done = softcal_here(name, "rows.csv", *options, *more, "--format", "json")
     notes = json.loads(done.stdout)["notes"]
-    assert notes == noted(done)
+    assert set(noted(done)) <= set(notes)  # `recalibrate` has notes on its choice as well
     for each in words:
         assert any(each in note for note in notes), notes
     if options is RAW and name != "recalibrate":

@@ -22,10 +22,10 @@ ROLES = Roles("y", ("p", "q"), "w", "m", group="g")
 @pytest.fixture
 def columns(rng: np.random.Generator) -> dict[str, Any]:
     n = 3000
-    p = rng.random(n)
+    p, m = rng.random(n), rng.integers(1, 9, n)
     return {
-        "y": rng.random(n), "p": p, "q": p**2, "w": rng.random(n),
-        "m": rng.integers(1, 9, n).astype(float), "g": rng.choice(np.array(["a", "b"]), n),
+        "y": rng.binomial(m, p) / m, "p": p, "q": p**2, "w": rng.random(n),
+        "m": m.astype(float), "g": rng.choice(np.array(["a", "b"]), n),
     }  # fmt: skip
 
 

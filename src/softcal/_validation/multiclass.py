@@ -109,9 +109,9 @@ def class_rows(
         inputs.refuse_votes_twice(n_votes, names)
         found = found._replace(n_votes=y_true.effective_totals)
     elif found.n_votes is not None and not inputs.votes_fit(y, found.n_votes):
-        for c in range(p.shape[1]):
-            of_class = names._replace(y_true=f"{names.y_true}[:, {c}]")
-            inputs.refuse_misfits(found.column(c)._replace(names=of_class))
+        fits = [inputs.votes_fit(shares, found.n_votes) for shares in y.T]
+        of_class = names._replace(y_true=f"{names.y_true}[:, {fits.index(False)}]")
+        inputs.refuse_misfits(found.column(fits.index(False))._replace(names=of_class))
     inputs.warn_if_swapped(y, p, names)
     return found
 

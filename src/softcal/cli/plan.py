@@ -312,7 +312,7 @@ def plan_text(
     if f"{found.power_high:.0%}" != often:
         often += f" to {found.power_high:.0%}"
     return (
-        f"{collect}\nAssuming SMECE = {supposed} for one model and {found.difference:.4f} more "
-        f"for the other,\nthe {level} interval of the difference excludes 0 in {often} of such "
+        f"{collect}\nAssuming SMECE = {supposed} and {found.difference:.4f} more for the other,\n"
+        f"the {level} interval of the difference excludes 0 in {often} of such "
         "samples."
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from softcal import _display
-from softcal._validation.rules import is_whole, real
+from softcal._validation.rules import is_whole, real, refuse_bad_level
 from softcal.exceptions import InputError
 from softcal.inference.intervals import gap_intervals, normal_reach, smece_interval
 from softcal.table.reliability import refuse_no_rows, table_of
@@ -130,6 +130,7 @@ def check(
         groups=groups,
     )  # fmt: skip
     refuse_no_rows(rel)
+    refuse_bad_level(level)
     _refuse_bad_limits(max_smece, max_gap, min_rows)
     if max_smece is not None and max_gap is not None:  # both hold together (Bonferroni)
         level = (1 + level) / 2

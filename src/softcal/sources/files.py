@@ -760,7 +760,7 @@ def _csv_head(form: Format, first: bytearray) -> tuple[int, list[str]]:
     while end == mark:
         found = cell.match(first, at)
         if found is None:
-            message = "Empty CSV file: its header has no line end."
+            message = "Empty CSV file: it has no line of column names."
             raise pa.ArrowInvalid(message)
         name, end = found.groups()
         quoted = name.startswith(_QUOTE)
