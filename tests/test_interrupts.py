@@ -118,7 +118,7 @@ def test_interrupt_restores_the_cursor(files: dict[str, Path], tmp_path: Path) -
     """The progress bar hides the cursor; the interrupt comes just before the result is written."""
     before = json.loads(run(started("score", files, tmp_path, "none")).stderr)["before"]
     ours, theirs = pty.openpty()
-    arguments = started("score", files, tmp_path, f"any {before - 20}", signal.SIGINT)
+    arguments = started("score", files, tmp_path, f"any {before - 5}", signal.SIGINT)
     with subprocess.Popen(  # noqa: S603
         arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=os.environ | {"TERM": "xterm"}
     ) as process:
