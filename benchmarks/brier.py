@@ -1,6 +1,6 @@
 """Measure the coverage and width of the interval of the Brier score, by simulation.
 
-Student's interval of the mean loss is the comparison. Run `python -m benchmarks.brier` (about 20
+Student's interval of the mean loss is the comparison. Run `python -m benchmarks.brier` (about 10
 minutes on one core). Only the interval is computed, not the rest of the calibration summary.
 """
 
@@ -75,12 +75,12 @@ def drawn(rng: np.random.Generator, shape: str, curve: str, kind: str, n: int) -
 def main() -> None:
     """Simulate every cell."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--output", type=Path, default=Path("docs/brier_coverage.csv"))
     chosen = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for shape, curve, kind in itertools.product(PREDICTIONS, CURVES, LABELS):
-        many = drawn(np.random.default_rng(1), shape, curve, kind, 4_000_000)
+        many = drawn(np.random.default_rng(1), shape, curve, kind, 1_000_000)
         truth = np.mean((many[0] - many[1]) ** 2)
         for n in ROWS:
             rng = np.random.default_rng([3, n])

@@ -189,9 +189,8 @@ def _show(card: dict[str, Any], title: str, rel: Reliability) -> None:
     if "classes" in card:
         show_class_comparison(console, card, title)
         return
-    _show_part(console, card, title)
-    if rel.raters is not None:
-        console.print(Text("Intervals are for new items and new raters.", style="dim"))
+    of_raters = "" if rel.raters is None else "Intervals are for new items and new raters."
+    _show_part(console, card, title, of_raters)
     if card.get("residual_correlation") is not None:
         correlation = f"--correlation {card['residual_correlation']:.2f}"
         hint = f"For `softcal plan --difference`, use {correlation}."
@@ -203,23 +202,23 @@ def _show(card: dict[str, Any], title: str, rel: Reliability) -> None:
         _show_part(console, part, f"{column} {segment_name(part['value'])}: {rows_text(part)}")
 
 
-def _show_part(console: Console, card: dict[str, Any], title: str) -> None:
+def _show_part(console: Console, card: dict[str, Any], title: str, said: str = "") -> None:
     """Print one comparison: all scores for two models, SMECE for more."""
     if "models" not in card:
         _show_pair(console, card, title)
-        _show_note(console, card)
+        _show_note(console, said, card)
         return
     table = terminal.table("model", "SMECE")
     for model in card["models"]:
         table.add_row(Text(printable(model["pred"])), f"{model['smece']:.4f}")
     terminal.print_titled(console, title, table)
     show_pairs(console, card)
-    _show_note(console, card["pairs"][0])  # the note of every pair, because the rows are the same
+    _show_note(console, said, card["pairs"][0])  # the note of every pair, which has the same rows
 
 
-def _show_note(console: Console, pair: dict[str, Any]) -> None:
-    if pair["note"]:
-        console.print(Text(pair["note"], style="dim"))
+def _show_note(console: Console, said: str, pair: dict[str, Any]) -> None:
+    if text := f"{said} {pair['note']}".strip():
+        console.print(Text(text, style="dim"))
 
 
 def show_pairs(console: Console, card: dict[str, Any]) -> None:
