@@ -289,6 +289,7 @@ def test_no_order_of_rows_changes_counts_and_labels(order: str, bins: Any) -> No
                     np.testing.assert_array_equal(sums[SUM_NAMES.index(name)], expected)
             np.testing.assert_array_equal(lean[0], found[SUM_NAMES.index("weight")])
             np.testing.assert_array_equal(lean[1], plain[SUM_NAMES.index("residual")])
+        assert lean is not None
         for b in np.unique(place):
             terms = residual[place == b]
             assert abs(lean[1, b] - math.fsum(terms)) <= 2e-11 * np.abs(terms).sum()

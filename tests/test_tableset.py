@@ -533,12 +533,13 @@ def test_content_that_does_not_match_its_checksum_is_refused(
     path.write_text(json.dumps(saved, indent=1, sort_keys=True).replace("1.0,", "1,"))
     assert sc.load(path) == tables  # another layout of the same content
     monkeypatch.setattr(files, "MANY", many)
-    monkeypatch.setattr(files._io, "checksum", lambda *_: "0" * 64)
+    monkeypatch.setattr("softcal._io.checksum", lambda *_: "0" * 64)
     tables.save(path)
     monkeypatch.undo()
     with pytest.raises(sc.InputError, match=r"does not match its checksum\. The file is damaged"):
         sc.load(path)
-    for other in (None, 1, [], saved["checksum"].upper()):
+    others: list[Any] = [None, 1, [], saved["checksum"].upper()]
+    for other in others:
         path.write_text(json.dumps(saved | {"checksum": other}))
         with pytest.raises(sc.InputError, match="does not match its checksum"):
             sc.load(path)
