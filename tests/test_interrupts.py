@@ -144,8 +144,13 @@ def test_keyboard_interrupt_is_raised_and_next_call_works(
         if rows > 50_000:
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        list(batches(files["DATA"], ["y", "p"], progress=interrupt))
+    # A shell starts background jobs with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(batches(files["DATA"], ["y", "p"], progress=interrupt))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert threading.active_count() == threads
     rel = sc.scan(files["DATA"], y_true="y", y_prob="p")
     assert rel.n == 200_000

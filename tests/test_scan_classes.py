@@ -643,3 +643,9 @@ def test_a_set_of_many_classes_prints_its_first_and_last_tables() -> None:
     assert shown[14].strip() == "... 17 more"
     assert shown[3].split()[1:3] == ["odd\\nname", "0.0000"]
     assert shown[-1].split()[1:3] == ["class", "39"]
+
+
+def test_lists_of_another_length_are_refused_with_a_number_of_votes() -> None:
+    table = pa.table({"y": [[0.5, 0.5], [1.0]], "p": [[0.5, 0.5], [0.3, 0.7]], "m": [2, 2]})
+    with pytest.raises(sc.InputError, match="y must hold lists of 2 values, one per class: 1 of 2"):
+        sc.scan(table, y_true="y", y_prob={"one": "p"}, n_votes="m")
