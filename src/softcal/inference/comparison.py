@@ -271,9 +271,9 @@ class UnseenEvents:
     def __init__(self, a: Sums, b: Sums, cross: FloatArray, of_a: _Model, of_b: _Model) -> None:
         i, j = np.nonzero(cross.reshape(-1, *cross.shape[-2:]).any(axis=0))
         total = of_a.total[..., None]
-        found = events_of(a)
-        known = np.reshape([each.known for each in found], total.shape)
-        unit = np.reshape([each.unit for each in found], total.shape) / total
+        both = list(zip(events_of(a), events_of(b), strict=True))
+        known = np.reshape([x.known or y.known for x, y in both], total.shape)
+        unit = np.reshape([max(x.unit, y.unit) for x, y in both], total.shape) / total
         unit = unit * total**2 / a.weight_sq.sum(axis=-1, keepdims=True) / of_a.rows[..., None]
         square_a, square_b = of_a.square[..., i], of_b.square[..., j]
         self.events = np.where(known, np.minimum(square_a, square_b) / unit**2, 0.0)
