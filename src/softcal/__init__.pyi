@@ -110,14 +110,12 @@ from .sources.sql import (
     sql_query as sql_query,
     tables_from_query as tables_from_query,
 )
-from .table.build import joint_table as joint_table
 from .table.files import load as load
 from .table.joint import JointTable as JointTable
 from .table.reliability import (
     Reliability as Reliability,
     reliability as reliability,
 )
-from .table.streaming import StreamingReliability as StreamingReliability
 from .table.tableset import TableSet as TableSet
 
 __all__: list[str]

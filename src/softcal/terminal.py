@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -61,26 +61,17 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda amount: bar.advance(task, amount)
 
 
-class Reading(NamedTuple):
-    """Functions that advance the bar of `reading`."""
-
-    move: Callable[[int, int, int], None]
-    """Takes the rows and bytes read so far, and the bytes of all files."""
-    move_groups: Callable[[float], None]
-    """Takes the share of groups added up so far, after the last row was read."""
-
-
 @contextmanager
-def reading() -> Iterator[Reading]:
+def reading() -> Iterator[Callable[[int, int, int], None]]:
     """Show on stderr the rows and bytes read so far and the time left.
 
+    Yield a function that takes the rows and bytes read so far, and the bytes of all files.
     Nothing is shown if stderr is not a terminal.
     """
     from rich.progress import (
         BarColumn,
         DownloadColumn,
         Progress,
-        TaskProgressColumn,
         TextColumn,
         TimeRemainingColumn,
     )
@@ -98,9 +89,4 @@ def reading() -> Iterator[Reading]:
         def move(rows: int, done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, rows=rows, visible=True)
 
-        def move_groups(share: float) -> None:
-            text = TextColumn("{task.fields[rows]:,} rows, adding up groups")
-            bar.columns = (text, BarColumn(), TaskProgressColumn())
-            bar.update(task, completed=share, total=1)
-
-        yield Reading(move, move_groups)
+        yield move

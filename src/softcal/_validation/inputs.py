@@ -34,7 +34,7 @@ from softcal._validation.votes import Votes
 from softcal.exceptions import InputError, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -323,20 +323,14 @@ def _votes(n_votes: npt.ArrayLike, name: str, size: int) -> Column:
     return column(n_votes, name)
 
 
-def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.intp]:
-    """Return the index of each row's group, from 0. Groups may have names of any type."""
-    return group_names(groups, data)[1]
+class Coded(NamedTuple):
+    """The name of each row, as an index into `names`. Names may be integers in an array."""
+
+    numbers: npt.NDArray[np.int64]
+    names: Sequence[Any]
 
 
-def numbers_of_groups(
-    groups: npt.ArrayLike | None, data: Rows, y_true: npt.ArrayLike, y_prob: Any
-) -> npt.NDArray[np.intp] | None:
-    """Return the index of each row's group, or None without groups; pandas indexes must match."""
-    refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    return None if groups is None else group_numbers(groups, data)
-
-
-def group_names(groups: npt.ArrayLike, data: Rows) -> tuple[list[Any], npt.NDArray[np.intp]]:
+def coded_groups(groups: npt.ArrayLike, data: Rows) -> Coded:
     """Return the names of the groups, and the index of each row's group."""
     names, numbers = numbered(groups, "groups")
     if numbers.size != data.y_true.size:
@@ -345,7 +339,20 @@ def group_names(groups: npt.ArrayLike, data: Rows) -> tuple[list[Any], npt.NDArr
             f"{data.y_true.size} rows, groups has {numbers.size}."
         )
         raise InputError(message)
-    return names, numbers
+    return Coded(numbers.astype(np.int64), names)
+
+
+def group_numbers(groups: npt.ArrayLike, data: Rows) -> npt.NDArray[np.int64]:
+    """Return the index of each row's group, from 0. Groups may have names of any type."""
+    return coded_groups(groups, data).numbers
+
+
+def numbers_of_groups(
+    groups: npt.ArrayLike | None, data: Rows, y_true: npt.ArrayLike, y_prob: Any
+) -> npt.NDArray[np.int64] | None:
+    """Return the index of each row's group, or None without groups; pandas indexes must match."""
+    refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
+    return None if groups is None else group_numbers(groups, data)
 
 
 def index_of(values: Any) -> Any:

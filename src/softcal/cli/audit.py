@@ -115,9 +115,9 @@ def audit(
         from softcal.report.audit import write_audit_page
 
         write_audit_page(
-            output, audits, source=source_name(data), label=tables.label, notes=notes()
+            output, audits, source=source_name(data), label=tables.about.label, notes=notes()
         )
-    card = {**about(tables), "label": tables.label}
+    card = {**about(tables), "label": tables.about.label}
     if format_ is Format.JSON:
         settings = {
             "by": list(audits[0].by), "depth": depth, "level": level, "min_rows": min_rows,

@@ -52,8 +52,8 @@ def bounds_card(tables: TableSet, by: Sequence[str] = ()) -> dict[str, Any]:
     """Compute the bounds of SMECE of each model as plain numbers, ready for JSON."""
     from softcal.cli.display import about, models_of
 
-    high = str(tables.label_high)
-    ends = {"label_low": tables.label.removesuffix(f" to {high}"), "label_high": high}
+    high = str(tables.about.label_high)
+    ends = {"label_low": tables.about.label.removesuffix(f" to {high}"), "label_high": high}
     return {**about(tables), **ends, **models_of(tables, by, _numbers)}
 
 

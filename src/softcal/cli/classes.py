@@ -54,7 +54,7 @@ def class_scorecard(
 
     return {
         **about(tables),
-        "label": tables.label,
+        "label": tables.about.label,
         "classes": list(tables.classes),
         **({"ordered": True} if tables.ordered else {}),
         **models_of(tables, by, lambda part, pred: _numbers(part, pred, level)),
@@ -109,7 +109,7 @@ def _ordered_scores(tables: TableSet, pred: str, level: float) -> dict[str, Any]
     }
     for metric in ORDERED_METRICS:
         low = high = None
-        if tables.groups is None:
+        if tables.about.group is None:
             interval = score_interval(tables, pred, metric=metric, level=level)
             low, high = interval.low, interval.high
         scores |= {f"{metric}_low": low, f"{metric}_high": high}
@@ -120,7 +120,7 @@ def _item_scores(tables: TableSet, pred: str) -> dict[str, Any]:
     """Return the scores of single items under their names in JSON."""
     from softcal.table.scores import ItemScores
 
-    if tables.scores is None:
+    if "scores" not in tables.blocks:
         found: dict[str, Any] = dict.fromkeys(ItemScores._fields)
     else:
         found = only_finite(tables.item_scores(pred)._asdict())

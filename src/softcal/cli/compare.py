@@ -117,7 +117,7 @@ def _refuse_without_pairs(tables: TableSet) -> None:
     if len(tables) < 2:
         message = f"a comparison needs two models: the tables have only {tables.models[0]!r}."
         raise InputError(message)
-    if tables.pairs is None:
+    if not tables.has_pairs:
         message = (
             "these tables lack the joint sums of each pair of models, which a comparison needs. "
             "Make the tables again from the rows with `softcal scan`."
@@ -144,7 +144,7 @@ def _card(tables: TableSet, level: float) -> dict[str, Any]:
             return card | {"top_label": pair}
         models = card.pop("models")
     else:
-        card = {**about(tables), "label": tables.label}
+        card = {**about(tables), "label": tables.about.label}
         if len(tables) == 2:
             a, b = tables
             joint = tables.pair(a, b)
@@ -175,8 +175,8 @@ def _pair(tables: TableSet, joint: JointTable, found: Comparison) -> dict[str, A
     card["rows_of_infinite_log_loss"] = {"a": joint.infinite_a, "b": joint.infinite_b}
     if joint.infinite_a or joint.infinite_b:  # their difference is not defined
         card["log_loss"] = dict.fromkeys(card["log_loss"])
-    untied = tables.groups is None and tables.raters is None
-    alone = tables.weight is None and untied and joint.n >= FEWEST_ITEMS
+    untied = not tables.has_owners
+    alone = tables.about.weight is None and untied and joint.n >= FEWEST_ITEMS
     card["residual_correlation"] = correlation_of(joint) if alone else None  # for `softcal plan`
     return card
 

@@ -186,10 +186,10 @@ def refuse_other_tables(tables: TableSet, at: FloatArray) -> None:
             "classes, or labels that are intervals. Scan one column of each."
         )
         raise InputError(message)
-    if tables.groups is not None:
+    if tables.about.group is not None:
         message = (
             "the interval of net benefit needs rows if there are groups "
-            f"({tables.groups.column}). In Python, call net_benefit(y_true, y_prob, thresholds, "
+            f"({tables.about.group}). In Python, call net_benefit(y_true, y_prob, thresholds, "
             "groups=...). If the rows are independent, scan them without --group."
         )
         raise InputError(message)
@@ -233,7 +233,7 @@ def _card(
 
     return {
         **about(tables),
-        "label": tables.label,
+        "label": tables.about.label,
         "level": level,
         "models": [
             {

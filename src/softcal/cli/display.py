@@ -40,7 +40,7 @@ def scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> 
     """
     return {
         **about(tables),
-        "label": tables.label,
+        "label": tables.about.label,
         **models_of(tables, by, lambda part, pred: numbers_of(part[pred], level)),
     }
 
@@ -48,9 +48,13 @@ def scorecard(tables: TableSet, by: Sequence[str] = (), level: float = 0.95) -> 
 def about(tables: TableSet) -> dict[str, Any]:
     """Return the numbers of rows and bins, for JSON."""
     weightless = (
-        {} if tables.weight is None else {"rows_without_weight": tables.rows_without_weight}
+        {}
+        if tables.about.weight is None
+        else {"rows_without_weight": tables.about.rows_without_weight}
     )
-    dropped = {} if tables.rows_dropped is None else {"rows_dropped": tables.rows_dropped}
+    dropped = (
+        {} if tables.about.rows_dropped is None else {"rows_dropped": tables.about.rows_dropped}
+    )
     return {"n": tables.n, **weightless, **dropped, "bins": len(tables.bins)}
 
 
@@ -152,12 +156,12 @@ def title_of(name: str, card: dict[str, Any], tables: TableSet) -> str:
     """Return the title of a result: its source, rows, labels, classes, bins, and weights."""
     parts = [
         f"{name}: {rows_text(card)}",
-        f"label{'s' if 'label_low' in card else ''} {tables.label}",
+        f"label{'s' if 'label_low' in card else ''} {tables.about.label}",
         f"{len(card['classes']):,} {'ordered ' * ('ordered' in card)}classes"
         if "classes" in card
         else "",
         counted(card["bins"], "bin"),
-        f"weighted by {tables.weight}" if tables.weight else "",
+        f"weighted by {tables.about.weight}" if tables.about.weight else "",
     ]
     return ", ".join(filter(None, parts))
 

@@ -36,6 +36,6 @@ def merge(
     refuse_empty(total)
     if output is not None:
         total.save(output)
-    also = {} if total.groups is None else {"groups_in_two_files": "not known"}
+    also = {} if total.about.group is None else {"groups_in_two_files": "not known"}
     name = counted(len(saved), "saved file")
     show_scores(total, name, level, format_, total.by_names, also)

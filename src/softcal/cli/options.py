@@ -158,8 +158,13 @@ def _columns_of(data: str) -> list[str]:
             return []
         if is_saved(Path(data)):
             tables = load(data)
-            group = None if tables.groups is None else tables.groups.column
-            others = (tables.label, *tables.by_names, tables.weight, tables.votes, group)
+            others = (
+                tables.about.label,
+                *tables.by_names,
+                tables.about.weight,
+                tables.about.votes,
+                tables.about.group,
+            )
             return list(dict.fromkeys(filter(None, (*tables.models, *others))))
         return names_of_columns(files_of(data)[0])
     except (SoftcalError, OSError, ImportError):

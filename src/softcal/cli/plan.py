@@ -243,7 +243,7 @@ def _piloted(data: list[str], columns: Columns, stated: _Stated, bins: int | Non
         message = "pass DATA, or --rater-spread, not both."
         raise InputError(message)
     tables = _pilot_tables(data, columns, bins)
-    return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.rows_dropped)
+    return _First(Assumptions.from_pilot(tables[tables.models[0]]), tables.about.rows_dropped)
 
 
 def _stated(columns: Columns, stated: _Stated, bins: int | None) -> _First:

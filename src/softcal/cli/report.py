@@ -98,7 +98,7 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
     from softcal.report.page import About, apply_commands, commands_of
     from softcal.table.tableset import TOP
 
-    title, label = _title(tables.models), tables.label
+    title, label = _title(tables.models), tables.about.label
     if tables.targets[0] == TOP:
         title += f" ({len(tables.classes):,} classes)"
         label = f"the share of {label} on that class"
@@ -108,7 +108,7 @@ def _about(tables: TableSet, data: list[str], columns: Columns, *, from_rows: bo
         commands = () if named else commands_of(tables, "ROWS")
         return About(title, source_name(data), label, commands)
     if named:
-        tables = replace(tables, models=tuple(columns.models or ()))
+        tables = replace(tables, axes=tables.axes._replace(model=tuple(columns.models or ())))
     kinds = {"--vote-columns": columns.vote_columns, "--label-columns": columns.label_columns}
     class_label = next((option for option, given in kinds.items() if given), "--label")
     rows = " ".join([_rows_name(data), *columns.how._replace(raters=False).words])

@@ -75,7 +75,7 @@ def scan(
     )  # fmt: skip
     tables = load_tables(data, columns, bins=bins, pairs=True, may_be_empty=True)
     if iso is not None:
-        tables = replace(tables, date=iso)
+        tables = replace(tables, about=tables.about._replace(date=iso))
     tables.save(output)
     models = counted(len(tables), "model")
     if tables.targets[0] == TOP:

@@ -272,9 +272,9 @@ class Columns(NamedTuple):
         }  # fmt: skip
         if self.bounds:
             label["--label-low and --label-high"] = f"{self.label_low} to {self.label_high}"
-        group = None if tables.groups is None else tables.groups.column
-        have = dict.fromkeys(label, tables.label) | {
-            "--weight": tables.weight, "--votes": tables.votes, "--group": group,
+        group = tables.about.group
+        have = dict.fromkeys(label, tables.about.label) | {
+            "--weight": tables.about.weight, "--votes": tables.about.votes, "--group": group,
             "--classes": ",".join(tables.classes),
         }  # fmt: skip
         asked = label | {
@@ -371,7 +371,7 @@ def load_tables(
     if saved:
         total = load_saved(saved)
         refuse_empty(total)
-        note_dropped(total.rows_dropped)
+        note_dropped(total.about.rows_dropped)
         return with_names(as_asked(total, columns, bins), columns.how.name)
 
     from softcal.bins import Bins
@@ -385,15 +385,14 @@ def load_tables(
         refuse_other_names(names, roles.y_prob)
         look = None if look is None else _named_look(look, names)
     found: list[Part] = []
-    with terminal.reading() as progress:
+    with terminal.reading() as move:
         tables = collect(
             rows(), roles, Bins.of(10 if bins is None else bins), pairs=pairs,
-            report=reporter(paths, progress.move), report_groups=progress.move_groups, look=look,
-            tell=found.append,
+            report=reporter(paths, move), look=look, tell=found.append,
         )  # fmt: skip
     if not may_be_empty:
         refuse_empty(tables)
-    note_dropped(tables.rows_dropped)
+    note_dropped(tables.about.rows_dropped)
     for part in found:
         note_words(part.words, roles)
         note_votes(part.joined, roles)
@@ -512,8 +511,8 @@ def refuse_empty(tables: TableSet) -> None:
 
     if tables.n:
         return
-    if tables.rows_without_weight:
-        refuse_zeros(str(tables.weight), tables.rows_without_weight)
+    if tables.about.rows_without_weight:
+        refuse_zeros(str(tables.about.weight), tables.about.rows_without_weight)
     refuse_no_rows()
 
 
@@ -528,10 +527,10 @@ def load_saved(paths: Sequence[Path], *, allow_identical: bool = False) -> Table
     total, *rest = found = [load(path) for path in paths]
     if not allow_identical:  # of tables with rows, because all empty ones are equal
         _refuse_copies([path for path, tables in zip(paths, found, strict=True) if tables.n])
-    if rest and total.groups is not None:
+    if rest and total.about.group is not None:
         text = (
             f"saved tables do not store the names of groups. If a value of "
-            f"{total.groups.column} has rows in two files, these rows count as independent. If in "
+            f"{total.about.group} has rows in two files, these rows count as independent. If in "
             "doubt, scan all rows in one command."
         )
         note(text)

@@ -171,7 +171,9 @@ def days_of(
     parts = []
     for path in saved:
         tables = with_names(as_asked(load(path), columns, bins), columns.how.name)
-        parts.append(_Part(tables.date or path.name.removesuffix(path.suffix), tables, 1, path))
+        parts.append(
+            _Part(tables.about.date or path.name.removesuffix(path.suffix), tables, 1, path)
+        )
     days = Days("the date of a saved table, or else its name,", day_format)
     return _in_time(days, parts, every)
 

@@ -15,7 +15,6 @@ from scipy.special import logit, ndtr, ndtri, stdtr, stdtrit
 from softcal import _display
 from softcal._validation.rules import refuse_bad_level
 from softcal._validation.votes import Votes
-from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.intervals import (
     MEAN_AT_0,
@@ -29,15 +28,9 @@ from softcal.inference.intervals import (
     recurring,
     soft_sign,
 )
-from softcal.table.build import (
-    joined_rows,
-    joint_table,
-    refuse_no_mapping,
-    rows_of_models,
-    votes_on_models,
-)
-from softcal.table.joint import JointTable, PairedSums, refuse_many_bins
-from softcal.table.reliability import from_rows, refuse_given
+from softcal.table.build import refuse_no_mapping, tables_of_models
+from softcal.table.joint import JointTable, PairedSums
+from softcal.table.reliability import refuse_given
 from softcal.table.tableset import TableSet
 
 if TYPE_CHECKING:
@@ -46,8 +39,8 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
     from softcal.bins import BinsLike
-    from softcal.table.groups import Clusters
     from softcal.table.kernel import Sums
+    from softcal.table.owners import Clusters
 
     Limits: TypeAlias = Callable[[float], tuple[FloatArray | float, FloatArray | float]]
 
@@ -594,7 +587,7 @@ def compare(
     other : str
         The name of the second model in the set.
     bins, sample_weight, n_votes, groups, raters
-        As in `joint_table`; for rows only. For vote shares, pass `n_votes`.
+        As in `reliability`; for rows only. For vote shares, pass `n_votes`.
     level : float, default=0.95
         The confidence level, between 0 and 1.
 
@@ -634,11 +627,14 @@ def compare(
         return _compared(y_true.pair(y_prob, other), level)
     if other is not None or not isinstance(y_prob, Mapping):
         refuse_no_mapping(y_prob)
-    joint = joint_table(
+    if len(y_prob) != 2:
+        message = f"y_prob must hold two models: got {len(y_prob)}. Use compare_many for more."
+        raise InputError(message)
+    tables = tables_of_models(
         y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
         n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
-    found = _compared(joint, level)
+    found = _compared(tables.pair(*y_prob), level)
     if isinstance(y_true, Votes) and not raters:
         return replace(found, note=" ".join(filter(None, (found.note, recurring(y_true)))))
     return found
@@ -751,19 +747,15 @@ def compare_many(
             raters=raters or None,
         )  # fmt: skip
         tables = y_true
-        smece = {name: tables[name].smece for name in tables.models}
-        return _ranked(smece, tables.pair, level)
-    binned = Bins.of(10 if bins is None else bins)
-    refuse_many_bins(len(binned))
-    if y_prob is None:
-        refuse_no_mapping(y_prob)
-    rows, group = rows_of_models(y_true, y_prob, sample_weight, n_votes, groups)
-    votes = votes_on_models(y_true, y_prob, groups) if raters else None
-    return _ranked(
-        {name: from_rows(each, binned, group).smece for name, each in rows.items()},
-        lambda a, b: joined_rows({a: rows[a], b: rows[b]}, binned, group, votes),
-        level,
-    )
+    else:
+        if y_prob is None:
+            refuse_no_mapping(y_prob)
+        tables = tables_of_models(
+            y_true, y_prob, bins=10 if bins is None else bins, sample_weight=sample_weight,
+            n_votes=n_votes, groups=groups, raters=raters,
+        )  # fmt: skip
+    smece = {name: tables[name].smece for name in tables.models}
+    return _ranked(smece, tables.pair, level)
 
 
 def _ranked(

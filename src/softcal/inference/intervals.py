@@ -19,14 +19,14 @@ from softcal import _display
 from softcal._validation.inputs import FloatArray
 from softcal._validation.rules import refuse_bad_level
 from softcal._validation.votes import Votes
-from softcal.table.groups import Clusters, joined_square
 from softcal.table.kernel import native_limits
+from softcal.table.owners import Clusters, joined_square
 from softcal.table.reliability import Reliability, table_of
 
 if TYPE_CHECKING:
     from softcal.bins import BinsLike
-    from softcal.table.groups import SharedByRaters
     from softcal.table.kernel import Sums
+    from softcal.table.owners import SharedByRaters
 
 Number = TypeVar("Number", float, FloatArray)
 

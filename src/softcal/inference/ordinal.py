@@ -221,7 +221,7 @@ def _of_set(
         if value is not None:
             message = f"score_interval of a set takes no rows: leave {name} out."
             raise InputError(message)
-    if not tables.ordered or tables.groups is not None:
+    if not tables.ordered or tables.about.group is not None:
         message = (
             "a set has intervals of item scores if its classes are ordered and it has no groups. "
             "Pass the rows instead of the set."

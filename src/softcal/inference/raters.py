@@ -17,14 +17,14 @@ from softcal._validation.votes import Votes, row_votes
 from softcal.bins import Bins
 from softcal.exceptions import InputError
 from softcal.inference.tests import combined
-from softcal.table.raters import vote_terms
+from softcal.table.owners import vote_terms
 from softcal.table.reliability import from_rows
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray, Rows
     from softcal.bins import BinsLike
+    from softcal.table.blocks import IntArray
     from softcal.table.reliability import Reliability
-    from softcal.table.tableset import IntArray
 
 
 def reliability_by_rater(

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from softcal._validation.inputs import FloatArray
-    from softcal.table.tableset import IntArray, TableSet
+    from softcal.table.blocks import IntArray
+    from softcal.table.tableset import TableSet
 
 MOST_CELLS = 1_000_000
 """The largest number of cells, and of segments, that an audit accepts."""
@@ -321,8 +322,8 @@ def _refuse_other_sets(tables: TableSet) -> None:
             "prints the bounds of each segment."
         )
         raise InputError(message)
-    if tables.groups is not None or tables.raters is not None:
-        what = "groups of rows" if tables.groups is not None else "recurring raters"
+    if tables.has_owners:
+        what = "groups of rows" if tables.about.group is not None else "recurring raters"
         message = (
             f"an audit treats rows as independent, so it cannot take {what}: `softcal check --by` "
             "judges each segment with them."
@@ -354,19 +355,17 @@ class _Cells(NamedTuple):
 
 
 def _cells(tables: TableSet, model: int, columns: Sequence[str]) -> _Cells:
-    keys, entries = tables.tables
-    mine = (keys[0] == model) & (keys[1] == 0)
+    keys, values = tables.blocks["tables"].beneath(model, 0)
     place = [tables.by_names.index(column) for column in columns]
-    cells = [tuple(cell[k] for k in place) for cell in tables.cells]
+    cells = [tuple(cell[k] for k in place) for cell in tables.axes.cell]
     # In one order for every source, so that each draws the same numbers.
     each = sorted(set(cells), key=lambda cell: [_sortable(value) for value in cell])
     known = {cell: k for k, cell in enumerate(each)}
     number = np.array([known[cell] for cell in cells], dtype=np.int64)
-    values = entries[:, mine]
     names = dict(zip(SUM_NAMES, values, strict=True))
-    edges = tables.grid.edges[keys[3, mine]]
+    edges = tables.grid.edges[keys[1]]
     size = unit_bins().edges[1:-1].searchsorted(edges, side="right")
-    cell = number[keys[2, mine]]
+    cell = number[keys[0]]
     events = names["prob_var"] * (names["count"].sum() / names["weight_sq"].sum())
     size[np.bincount(cell, weights=events)[cell] >= _MANY_EVENTS * (1 - _TIE)] = 0  # one unit
     order = np.lexsort((size, cell))

@@ -596,7 +596,7 @@ class Watch:
         tables = self._tables(table)
         for name, rel in tables.items():
             self._refuse(name, rel)
-        given = table.date if date is None and isinstance(table, TableSet) else date
+        given = table.about.date if date is None and isinstance(table, TableSet) else date
         now = self._next_date(given)
         self._updates += 1
         self._add_streams({name: rel for name, rel in tables.items() if name not in self._streams})

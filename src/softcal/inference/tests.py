@@ -15,7 +15,7 @@ from softcal import _display
 from softcal._validation.rules import refuse_bad_level
 from softcal.inference.intervals import GapIntervals
 from softcal.metrics.cumulative import possible_share
-from softcal.table.groups import Clusters, joined_square
+from softcal.table.owners import Clusters, joined_square
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from softcal import _display, _io
+from softcal import _display
 from softcal._validation import inputs
 from softcal._validation.arrays import listed
 from softcal._validation.inputs import Names
@@ -20,9 +20,6 @@ from softcal.table.tableset import BOUNDS, TableSet
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import Rows
-
-FORMAT = "softcal.reliability_bounds"
-SCHEMA = 1
 
 
 class SmeceBounds(_display.Printed, NamedTuple("SmeceBounds", [("low", float), ("high", float)])):
@@ -140,41 +137,6 @@ class ReliabilityBounds(_display.Printed):
         ReliabilityBounds(n=1, bins=10)
         """
         return ReliabilityBounds(self.low.coarsen(bins), self.high.coarsen(bins))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return both tables as plain numbers and lists, which can be saved as JSON.
-
-        Examples
-        --------
-        >>> bounds = reliability_bounds([0.0], [0.2], [0.1])
-        >>> ReliabilityBounds.from_dict(bounds.to_dict()) == bounds
-        True
-        """
-        return {
-            "format": FORMAT,
-            "schema": SCHEMA,
-            "low": self.low.to_dict(),
-            "high": self.high.to_dict(),
-        }
-
-    @staticmethod
-    def from_dict(saved: dict[str, Any]) -> ReliabilityBounds:
-        """Return the bounds that `to_dict` saved, with full validation.
-
-        Parameters
-        ----------
-        saved : dict
-            The return value of `to_dict`, possibly read from JSON.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            If these are not saved bounds, or if a newer softcal saved them.
-        """
-        _io.schema_of(saved, FORMAT, SCHEMA, "saved reliability bounds")
-        return ReliabilityBounds(
-            *(Reliability.from_dict(saved.get(end, {})) for end in ("low", "high"))
-        )
 
     def __repr__(self) -> str:
         return f"ReliabilityBounds(n={self.n}, bins={len(self.bins)})"

@@ -9,25 +9,28 @@ import numpy as np
 from softcal._validation.inputs import as_float64
 from softcal.metrics import multiclass, ordinal, proper
 from softcal.metrics.vote_noise import distance_by_chance, wasserstein_by_chance
-from softcal.table.scores import score_names
-from softcal.table.tableset import Sparse, empty_sparse
+from softcal.table.blocks import BLOCKS, Sparse
 
 if TYPE_CHECKING:
-    from softcal._validation.inputs import FloatArray
+    from collections.abc import Mapping
+
+    from softcal._validation.inputs import Coded, FloatArray
     from softcal._validation.multiclass import ClassRows
-    from softcal.table.build import Coded
 
 
-def score_entries(data: ClassRows, cells: Coded | None = None, *, ordered: bool = False) -> Sparse:
-    """Add up the scores of rows of many classes, for each cell: keys (cell,), `score_names`.
+def score_entries(
+    data: ClassRows, cells: Coded | None = None, *, ordered: bool = False
+) -> Mapping[str, Sparse]:
+    """Add up the scores of rows of many classes, for each cell: keys (cell,), by block.
 
     Raises
     ------
     InputError
         If a value breaks a rule.
     """
-    names = score_names(ordered=ordered)
-    found = [empty_sparse(1, len(names))]
+    blocks = ("scores", "ordered_scores") if ordered else ("scores",)
+    names = tuple(name for block in blocks for name in BLOCKS[block].sums)
+    found = [Sparse(np.empty((1, 0), dtype=np.int64), np.empty((len(names), 0)))]
     for part, (p, y) in data.map_blocks(lambda p, y: (p, y)):
         weight = None if data.sample_weight is None else as_float64(data.sample_weight[part])
         votes = None if data.n_votes is None else as_float64(data.n_votes[part])
@@ -38,7 +41,10 @@ def score_entries(data: ClassRows, cells: Coded | None = None, *, ordered: bool 
         else:
             found.append(Sparse.of(cells.numbers[None, part], terms))
     added = Sparse.added(found)
-    return added.where(added.values[names.index("weight")] > 0)
+    here = added.where(added.values[names.index("weight")] > 0)
+    cut = np.cumsum([len(BLOCKS[block].sums) for block in blocks])[:-1]
+    parts = np.split(here.values, cut)
+    return {block: Sparse(here.keys, each) for block, each in zip(blocks, parts, strict=True)}
 
 
 def _terms(

@@ -17,12 +17,12 @@ from softcal._validation import inputs
 from softcal._validation.multiclass import class_rows
 from softcal.bins import Bins
 from softcal.metrics.proper import mean_of_items
-from softcal.table.groups import cluster_sums
 from softcal.table.kernel import class_gaps, class_sums, top_label_rows
+from softcal.table.owners import Groups
 from softcal.table.reliability import Reliability, from_rows, smece_of
 
 if TYPE_CHECKING:
-    from softcal._validation.inputs import FloatArray
+    from softcal._validation.inputs import Coded, FloatArray
     from softcal._validation.multiclass import ClassRows
     from softcal.bins import BinsLike
 
@@ -76,25 +76,25 @@ def classwise_reliability(
     {'cat': 0.175, 'dog': 0.025, 'fox': 0.15}
     """
     data = class_rows(y_true, y_prob, sample_weight, n_votes)
-    group = _group_numbers(groups, data, y_true, y_prob)
+    group = _coded_groups(groups, data, y_true, y_prob)
     binned = Bins.of(bins)
     sums = class_sums(data, binned)
     if not sums[0].count.any():
         inputs.refuse_no_weight(data.column(0))
-    clusters = (
-        None if group is None else cluster_sums(data.column(c), group, binned)
+    of_groups = (
+        None if group is None else Groups.of_rows(data.column(c), group, binned)
         for c in range(len(sums))
     )
-    tables = map(Reliability, repeat(binned), sums, clusters)
+    tables = map(Reliability, repeat(binned), sums, of_groups)
     return dict(zip(data.classes, tables, strict=True))
 
 
-def _group_numbers(
+def _coded_groups(
     groups: npt.ArrayLike | None, data: ClassRows, y_true: npt.ArrayLike, y_prob: npt.ArrayLike
-) -> npt.NDArray[np.intp] | None:
-    """Return the index of each row's group, or None without groups."""
+) -> Coded | None:
+    """Return the group of each row, or None without groups."""
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    return None if groups is None else inputs.group_numbers(groups, data.column(0))
+    return None if groups is None else inputs.coded_groups(groups, data.column(0))
 
 
 def classwise_smece(
@@ -187,7 +187,7 @@ def top_label_reliability(
     [0.750, 1.000]       1      0.8000       0.9000   -0.1000
     """
     data = class_rows(y_true, y_prob, sample_weight, n_votes)
-    group = _group_numbers(groups, data, y_true, y_prob)
+    group = _coded_groups(groups, data, y_true, y_prob)
     return from_rows(top_label_rows(data), Bins.of(bins), group)
 
 

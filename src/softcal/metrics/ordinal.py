@@ -70,7 +70,7 @@ def cumulative_reliability(
     data = _ordered_rows(y_true, y_prob, sample_weight, n_votes)
     data.check()
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    group = None if groups is None else inputs.group_numbers(groups, data.column(0))
+    group = None if groups is None else inputs.coded_groups(groups, data.column(0))
     binned = Bins.of(bins)
     tables = (from_rows(rows, binned, group) for rows in cumulative_rows(data))
     return dict(zip(thresholds(data.classes), tables, strict=True))

@@ -24,10 +24,9 @@ from softcal.inference.intervals import (
     residual_variance,
     soft_sign,
 )
-from softcal.table.build import joint_table
-from softcal.table.groups import SharedByRaters
+from softcal.table.build import tables_of_models
 from softcal.table.kernel import Sums, unknown_hardened
-from softcal.table.raters import positive
+from softcal.table.owners import SharedByRaters, positive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -319,7 +318,7 @@ def _rater_cov(rel: Reliability) -> FloatArray | None:
     if rel.raters is None or rel.ties is None or rel.ties.raters is None:
         return None
     _, weight, _, _, weight_sq = rel.raters.values
-    pairs = (np.bincount(rel.raters.rater, weight) ** 2).sum() - weight_sq.sum()
+    pairs = (np.bincount(rel.raters.owner, weight) ** 2).sum() - weight_sq.sum()
     return np.asarray(positive(rel.ties.raters.covariance) / pairs)
 
 
@@ -514,7 +513,7 @@ def pilot_correlation(
     >>> round(pilot_correlation(d["soft_malignant"], models), 2)
     0.75
     """
-    joint = joint_table(y_true, y_prob, bins=bins)
+    joint = tables_of_models(y_true, y_prob, bins=bins).pair(*y_prob)
     if joint.n < FEWEST_ITEMS:
         refuse_small_pilot(joint.n)
     return correlation_of(joint)

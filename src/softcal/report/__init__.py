@@ -11,7 +11,7 @@ import numpy as np
 from softcal._optional import naming_the_extra
 from softcal._validation import inputs
 from softcal._validation.arrays import to_array
-from softcal._validation.inputs import Names
+from softcal._validation.inputs import Coded, Names
 from softcal._validation.multiclass import class_rows_of_models
 from softcal._validation.votes import Votes
 from softcal.bins import Bins
@@ -19,7 +19,7 @@ from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.class_columns import refuse_names_of_thresholds
 from softcal.sources.collect import class_entries
 from softcal.sources.columns import MANY_TARGETS, text_of
-from softcal.table.build import Builder, Coded, DenseSums, valid_entries
+from softcal.table.build import Builder, DenseSums, valid_entries
 from softcal.table.tableset import LABEL, TOP, TableSet, thresholds
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def write_report(
                 "n_votes": n_votes, "ordered": ordered or None}  # fmt: skip
         _refuse_beside_tables(rows)
         tables = y_true if bins is None else y_true.coarsen(bins)
-        about = About(title, "tables", label or tables.label, commands_of(tables, "ROWS"))
+        about = About(title, "tables", label or tables.about.label, commands_of(tables, "ROWS"))
         shown: Any = (by,) if isinstance(by, str) else by
         write_page(path, tables, about, by=shown, level=level, tolerance=tolerance)
         return
@@ -124,7 +124,7 @@ def write_report(
         y_true, y_prob, by=by, groups=groups, bins=10 if bins is None else bins,
         sample_weight=sample_weight, n_votes=n_votes, ordered=ordered, sample=sample,
     )  # fmt: skip
-    about = About(title, "arrays in Python", label or tables.label)
+    about = About(title, "arrays in Python", label or tables.about.label)
     write_page(path, tables, about, level=level, tolerance=tolerance, sample=sample)
 
 
@@ -165,8 +165,7 @@ def tables_of_arrays(
     cells = _cells(columns, first.y_prob.size) if columns else None
     coded = None
     if groups is not None:
-        number = inputs.group_numbers(groups, first).astype(np.int64)
-        coded = Coded(number, range(int(number.max()) + 1))
+        coded = inputs.coded_groups(groups, first)
     targets: tuple[str, ...] = (LABEL,)
     if ordered and not of_classes:
         message = "ordered=True needs many classes: pass labels of shape (n, classes)."

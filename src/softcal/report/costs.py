@@ -26,7 +26,7 @@ def decision_panel(tables: TableSet, level: float, sample: Sample | None) -> dic
     """
     percents = np.arange(1, 100) / 100
     at = percents[np.isin(percents, tables.grid.edges)]
-    if tables.targets != (LABEL,) or tables.groups is not None or at.size < 2 or tables.n < 2:
+    if tables.targets != (LABEL,) or tables.about.group is not None or at.size < 2 or tables.n < 2:
         return None
     source = basis(tables, sample)
     found = {

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections import defaultdict
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
@@ -38,8 +37,8 @@ from softcal.report.verdict import (
     signed_limit,
     verdict,
 )
-from softcal.table.files import content, entries_of
-from softcal.table.tableset import BOUNDS, MISSING, TOP, Sparse
+from softcal.table.files import content
+from softcal.table.tableset import BOUNDS, MISSING, TOP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,16 +111,16 @@ def commands_of(
     """
     label, pred = "--label", "--pred"
     if tables.targets[0] == TOP:
-        if class_label is None and tables.votes != tables.label:
+        if class_label is None and tables.about.votes != tables.about.label:
             return ()
         label, pred = class_label or "--vote-columns", "--pred-columns"
-    elif labeled is None and tables.votes == tables.label:
+    elif labeled is None and tables.about.votes == tables.about.label:
         return ()
-    options = [label, tables.label] if labeled is None else [*labeled]
-    if tables.weight is not None:
-        options += ["--weight", tables.weight]
-    if tables.groups is not None:
-        options += ["--group", tables.groups.column]
+    options = [label, tables.about.label] if labeled is None else [*labeled]
+    if tables.about.weight is not None:
+        options += ["--weight", tables.about.weight]
+    if tables.about.group is not None:
+        options += ["--group", tables.about.group]
     models = tables.models
     saved = [f"calibrator_{k}.json" for k in range(1, len(models) + 1)]
     return tuple(
@@ -186,7 +185,7 @@ def write_page(
     columns = tables.by_names if by is None else tuple(by)
     for column in columns:
         _refuse_many_segments(tables, column)
-    segments = _segments(replace(tables, pairs=None), columns, level)
+    segments = _segments(tables, columns, level)
     classes = class_panel(tables, tables.classes, level) if tables.classes else []
     thresholds = class_panel(tables, tables.thresholds, level) if tables.ordered else []
     parts = _parts_off(segments, {"class": classes, "threshold": thresholds})
@@ -323,8 +322,8 @@ def _said(
         "label": about.label,
         "soft_labels": not all(model.fine.has_hard_labels for model in models),
         "hardened_known": models[0].hardened is not None,
-        "group": None if tables.groups is None else tables.groups.column,
-        "rater": None if tables.raters is None else tables.raters.column,
+        "group": tables.about.group,
+        "rater": tables.about.rater,
         "level": percent(level),
         "criterion": criterion(level, tolerance),
         "tolerance": f"{tolerance:.4g}",
@@ -459,35 +458,8 @@ def _without_segments(tables: TableSet) -> TableSet | None:
     """
     if len(tables.targets) > _MOST_CLASSES_SAVED:
         return None
-    groups, scores, raters = tables.groups, tables.scores, tables.raters
-    untied = groups is None and raters is None
-    grid = tables.grid if untied and len(tables.targets) == 1 else tables.bins
-    view = tables.coarsen(grid)
-    parts = [
-        entries_of(view[model, target], (m, t, 0))
-        for m, model in enumerate(tables.models)
-        for t, target in enumerate(tables.targets)
-    ]
-    if groups is not None:
-        place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
-        mine = np.array([0 if not each else -1 for each in groups.segments])
-        squares = groups.squares.where(mine[groups.squares.keys[2]] == 0).renumbered(2, mine)
-        counts = groups.counts.where(mine[groups.counts.keys[2]] == 0).renumbered(2, mine)
-        groups = groups._replace(
-            segments=({},), counts=counts, squares=squares.renumbered(3, place).renumbered(4, place)
-        )
-    if raters is not None:
-        place = grid.edges[1:-1].searchsorted(tables.grid.edges[:-1], side="right")
-        raters = raters._replace(
-            sums=raters.sums.renumbered(2, [0] * len(tables.cells)).renumbered(4, place),
-            products=raters.products.where(raters.products.keys[0] < 0),
-            losses=raters.losses.where(raters.losses.keys[0] < 0),
-        )
-    return replace(
-        tables, grid=grid, by_names=(), cells=((),), pairs=None, groups=groups, raters=raters,
-        tables=Sparse.added(parts),
-        scores=None if scores is None else scores.renumbered(1, [0] * len(tables.cells)),
-    )  # fmt: skip
+    fine = not tables.has_owners and len(tables.targets) == 1
+    return tables.stored_on(tables.grid if fine else tables.bins)
 
 
 def _cumulative(tables: TableSet, level: float) -> list[dict[str, Any]]:
@@ -498,7 +470,7 @@ def _cumulative(tables: TableSet, level: float) -> list[dict[str, Any]]:
 
 def _item_scores(tables: TableSet, level: float) -> list[tuple[str, list[str]]]:
     """Return the scores of single items of many classes, each with one text per model."""
-    if tables.scores is None:
+    if "scores" not in tables.blocks:
         return []
     found = [tables.item_scores(model) for model in tables]
     rows = []
@@ -507,7 +479,7 @@ def _item_scores(tables: TableSet, level: float) -> list[tuple[str, list[str]]]:
         if any(value is not None for value in values):
             shown = partial(signed, digits=4) if key == "ent_ce_signed" else _score
             rows.append((name, ["unknown" if v is None else shown(v) for v in values]))
-            if key in ORDERED_METRICS and tables.groups is None:
+            if key in ORDERED_METRICS and tables.about.group is None:
                 rows.append((f"{name}, {percent(level)} interval", _limits(tables, key, level)))
     return rows
 
@@ -569,7 +541,7 @@ def _in_script(data: Any) -> str:
 
 
 def _pairs(tables: TableSet, level: float) -> list[dict[str, Any]]:
-    if tables.pairs is None:
+    if not tables.has_pairs:
         return []
     joints = [tables.pair(a, b) for a, b in combinations(tables.models, 2)]
     out = []
@@ -729,21 +701,20 @@ def _listed(names: Sequence[str]) -> str | None:
 
 
 def _raters(tables: TableSet) -> str | None:
-    if tables.raters is None:
+    if tables.about.rater is None:
         return None
-    return f"{len(tables.raters.names):,}, by {tables.raters.column}"
+    return f"{len(tables.axes.owner):,}, by {tables.about.rater}"
 
 
 def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
     from softcal import __version__
 
     bins, grid = tables.bins, tables.grid
-    weightless, dropped = tables.rows_without_weight, tables.rows_dropped
+    weightless, dropped = tables.about.rows_without_weight, tables.about.rows_dropped
     width = "of equal width" if bins.is_uniform else "of unequal width"
-    groups = tables.groups
     how: list[tuple[str, Any]] = [
         ("source", about.source),
-        ("date", tables.date),
+        ("date", tables.about.date),
         ("rows", f"{tables.n:,}" + (f"; {weightless:,} more with weight 0" if weightless else "")),
         ("dropped rows", dropped and f"{dropped:,}, left out on purpose"),
         ("label", about.label),
@@ -753,14 +724,14 @@ def _how(tables: TableSet, about: About) -> list[tuple[str, str]]:
             ", ".join(tables.models),
         ),
         ("segments", ", ".join(tables.by_names) or None),
-        ("groups", groups and groups.column),
+        ("groups", tables.about.group),
         ("raters", _raters(tables)),
-        ("weights", tables.weight or "none: all rows have equal weight"),
+        ("weights", tables.about.weight or "none: all rows have equal weight"),
         (
             "votes",
             "counted in the labels"
-            if tables.votes == tables.label
-            else tables.votes or "not given",
+            if tables.about.votes == tables.about.label
+            else tables.about.votes or "not given",
         ),
         ("bins", f"{len(bins)} {width} on [0, 1]; the last one includes 1"),
         ("fine grid", f"{len(grid)} bins, which are merged into the bins shown"),

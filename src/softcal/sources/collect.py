@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -14,6 +13,7 @@ import numpy as np
 from softcal import _parallel
 from softcal._display import did_you_mean, keyword
 from softcal._validation.inputs import (
+    Coded,
     as_float64,
     refuse_changed,
     refuse_zeros,
@@ -51,10 +51,10 @@ from softcal.sources.columns import (
 )
 from softcal.sources.files import AS_IT_IS, all_pieces, batches_of, files_of, joined
 from softcal.sources.votes import Joined
-from softcal.table.build import Builder, Coded, DenseSums, Entries, dense_sums, entries, hardened_by
+from softcal.table.blocks import Sparse
+from softcal.table.build import Builder, DenseSums, Entries, dense_sums, entries, hardened_by
 from softcal.table.kernel import is_majority, top_label_rows
 from softcal.table.reliability import warn_if_hard
-from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -133,7 +133,7 @@ class Part(NamedTuple):
             for model in self.tables:
                 warn_if_hard(self.tables[model], roles.names(roles.y_true, model))
         dropped = self.dropped if roles.values.drop_missing or roles.drops_unmatched else None
-        return replace(self.tables, rows_dropped=dropped)
+        return replace(self.tables, about=self.tables.about._replace(rows_dropped=dropped))
 
 
 def collect(
@@ -145,7 +145,6 @@ def collect(
     date: str | None = None,
     at_most: int | None = None,
     report: Callable[[Piece, int], None] | None = None,
-    report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
     tell: Callable[[Part], None] | None = None,
 ) -> TableSet:
@@ -153,13 +152,11 @@ def collect(
 
     If a value breaks a rule, the remaining rows are still read, to count such values. `look` is
     called from the threads with the number of each piece, the rows of its models, and their groups.
-    For many classes, these are the rows of the predicted class. `report_groups` is called after the
-    last piece with the share of the groups added up so far. `tell` is called with what was found
+    For many classes, these are the rows of the predicted class. `tell` is called with what was found
     besides the tables: words of labels, and items without votes.
     """
     part = part_of(
-        pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report,
-        report_groups=report_groups, look=look,
+        pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report, look=look,
     )  # fmt: skip
     tables = part.finished(roles)
     if tell is not None:
@@ -176,7 +173,6 @@ def part_of(
     date: str | None,
     at_most: int | None = None,
     report: Callable[[Piece, int], None] | None = None,
-    report_groups: Callable[[float], None] | None = None,
     look: Look | None = None,
     alone: bool = False,
 ) -> Part:
@@ -201,33 +197,32 @@ def part_of(
         pieces, at_most = _cut(pieces, len(roles.y_prob) * len(roles.targets)), None
     if alone:
         at_most = 1
-    with closing(builder):
-        for found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most, ahead=ahead):
-            if found.entries is None or census.started:
-                census.add(found.piece, rows[found.piece.place])
-            else:
-                builder.add_all(found.entries)
-                classes.add(found.classes)
-            rows[found.piece.place] += found.rows
-            dropped, words = dropped + found.dropped, words.with_(found.words)
-            items = items.with_(found.joined)
-            if report is not None:
-                report(found.piece, found.rows)
-        total = rows.total() - dropped
-        if census.started:
-            return Part(total, None, census.found, dropped, words, items)
-        builder.add_all(classes.entries())
-        without = 0 if roles.drops_unmatched else items.without
-        remains = total > without or not rows.total()
-        tables = _finished(builder, roles, date, report_groups) if remains else None
-        return Part(total, tables, None, dropped, words, items)
+    for found in _parallel.in_order(add_up, enumerate(pieces), at_most=at_most, ahead=ahead):
+        if found.entries is None or census.started:
+            census.add(found.piece, rows[found.piece.place])
+        else:
+            builder.add_all(found.entries)
+            classes.add(found.classes)
+        rows[found.piece.place] += found.rows
+        dropped, words = dropped + found.dropped, words.with_(found.words)
+        items = items.with_(found.joined)
+        if report is not None:
+            report(found.piece, found.rows)
+    total = rows.total() - dropped
+    if census.started:
+        return Part(total, None, census.found, dropped, words, items)
+    builder.add_all(classes.entries())
+    without = 0 if roles.drops_unmatched else items.without
+    remains = total > without or not rows.total()
+    tables = _finished(builder, roles, date) if remains else None
+    return Part(total, tables, None, dropped, words, items)
 
 
 def part_of_sums(found: Entries, roles: Roles, bins: Bins, date: str | None) -> Part:
     """Return the part of all rows from sums that an engine has computed."""
     builder = Builder(roles.y_prob, roles.by, bins=bins, grid=roles.grid(bins))
     builder.add(found)
-    return Part(found.rows, _finished(builder, roles, date, None) if found.rows else None)
+    return Part(found.rows, _finished(builder, roles, date) if found.rows else None)
 
 
 def _cut(pieces: Iterable[Piece], tables: int) -> Iterator[Piece]:
@@ -328,12 +323,7 @@ def _warn_of_swapped(roles: Roles, columns: Batch) -> None:
             warn_if_swapped(rows.y_true, rows.y_prob, rows.names)
 
 
-def _finished(
-    builder: Builder,
-    roles: Roles,
-    date: str | None,
-    report_groups: Callable[[float], None] | None,
-) -> TableSet:
+def _finished(builder: Builder, roles: Roles, date: str | None) -> TableSet:
     votes = None if roles.n_votes is None else str(roles.n_votes)
     if roles.votes is not None or roles.counts:
         votes = roles.y_true
@@ -342,7 +332,6 @@ def _finished(
     return builder.finish(
         roles.y_true,
         roles.targets,
-        report=report_groups,
         weight=roles.sample_weight,
         votes=votes,
         date=date,
@@ -479,20 +468,21 @@ def class_entries(
     )
     if added is None or majority is None:
         return None
-    tables = hardened_by(added.tables, majority.tables)
+    tables = hardened_by(added.blocks["tables"], majority.blocks["tables"])
     scores = _scores(models, cells, ordered=ordered)
-    return ClassEntries(added._replace(tables=tables, scores=scores), dense, tops)
+    blocks = {**added.blocks, "tables": tables, **scores}
+    return ClassEntries(added._replace(blocks=blocks), dense, tops)
 
 
-def _scores(models: Sequence[ClassRows], cells: Coded | None, *, ordered: bool) -> Sparse:
-    """Add up the scores of single rows, with keys (model, cell)."""
+def _scores(
+    models: Sequence[ClassRows], cells: Coded | None, *, ordered: bool
+) -> dict[str, Sparse]:
+    """Add up the scores of single rows, with keys (model, cell), by block."""
     parts = [score_entries(data, cells, ordered=ordered) for data in models]
-    return Sparse.added(
-        [
-            Sparse(np.concatenate((np.full_like(each.keys, k), each.keys)), each.values)
-            for k, each in enumerate(parts)
-        ]
-    )
+    return {
+        name: Sparse.added([each[name].under(k) for k, each in enumerate(parts)])
+        for name in parts[0]
+    }
 
 
 def coded_cells(columns: Mapping[str, Any]) -> Coded:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from softcal._display import did_you_mean, keyword
-from softcal._validation.inputs import Names, Rows, as_float64, has_outside, unlikely_scale
+from softcal._validation.inputs import Coded, Names, Rows, as_float64, has_outside, unlikely_scale
 from softcal._validation.rules import (
     LABEL,
     LARGEST_VOTES,
@@ -26,7 +26,6 @@ from softcal._validation.rules import (
 )
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
-from softcal.table.build import Coded
 from softcal.table.tableset import BOUNDS, TOP, thresholds
 from softcal.table.tableset import LABEL as LABEL_TARGET
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from softcal._optional import MissingExtraError
+from softcal._validation.inputs import Coded
 from softcal._validation.rules import Spread
 from softcal.exceptions import SoftcalError
 from softcal.sources.class_columns import Present
@@ -31,9 +32,9 @@ from softcal.sources.columns import BATCH_VALUES, Values, numbers, one_array, re
 from softcal.sources.frames import Stream, frame_pieces, in_frame
 from softcal.sources.ranges import Distributions, distributions
 from softcal.sources.sql import census_query, misfit_of, sums_query
-from softcal.table.build import MAX_CELLS, Coded, Entries, refuse_many_cells
+from softcal.table.blocks import Sparse
+from softcal.table.build import MAX_CELLS, Entries, refuse_many_cells
 from softcal.table.kernel import SUM_NAMES
-from softcal.table.tableset import Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -280,7 +281,7 @@ def _of_spark_sql(frame: Any, job: _Job) -> Part:
     values = np.array([numbers(found.column(name)) for name in SUM_NAMES], dtype=np.float64)
     filled = values[SUM_NAMES.index("count")] > 0
     tables = Sparse.of(keys[:, filled], values[:, filled])
-    return part_of_sums(Entries.of_tables(total, cells.names, tables), roles, job.bins, job.date)
+    return part_of_sums(Entries(total, cells.names, {"tables": tables}), roles, job.bins, job.date)
 
 
 def _census(frame: Any, job: _Job, at: dict[str, str]) -> Counted:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from softcal._validation.inputs import FloatArray
     from softcal.sources.columns import Batch
-    from softcal.table.tableset import IntArray
+    from softcal.table.blocks import IntArray
 
 _MOST_KEYS = 1 << 17  # different numbers of a column that are held in memory
 _MOST_RANGES = 1_000_000

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from softcal._validation.inputs import Rows
-    from softcal.table.build import Coded
+    from softcal._validation.inputs import Coded, Rows
     from softcal.table.tableset import TableSet
 
 MOST_ROWS = 1_000_000

@@ -25,10 +25,11 @@ from softcal._validation.rules import (
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.sources.scanning import listed, refuse_other_names
+from softcal.table.blocks import Sparse
+from softcal.table.files import refuse_impossible
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import warn_if_hard
-from softcal.table.serialize import refuse_impossible
-from softcal.table.tableset import Sparse, TableSet
+from softcal.table.tableset import About, Axes, TableSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -382,10 +383,9 @@ def tables_from_query(result: Any, *, bins: BinsLike = 10, date: str | None = No
     first = {key: texts[f"softcal_{key}"][0] for key in ("label", "weight", "votes")}
     segments = tuple(name.removeprefix(_SEGMENT) for name in by)
     grid = Bins.grid()
-    whole = TableSet(
-        first["label"], tuple(models), grid, grid, Sparse.of(keys, values), by_names=segments,
-        cells=tuple(numbers), weight=first["weight"], votes=first["votes"], date=date,
-    )  # fmt: skip
+    about = About(str(first["label"]), weight=first["weight"], votes=first["votes"], date=date)
+    axes = Axes(tuple(models), grid, by=segments, cell=tuple(numbers))
+    whole = TableSet(about, axes, {"tables": Sparse.of(keys, values)}, grid)
     for model in models:
         warn_if_hard(whole[model], Names(str(first["label"]), str(model)))
     return whole.coarsen(bins)

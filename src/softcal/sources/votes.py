@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from softcal._validation.inputs import Coded
     from softcal.sources.columns import Batch, Roles
-    from softcal.table.build import Coded
 
     IntArray = npt.NDArray[np.int64]
     FloatArray = npt.NDArray[np.float64]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -12,55 +11,32 @@ import numpy as np
 import numpy.typing as npt
 
 from softcal._validation import inputs
-from softcal._validation.inputs import Names, as_float64
+from softcal._validation.inputs import Coded, Names, columns
 from softcal._validation.multiclass import class_rows_of_models, is_by_class, refuse
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.table import kernel
-from softcal.table.groups import MAX_KNOWN, GroupIds, GroupNames, refuse_many_group_bins
+from softcal.table.blocks import BLOCKS, GROUP_LOSSES, IntArray, Sparse, Summed
 from softcal.table.joint import refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums, cross_entropy, totals
-from softcal.table.raters import (
-    RATER_LOSSES,
-    RATER_SUMS,
-    VOTE_PRODUCTS,
+from softcal.table.owners import (
+    MAX_GROUPS,
+    group_entries,
+    merged,
     pair_entries,
     rater_entries,
+    refuse_many_group_bins,
 )
 from softcal.table.reliability import votes_of_raters
-from softcal.table.spill import Gathered, Spill
-from softcal.table.tableset import (
-    LABEL,
-    LOSSES,
-    Groups,
-    IntArray,
-    Pairs,
-    RaterTables,
-    Sparse,
-    Summed,
-    TableSet,
-    empty_sparse,
-)
-from softcal.table.tableset import under as _under
-from softcal.table.ties import (
-    GROUP_TERMS,
-    cuts,
-    paired,
-    place_of,
-    table_number,
-    tied,
-    tied_losses,
-    with_cells,
-)
+from softcal.table.tableset import LABEL, About, Axes, TableSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from softcal._validation.inputs import FloatArray, Rows
     from softcal._validation.multiclass import ClassRows
     from softcal._validation.votes import RowVotes
     from softcal.bins import BinsLike
-    from softcal.table.joint import JointTable
 
 
 MAX_CELLS = 100_000
@@ -69,36 +45,13 @@ MAX_CELLS = 100_000
 _PAIRED_AT_ONCE = 1 << 13
 
 
-class Coded(NamedTuple):
-    """The name of each row, as an index into `names`. Groups may be integers in an array."""
-
-    numbers: IntArray
-    names: Sequence[Any]
-
-
 class Entries(NamedTuple):
-    """The entries that one batch of rows adds to a set, with the batch's own cell numbers."""
+    """The entries that one batch of rows adds to a set, with its own numbers of cells and owners."""
 
     rows: int
     cells: Sequence[tuple[str | None, ...]]
-    groups: Sequence[Any]
-    tables: Sparse
-    cross: Sparse
-    losses: Sparse
-    grouped: Sequence[Gathered]  # per model and target: w d and w by group, cell, and bin
-    grouped_losses: Sequence[Gathered]  # per pair of models: `GROUP_TERMS` by group and cell
-    scores: Sparse | None = None  # multiclass only: keys (model, cell), the sums of `SCORES`
-    raters: RaterTables | None = None
-
-    @staticmethod
-    def of_tables(rows: int, cells: Sequence[tuple[str | None, ...]], tables: Sparse) -> Entries:
-        """Return entries without pairs and groups, from sums that an engine has computed."""
-        return Entries(
-            rows, cells, [], tables, empty_sparse(6, 1), empty_sparse(4, len(LOSSES)), [], [],
-        )  # fmt: skip
-
-
-_PAIR_TERMS = (*GROUP_TERMS, *LOSSES[-4:])
+    blocks: Mapping[str, Sparse]
+    owners: Any = ()  # names of groups or raters
 
 
 def entries(
@@ -123,68 +76,44 @@ def entries(
     groups : Coded, optional
         The group of each row.
     pairs : Bins, optional
-        The bins of the joint sums of each pair of models. With groups, they are the grid.
+        The bins of the joint sums of each pair of models.
     votes : RowVotes, optional
         The single votes behind the labels, to add up by rater; not with groups.
     """
-    tables = []
+    at = _numbers(cells, next(iter(rows.values())).y_prob.size)
+    parts: dict[str, list[Sparse]] = {"tables": []}
+    if groups is not None:
+        # More groups than a set keeps separately share places already here.
+        both = merged((), groups.names, most=MAX_GROUPS)
+        groups = Coded(both.theirs[groups.numbers], both.names)
+
+    def add(name: str, key: tuple[int, ...], found: Sparse) -> None:
+        parts.setdefault(name, []).append(found.under(*key))
+
     for key, each in rows.items():
         found = _table_entries(each, grid, cells)
         if found is None:
             return None
-        tables.append(_under(key, found))
-    at = _numbers(cells, next(iter(rows.values())).y_prob.size)
-    cross, losses = [empty_sparse(6, 1)], [empty_sparse(4, len(LOSSES))]
-    grouped, grouped_losses = [], []
-    if groups is not None:
-        owners = _Owners(groups, at, 1 if cells is None else len(cells.names))
-        grouped = [_group_entries(each, grid, owners, key) for key, each in rows.items()]
-    for two, a, b in _pairs_of(rows):
-        if pairs is None:
-            break
-        if groups is None:
-            cross.append(_under(two, _cross_entries(a, b, pairs, at)))
-            losses += [_under(two, part) for part in _row_losses(a, b, cells)]
-            continue
-        terms = _pair_terms(a, b)
-        of_groups = terms[: len(GROUP_TERMS)].copy()  # a view would keep all terms in memory
-        grouped_losses.append(owners.gathered(two, np.zeros_like(at), 1, of_groups))
-        # The other terms are sums over rows, regardless of their group.
-        terms = np.concatenate((np.zeros_like(of_groups), terms[len(GROUP_TERMS) :]))
-        losses.append(_under(two, _per_cell(cells, _losses(terms))))
+        add("tables", key, found)
+        if groups is not None:
+            add("group_sums", key, group_entries(each, groups.numbers, grid, at))
+        if votes is not None:
+            add("rater_sums", key, rater_entries(each, votes, grid, at))
+    for two, a, b in _pairs_of(rows) if pairs is not None else ():
+        assert pairs is not None  # noqa: S101 - there are no pairs without
+        for found in _losses(a, b, cells):
+            add("losses", two, found)
+        if groups is not None:
+            add("group_losses", two, _group_losses(a, b, at, groups.numbers))
+        else:
+            add("cross", two, _cross_entries(a, b, pairs, at))
+        if votes is not None:
+            products, losses = pair_entries(a, b, votes, pairs, at)
+            add("vote_products", two, products)
+            add("rater_losses", two, losses)
+    owners = votes.names if votes is not None else () if groups is None else groups.names
     names = ((),) if cells is None else cells.names
-    return Entries(
-        at.size, names, [] if groups is None else groups.names,
-        Sparse.added(tables), Sparse.added(cross), Sparse.added(losses), grouped, grouped_losses,
-        raters=None if votes is None else _rater_tables(rows, grid, at, votes, pairs),
-    )  # fmt: skip
-
-
-def _rater_tables(
-    rows: Mapping[tuple[int, int], Rows],
-    grid: Bins,
-    cell: IntArray,
-    votes: RowVotes,
-    pairs: Bins | None,
-) -> RaterTables:
-    """Add up the single votes on the rows of each model, and of each pair of models."""
-    raters = len(votes.names)
-    sums = [empty_sparse(5, len(RATER_SUMS))]
-    for key, each in rows.items():
-        flat, values = rater_entries(each, votes, grid, cell)
-        own, place = np.divmod(flat, len(grid))
-        keys = np.array([*np.divmod(own, raters), place], dtype=np.int64)
-        sums.append(_under(key, Sparse(keys, values)))
-    products, losses = empty_sparse(6, len(VOTE_PRODUCTS)), empty_sparse(5, len(RATER_LOSSES))
-    for two, a, b in _pairs_of(rows):
-        if pairs is None:
-            break
-        (flat, values), (owner, of_raters) = pair_entries(a, b, votes, pairs, cell)
-        found = _under(two, Sparse(_unraveled(flat, len(pairs)), values))
-        products = Sparse.added([products, found])
-        keys = np.array(np.divmod(owner, raters), dtype=np.int64)
-        losses = Sparse.added([losses, _under(two, Sparse(keys, of_raters))])
-    return RaterTables("", votes.names, Sparse.added(sums), products, losses)
+    return Entries(at.size, names, {k: Sparse.added(v) for k, v in parts.items()}, owners)
 
 
 def valid_entries(
@@ -204,7 +133,7 @@ def valid_entries(
     if found is None:
         broken = [each for each in rows.values() if kernel.bin_sums(each, grid) is None]
         inputs.refuse((broken or list(rows.values()))[0])  # also detects data that changed
-    if not found.tables.keys.shape[1]:
+    if not found.blocks["tables"].keys.shape[1]:
         inputs.refuse_no_weight(next(iter(rows.values())))
     return found
 
@@ -265,48 +194,12 @@ def _with_rows(found: Sparse) -> Sparse:
     return found.where(found.values[SUM_NAMES.index("count")] > 0)
 
 
-class _Owners(NamedTuple):
-    """The group and the cell of each row."""
-
-    groups: Coded
-    cell: IntArray
-    cells: int
-
-    def gathered(
-        self, key: tuple[int, ...], at: IntArray, bins: int, terms: FloatArray
-    ) -> Gathered:
-        """Add up rows of the same group, cell, and bin if few combinations are possible."""
-        table = table_number(key)
-        possible = len(self.groups.names) * self.cells * bins
-        if possible > 4 * at.size:
-            return Gathered(self.groups.numbers, place_of(table, self.cell, at), terms)
-        flat = (self.groups.numbers * self.cells + self.cell) * bins + at
-        filled = np.flatnonzero(np.bincount(flat, minlength=possible))
-        owner, at = np.divmod(filled, bins)
-        group, cell = np.divmod(owner, self.cells)
-        sums = np.array([np.bincount(flat, row, possible)[filled] for row in terms])
-        return Gathered(group, place_of(table, cell, at), sums)
-
-
-def _group_entries(rows: Rows, grid: Bins, owners: _Owners, key: tuple[int, int]) -> Gathered:
-    """Add up w d and w over the rows of each group, cell, and bin."""
-    p, y, w = _columns(rows)
-    found = owners.gathered(key, grid.guide.locate(p), len(grid), np.array([w * (p - y), w]))
-    here = found.values[1] > 0
-    if here.all():
-        return found
-    return Gathered(found.group[here], found.place[here], found.values[:, here])
-
-
-def _columns(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
-    weight = rows.sample_weight
-    w = np.ones(rows.y_prob.size) if weight is None else as_float64(weight)
-    return as_float64(rows.y_prob), as_float64(rows.y_true), w
-
-
 def _pair_terms(rows_a: Rows, rows_b: Rows) -> FloatArray:
-    """Return the terms of each row in `_PAIR_TERMS`. The labels of the two models may differ."""
-    (p_a, y_a, w), (p_b, y_b, _) = _columns(rows_a), _columns(rows_b)
+    """Return the terms of `GROUP_LOSSES` and of the last four of `LOSSES`, for each row.
+
+    The labels of the two models may differ.
+    """
+    (p_a, y_a, w), (p_b, y_b, _) = columns(rows_a), columns(rows_b)
     here = w > 0
     unlike = ((p_a != p_b) | (y_a != y_b)) & here
     # Subtract p and y separately, so that equal labels cancel exactly.
@@ -324,37 +217,31 @@ def _pair_terms(rows_a: Rows, rows_b: Rows) -> FloatArray:
     )
 
 
-def _row_losses(a: Rows, b: Rows, cells: Coded | None) -> Iterator[Sparse]:
+def _losses(a: Rows, b: Rows, cells: Coded | None) -> Iterator[Sparse]:
     """Add up `LOSSES` of each cell, for so few rows at a time that terms stay in the cache."""
     for start in range(0, a.y_prob.size, _PAIRED_AT_ONCE):
         part = slice(start, start + _PAIRED_AT_ONCE)
         here = None if cells is None else Coded(cells.numbers[part], cells.names)
-        yield _per_cell(here, _losses(_pair_terms(a.taken(part), b.taken(part))))
+        weight, differing, *losses, infinite_a, infinite_b, loss_a, loss_b = _pair_terms(
+            a.taken(part), b.taken(part)
+        )
+        paired = [each for e in losses for each in (e, weight * e, e * e)]
+        rest = (infinite_a, infinite_b, loss_a, loss_b)
+        yield _per_cell(here, np.array([differing, *paired, *rest]))
 
 
-def _losses(terms: FloatArray) -> FloatArray:
-    """Return the terms of each row in `LOSSES`, from its pair terms."""
-    return np.concatenate((paired(terms[: len(GROUP_TERMS)]), terms[len(GROUP_TERMS) :]))
+def _group_losses(a: Rows, b: Rows, cell: IntArray, group: IntArray) -> Sparse:
+    """Add up `GROUP_LOSSES` of each cell and group."""
+    return Sparse.of(np.array([cell, group]), _pair_terms(a, b)[: len(GROUP_LOSSES)])
 
 
 def _cross_entries(rows_a: Rows, rows_b: Rows, grid: Bins, cell: IntArray) -> Sparse:
     """Add up the products of two models' residuals: keys (cell, bin, bin)."""
-    (p_a, y_a, w), (p_b, y_b, _) = _columns(rows_a), _columns(rows_b)
+    (p_a, y_a, w), (p_b, y_b, _) = columns(rows_a), columns(rows_b)
     product = w * w * (p_a - y_a) * (p_b - y_b)
-    size = len(grid)
-    flat = (cell * size + grid.guide.locate(p_a)) * size + grid.guide.locate(p_b)
-    if int(flat.max(initial=0)) < 4 * flat.size:  # dense enough to count
-        sums = np.bincount(flat, product).astype(np.float64, copy=False)
-        filled = np.flatnonzero(sums)
-        return Sparse(_unraveled(filled, size), sums[filled][None])
-    found = Sparse.of(flat[None], product[None])
-    return Sparse(_unraveled(found.keys[0], size), found.values)
-
-
-def _unraveled(flat: npt.NDArray[Any], size: int) -> IntArray:
-    rest, second = np.divmod(flat, size)
-    cell, first = np.divmod(rest, size)
-    return np.array([cell, first, second], dtype=np.int64)
+    keys = np.array([cell, grid.guide.locate(p_a), grid.guide.locate(p_b)], dtype=np.int64)
+    found = Sparse.of(keys, product[None])
+    return found.where(found.values[0] != 0)
 
 
 class Builder:
@@ -363,7 +250,7 @@ class Builder:
     def __init__(
         self,
         models: Sequence[str],
-        by_names: Sequence[str] = (),
+        by: Sequence[str] = (),
         *,
         bins: Bins,
         grid: Bins,
@@ -371,21 +258,16 @@ class Builder:
         group: str | None = None,
         rater: str | None = None,
     ) -> None:
-        self.models, self.by_names = tuple(models), tuple(by_names)
-        self.bins, self.grid, self.pairs, self.group = bins, grid, pairs, group
+        self.bins, self.grid, self.pairs = bins, grid, pairs
         self.rows = 0
+        self._models, self._by, self._group, self._rater = tuple(models), tuple(by), group, rater
         self._cells: dict[tuple[str | None, ...], int] = {}
-        self._tables = Summed(4, len(SUM_NAMES))
-        self._cross, self._losses = Summed(6, 1), Summed(4, len(LOSSES))
-        self._scores: Sparse | None = None
-        self._raters: RaterTables | None = None
-        if rater is not None:
-            self._raters = RaterTables(
-                rater, (), empty_sparse(5, len(RATER_SUMS)), empty_sparse(6, len(VOTE_PRODUCTS)),
-                empty_sparse(5, len(RATER_LOSSES)),
-            )  # fmt: skip
-        self._names = GroupNames()
-        self._grouped, self._grouped_losses = Spill(), Spill()
+        self._owners: tuple[Any, ...] = ()
+        wanted = {"tables": True, "group_sums": group, "rater_sums": rater}
+        if pairs is not None:
+            wanted |= {"losses": True, "cross": group is None, "group_losses": group,
+                       "vote_products": rater, "rater_losses": rater}  # fmt: skip
+        self._sums = {name: Summed(BLOCKS[name]) for name, asked in wanted.items() if asked}
         if group is not None:
             refuse_many_group_bins(len(grid))
 
@@ -393,19 +275,19 @@ class Builder:
         """Add the entries of one more batch."""
         cells = [self._cells.setdefault(cell, len(self._cells)) for cell in found.cells]
         if len(self._cells) > MAX_CELLS:
-            refuse_many_cells(self.by_names)
+            refuse_many_cells(self._by)
+        most = None if self._group is None else MAX_GROUPS
+        owners = merged(self._owners, found.owners, most=most)
+        if not np.array_equal(owners.mine, np.arange(len(self._owners))):  # groups share places now
+            for sums in self._sums.values():
+                sums.map("owner", owners.mine)
+        self._owners = owners.names
         self.rows += found.rows
-        self._tables.add(found.tables.renumbered(2, cells))
-        self._cross.add(found.cross.renumbered(3, cells))
-        self._losses.add(found.losses.renumbered(3, cells))
-        if found.scores is not None:
-            scores = found.scores.renumbered(1, cells)
-            before = self._scores
-            self._scores = scores if before is None else Sparse.added([before, scores])
-        if self._raters is not None and found.raters is not None:
-            self._raters = self._raters.plus(found.raters, cells)
-        if self.group is not None:
-            self._add_groups(found, np.array(cells, dtype=np.int64))
+        for name, each in found.blocks.items():
+            block = BLOCKS[name]
+            part = block.mapped(each, "cell", np.array(cells, dtype=np.int64))
+            part = block.mapped(part, "owner", owners.theirs)
+            self._sums.setdefault(name, Summed(block)).add(part)
 
     def add_all(self, found: list[Entries]) -> None:
         """Add the entries of several batches, and free each one after it is added."""
@@ -413,59 +295,15 @@ class Builder:
         while found:
             self.add(found.pop())
 
-    def _add_groups(self, found: Entries, cells: IntArray) -> None:
-        names = self._names.numbers(found.groups)
-        for spill, parts in (
-            (self._grouped, found.grouped), (self._grouped_losses, found.grouped_losses)
-        ):  # fmt: skip
-            for group, place, values in parts:
-                spill.add(Gathered(names[group], with_cells(place, cells), values))
-
-    def finish(
-        self,
-        label: str,
-        targets: tuple[str, ...] = (LABEL,),
-        *,
-        report: Callable[[float], None] | None = None,
-        **about: Any,
-    ) -> TableSet:
-        """Return the set of all batches; `report` receives the share of groups processed."""
-        pairs, groups = None, None
-        if self.pairs is not None:
-            pairs = Pairs(self._cross.total(), self._losses.total(), self.pairs)
-        cells = tuple(self._cells)
-        if self.group is not None:
-            with closing(self):
-                groups, pairs = self._tied(self.group, cells, report)
-        found = TableSet(
-            label, self.models, self.bins, self.grid, self._tables.total(), targets, self.by_names,
-            cells, pairs=pairs, groups=groups, scores=self._scores, raters=self._raters, **about,
-        )  # fmt: skip
-        return replace(found, rows_without_weight=self.rows - found.n)
-
-    def _tied(
-        self,
-        column: str,
-        cells: tuple[tuple[str | None, ...], ...],
-        report: Callable[[float], None] | None,
-    ) -> tuple[Groups, Pairs | None]:
-        segments, found = cuts(self.by_names, cells)
-        counts, squares, cross, group, cell = tied(
-            self._grouped, found, len(self.grid), pairs=self.pairs is not None, report=report
+    def finish(self, label: str, targets: tuple[str, ...] = (LABEL,), **about: Any) -> TableSet:
+        """Return the set of all batches."""
+        axes = Axes(
+            self._models, self.grid, targets, self._by, tuple(self._cells), self.pairs, self._owners
         )
-        ids = GroupIds(group, cell, self._names.texts) if group.size <= MAX_KNOWN else None
-        groups = Groups(column, segments, counts, squares, ids)
-        if self.pairs is None:
-            return groups, None
-        own = self._losses.total()
-        losses = [own.renumbered(3, cut.of_cell + cut.first) for cut in found]
-        losses.append(tied_losses(self._grouped_losses, found))
-        return groups, Pairs(cross, Sparse.added(losses), self.grid)
-
-    def close(self) -> None:
-        """Remove temporary files."""
-        self._grouped.close()
-        self._grouped_losses.close()
+        blocks = {name: each.total() for name, each in self._sums.items()}
+        what = About(label, group=self._group, rater=self._rater, **about)
+        found = TableSet(what, axes, blocks, self.bins)
+        return replace(found, about=what._replace(rows_without_weight=self.rows - found.n))
 
 
 def refuse_many_cells(by: Sequence[str]) -> None:
@@ -477,84 +315,14 @@ def refuse_many_cells(by: Sequence[str]) -> None:
     raise InputError(message)
 
 
-def joint_table(
-    y_true: npt.ArrayLike,
-    y_prob: Mapping[str, npt.ArrayLike],
-    *,
-    bins: BinsLike = 10,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    raters: bool = False,
-) -> JointTable:
-    r"""Compute the joint table of two models: their tables, and products between them.
-
-    The product of bin b of model A and bin c of model B is \(\sum_i w_i^2 d^A_i d^B_i\) over the
-    rows in both bins. Here \(d = p - y\).
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Labels, as in `reliability`.
-    y_prob : mapping from str to array-like of shape (n_samples,) or (n_samples, n_classes)
-        The predictions of two models, A first. For classes, each model's predicted class is used,
-        as in `top_label_reliability`.
-    bins : int, Bins, or sequence of float, default=10
-        As in `reliability`; at most 2,000 bins.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights.
-    n_votes : int or array-like of shape (n_samples,), optional
-        The number of votes behind each label.
-    groups : array-like of shape (n_samples,), optional
-        The group of each row, if rows are not independent. Joint tables with groups can be added
-        if no group has rows in two of them.
-    raters : bool, default=False
-        Whether raters are a sample, as in `reliability`. Predictions must be one probability per
-        row.
-
-    Returns
-    -------
-    JointTable
-        The joint table, from which `compare` computes differences.
-
-    Examples
-    --------
-    >>> joint = joint_table([0.5, 1.0], {"old": [0.4, 0.9], "new": [0.6, 0.9]}, bins=2)
-    >>> joint.cross.round(3)
-    array([[ 0.  , -0.01],
-           [ 0.  ,  0.01]])
-    """
-    binned = Bins.of(bins)
-    refuse_many_bins(len(binned))
-    rows, group = rows_of_models(y_true, y_prob, sample_weight, n_votes, groups)
-    if len(rows) != 2:
-        message = f"y_prob must hold two models: got {len(rows)}. Use compare_many for more."
-        raise InputError(message)
-    votes = votes_on_models(y_true, y_prob, groups) if raters else None
-    return joined_rows(rows, binned, group, votes)
-
-
-def votes_on_models(
-    y_true: npt.ArrayLike, y_prob: Mapping[str, npt.ArrayLike], groups: object
-) -> RowVotes:
-    """Return the single votes behind the labels of all models."""
-    if any(map(is_by_class, y_prob.values())):
-        message = (
-            "raters=True takes one probability per row: these predictions are of classes. Select "
-            "one class: votes.binary(name) and its column of predictions."
-        )
-        raise InputError(message)
-    return votes_of_raters(y_true, groups)
-
-
 def rows_of_models(
     y_true: npt.ArrayLike,
     y_prob: Mapping[str, npt.ArrayLike],
     sample_weight: npt.ArrayLike | None,
     n_votes: npt.ArrayLike | None,
     groups: npt.ArrayLike | None,
-) -> tuple[dict[str, Rows], npt.NDArray[np.intp] | None]:
-    """Validate several models' predictions for the same rows, and number the groups."""
+) -> tuple[dict[str, Rows], Coded | None]:
+    """Validate several models' predictions for the same rows, and their groups."""
     if not isinstance(y_prob, Mapping):
         refuse_no_mapping(y_prob)
     if len(y_prob) < 2:
@@ -575,7 +343,7 @@ def rows_of_models(
         for each in rows.values():
             inputs.warn_if_swapped(each.y_true, each.y_prob, each.names)
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=first_prob)
-    return rows, None if groups is None else inputs.group_numbers(groups, rows[first])
+    return rows, None if groups is None else inputs.coded_groups(groups, rows[first])
 
 
 def refuse_no_mapping(y_prob: object) -> NoReturn:
@@ -587,21 +355,37 @@ def refuse_no_mapping(y_prob: object) -> NoReturn:
     raise InputTypeError(message)
 
 
-def joined_rows(
-    models: Mapping[str, Rows],
-    bins: Bins,
-    group: npt.NDArray[np.intp] | None = None,
-    votes: RowVotes | None = None,
-) -> JointTable:
-    """Return the joint table of two models. Their labels may differ, as for predicted classes."""
-    groups = None if group is None else Coded(group.astype(np.int64), range(int(group.max()) + 1))
-    rows_a, rows_b = models.values()
-    both = {(0, 0): rows_a, (1, 0): rows_b}
-    found = valid_entries(both, bins, groups=groups, pairs=bins, votes=votes)
-    column, rater = None if group is None else "groups", None if votes is None else "raters"
-    builder = Builder(tuple(models), bins=bins, grid=bins, pairs=bins, group=column, rater=rater)
-    builder.add(found)
-    return builder.finish("label").pair(*models)
+def tables_of_models(
+    y_true: npt.ArrayLike,
+    y_prob: Mapping[str, npt.ArrayLike],
+    *,
+    bins: BinsLike,
+    sample_weight: npt.ArrayLike | None = None,
+    n_votes: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    raters: bool = False,
+) -> TableSet:
+    """Return the set of several models of the same rows in arrays, with pairs, on these bins.
+
+    For classes, each model's predicted class is used, as in `top_label_reliability`.
+    """
+    binned = Bins.of(bins)
+    refuse_many_bins(len(binned))
+    models, group = rows_of_models(y_true, y_prob, sample_weight, n_votes, groups)
+    if raters and any(map(is_by_class, y_prob.values())):
+        message = (
+            "raters=True takes one probability per row: these predictions are of classes. Select "
+            "one class: votes.binary(name) and its column of predictions."
+        )
+        raise InputError(message)
+    votes = votes_of_raters(y_true, groups) if raters else None
+    rows = {(k, 0): each for k, each in enumerate(models.values())}
+    builder = Builder(
+        tuple(models), bins=binned, grid=binned, pairs=binned,
+        group=None if group is None else "groups", rater=None if votes is None else "raters",
+    )  # fmt: skip
+    builder.add(valid_entries(rows, binned, groups=group, pairs=binned, votes=votes))
+    return builder.finish("label")
 
 
 def dense_sums(models: Sequence[ClassRows], grid: Bins) -> FloatArray:
@@ -640,4 +424,4 @@ class DenseSums:
         # Target 0 is the predicted class, which is not among them.
         keys = np.array([model, class_ + 1, np.zeros_like(model), place], dtype=np.int64)
         values = np.ascontiguousarray(self.sums[model, class_, :, place].T)
-        return [Entries.of_tables(0, ((),), Sparse(keys, values))]
+        return [Entries(0, ((),), {"tables": Sparse(keys, values)})]

@@ -1,13 +1,12 @@
 """Save and load sets of tables: as JSON if small, as Parquet if there are many entries.
 
-Everything read is validated, because files are not trusted. Files of softcal 0.1 can be read too.
+Everything read is validated, because files are not trusted. Files of softcal 0.2 can be read too.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,96 +14,60 @@ import numpy as np
 
 from softcal import _io
 from softcal._optional import naming_the_extra
-from softcal._validation.rules import LARGEST_VOTES
+from softcal._validation.rules import LARGEST_VOTES, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
-from softcal.table import serialize
-from softcal.table.groups import refuse_many_group_bins
+from softcal.table.blocks import BLOCKS, Block, Sparse
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
-from softcal.table.raters import RATER_LOSSES, RATER_SUMS, VOTE_PRODUCTS
-from softcal.table.reliability import Reliability
-from softcal.table.scores import score_names
-from softcal.table.tableset import (
-    LABEL,
-    LOSSES,
-    TOP,
-    Groups,
-    Pairs,
-    RaterTables,
-    Sparse,
-    TableSet,
-    empty_sparse,
-    thresholds,
-)
+from softcal.table.owners import anonymous, refuse_many_group_bins
+from softcal.table.tableset import TOP, About, Axes, TableSet, thresholds
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
-    from softcal.table.tableset import IntArray
+    from softcal._validation.inputs import FloatArray
+    from softcal.table.blocks import IntArray
+    from softcal.table.reliability import Reliability
 
 FORMAT = "softcal.tables"
-SCHEMA = 2
-SCORES_FORMAT = "softcal.scores"  # written by `softcal score --save` in 0.1
+SCHEMA = 3
 MANY = 20_000
 """The number of entries from which a set is saved as Parquet."""
 
-_TABLE_KEYS = ("model", "target", "cell", "bin")
-_NEXT_KEYS = {
+PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # no header of a CSV file has such a byte
+_KEY = b"softcal"
+_NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
+_LARGEST_COUNT = 2**53  # over all bins, so that the sum of a thousand such tables fits an int64
+_LARGEST_SCORE = 1e6  # of a row: a log loss is below 745, a distance below the number of classes
+_MORE = 1 + 1e-9  # tolerance for rounding in valid sums
+_SIGNED = re.compile(
+    r"(hard_)?residual|product|mixed(_[ab])?|ent_ce_signed|(brier|log_loss)_(total|mixed)"
+)
+_COUNTS = ("count", "differing", "infinite_a", "infinite_b", "infinite", "rows")
+_OF_SQUARES = ("product", "mixed", "mixed_a", "mixed_b", "square", "_sq")
+_OF_SEGMENTS = {"cross": "segment_cross", "losses": "segment_losses"}  # in 0.2, with groups
+_KEYS_OF_0_2 = {
     "cross": ("first", "second", "target", "place", "pair_bin_a", "pair_bin_b"),
     "losses": ("first", "second", "target", "place"),
-    "counts": ("model", "target", "segment"),
     "squares": ("model", "target", "segment", "bin_a", "bin_b"),
-    "scores": ("model", "cell"),
     "rater_sums": ("model", "target", "cell", "rater", "bin"),
     "vote_products": ("first", "second", "target", "cell", "pair_bin_a", "pair_bin_b"),
     "rater_losses": ("first", "second", "target", "cell", "rater"),
 }
-_NEXT_SUMS = {
-    "cross": ("product",),
-    "losses": LOSSES,
-    "counts": ("count",),
-    "squares": ("residual", "weight"),
-    "rater_sums": RATER_SUMS,
-    "vote_products": VOTE_PRODUCTS,
-    "rater_losses": RATER_LOSSES,
-}
-_SIGNED = {
-    "residual",
-    "hard_residual",
-    "product",
-    "mixed",
-    "mixed_a",
-    "mixed_b",
-    "ent_ce_signed",
-    *(name for name in LOSSES if name[-5:] in ("total", "mixed")),
-}
-_COUNTS = ("count", "differing", "infinite_a", "infinite_b", "infinite", "rows")
-_OF_SQUARES = ("product", "mixed", "mixed_a", "mixed_b", "square", "_sq")
-_LARGEST_SCORE = 1e6  # of a row: a log loss is below 745, a distance below the number of classes
-_OF_RATERS = ("rater_sums", "vote_products", "rater_losses")
-_KEY = b"softcal"
-_MOST_WORK = 1 << 30  # sums of groups or raters to validate, however few entries there are
-_WORK_OF_ENTRY = 1 << 12
-PARQUET = re.compile(rb"PAR1[\0-\x08\x0e-\x1f]")  # no header of a CSV file has such a byte
-_NAMED = re.compile(rb'\s*\{\s*"format"\s*:\s*"softcal\.')
 
 
 def save(tables: TableSet, path: str | os.PathLike[str]) -> None:
     """Write a set to one file, atomically."""
     path = Path(path)
-    sizes = [tables.tables.keys.shape[1], *(e.keys.shape[1] for e in _tied(tables).values())]
-    if sum(sizes) < MANY:
+    if sum(each.keys.shape[1] for each in tables.blocks.values()) < MANY:
         _io.write_json(path, content(tables))
     else:
         _write_parquet(path, tables)
 
 
 def load(path: str | os.PathLike[str]) -> TableSet:
-    """Load a set that `TableSet.save` or `softcal scan` wrote.
-
-    Files of softcal 0.1 can be loaded too: those of `softcal score --save`, and the JSON of
-    `Reliability.to_dict`, which becomes a set of one model named "model".
+    """Load a set that `TableSet.save`, `Reliability.save`, or `softcal scan` wrote.
 
     Parameters
     ----------
@@ -114,7 +77,7 @@ def load(path: str | os.PathLike[str]) -> TableSet:
     Returns
     -------
     TableSet
-        The set.
+        The set. A table that `Reliability.save` wrote is a set of one model named "model".
 
     Raises
     ------
@@ -123,13 +86,13 @@ def load(path: str | os.PathLike[str]) -> TableSet:
 
     Examples
     --------
-    >>> import json, tempfile
+    >>> import tempfile
     >>> from pathlib import Path
     >>> from softcal import reliability
-    >>> path = Path(tempfile.mkdtemp()) / "table.json"
-    >>> _ = path.write_text(json.dumps(reliability([0.5, 1.0], [0.25, 0.75]).to_dict()))
-    >>> load(path)
-    TableSet(n=2, models=['model'], bins=10)
+    >>> path = Path(tempfile.mkdtemp()) / "table.softcal"
+    >>> reliability([0.5, 1.0], [0.25, 0.75]).save(path)
+    >>> load(path)["model"]
+    Reliability(n=2, bins=10)
     """
     path = Path(path)
     with _io.readable(path), path.open("rb") as file:
@@ -160,7 +123,7 @@ def is_saved(path: Path) -> bool:
 
 
 def is_start_of_saved(start: bytes) -> bool:
-    """Return whether a JSON file with this start is a saved set or table."""
+    """Return whether a JSON file with this start is a saved set."""
     return _NAMED.match(start) is not None
 
 
@@ -169,45 +132,36 @@ def is_saved_schema(schema: Any) -> bool:
     return _KEY in (schema.metadata or {})
 
 
-def _tied(tables: TableSet) -> dict[str, Sparse]:
-    """Return the entries besides the tables, by name."""
-    found: dict[str, Sparse] = {}
-    if tables.pairs is not None:
-        found |= {"cross": tables.pairs.cross, "losses": tables.pairs.losses}
-    if tables.groups is not None:
-        found |= {"counts": tables.groups.counts, "squares": tables.groups.squares}
-    if tables.scores is not None:
-        found["scores"] = tables.scores
-    if tables.raters is not None:
-        found |= dict(zip(_OF_RATERS, tables.raters[2:], strict=True))
-    return found
+def set_of(models: Mapping[str, Reliability], label: str = "label") -> TableSet:
+    """Return the set of tables with the same bins and without groups and raters."""
+    bins = next(iter(models.values())).bins
+    parts = []
+    for m, rel in enumerate(models.values()):
+        filled = np.flatnonzero(rel.count)
+        values = np.array(list(rel.sums), dtype=np.float64)[:, filled]
+        parts.append(Sparse(np.array([np.zeros_like(filled), filled]), values).under(m, 0))
+    return TableSet(About(label), Axes(tuple(models), bins), {"tables": Sparse.added(parts)}, bins)
+
+
+# Writing
 
 
 def _about(tables: TableSet) -> dict[str, Any]:
-    """Return everything except the entries."""
-    groups = tables.groups
+    """Return everything except the entries. The names of groups are not saved."""
+    axes = tables.axes
     return {
         "format": FORMAT,
         "schema": SCHEMA,
-        "label": tables.label,
-        "label_high": tables.label_high,
-        "models": list(tables.models),
-        "targets": list(tables.targets),
-        "ordered": tables.ordered,
-        "by": list(tables.by_names),
-        "weight": tables.weight,
-        "votes": tables.votes,
-        "date": tables.date,
-        "rows_without_weight": tables.rows_without_weight,
-        "rows_dropped": tables.rows_dropped,
+        **tables.about._asdict(),
+        "models": list(axes.model),
+        "targets": list(axes.target),
+        "by": list(axes.by),
+        "cells": [list(cell) for cell in axes.cell],
+        "owners": len(axes.owner) if tables.about.rater is None else list(axes.owner),
+        "segments": [dict(each) for each in axes.segment],
         "bins": _saved_bins(tables.bins),
-        "grid": "standard" if tables.grid == Bins.grid() else _saved_bins(tables.grid),
-        "pair_bins": None if tables.pairs is None else _saved_bins(tables.pairs.bins),
-        "cells": [list(cell) for cell in tables.cells],
-        "group": None if groups is None else groups.column,
-        "segments": [] if groups is None else [dict(each) for each in groups.segments],
-        "rater": None if tables.raters is None else tables.raters.column,
-        "rater_names": [] if tables.raters is None else list(tables.raters.names),
+        "grid": "standard" if axes.bin == Bins.grid() else _saved_bins(axes.bin),
+        "pair_bins": None if axes.pair_bin is None else _saved_bins(axes.pair_bin),
     }
 
 
@@ -217,10 +171,8 @@ def _saved_bins(bins: Bins) -> int | list[float]:
 
 def written(tables: TableSet) -> dict[str, Any]:
     """Return a set as plain numbers, lists, and names; sums that are all 0 are omitted."""
-    saved = _about(tables) | {"tables": _listed(tables.tables, _TABLE_KEYS, SUM_NAMES)}
-    for name, entries in _tied(tables).items():
-        saved[name] = _listed(entries, _NEXT_KEYS[name], _next_sums(name, saved))
-    return saved
+    blocks = {name: _listed(BLOCKS[name], each) for name, each in tables.blocks.items()}
+    return _about(tables) | {"blocks": blocks}
 
 
 def content(tables: TableSet) -> dict[str, Any]:
@@ -229,12 +181,12 @@ def content(tables: TableSet) -> dict[str, Any]:
 
 
 def _checksum(tables: TableSet) -> str:
-    return _io.checksum(_about(tables), _arrays(tables.tables, _tied(tables)))
+    return _io.checksum(_about(tables), _arrays(tables.blocks))
 
 
-def _arrays(tables: Sparse, entries: Mapping[str, Sparse]) -> Iterator[Any]:
+def _arrays(blocks: Mapping[str, Sparse]) -> Iterator[Any]:
     """Yield the numbers of all entries for a checksum, the same in every format."""
-    for name, (keys, values) in sorted({**entries, "tables": tables}.items()):
+    for name, (keys, values) in sorted(blocks.items()):
         if keys.size:
             yield f"{name} {keys.shape[1]}".encode()
             yield np.ascontiguousarray(keys, dtype="<i8")
@@ -244,45 +196,100 @@ def _arrays(tables: Sparse, entries: Mapping[str, Sparse]) -> Iterator[Any]:
             )
 
 
-def _next_sums(name: str, about: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the sums beside the tables; ordered classes have more scores."""
-    if name == "scores":
-        return score_names(ordered=about.get("ordered") is True)
-    return _NEXT_SUMS[name]
+def key_names(block: Block) -> tuple[str, ...]:
+    """Return the names of the parts of a key; those of the same axis end in "_a" and "_b"."""
+    twice = {axis for axis in block.axes if block.axes.count(axis) > 1}
+    return tuple(
+        f"{axis}_{'ba'[axis in block.axes[k + 1 :]]}" if axis in twice else axis
+        for k, axis in enumerate(block.axes)
+    )
 
 
-def _listed(entries: Sparse, keys: tuple[str, ...], sums: tuple[str, ...]) -> dict[str, list[Any]]:
-    found = {name: row.tolist() for name, row in zip(keys, entries.keys, strict=True)}
-    for name, row in zip(sums, entries.values, strict=True):
+def _listed(block: Block, entries: Sparse) -> dict[str, list[Any]]:
+    found = {name: row.tolist() for name, row in zip(key_names(block), entries.keys, strict=True)}
+    for name, row in zip(block.sums, entries.values, strict=True):
         if row.any():
             found[f"sum_{name}"] = [None if value != value else value for value in row.tolist()]
     return found
 
 
-def _from_json(saved: Any) -> TableSet:
-    format_ = saved.get("format") if isinstance(saved, dict) else None
-    if format_ == serialize.FORMAT:
-        return set_of({"model": Reliability.from_dict(saved)}, "label")
-    if format_ == SCORES_FORMAT:
-        return _of_scores(saved)
-    _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
-    entries = {
-        name: _read_listed(saved.get(name), _NEXT_KEYS[name], _next_sums(name, saved))
-        for name in _NEXT_KEYS
-        if name in saved
+@naming_the_extra()
+def _write_parquet(path: Path, tables: TableSet) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    axes, entries = tables.axes, tables.blocks["tables"]
+    model, target, cell, at = entries.keys
+    columns: dict[str, Any] = {
+        "kind": pa.array(["table"] * model.size),
+        "model": pa.array(np.array(axes.model, dtype=object)[model], pa.string()),
+        "target": pa.array(np.array(axes.target, dtype=object)[target], pa.string()),
     }
-    tables = _read_listed(saved.get("tables"), _TABLE_KEYS, SUM_NAMES)
-    about = {key: value for key, value in saved.items() if key not in {"tables", *_NEXT_KEYS}}
-    return _checked(about, tables, entries)
+    for k, name in enumerate(axes.by):
+        values = np.array([values[k] for values in axes.cell], dtype=object)
+        columns[f"by_{name}"] = pa.array(values[cell], pa.string())
+    edges = axes.bin.edges
+    columns |= {"low": pa.array(edges[:-1][at]), "high": pa.array(edges[1:][at])}
+    columns |= {n: pa.array(row) for n, row in zip(SUM_NAMES, entries.values, strict=True)}
+    columns["keys"] = _lists(pa, entries.keys)
+    columns["values"] = pa.nulls(model.size, pa.list_(pa.float64()))
+    batches = [pa.table(columns)]
+    for name, each in tables.blocks.items():
+        if name != "tables":
+            kind = pa.array([name] * each.keys.shape[1], pa.string())
+            rest = {"kind": kind, "keys": _lists(pa, each.keys), "values": _lists(pa, each.values)}
+            batches.append(pa.table(rest))
+    whole = pa.concat_tables(batches, promote_options="default")
+    about = _about(tables) | {"blocks": list(tables.blocks), _io.CHECKSUM: _checksum(tables)}
+    named = json.dumps(about, allow_nan=False).encode()
+    with _io.written_whole(path) as beside:
+        pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)
 
 
-def _read_listed(saved: Any, keys: tuple[str, ...], sums: tuple[str, ...]) -> Sparse:
-    """Validate and return entries that `_listed` wrote."""
+def _lists(pa: Any, rows: Any) -> Any:
+    """Return the columns of a matrix as lists."""
+    width, size = rows.shape
+    flat = pa.array(np.ascontiguousarray(rows.T).ravel())
+    return pa.ListArray.from_arrays(pa.array(np.arange(size + 1, dtype=np.int32) * width), flat)
+
+
+# Reading
+
+
+def _from_json(saved: Any) -> TableSet:
+    schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
+    if schema < 3:
+        names = {"tables", "counts", "scores", *_KEYS_OF_0_2}
+        listed = {name: saved[name] for name in saved if name in names}
+        about = {key: value for key, value in saved.items() if key not in names}
+    else:
+        listed = saved.get("blocks")
+        about = {key: value for key, value in saved.items() if key != "blocks"}
+    if not isinstance(listed, dict) or "tables" not in listed:
+        message = "its tables are missing. The file is damaged."
+        raise InputError(message)
+    return _checked(about, {name: _read_block(name, each, schema) for name, each in listed.items()})
+
+
+def _block(name: str) -> Block:
+    if name not in BLOCKS:
+        message = f"its entries have an unknown kind, {name!r:.60}. The file is damaged."
+        raise InputError(message)
+    return BLOCKS[name]
+
+
+def _read_block(name: str, saved: Any, schema: int) -> Sparse:
+    """Validate and return the entries that `_listed` wrote."""
+    block = _block(name)
+    keys = key_names(block) if schema > 2 else _KEYS_OF_0_2.get(name, block.axes)
+    sums = block.sums
     try:
+        if schema < 3 and name == "scores" and "sum_rows" in saved:
+            sums = (*sums, *BLOCKS["ordered_scores"].sums)
         size = len(saved[keys[0]])
-        numbers = [_whole_numbers(saved[name], size) for name in keys]
-        values = [_numbers(saved.get(f"sum_{name}"), size) for name in sums]
-        unknown = set(saved) - {*keys, *(f"sum_{name}" for name in sums)}
+        numbers = [_whole_numbers(saved[key], size) for key in keys]
+        values = [_numbers(saved.get(f"sum_{key}"), size) for key in sums]
+        unknown = set(saved) - {*keys, *(f"sum_{key}" for key in sums)}
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         message = (
             f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
@@ -316,129 +323,133 @@ def _numbers(values: Any, size: int) -> Any:
     return found
 
 
-def _checked(saved: Mapping[str, Any], tables: Sparse, entries: dict[str, Sparse]) -> TableSet:
-    """Return the set of the parts read; refuse values that no rows could have given."""
-    _io.refuse_other_checksum(saved, _arrays(tables, entries))
+@naming_the_extra()
+def _read_parquet(path: Path) -> TableSet:
+    import pyarrow.parquet as pq
+
+    with _io.readable(path):
+        whole = pq.read_table(path)
+    about = (whole.schema.metadata or {}).get(_KEY)
+    if about is None:
+        message = "it is a Parquet file of rows, not a saved set. Read it with softcal.scan."
+        raise InputError(message)
     try:
-        names = {key: _texts(saved[key]) for key in ("models", "targets", "by")}
-        about = {key: _maybe_text(saved[key]) for key in ("weight", "votes", "date", "group")}
-        label = _text(saved["label"])
-        label_high = _maybe_text(saved.get("label_high"))  # absent from earlier files
-        ordered = saved.get("ordered", False)  # absent from earlier files
-        _require(type(ordered) is bool, "ordered")
-        if ordered:
-            own = names["targets"][1 : len(names["targets"]) // 2 + 1]
-            _require(names["targets"] == (TOP, *own, *thresholds(own)), "targets")
-        rater = _maybe_text(saved.get("rater"))
-        raters = _texts(saved.get("rater_names", []))
-        bins = Bins.of(saved["bins"])
-        grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
-        cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
-        segments = tuple(
-            {_text(name): _maybe_text(value) for name, value in each.items()}
-            for each in saved["segments"]
+        saved = json.loads(about)
+        schema = _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
+        kind = np.array(whole.column("kind").to_pylist(), dtype=object)
+        keys, values = (
+            whole.column("keys").combine_chunks(),
+            whole.column("values").combine_chunks(),
         )
-        weightless = saved["rows_without_weight"]
-        _require(weightless is None or type(weightless) is int, "rows_without_weight")
-        dropped = saved.get("rows_dropped")  # absent from earlier files
-        _require(dropped is None or type(dropped) is int, "rows_dropped")
-        _require(all(len(cell) == len(names["by"]) for cell in cells), "cells")
-        _require(len(set(cells)) == len(cells), "cells")
-        _require(np.isin(bins.edges, grid.edges).all(), "bins")
-        pair_bins = grid if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])
+        blocks = {}
+        for name in {*kind, "table", *saved.pop("blocks", ())} - {"tables"}:
+            chosen = np.flatnonzero(kind == name)
+            block = BLOCKS["tables"] if name == "table" else _block(name)
+            numbers = np.array(keys.take(chosen).to_pylist(), dtype=np.int64)
+            if name == "table":
+                sums = np.array([whole.column(each).to_numpy()[chosen] for each in SUM_NAMES])
+            else:
+                wide = name == "scores" and schema < 3 and saved.get("ordered") is True
+                width = len(block.sums) + (len(BLOCKS["ordered_scores"].sums) if wide else 0)
+                listed = np.array(values.take(chosen).to_pylist(), dtype=np.float64)
+                sums = listed.reshape(chosen.size, width).T
+            numbers = numbers.reshape(chosen.size, len(block.axes)).T
+            blocks["tables" if name == "table" else name] = Sparse(numbers, sums.astype(np.float64))
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = (
+            f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
+        )
+        raise InputError(message) from error
+    return _checked(saved, blocks)
+
+
+def _checked(saved: dict[str, Any], blocks: dict[str, Sparse]) -> TableSet:
+    """Return the set of the parts read; refuse values that no rows could have given."""
+    _io.refuse_other_checksum(saved, _arrays(blocks))
+    if saved["schema"] < 3:
+        saved, blocks = _of_0_2(saved, blocks)
+    try:
+        texts = ("label_high", "weight", "votes", "date", "group", "rater")
+        numbers = ("rows_without_weight", "rows_dropped")
+        _require(type(saved["ordered"]) is bool, "ordered")
+        others: dict[str, Any] = {key: _maybe_text(saved.get(key)) for key in texts}
+        others |= {key: _maybe_whole(saved.get(key), key) for key in numbers}
+        about = About(
+            label=_text(saved["label"]),
+            ordered=saved["ordered"],
+            **others,
+        )
+        axes = _axes(saved, about)
+        bins = Bins.of(saved["bins"])
+        _require(np.isin(bins.edges, axes.bin.edges).all(), "bins")
+        pairs = axes.bin if axes.pair_bin is None else axes.pair_bin
+        _require(np.isin(pairs.edges, axes.bin.edges).all(), "pair_bins")
+        _require(about.group is None or "squares" in blocks or "group_sums" in blocks, "blocks")
+        _require((about.rater is None) == ("rater_sums" not in blocks), "blocks")
     except (KeyError, TypeError, AttributeError, InputError, InputTypeError) as error:
         message = f"a part is missing or invalid: {error!s:.100}. The file is damaged."
         raise InputError(message) from error
-    size = {
-        "model": len(names["models"]), "target": len(names["targets"]), "cell": len(cells),
-        "bin": len(grid), "first": len(names["models"]), "second": len(names["models"]),
-        "bin_a": len(grid), "bin_b": len(grid), "pair_bin_a": len(pair_bins),
-        "pair_bin_b": len(pair_bins), "segment": len(segments),
-        "place": len(cells) if about["group"] is None else len(segments), "rater": len(raters),
-    }  # fmt: skip
-    _refuse_work(size, cells, about["group"], rater, [tables, *entries.values()])
-    _refuse_keys(tables, _TABLE_KEYS, size)
-    _refuse_tables(tables, grid)
-    for name, each in entries.items():
-        _refuse_keys(each, _NEXT_KEYS[name], size)
-        _refuse_impossible(each, name, _next_sums(name, saved), tables)
-    tables = Sparse.of(*tables)  # sort, because another program may have written the file
-    pairs = groups = None
-    if "cross" in entries and "losses" in entries:
-        pairs = Pairs(entries["cross"], entries["losses"], pair_bins)
-    if about["group"] is not None:
-        _require({} in segments, "segments")
-        groups = Groups(
-            about["group"], segments,
-            entries.get("counts", empty_sparse(3, 1)), entries.get("squares", empty_sparse(5, 2)),
-        )  # fmt: skip
-    found = TableSet(
-        label, names["models"], bins, grid, tables, names["targets"], names["by"], cells,
-        about["weight"], about["votes"], about["date"], weightless, label_high, pairs, groups,
-        entries.get("scores"), _read_raters(rater, raters, entries), dropped, ordered,
-    )  # fmt: skip
-    _refuse_groups(found)
-    _refuse_raters(found)
-    return found
+    if about.group is not None:
+        refuse_many_group_bins(len(axes.bin))
+    tables = blocks["tables"]
+    for name, each in blocks.items():
+        _refuse_keys(name, each, axes)
+        _refuse_impossible(each, name, tables)
+    _refuse_tables(tables, axes.bin)
+    # Sort, because another program may have written the file.
+    blocks = {name: Sparse.of(*each) for name, each in blocks.items()}
+    for name in ("group_sums", "rater_sums"):
+        if name in blocks:
+            _refuse_owners(blocks[name], blocks["tables"])
+    return TableSet(about, axes, blocks, bins)
 
 
-def _refuse_work(
-    size: Mapping[str, int],
-    cells: Sequence[Sequence[str | None]],
-    group: str | None,
-    rater: str | None,
-    entries: list[Sparse],
-) -> None:
-    """Refuse a small file with so many bins, models, and segments that validation takes hours."""
-    if group is not None:
-        refuse_many_group_bins(size["bin"])
-    segments = 1 + sum(len({*values}) for values in zip(*cells, strict=True))
-    work = 0 if group is rater is None else size["bin"] if group is None else size["bin"] ** 2
-    work *= size["model"] * size["target"] * segments
-    saved = sum(each.keys.shape[1] for each in entries)
-    if work > max(_MOST_WORK, _WORK_OF_ENTRY * saved):
-        message = (
-            f"its {saved:,} entries are too few for {size['model']:,} models, {size['target']:,} "
-            f"targets, {segments:,} segments, and {size['bin']:,} bins. The file is damaged."
-        )
-        raise InputError(message)
-
-
-def _read_raters(
-    column: str | None, names: tuple[str, ...], entries: dict[str, Sparse]
-) -> RaterTables | None:
-    if column is None:
-        return None
-    parts = (
-        Sparse.of(*entries[name])
-        if name in entries
-        else empty_sparse(len(_NEXT_KEYS[name]), len(_NEXT_SUMS[name]))
-        for name in _OF_RATERS
+def _axes(saved: Mapping[str, Any], about: About) -> Axes:
+    targets = _texts(saved["targets"])
+    if about.ordered:
+        own = targets[1 : len(targets) // 2 + 1]
+        _require(targets == (TOP, *own, *thresholds(own)), "targets")
+    by = _texts(saved["by"])
+    cells = tuple(tuple(map(_maybe_text, cell)) for cell in saved["cells"])
+    _require(all(len(cell) == len(by) for cell in cells) and len({*cells}) == len(cells), "cells")
+    segments = tuple(
+        frozenset((_text(name), _maybe_text(value)) for name, value in each.items())
+        for each in saved["segments"]
     )
-    return RaterTables(column, names, *parts)
+    _require(len({*segments}) == len(segments), "segments")
+    _require(not segments or frozenset() in segments, "segments")
+    owners = saved["owners"]
+    if about.rater is None:
+        _require(type(owners) is int and 0 <= owners <= _LARGEST_COUNT, "owners")
+        owners = anonymous(owners)
+    grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
+    pair_bins = None if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])
+    owners = owners if about.rater is None else _texts(owners)
+    return Axes(_texts(saved["models"]), grid, targets, by, cells, pair_bins, owners, segments)
 
 
-def _refuse_raters(tables: TableSet) -> None:
-    """Refuse sums of raters that contradict the tables."""
-    if tables.raters is None:
-        return
-    for model, target in product(tables.models, tables.targets):
-        rel = tables[model, target]
-        assert rel.raters is not None  # noqa: S101 - the set has raters
-        serialize.refuse_other_raters(rel.raters, rel.sums)
-
-
-def _refuse_groups(tables: TableSet) -> None:
-    """Refuse sums of groups that contradict the tables, of all rows and of each segment."""
-    if tables.groups is None:
-        return
-    parts = [tables, *(part for name in tables.by_names for part in tables.by(name).values())]
-    for part in parts:
-        _require(part.groups is not None and {} in part.groups.segments, "segments")
-        for model, target in product(part.models, part.targets):
-            rel = part[model, target]
-            assert rel.clusters is not None  # noqa: S101 - the set has groups
-            serialize.refuse_other_groups(rel.clusters, rel.sums)
+def _of_0_2(
+    saved: dict[str, Any], blocks: dict[str, Sparse]
+) -> tuple[dict[str, Any], dict[str, Sparse]]:
+    """Return the content of a file of softcal 0.2 as it is stored now."""
+    saved = {"ordered": False, **saved}
+    rater = saved.get("rater") is not None
+    saved["owners"] = saved.get("rater_names", []) if rater else 0
+    if saved.get("group") is not None:
+        blocks = {_OF_SEGMENTS.get(name, name): each for name, each in blocks.items()}
+        blocks = {"counts": BLOCKS["counts"].empty(), "squares": BLOCKS["squares"].empty()} | blocks
+        if not saved.get("segments"):
+            message = "its segments are missing. The file is damaged."
+            raise InputError(message)
+    if rater:
+        paired = ("vote_products", "rater_losses") if "losses" in blocks else ()
+        blocks = {name: BLOCKS[name].empty() for name in ("rater_sums", *paired)} | blocks
+    width = len(BLOCKS["scores"].sums)
+    if "scores" in blocks and len(blocks["scores"].values) > width:
+        keys, values = blocks["scores"]
+        blocks |= {"scores": Sparse(keys, values[:width])}
+        blocks |= {"ordered_scores": Sparse(keys, values[width:])}
+    return saved, blocks
 
 
 def _require(holds: Any, part: str) -> None:
@@ -458,31 +469,47 @@ def _maybe_text(value: Any) -> str | None:
     return None if value is None else _text(value)
 
 
+def _maybe_whole(value: Any, part: str) -> int | None:
+    _require(value is None or type(value) is int, part)
+    return None if value is None else int(value)
+
+
 def _texts(values: Any) -> tuple[str, ...]:
     found = tuple(map(_text, values))
     _require(len(set(found)) == len(found), "names")
     return found
 
 
-def _refuse_keys(entries: Sparse, names: tuple[str, ...], size: Mapping[str, int]) -> None:
+# Validation of sums
+
+
+def _refuse_keys(name: str, entries: Sparse, axes: Axes) -> None:
     """Refuse keys out of range, and duplicate keys."""
-    for name, row in zip(names, entries.keys, strict=True):
-        if row.size and not (row.min() >= 0 and row.max() < size[name]):
-            message = f"an entry has a {name} that does not exist. The file is damaged."
+    for axis, row in zip(BLOCKS[name].axes, entries.keys, strict=True):
+        along: Sequence[Any] | Bins | None = getattr(axes, axis)
+        size = 0 if along is None else len(along)
+        if row.size and not (row.min() >= 0 and row.max() < size):
+            message = f"an entry has a {axis} that does not exist. The file is damaged."
             raise InputError(message)
-    if Sparse.of(*entries).keys.shape != entries.keys.shape:
-        message = "two entries have the same key. The file is damaged."
-        raise InputError(message)
+    falling = BLOCKS[name].is_of_pairs and (entries.keys[0] >= entries.keys[1]).any()
+    if falling or Sparse.of(*entries).keys.shape != entries.keys.shape:
+        message = "two entries have the same key, or a pair of models is not in order. The file "
+        raise InputError(message + "is damaged.")
 
 
-def _refuse_impossible(entries: Sparse, kind: str, sums: tuple[str, ...], tables: Sparse) -> None:
+@np.errstate(over="ignore", invalid="ignore")  # a value that overflows is too large anyway
+def _refuse_impossible(entries: Sparse, kind: str, tables: Sparse) -> None:
     """Refuse sums that no rows of these tables can have; NaN is allowed where it means unknown."""
     rows, weight = (float(row.sum()) for row in tables.values[:2])  # of all tables, so not exact
-    for name, row in zip(sums, entries.values, strict=True):
-        known = row[~np.isnan(row)] if kind == "scores" and name != "weight" else row
-        squared = kind == "squares" or name.endswith(_OF_SQUARES)
-        most = rows if name in _COUNTS else (_LARGEST_SCORE * weight) ** (1 + squared)
-        if not (np.abs(known) <= most).all() or (name not in _SIGNED and (row < 0).any()):
+    for name, row in zip(BLOCKS[kind].sums, entries.values, strict=True):
+        unknown = (kind.endswith("scores") and name != "weight") or name in HARDENED
+        known = row[~np.isnan(row)] if unknown else row
+        squared = kind == "squares" or name.endswith(_OF_SQUARES) or name.endswith("_var")
+        most = rows if name in _COUNTS else (_LARGEST_SCORE * max(weight, 1.0)) ** (1 + squared)
+        if name == "votes":
+            most = rows * LARGEST_VOTES
+        signed = _SIGNED.fullmatch(name) is not None
+        if not (np.abs(known) <= most).all() or (not signed and (row < 0).any()):
             message = f"the sum {name} has a value that no rows can have. The file is damaged."
             raise InputError(message)
 
@@ -490,187 +517,81 @@ def _refuse_impossible(entries: Sparse, kind: str, sums: tuple[str, ...], tables
 def _refuse_tables(tables: Sparse, grid: Bins) -> None:
     values = dict(zip(SUM_NAMES, tables.values, strict=True))
     count = values["count"]
-    known = [row for name, row in values.items() if name not in HARDENED]
-    if (
-        np.isnan(known).any()
-        or not ((count >= 1) & (count <= LARGEST_VOTES)).all()  # a float64 cannot count further
-        or (count != np.floor(count)).any()
-        or any((row < 0).any() for name, row in values.items() if name not in _SIGNED)
-    ):
+    if not ((count >= 1) & (count <= _LARGEST_COUNT)).all() or (count != np.floor(count)).any():
         message = "its sums have values that no rows can have. The file is damaged."
         raise InputError(message)
     at = tables.keys[3]
     sums = Sums(**{**values, "count": count.astype(np.int64)})
-    serialize.refuse_impossible(sums, grid.edges[:-1][at], grid.edges[1:][at])
+    refuse_impossible(sums, grid.edges[:-1][at], grid.edges[1:][at])
 
 
-@naming_the_extra()
-def _write_parquet(path: Path, tables: TableSet) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    model, target, cell, at = tables.tables.keys
-    columns: dict[str, Any] = {
-        "kind": pa.array(["table"] * model.size),
-        "model": pa.array(np.array(tables.models, dtype=object)[model], pa.string()),
-        "target": pa.array(np.array(tables.targets, dtype=object)[target], pa.string()),
-    }
-    for k, name in enumerate(tables.by_names):
-        values = np.array([values[k] for values in tables.cells], dtype=object)
-        columns[f"by_{name}"] = pa.array(values[cell], pa.string())
-    columns |= {
-        "low": pa.array(tables.grid.edges[:-1][at]),
-        "high": pa.array(tables.grid.edges[1:][at]),
-    }
-    for name, row in zip(SUM_NAMES, tables.tables.values, strict=True):
-        columns[name] = pa.array(row)
-    columns["keys"] = pa.array(tables.tables.keys.T.tolist(), pa.list_(pa.int64()))
-    columns["values"] = pa.nulls(model.size, pa.list_(pa.float64()))
-    batches = [pa.table(columns)]
-    for name, entries in _tied(tables).items():
-        size = entries.keys.shape[1]
-        rest = {
-            "kind": pa.array([name] * size),
-            "keys": pa.array(entries.keys.T.tolist(), pa.list_(pa.int64())),
-            "values": pa.array(entries.values.T.tolist(), pa.list_(pa.float64())),
-        }
-        batches.append(pa.table(rest))
-    whole = pa.concat_tables(batches, promote_options="default")
-    about = _about(tables) | {_io.CHECKSUM: _checksum(tables)}
-    named = json.dumps(about, allow_nan=False).encode()
-    with _io.written_whole(path) as beside:
-        pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)
-
-
-@naming_the_extra()
-def _read_parquet(path: Path) -> TableSet:
-    import pyarrow.parquet as pq
-
-    with _io.readable(path):
-        whole = pq.read_table(path)
-    about = (whole.schema.metadata or {}).get(_KEY)
-    if about is None:
-        message = "it is a Parquet file of rows, not a saved set. Read it with softcal.scan."
-        raise InputError(message)
-    try:
-        saved = json.loads(about)
-        _io.schema_of(saved, FORMAT, SCHEMA, "a saved set of tables")
-        kind = np.array(whole.column("kind").to_pylist(), dtype=object)
-        keys = whole.column("keys").to_pylist()
-
-        def of(name: str, width: int) -> tuple[Any, IntArray]:
-            chosen = np.flatnonzero(kind == name)
-            found = np.array([keys[k] for k in chosen], dtype=np.int64)
-            return chosen, found.reshape(chosen.size, width).T
-
-        chosen, numbers = of("table", len(_TABLE_KEYS))
-        values = [whole.column(name).to_numpy()[chosen] for name in SUM_NAMES]
-        tables = Sparse(numbers, np.array(values, dtype=np.float64))
-        entries = {}
-        of_others = whole.column("values").to_pylist()
-        for name in {*kind} - {"table"}:
-            chosen, numbers = of(name, len(_NEXT_KEYS[name]))
-            sums = np.array([of_others[k] for k in chosen], dtype=np.float64)
-            width = len(_next_sums(name, saved))
-            entries[name] = Sparse(numbers, sums.reshape(chosen.size, width).T)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+@np.errstate(over="ignore", invalid="ignore")
+def _refuse_owners(owners: Sparse, tables: Sparse) -> None:
+    """Refuse sums of owners that do not add up to those of the tables."""
+    whole = Sparse.of(np.delete(owners.keys, 3, axis=0), owners.values)
+    residual, weight = (tables.values[SUM_NAMES.index(name)] for name in ("residual", "weight"))
+    s, u, *more = owners.values
+    fits = np.array_equal(whole.keys, tables.keys) and bool((abs(s) <= u * _MORE).all())
+    for mine, theirs in zip(whole.values, (residual, weight), strict=False):
+        fits = fits and bool((abs(mine - theirs) <= 1e-9 * weight).all())
+    if fits and more:
+        s_sq, mixed, u_sq = more
+        # The square of a tiny residual is 0, but its product with a weight may not be.
+        in_order = [
+            (s_sq, u_sq), (abs(mixed), np.sqrt(s_sq * u_sq) + 1e-150 * u_sq), (u_sq, u**2)
+        ]  # fmt: skip
+        fits = all((low <= high * _MORE).all() for low, high in in_order)
+    if not fits:
         message = (
-            f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
-        )
-        raise InputError(message) from error
-    return _checked(saved, tables, entries)
-
-
-def set_of(
-    models: Mapping[str, Reliability],
-    label: str,
-    by: str | None = None,
-    slices: Mapping[str, Mapping[str, Reliability]] | None = None,
-    *,
-    target: str = LABEL,
-    group: str = "groups",
-    **about: Any,
-) -> TableSet:
-    """Return the set of dense tables, as files of 0.1 contain them, on the bins of the tables."""
-    first = next(iter(models.values()))
-    cells: dict[str, int] = {}
-    parts, counts, squares = [], [empty_sparse(3, 1)], [empty_sparse(5, 2)]
-    for m, (model, rel) in enumerate(models.items()):
-        if rel.bins != first.bins:
-            message = "its tables have different bins. The file is damaged."
-            raise InputError(message)
-        each = {"": rel} if slices is None else slices[model]
-        for value, table in each.items():
-            cell = cells.setdefault(value, len(cells))
-            parts.append(entries_of(table, (m, 0, cell)))
-        if rel.clusters is not None:
-            groups = rel.clusters
-            filled = np.argwhere(groups.weight != 0).T
-            values = np.array([square[*filled] for square in (groups.residual, groups.weight)])
-            keys = np.concatenate((np.broadcast_to([[m], [0], [0]], (3, filled.shape[1])), filled))
-            squares.append(Sparse(keys.astype(np.int64), values))
-            counts.append(Sparse(np.array([[m], [0], [0]]), np.array([[float(groups.count)]])))
-    tied = None
-    if first.clusters is not None:
-        tied = Groups(group, ({},), Sparse.added(counts), Sparse.added(squares))
-    return TableSet(
-        label, tuple(models), first.bins, first.bins, Sparse.added(parts), (target,),
-        () if by is None else (by,), tuple((value,) if by else () for value in cells),
-        groups=tied, **about,
-    )  # fmt: skip
-
-
-def entries_of(rel: Reliability, key: tuple[int, int, int]) -> Sparse:
-    """Return the filled bins of a table, with the numbers of a model, target, and cell."""
-    values = np.array(list(rel.sums), dtype=np.float64)
-    filled = np.flatnonzero(rel.count)
-    above = np.broadcast_to(np.array(key)[:, None], (3, filled.size))
-    return Sparse(np.concatenate((above, filled[None])).astype(np.int64), values[:, filled])
-
-
-def _of_scores(saved: dict[str, Any]) -> TableSet:
-    """Read a file of `softcal score --save` of 0.1: a table and a hardened one per model."""
-    _io.schema_of(saved, SCORES_FORMAT, 1, "saved scores")
-    try:
-        by = _maybe_text(saved["by"])
-        models = {_text(one["pred"]): one for one in saved["models"]}
-        whole = {pred: _with_hardened(one) for pred, one in models.items()}
-        slices = None
-        if by is not None:
-            slices = {
-                pred: {str(each["value"]): _with_hardened(each) for each in one["slices"]}
-                for pred, one in models.items()
-            }
-        weightless = saved.get("rows_without_weight")  # absent from the first files of 0.1
-        about: dict[str, Any] = {
-            "weight": _maybe_text(saved["weight"]),
-            "votes": _maybe_text(saved["votes"]),
-            "rows_without_weight": weightless if isinstance(weightless, int) else None,
-        }
-        label = _text(saved["label"])
-    except (KeyError, TypeError, AttributeError) as error:
-        message = f"a part of the saved scores is missing or invalid: {error}. The file is damaged."
-        raise InputError(message) from error
-    if not whole:
-        message = "saved scores must have at least one model: the file is damaged."
-        raise InputError(message)
-    if slices is not None and not all(slices.values()):
-        message = (
-            f"saved scores by {by!r:.60} must have segments of every model: the file is damaged."
+            "the sums of its groups or raters contradict its tables: no rows can have these. The "
+            "file is damaged, or was written by another program."
         )
         raise InputError(message)
-    return set_of(whole, label, by, slices, **about)
 
 
-def _with_hardened(saved: Any) -> Reliability:
-    """Combine the table of 0.1 with the sums of its hardened table."""
-    soft = Reliability.from_dict(saved["table"])
-    if saved["hardened"] is None:
-        return soft
-    hard = Reliability.from_dict(saved["hardened"]).sums
-    sums = vars(soft.sums) | {
-        "hard_residual": hard.residual,
-        "hard_residual_sq": hard.residual_sq,
-        "hard_residual_var": hard.residual_var,
-    }
-    return Reliability(soft.bins, Sums(**sums), soft.clusters)
+@np.errstate(over="ignore", invalid="ignore")  # a value that overflows is too large anyway
+def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
+    """Refuse saved sums that no rows in bins with these edges could have given."""
+    # Unknown sums are NaN, for which every comparison is false.
+    possible = ~np.logical_or.reduce(
+        [low > high * _MORE for low, high in _in_order(sums, lows, highs)]
+    )
+    possible &= (sums.count > 0) == (sums.weight > 0)
+    if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
+        message = (
+            f"a saved table's sums contradict each other: {(~possible).sum()} of {lows.size} bins "
+            "have sums no rows can have. The file is damaged, or was written by another program."
+        )
+        raise InputError(message)
+
+
+def _in_order(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Return pairs (a, b) with a <= b for any valid predictions, labels, and weights."""
+    count = s.count.astype(np.float64)
+    prob = s.label + s.residual
+    rounding = s.weight * 1e-9
+    return [
+        (count * SMALLEST_WEIGHT, s.weight),
+        (s.weight, count * LARGEST_WEIGHT),
+        (s.weight**2, count * s.weight_sq),
+        (s.weight_sq, s.weight**2),
+        (s.label, s.weight),
+        (s.residual_sq, s.weight),
+        (abs(s.residual), np.sqrt(s.weight * s.residual_sq) + rounding),
+        (abs(s.residual), np.sqrt(count * s.residual_var) + rounding),
+        (s.residual_var, s.weight_sq),
+        (s.prob_var, s.weight_sq / 4),
+        (s.label_var, s.weight / 4),
+        (s.repeated, count),
+        (2 * s.repeated, s.votes),
+        (s.votes, count * LARGEST_VOTES),
+        (s.vote_floor, s.prob_var),
+        (s.vote_noise, s.label_var),
+        (s.hard_residual_sq, s.weight),
+        (abs(s.hard_residual), np.sqrt(s.weight * s.hard_residual_sq) + rounding),
+        (s.hard_residual_var, s.weight_sq),
+        (s.outcome_prob_var, s.prob_var + rounding),
+        (s.outcome_residual_var, s.residual_var + rounding),
+        (lows * s.weight, prob + rounding),
+        (prob, highs * s.weight + rounding),
+    ]

@@ -10,11 +10,11 @@ import numpy as np
 
 from softcal._display import printable
 from softcal.exceptions import InputError
-from softcal.table.raters import gaps_of
+from softcal.table.owners import gaps_of
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
-    from softcal.table.raters import Raters
+    from softcal.table.owners import Raters
     from softcal.table.reliability import Reliability
 
 MAX_JOINT_BINS = 2000
@@ -27,10 +27,6 @@ class PairedSums(NamedTuple):
     total: float = 0.0  #   sum w e
     mixed: float = 0.0  #   sum w^2 e
     square: float = 0.0  #  sum w^2 e^2
-
-    def plus(self, other: PairedSums) -> PairedSums:
-        """Add the sums of other rows."""
-        return PairedSums(*(x + y for x, y in zip(self, other, strict=True)))
 
     def swapped(self) -> PairedSums:
         """Return the sums of the reversed difference."""
@@ -70,7 +66,7 @@ class JointRaters(NamedTuple):
 
     def of_losses(self, raters: Raters, means: tuple[float, float]) -> tuple[float, float]:
         """Return the raters' part of the squares of the losses around their means."""
-        weight, weight_sq = (np.bincount(raters.rater, raters.values[k]) for k in (1, 4))
+        weight, weight_sq = (np.bincount(raters.owner, raters.values[k]) for k in (1, 4))
         found = []
         for (total, mixed, square), mean in zip(
             (self.losses[:3], self.losses[3:]), means, strict=True
@@ -82,7 +78,9 @@ class JointRaters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JointTable:
-    r"""Two models on the same rows: their tables, and products between them; `+` merges them.
+    r"""Two models on the same rows: their tables, and products between them.
+
+    `tables.pair(a, b)` of a `TableSet` returns it.
 
     Attributes
     ----------
@@ -111,11 +109,10 @@ class JointTable:
 
     Examples
     --------
-    >>> from softcal import joint_table
-    >>> first = joint_table([0.5, 1.0], {"old": [0.4, 0.9], "new": [0.6, 0.9]}, bins=2)
-    >>> second = joint_table([0.0], {"old": [0.1], "new": [0.3]}, bins=2)
-    >>> first + second
-    JointTable(old, new, n=3, bins=2, differing=2)
+    >>> from softcal import scan
+    >>> rows = {"y": [0.5, 1.0, 0.0], "old": [0.4, 0.9, 0.1], "new": [0.6, 0.9, 0.3]}
+    >>> scan(rows, y_true="y", y_prob=["old", "new"]).pair("old", "new")
+    JointTable(old, new, n=3, bins=10, differing=2)
     """
 
     a: Reliability
@@ -165,49 +162,6 @@ class JointTable:
             (self.names[1], self.names[0]),
             None if self.raters is None else self.raters.swapped(),
         )
-
-    def __add__(self, other: JointTable) -> JointTable:
-        """Merge joint tables of the same models on different rows; `sum(tables)` works."""
-        if not isinstance(other, JointTable):
-            return NotImplemented
-        if self.names != other.names:
-            message = (
-                f"cannot add joint tables of different models: left has {self.names}, right has "
-                f"{other.names}. Use the same names, in the same order."
-            )
-            raise InputError(message)
-        return JointTable(
-            self.a + other.a,
-            self.b + other.b,
-            self.cross + other.cross,
-            self.differing + other.differing,
-            self.brier.plus(other.brier),
-            self.log_loss.plus(other.log_loss),
-            self.infinite_a + other.infinite_a,
-            self.infinite_b + other.infinite_b,
-            self.loss_a + other.loss_a,
-            self.loss_b + other.loss_b,
-            self.names,
-            self._added_raters(other),
-        )
-
-    def _added_raters(self, other: JointTable) -> JointRaters | None:
-        """Add by the names of the raters; the tables were added first and raise if one has none."""
-        if self.raters is None or other.raters is None:
-            return None
-        mine, theirs = self.a.raters, other.a.raters
-        assert mine is not None  # noqa: S101 - both have raters or neither has
-        assert theirs is not None  # noqa: S101
-        known = {name: k for k, name in enumerate(mine.names)}
-        numbers = [known.setdefault(name, len(known)) for name in theirs.names]
-        losses = np.zeros((len(self.raters.losses), len(known)))
-        losses[:, : mine.count] = self.raters.losses
-        losses[:, numbers] += other.raters.losses
-        return JointRaters(self.raters.products + other.raters.products, losses)
-
-    def __radd__(self, other: object) -> JointTable:
-        """Support `sum(tables)`, which starts from 0."""
-        return self if other == 0 else NotImplemented
 
     def __repr__(self) -> str:
         names = ", ".join(map(printable, self.names))

@@ -15,17 +15,17 @@ from softcal._validation import inputs
 from softcal._validation.votes import RowVotes, row_votes
 from softcal.bins import Bins, BinsLike, meant_bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError, warn
-from softcal.table import kernel, serialize
-from softcal.table.groups import Clusters, cluster_sums
+from softcal.table import kernel
 from softcal.table.kernel import SUM_NAMES, Sums
-from softcal.table.raters import Raters, rater_sums, two_way
+from softcal.table.owners import Clusters, Groups, Raters, two_way
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
 
-    from softcal._validation.inputs import FloatArray, Rows
+    from softcal._validation.inputs import Coded, FloatArray, Rows
     from softcal.plot import Drawing, ReliabilityDisplay
 
 Bin = tuple[float, float, int, float, float, float]
@@ -70,8 +70,8 @@ class Reliability(_display.Printed):
         The bins of the predictions.
     sums : Sums
         The sums of each bin, as listed in `softcal.table.kernel.Sums`.
-    clusters : Clusters, optional
-        Products of the sums of each group, if groups were given.
+    groups : Groups or Clusters, optional
+        Sums of each group, if groups were given; from a set of softcal 0.2, only their products.
     raters : Raters, optional
         Sums of each rater's votes, if built with `raters=True`.
 
@@ -89,7 +89,7 @@ class Reliability(_display.Printed):
 
     bins: Bins
     sums: Sums
-    clusters: Clusters | None = None
+    groups: Groups | Clusters | None = None
     raters: Raters | None = None
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class Reliability(_display.Printed):
 
     def __reduce__(self) -> tuple[type[Reliability], tuple[Any, ...]]:
         """Pickle through the constructor, which makes the arrays read-only again."""
-        return Reliability, (self.bins, self.sums, self.clusters, self.raters)
+        return Reliability, (self.bins, self.sums, self.groups, self.raters)
 
     @staticmethod
     def empty(bins: BinsLike = 10) -> Reliability:
@@ -220,6 +220,13 @@ class Reliability(_display.Printed):
         return not self.sums.label_var.any()
 
     @cached_property
+    def clusters(self) -> Clusters | None:
+        """Products of the sums of the groups, for variances; None without groups."""
+        return (
+            self.groups.clusters(len(self.bins)) if isinstance(self.groups, Groups) else self.groups
+        )
+
+    @cached_property
     def ties(self) -> Clusters | None:
         """The joint variation of the bins' residuals from groups or raters; else None.
 
@@ -239,8 +246,8 @@ class Reliability(_display.Printed):
     def __add__(self, other: Reliability) -> Reliability:
         """Merge two tables built with the same bins into the table of both data sets.
 
-        Counts are exact, and sums are exact up to rounding. `sum(tables)` works. If groups were
-        given, no group may have rows in both tables. Raters are added by name, and may.
+        Counts are exact, and sums are exact up to rounding. `sum(tables)` works. Groups and raters
+        are added by name, so one may have rows in both tables.
 
         Raises
         ------
@@ -265,24 +272,12 @@ class Reliability(_display.Printed):
             raise BinMismatchError(message)
         if not self.n or not other.n:
             return other if not self.n else self
-        for what in ("groups", "raters"):
-            mine, theirs = (
-                each.clusters if what == "groups" else each.raters for each in (self, other)
-            )
-            if (mine is None) != (theirs is None):
-                message = (
-                    f"cannot merge a table built with {what} and one without: the dependence of "
-                    f"rows of a {what[:-1]} would be lost. Build both with {what}."
-                )
-                raise InputError(message)
-        merged = Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True)))
-        clusters = None
-        if self.clusters is not None and other.clusters is not None:
-            clusters = self.clusters + other.clusters
-        raters = None
-        if self.raters is not None and other.raters is not None:
-            raters = self.raters + other.raters
-        return Reliability(self.bins, merged, clusters, raters)
+        return Reliability(
+            self.bins,
+            Sums(*(a + b for a, b in zip(self.sums, other.sums, strict=True))),
+            _added("groups", self.groups, other.groups),
+            _added("raters", self.raters, other.raters),
+        )
 
     def __radd__(self, other: object) -> Reliability:
         """Support `sum(tables)`, which starts from 0."""
@@ -316,9 +311,9 @@ class Reliability(_display.Printed):
             raise BinMismatchError(message)
         starts = self.bins.edges.searchsorted(target.edges[:-1])
         sums = Sums(*(np.add.reduceat(a, starts) for a in self.sums))
-        clusters = None if self.clusters is None else self.clusters.coarsen(starts)
+        groups = None if self.groups is None else self.groups.coarsen(starts)
         raters = None if self.raters is None else self.raters.coarsen(starts)
-        return Reliability(target, sums, clusters, raters)
+        return Reliability(target, sums, groups, raters)
 
     def hardened(self) -> Reliability:
         r"""Return the table of the same rows with labels hardened to \(h = [y > 1/2]\).
@@ -366,42 +361,33 @@ class Reliability(_display.Printed):
         )
         return Reliability(self.bins, hard)
 
-    # Saving
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain numbers and lists, which can be saved as JSON.
-
-        A sum that is 0 in every bin is omitted, and is 0 when read back.
-
-        Examples
-        --------
-        >>> import json
-        >>> saved = json.dumps(reliability([0.5], [0.75], bins=2).to_dict())
-        >>> Reliability.from_dict(json.loads(saved))
-        Reliability(n=1, bins=2)
-        """
-        return serialize.written(self.bins, self.sums, self.clusters, self.raters)
-
-    @staticmethod
-    def from_dict(saved: dict[str, Any]) -> Reliability:
-        """Return the table that `to_dict` saved.
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to one file, as a set of one model named "model". See `load`.
 
         Parameters
         ----------
-        saved : dict
-            The return value of `to_dict`, possibly read from JSON.
+        path : str or path
+            The file to write. An existing file is replaced atomically.
 
         Raises
         ------
-        InputError, InputTypeError
-            If this is not a saved table, or if a newer softcal saved it.
+        InputError
+            If the table has groups or raters. Scan the rows instead, and save the set.
         """
-        return Reliability(*serialize.read(saved))
+        from softcal.table.files import save, set_of
+
+        if self.groups is not None or self.raters is not None:
+            message = (
+                "a table with groups or raters is saved as a set: scan(rows, ..., groups=...)."
+                "save(path)."
+            )
+            raise InputError(message)
+        save(set_of({"model": self}), path)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reliability):
             return NotImplemented
-        return self.to_dict() == other.to_dict()
+        return _plain(self) == _plain(other)
 
     __hash__ = None  # type: ignore[assignment]  # equality compares arrays, which are not hashable
 
@@ -520,7 +506,7 @@ def reliability(
     if groups is None:
         return from_rows(rows, Bins.of(bins), votes=votes)
     inputs.refuse_misaligned_groups(groups, y_true=y_true, y_prob=y_prob)
-    return from_rows(rows, Bins.of(bins), inputs.group_numbers(groups, rows))
+    return from_rows(rows, Bins.of(bins), inputs.coded_groups(groups, rows))
 
 
 def votes_of_raters(y_true: Any, groups: object) -> RowVotes:
@@ -635,6 +621,28 @@ def refuse_groups(function: str, rel: Reliability) -> None:
         raise InputError(message)
 
 
+def _added(what: str, mine: Any, theirs: Any) -> Any:
+    """Add the owners of two tables, of which both or none must have some."""
+    if (mine is None) != (theirs is None):
+        message = (
+            f"cannot merge a table built with {what} and one without: the dependence of rows of a "
+            f"{what[:-1]} would be lost. Build both with {what}."
+        )
+        raise InputError(message)
+    return None if mine is None else mine + theirs
+
+
+def _plain(rel: Reliability) -> list[Any]:
+    """Return the numbers of a table, to compare; unknown sums are equal."""
+    owners = [
+        [list(map(str, each.names)), each.owner.tolist(), each.place.tolist(), each.values.tolist()]
+        for each in (rel.groups, rel.raters)
+        if isinstance(each, Groups | Raters)
+    ]
+    sums = [np.where(np.isnan(row), np.inf, row).tolist() for row in rel.sums]
+    return [rel.bins.edges.tolist(), sums, owners]
+
+
 def _described(bins: Bins) -> str:
     """Describe bins in words where possible, for users of the command line."""
     return f"{len(bins)} of equal width" if bins.is_uniform else repr(bins)
@@ -643,18 +651,18 @@ def _described(bins: Bins) -> str:
 def from_rows(
     rows: Rows,
     bins: Bins,
-    group: npt.NDArray[np.intp] | None = None,
+    group: Coded | None = None,
     votes: RowVotes | None = None,
 ) -> Reliability:
-    """Build the table of validated columns, with groups numbered from 0, and of votes by rater."""
+    """Build the table of validated columns, with the group of each row, or votes by rater."""
     found = checked_totals(rows, bins)
     found.setflags(write=False)
     sums = kernel.as_sums(found)
     sums.count.setflags(write=False)
     table = object.__new__(Reliability)  # faster than the constructor, which locks each sum
-    clusters = None if group is None else cluster_sums(rows, group, bins)
-    raters = None if votes is None else rater_sums(rows, votes, bins)
-    vars(table).update(bins=bins, sums=sums, clusters=clusters, raters=raters)
+    groups = None if group is None else Groups.of_rows(rows, group, bins)
+    raters = None if votes is None else Raters.of_votes(rows, votes, bins)
+    vars(table).update(bins=bins, sums=sums, groups=groups, raters=raters)
     return table
 
 

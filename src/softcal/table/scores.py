@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from softcal._validation.inputs import FloatArray
+    from collections.abc import Mapping
 
 SCORES = (
     "weight",
@@ -45,11 +45,6 @@ positive weight w. For a score s, "mixed" is the sum of w² s, and "square" the 
 """
 
 
-def score_names(*, ordered: bool) -> tuple[str, ...]:
-    """Return the names of the sums that a set keeps."""
-    return (*SCORES, *ORDERED_SCORES) if ordered else SCORES
-
-
 class ItemScores(NamedTuple):
     """Mean scores of single multiclass items; None for a score the rows do not determine.
 
@@ -77,10 +72,9 @@ class ItemScores(NamedTuple):
     manhattan_floor: float | None = None
 
     @staticmethod
-    def of(sums: FloatArray) -> ItemScores:
-        """Compute the scores from the sums of `score_names`."""
-        ordered = sums.size > len(SCORES)
-        total = dict(zip(score_names(ordered=ordered), sums.tolist(), strict=True))
+    def of(sums: Mapping[str, float]) -> ItemScores:
+        """Compute the scores from the sums of `SCORES` and, if ordered, of `ORDERED_SCORES`."""
+        total, ordered = dict(sums), "wasserstein" in sums
         weight, infinite = total.pop("weight"), int(total.pop("infinite"))
         total["brier_without_vote_noise"] = total["brier"] - total.pop("vote_noise")
         if ordered:
@@ -106,14 +100,13 @@ class MeanScore(NamedTuple):
     rows: int
 
     @staticmethod
-    def of(name: str, sums: FloatArray) -> MeanScore:
+    def of(name: str, sums: Mapping[str, float]) -> MeanScore:
         r"""Compute the mean of one score from the sums of ordered classes.
 
         The squared error is \(\frac{n}{n - 1} \sum_i w_i^2 (s_i - \bar s)^2 / (\sum_i w_i)^2\).
         """
-        total = dict(zip(score_names(ordered=True), sums.tolist(), strict=True))
-        weight, n = total["weight"], int(total["rows"])
-        mean = total[name] / weight
-        square = total[f"{name}_square"] - 2 * mean * total[f"{name}_mixed"]
-        square = max(square + mean**2 * total["weight_sq"], 0.0)
+        weight, n = sums["weight"], int(sums["rows"])
+        mean = sums[name] / weight
+        square = sums[f"{name}_square"] - 2 * mean * sums[f"{name}_mixed"]
+        square = max(square + mean**2 * sums["weight_sq"], 0.0)
         return MeanScore(mean, math.sqrt(square * n / max(n - 1, 1)) / weight, n)

@@ -1,14 +1,13 @@
 """Sets of reliability tables, keyed by model, target, and segment.
 
-The tables are stored sparsely, with one entry for each filled bin of a model, target, and cell. The
-memory therefore depends on the number of rows, not of cells. A dense `Reliability` is built on
-request.
+A set is `about` (what the rows were), `axes` (the names along each axis of its keys), and `blocks`
+(keyed sums, declared in `softcal.table.blocks`). One operation, `mapped`, renumbers an axis in all
+blocks. A dense `Reliability` is built on request.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,10 +17,10 @@ import numpy.typing as npt
 from softcal import _display
 from softcal.bins import Bins, meant_bins
 from softcal.exceptions import BinMismatchError, InputError
-from softcal.table.groups import Clusters, GroupIds
+from softcal.table.blocks import BLOCKS, LOSSES, IntArray, Sparse
 from softcal.table.joint import JointRaters, JointTable, PairedSums, refuse_many_bins
 from softcal.table.kernel import SUM_NAMES, Sums
-from softcal.table.raters import RATER_LOSSES, Raters
+from softcal.table.owners import MAX_GROUPS, Clusters, Groups, Raters, merged
 from softcal.table.reliability import Reliability
 from softcal.table.scores import ItemScores
 
@@ -49,151 +48,35 @@ BOUNDS = ("low", "high")
 MISSING = "(missing)"
 """The displayed name of the segment of rows without a value."""
 
-IntArray = npt.NDArray[np.int64]
-
-_ENTRIES_WAITING = 1 << 18  # entries of parts that are kept before they are added up
+Segment = frozenset[tuple[str, "str | None"]]
 
 
-class Sparse(NamedTuple):
-    """Entries of sums, each with a key of several integers. Keys are unique and increasing."""
+class About(NamedTuple):
+    """What the rows of a set were: the columns, the date, and the rows that do not count."""
 
-    keys: IntArray  #     (parts of a key, entries)
-    values: FloatArray  # (sums, entries)
-
-    @staticmethod
-    def added(parts: Sequence[Sparse]) -> Sparse:
-        """Add up entries with the same key."""
-        if len(parts) == 1:
-            return parts[0]
-        keys = np.concatenate([part.keys for part in parts], axis=1)
-        values = np.concatenate([part.values for part in parts], axis=1)
-        return Sparse.of(keys, values)
-
-    @staticmethod
-    def of(keys: IntArray, values: FloatArray) -> Sparse:
-        """Sort entries by key, and add up those with the same key."""
-        if not keys.shape[1]:
-            return Sparse(keys, values)
-        sizes = keys.max(axis=1) + 1
-        if math.prod(sizes.tolist()) < 1 << 62:  # then the key fits in one integer
-            flat = np.ravel_multi_index(tuple(keys), tuple(sizes))
-            if (flat[1:] > flat[:-1]).all():
-                return Sparse(keys, values)
-            order = flat.argsort(kind="stable")
-            flat = flat[order]
-            new = flat[1:] != flat[:-1]
-        else:
-            order = np.lexsort(keys[::-1])
-            new = (keys[:, order][:, 1:] != keys[:, order][:, :-1]).any(axis=0)
-        first = np.flatnonzero(np.append(True, new))
-        return Sparse(keys[:, order[first]], np.add.reduceat(values[:, order], first, axis=1))
-
-    def where(self, chosen: npt.NDArray[np.bool_]) -> Sparse:
-        """Return the chosen entries."""
-        return Sparse(self.keys[:, chosen], self.values[:, chosen])
-
-    def renumbered(self, part: int, numbers: Sequence[int] | IntArray) -> Sparse:
-        """Replace one part of the keys with other numbers, and add up keys that become equal."""
-        keys = self.keys.copy()
-        keys[part] = np.asarray(numbers, dtype=np.int64)[keys[part]]
-        return Sparse.of(keys, self.values)
+    label: str
+    label_high: str | None = None
+    weight: str | None = None
+    votes: str | None = None
+    date: str | None = None
+    group: str | None = None
+    rater: str | None = None
+    ordered: bool = False
+    rows_without_weight: int | None = None
+    rows_dropped: int | None = None
 
 
-def empty_sparse(key_parts: int, sums: int) -> Sparse:
-    """Return an empty set of entries."""
-    return Sparse(np.empty((key_parts, 0), dtype=np.int64), np.empty((sums, 0)))
+class Axes(NamedTuple):
+    """The names along each axis of the keys. `by` names the parts of a cell."""
 
-
-def under(key: tuple[int, ...], found: Sparse) -> Sparse:
-    """Prepend the numbers of a model and target, or of two models, to the keys of entries."""
-    above = np.broadcast_to(np.array(key, dtype=np.int64)[:, None], (len(key), found.keys.shape[1]))
-    return Sparse(np.concatenate((above, found.keys)), found.values)
-
-
-class Summed:
-    """A sum of entries that arrive in many parts; waiting parts are added up regularly."""
-
-    def __init__(self, key_parts: int, sums: int) -> None:
-        self._parts = [empty_sparse(key_parts, sums)]
-
-    def add(self, part: Sparse) -> None:
-        """Add more entries, whose keys may repeat."""
-        self._parts.append(part)
-        waiting = sum(each.keys.shape[1] for each in self._parts[1:])
-        if waiting > max(_ENTRIES_WAITING, self._parts[0].keys.shape[1]):
-            self._parts = [Sparse.added(self._parts)]
-
-    @property
-    def size(self) -> int:
-        """The number of entries added up so far."""
-        return int(self._parts[0].keys.shape[1])
-
-    def total(self) -> Sparse:
-        """Return the sum."""
-        self._parts = [Sparse.added(self._parts)]
-        return self._parts[0]
-
-
-class Pairs(NamedTuple):
-    """Sums of pairs of models: products of residuals per pair of bins, and paired losses.
-
-    The number of the first model is below that of the second. With groups, the place is the number
-    of a segment, and the sums are those of groups. Otherwise it is the number of a cell.
-    """
-
-    cross: Sparse  #  keys (first, second, target, place, bin, bin), one sum
-    losses: Sparse  # keys (first, second, target, place), the sums of `LOSSES`
-    bins: Bins  #     of the products, coarser than the grid of the tables
-
-    def changed(self, change: Callable[[Sparse], Sparse]) -> Pairs:
-        """Return the pairs with a function applied to their entries."""
-        return self._replace(cross=change(self.cross), losses=change(self.losses))
-
-
-LOSSES = (
-    "differing",
-    *(f"{loss}_{part}" for loss in ("brier", "log_loss") for part in PairedSums._fields),
-    "infinite_a",
-    "infinite_b",
-    "log_loss_a",
-    "log_loss_b",
-)
-"""The sums of `JointTable` besides the products; the last two are sums of w times loss."""
-
-
-class Groups(NamedTuple):
-    """Sums of groups of rows, for each segment, because a group may be in several cells."""
-
-    column: str
-    segments: tuple[Mapping[str, str | None], ...]  # values of some `by` columns; all rows: {}
-    counts: Sparse  #  keys (model, target, segment), the number of groups
-    squares: Sparse  # keys (model, target, segment, bin, bin): sums of products of residual, weight
-    ids: GroupIds | None = None  # if the rows were read in this process
-
-
-class RaterTables(NamedTuple):
-    """Sums of the votes of each rater; sets add them by the names of the raters."""
-
-    column: str
-    names: tuple[str, ...]
-    sums: Sparse  #     keys (model, target, cell, rater, bin), the sums of `RATER_SUMS`
-    products: Sparse  # keys (first, second, target, cell, bin, bin), those of `VOTE_PRODUCTS`
-    losses: Sparse  #   keys (first, second, target, cell, rater), those of `RATER_LOSSES`
-
-    def plus(self, other: RaterTables, cells: Sequence[int]) -> RaterTables:
-        """Add the votes of another set, given the new numbers of its cells."""
-        known = {name: k for k, name in enumerate(self.names)}
-        numbers = [known.setdefault(name, len(known)) for name in other.names]
-        sums = other.sums.renumbered(2, cells).renumbered(3, numbers)
-        products = other.products.renumbered(3, cells)
-        losses = other.losses.renumbered(3, cells).renumbered(4, numbers)
-        return RaterTables(
-            self.column,
-            tuple(known),
-            Sparse.added([self.sums, sums]),
-            Sparse.added([self.products, products]),
-            Sparse.added([self.losses, losses]),
-        )
+    model: tuple[str, ...]
+    bin: Bins
+    target: tuple[str, ...] = (LABEL,)
+    by: tuple[str, ...] = ()
+    cell: tuple[tuple[str | None, ...], ...] = ((),)
+    pair_bin: Bins | None = None  # of sums of pairs of models; coarser than `bin`
+    owner: tuple[Any, ...] = ()  # groups or raters
+    segment: tuple[Segment, ...] = ()  # only sets of 0.2 with groups have it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,28 +88,16 @@ class TableSet(Mapping[str, Reliability]):
 
     Attributes
     ----------
-    label : str
-        The column of labels. For labels known as intervals, both columns, joined by " to ".
-    label_high : str or None
-        The column of the upper ends of such labels.
-    models : tuple of str
-        The columns of predictions.
-    targets : tuple of str
-        What the predictions are compared with: "label", or "top" and each class.
-    by_names : tuple of str
-        The columns whose values define segments.
+    about : About
+        What the rows were: the columns of labels (`label`), weights (`weight`), numbers of votes
+        (`votes`), groups (`group`), and raters (`rater`), and the date of the rows (`date`), each
+        None if not given.
+    axes : Axes
+        The names along each axis of the keys of the blocks.
+    blocks : mapping from str to Sparse
+        The keyed sums that `softcal.table.blocks.BLOCKS` declares.
     bins : Bins
-        The bins of the tables that the set returns.
-    grid : Bins
-        The finer bins on which the set is stored. `coarsen` accepts any of their edges.
-    weight, votes, date : str or None
-        The columns of weights and numbers of votes, and the date of the rows, if given.
-    rows_without_weight : int or None
-        The number of rows with weight 0; None if they were not counted.
-    ordered : bool
-        Whether the classes are ordered; targets such as "> 2" then follow the classes.
-    rows_dropped : int or None
-        The number of rows dropped by `drop_missing` and `drop_unmatched`; None if neither was used.
+        The bins of the tables that the set returns. `coarsen` changes them.
 
     Examples
     --------
@@ -243,25 +114,67 @@ class TableSet(Mapping[str, Reliability]):
     1377
     """
 
-    label: str
-    models: tuple[str, ...]
+    about: About
+    axes: Axes
+    blocks: Mapping[str, Sparse]
     bins: Bins
-    grid: Bins
-    tables: Sparse = field(repr=False)  # keys (model, target, cell, bin), the sums of `Sums`
-    targets: tuple[str, ...] = (LABEL,)
-    by_names: tuple[str, ...] = ()
-    cells: tuple[tuple[str | None, ...], ...] = ((),)  # the values of the `by` columns
-    weight: str | None = None
-    votes: str | None = None
-    date: str | None = None
-    rows_without_weight: int | None = None
-    label_high: str | None = None
-    pairs: Pairs | None = None
-    groups: Groups | None = None
-    scores: Sparse | None = field(default=None, repr=False)  # keys (model, cell), `score_names`
-    raters: RaterTables | None = None
-    rows_dropped: int | None = None
-    ordered: bool = False
+    _built: dict[tuple[int, int], Reliability] = field(
+        default_factory=dict, init=False, compare=False
+    )
+
+    # What the set is about
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The columns of predictions."""
+        return self.axes.model
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What the predictions are compared with: "label", or "top" and each class."""
+        return self.axes.target
+
+    @property
+    def by_names(self) -> tuple[str, ...]:
+        """The columns whose values define segments."""
+        return self.axes.by
+
+    @property
+    def grid(self) -> Bins:
+        """The finer bins on which the set is stored. `coarsen` accepts any of their edges."""
+        return self.axes.bin
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the set has joint sums of its models, from which they can be compared."""
+        return "losses" in self.blocks or "segment_losses" in self.blocks
+
+    @property
+    def has_owners(self) -> bool:
+        """Whether rows vary together, because of groups or raters."""
+        return self.about.group is not None or self.about.rater is not None
+
+    @property
+    def n(self) -> int:
+        """The number of rows with positive weight."""
+        return int(self.blocks["tables"].beneath(0, 0).values[0].sum())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of a multiclass set; else empty."""
+        if self.targets[0] != TOP:
+            return ()
+        return self.targets[1 : len(self.targets) // 2 + 1] if self.ordered else self.targets[1:]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the classes are ordered; targets such as "> 2" then follow the classes."""
+        return self.about.ordered
+
+    @property
+    def thresholds(self) -> tuple[str, ...]:
+        """The targets between ordered classes; empty if the classes are not ordered."""
+        return self.targets[len(self.classes) + 1 :] if self.ordered else ()
 
     # The tables of all rows
 
@@ -274,32 +187,16 @@ class TableSet(Mapping[str, Reliability]):
             asked = _display.did_you_mean(model if model not in self.models else target, have)
             message = f"the set has no {named}.{asked} It has: {', '.join(map(repr, have))}."
             raise _NoSuchTableError(message)
-        m, t = self.models.index(model), self.targets.index(target)
-        return Reliability(self.bins, self._sums(m, t), self._clusters(m, t), self._raters(m, t))
+        numbers = self.models.index(model), self.targets.index(target)
+        if numbers not in self._built:
+            self._built[numbers] = self._table(*numbers)
+        return self._built[numbers]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.models)
 
     def __len__(self) -> int:
         return len(self.models)
-
-    @property
-    def n(self) -> int:
-        """The number of rows with positive weight."""
-        first = (self.tables.keys[0] == 0) & (self.tables.keys[1] == 0)
-        return int(self.tables.values[0, first].sum())
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The classes of a multiclass set; else empty."""
-        if self.targets[0] != TOP:
-            return ()
-        return self.targets[1 : len(self.targets) // 2 + 1] if self.ordered else self.targets[1:]
-
-    @property
-    def thresholds(self) -> tuple[str, ...]:
-        """The targets between ordered classes; empty if the classes are not ordered."""
-        return self.targets[len(self.classes) + 1 :] if self.ordered else ()
 
     def cumulative(self, model: str) -> dict[str, Reliability]:
         r"""Return the table of \(P(\text{class} > k)\) for each threshold k of ordered classes.
@@ -371,63 +268,65 @@ class TableSet(Mapping[str, Reliability]):
         """
         return ItemScores.of(self.score_sums(model))
 
-    def score_sums(self, model: str) -> FloatArray:
-        """Return the sums of `item_scores`, in the order of `score_names`."""
+    def score_sums(self, model: str) -> dict[str, float]:
+        """Return the sums of `item_scores` by name."""
         self[model]  # raises if the set does not have it
-        if self.scores is None:
+        if "scores" not in self.blocks:
             message = (
                 "the set has no item scores: only multiclass sets have them. Scan the rows with "
                 "one column per class."
             )
             raise InputError(message)
-        mine = self.scores.keys[0] == self.models.index(model)
-        out: FloatArray = self.scores.values[:, mine].sum(axis=1)
-        return out
+        names = [name for name in ("scores", "ordered_scores") if name in self.blocks]
+        return {
+            key: value
+            for name in names
+            for key, value in zip(
+                BLOCKS[name].sums,
+                self.blocks[name].beneath(self.models.index(model)).values.sum(axis=1).tolist(),
+                strict=True,
+            )
+        }
 
-    def _sums(self, model: int, target: int) -> Sums:
-        keys, values = self.tables
-        # Keys are increasing, so the entries of a model and target are adjacent.
-        start, stop = keys[0].searchsorted([model, model + 1])
-        chosen = slice(*(start + keys[1, start:stop].searchsorted([target, target + 1])))
-        at = self._places(self.grid)[keys[3, chosen]]
+    def _table(self, model: int, target: int) -> Reliability:
+        found = self.blocks["tables"].beneath(model, target)
+        at = self._places(self.grid)[found.keys[1]]
         named = {
             name: _counted(at, row, len(self.bins))
-            for name, row in zip(SUM_NAMES, values[:, chosen], strict=True)
+            for name, row in zip(SUM_NAMES, found.values, strict=True)
         }
-        return Sums(named.pop("count").astype(np.int64), **named)
+        sums = Sums(named.pop("count").astype(np.int64), **named)
+        raters = self._owners("rater_sums", Raters, model, target)
+        groups: Groups | Clusters | None = self._owners("group_sums", Groups, model, target)
+        if "squares" in self.blocks:
+            groups = self._clusters(model, target)
+        return Reliability(self.bins, sums, groups, raters)
 
     def _places(self, grid: Bins) -> IntArray:
         """Return, for each bin of a grid, the index of the coarser bin that contains it."""
         places: IntArray = self.bins.edges[1:-1].searchsorted(grid.edges[:-1], side="right")
         return places
 
-    def _clusters(self, model: int, target: int) -> Clusters | None:
-        if self.groups is None:
+    def _owners(self, block: str, kind: type[Any], model: int, target: int) -> Any:
+        """Return the sums of each owner of all cells, or None if the set does not have them."""
+        if block not in self.blocks:
             return None
-        place, size = self._places(self.grid), len(self.bins)
-        m, t, s, *at = self.groups.squares.keys
-        whole = self._segment()
-        chosen = (m == model) & (t == target) & (s == whole)
-        flat = place[at[0][chosen]] * size + place[at[1][chosen]]
-        squares = (
-            _counted(flat, row, size * size).reshape(size, size)
-            for row in self.groups.squares.values[:, chosen]
-        )
-        m, t, s = self.groups.counts.keys
-        count = self.groups.counts.values[0, (m == model) & (t == target) & (s == whole)]
-        return Clusters(int(count.sum()), *squares)
+        (_, owner, at), values = self.blocks[block].beneath(model, target)
+        keys = np.array([owner, self._places(self.grid)[at]])
+        return kind.of(self.axes.owner, keys, values)
 
-    def _raters(self, model: int, target: int) -> Raters | None:
-        if self.raters is None:
-            return None
-        keys, values = self.raters.sums
-        mine = (keys[0] == model) & (keys[1] == target)
-        place = self._places(self.grid)[keys[4, mine]]
-        return Raters.of(self.raters.names, keys[3, mine], place, values[:, mine])
+    def _clusters(self, model: int, target: int) -> Clusters:
+        """Return the products that a set of 0.2 stored for its groups."""
+        whole = self.axes.segment.index(frozenset())
+        (a, b), values = self.blocks["squares"].beneath(model, target, whole)
+        squares = (self._square(self.grid, a, b, row) for row in values)
+        count = self.blocks["counts"].beneath(model, target, whole).values[0].sum()
+        return Clusters(int(count), *squares)
 
-    def _segment(self) -> int:
-        """Return the number of the segment of all rows."""
-        return next(k for k, each in enumerate(self.groups.segments) if not each)  # type: ignore[union-attr]
+    def _square(self, grid: Bins, a: IntArray, b: IntArray, values: FloatArray) -> FloatArray:
+        """Add up the values of pairs of bins of a grid, as a matrix on the bins of the set."""
+        size, place = len(self.bins), self._places(grid)
+        return _counted(place[a] * size + place[b], values, size * size).reshape(size, size)
 
     # Segments
 
@@ -481,69 +380,108 @@ class TableSet(Mapping[str, Reliability]):
         if a == b:
             message = f"a model cannot be compared with itself: both are {a!r}."
             raise InputError(message)
-        if self.pairs is None:
+        if not self.has_pairs or self.axes.pair_bin is None:
             message = (
                 "the set has no joint sums of its models, so they cannot be compared: "
                 "build it with pairs=True, from arrays, frames in memory, or files."
             )
             raise InputError(message)
         refuse_many_bins(len(self.bins))
-        if not np.isin(self.bins.edges, self.pairs.bins.edges).all():
+        if not np.isin(self.bins.edges, self.axes.pair_bin.edges).all():
             message = (
                 f"cannot compare models on {_words(self.bins)}: the set stores their joint sums on "
-                f"{_words(self.pairs.bins)}. Coarsen to a divisor of that number, or "
+                f"{_words(self.axes.pair_bin)}. Coarsen to a divisor of that number, or "
                 "scan the rows with these bins."
             )
             raise BinMismatchError(message)
         first, second = sorted((self.models.index(a), self.models.index(b)))
-        joint = self._joint(first, second, self.targets.index(target))
+        joint = self._joint(first, second, self.axes.pair_bin)
         return joint if self.models.index(a) == first else joint.swapped()
 
-    def _joint(self, first: int, second: int, target: int) -> JointTable:
-        assert self.pairs is not None  # noqa: S101 - `pair` has checked
-
-        def chosen(entries: Sparse) -> Sparse:
-            i, j, t, place = entries.keys[:4]
-            mine = (i == first) & (j == second) & (t == target)
-            if self.groups is not None:
-                mine &= place == self._segment()
-            return entries.where(mine)
-
-        cross, losses = chosen(self.pairs.cross), chosen(self.pairs.losses)
-        size, place = len(self.bins), self._places(self.pairs.bins)
-        flat = place[cross.keys[4]] * size + place[cross.keys[5]]
-        square = _counted(flat, cross.values[0], size * size).reshape(size, size)
-        total = dict(zip(LOSSES, losses.values.sum(axis=1).tolist(), strict=True))
-        a, b = (self[self.models[k], self.targets[target]] for k in (first, second))
-        raters = None
-        if self.raters is not None and a.raters is not None:
-            raters = self._joint_raters(chosen, a.raters.names)
+    def _joint(self, first: int, second: int, grid: Bins) -> JointTable:
+        """Return the joint table of two models, by number, for the first target."""
+        key: tuple[int, ...] = (first, second, 0)
+        a, b = (self[self.models[k]] for k in (first, second))
+        if "segment_losses" in self.blocks:  # a set of 0.2 with groups
+            key = (*key, self.axes.segment.index(frozenset()))
+            losses = self.blocks["segment_losses"].beneath(*key).values
+            (i, j), products = self.blocks["segment_cross"].beneath(*key)
+            cross = self._square(grid, i, j, products[0])
+        else:
+            losses = self.blocks["losses"].beneath(*key).values
+            if "cross" in self.blocks:
+                (_, i, j), products = self.blocks["cross"].beneath(*key)
+                cross = self._square(grid, i, j, products[0])
+        total = dict(zip(LOSSES, losses.sum(axis=1).tolist(), strict=True))
+        if "group_losses" in self.blocks:
+            total |= self._losses_of_groups(first, second)
+            cross = a.groups.times(b.groups, len(self.bins))  # type: ignore[union-attr, arg-type]
         return JointTable(
-            a, b, square, int(total["differing"]),
+            a, b, cross, int(total["differing"]),
             brier=PairedSums(*(total[f"brier_{part}"] for part in PairedSums._fields)),
             log_loss=PairedSums(*(total[f"log_loss_{part}"] for part in PairedSums._fields)),
             infinite_a=int(total["infinite_a"]), infinite_b=int(total["infinite_b"]),
             loss_a=total["log_loss_a"], loss_b=total["log_loss_b"],
-            names=(self.models[first], self.models[second]), raters=raters,
+            names=(self.models[first], self.models[second]),
+            raters=None if a.raters is None else self._joint_raters(key, grid, a.raters.names),
         )  # fmt: skip
 
+    def _losses_of_groups(self, first: int, second: int) -> dict[str, float]:
+        """Return the sums of paired losses whose independent units are groups."""
+        (_, owner), values = self.blocks["group_losses"].beneath(first, second, 0)
+        each = [_counted(owner, row, len(self.axes.owner)) for row in values]
+        weight, differing, brier, log_loss = each
+        found = {"differing": float((differing > 0).sum())}
+        for name, e in (("brier", brier), ("log_loss", log_loss)):
+            sums = (e.sum(), (weight * e).sum(), (e * e).sum())
+            found |= {
+                f"{name}_{k}": float(x) for k, x in zip(PairedSums._fields, sums, strict=True)
+            }
+        return found
+
     def _joint_raters(
-        self, chosen: Callable[[Sparse], Sparse], names: tuple[str, ...]
+        self, key: tuple[int, ...], grid: Bins, names: tuple[str, ...]
     ) -> JointRaters:
-        """Return the joint sums of votes on two models, with raters sorted by name."""
-        assert self.raters is not None  # noqa: S101 - the caller has checked
-        assert self.pairs is not None  # noqa: S101
-        products, losses = chosen(self.raters.products), chosen(self.raters.losses)
-        size, place = len(self.bins), self._places(self.pairs.bins)
-        flat = place[products.keys[4]] * size + place[products.keys[5]]
-        squares = [_counted(flat, row, size * size).reshape(size, size) for row in products.values]
+        """Return the joint sums of votes on two models, with raters as in their tables."""
+        (_, i, j), products = self.blocks["vote_products"].beneath(*key)
+        (_, owner), losses = self.blocks["rater_losses"].beneath(*key)
         number = {name: k for k, name in enumerate(names)}
-        rater = np.array([number.get(name, -1) for name in self.raters.names], dtype=np.int64)
-        own = rater[losses.keys[4]]
-        by_rater = [_counted(own, row, len(names)) for row in losses.values]
-        return JointRaters(np.array(squares), np.array(by_rater))
+        own = np.array([number.get(name, -1) for name in self.axes.owner], dtype=np.int64)[owner]
+        return JointRaters(
+            np.array([self._square(grid, i, j, row) for row in products]),
+            np.array([_counted(own, row, len(names)) for row in losses]),
+        )
 
     # Operations on sets
+
+    def mapped(
+        self, axis: str, numbers: Sequence[int] | IntArray, names: Sequence[Any] | Bins
+    ) -> TableSet:
+        """Renumber an axis in all blocks, and add up keys that become equal.
+
+        Parameters
+        ----------
+        axis : str
+            An axis of `axes`.
+        numbers : sequence of int
+            The new number of each name; -1 drops its entries.
+        names : sequence, or Bins
+            The new names.
+
+        Examples
+        --------
+        >>> from softcal import scan
+        >>> rows = {"y": [0.5, 1.0], "p": [0.25, 0.5], "day": ["Mon", "Tue"]}
+        >>> tables = scan(rows, y_true="y", y_prob="p", by="day")
+        >>> tables.mapped("cell", [0, -1], [("Mon",)]).n
+        1
+        """
+        whole = np.asarray(numbers, dtype=np.int64)
+        blocks = {
+            name: BLOCKS[name].mapped(each, axis, whole) for name, each in self.blocks.items()
+        }
+        new: Any = names if isinstance(names, Bins) else tuple(names)
+        return replace(self, axes=self.axes._replace(**{axis: new}), blocks=blocks)
 
     def coarsen(self, bins: BinsLike) -> TableSet:
         """Return the same set with tables on other bins.
@@ -584,33 +522,8 @@ class TableSet(Mapping[str, Reliability]):
         """
         for model in models:
             self[model]
-        numbers = np.full(len(self.models), -1, dtype=np.int64)
-        numbers[[self.models.index(model) for model in models]] = np.arange(len(models))
-
-        def kept(entries: Sparse, *parts: int) -> Sparse:
-            for part in parts:
-                entries = entries.where(numbers[entries.keys[part]] >= 0)
-                entries = entries.renumbered(part, numbers)
-            return entries
-
-        pairs, groups, scores = self.pairs, self.groups, self.scores
-        if scores is not None:
-            scores = kept(scores, 0)
-        if pairs is not None:
-            pairs = pairs.changed(lambda entries: _rising(kept(entries, 0, 1)))
-        if groups is not None:
-            groups = groups._replace(counts=kept(groups.counts, 0), squares=kept(groups.squares, 0))
-        raters = self.raters
-        if raters is not None:
-            raters = raters._replace(
-                sums=kept(raters.sums, 0),
-                products=_rising(kept(raters.products, 0, 1)),
-                losses=_rising(kept(raters.losses, 0, 1)),
-            )
-        return replace(
-            self, models=tuple(models), tables=kept(self.tables, 0), pairs=pairs, groups=groups,
-            scores=scores, raters=raters,
-        )  # fmt: skip
+        numbers = [models.index(model) if model in models else -1 for model in self.models]
+        return self.mapped("model", numbers, models)
 
     def rename(self, names: Mapping[str, str]) -> TableSet:
         """Return the same set with other names for some of its models.
@@ -642,20 +555,35 @@ class TableSet(Mapping[str, Reliability]):
             if models.count(model) > 1:
                 message = f"models must have different names: {model!r:.60} is given twice."
                 raise InputError(message)
-        return replace(self, models=models)
+        return replace(self, axes=self.axes._replace(model=models))
+
+    def without(self, *blocks: str) -> TableSet:
+        """Return the set without some of its blocks."""
+        kept = {name: each for name, each in self.blocks.items() if name not in blocks}
+        return replace(self, blocks=kept)
+
+    def stored_on(self, bins: Bins) -> TableSet:
+        """Return the set without segments and pairs, stored on coarser bins."""
+        pairs = [name for name in self.blocks if BLOCKS[name].is_of_pairs]
+        whole = [-1 if each else 0 for each in self.axes.segment]
+        found = self.without(*pairs).mapped("segment", whole, [frozenset()] if whole else [])
+        found = found.mapped("cell", [0] * len(self.axes.cell), [()])
+        place = self.coarsen(bins)._places(self.grid)
+        found = found.mapped("bin", place, bins)
+        axes = found.axes._replace(by=(), pair_bin=None)
+        return replace(found, axes=axes)
 
     def __add__(self, other: TableSet) -> TableSet:
         """Return the set of the rows of both sets, which must have the same columns and grid.
 
         The order of the models may differ. Segments of only one set are kept. The date is kept if
-        both have the same. With groups, no group may have rows in both. Sets from `scan` in this
-        process check this; a loaded set cannot, because it does not store the names of its groups.
-        Raters are added by name.
+        both have the same. Groups and raters are added by name. A loaded set does not have the
+        names of its groups, so they count as different from all others.
 
         Raises
         ------
         InputError
-            If the columns differ, or a group has rows in both.
+            If the columns differ.
         BinMismatchError
             If the grids differ.
         """
@@ -664,56 +592,35 @@ class TableSet(Mapping[str, Reliability]):
         if set(self.models) == set(other.models):
             other = other.select(self.models)
         self._refuse_other(other)
-        cells = {cell: k for k, cell in enumerate(self.cells)}
-        numbers = [cells.setdefault(cell, len(cells)) for cell in other.cells]
-        groups, places = self.groups, numbers
-        if self.groups is not None and other.groups is not None:
-            groups, places = _added_groups(self.groups, other.groups, numbers)
-        pairs = None
-        if self.pairs is not None and other.pairs is not None:
-            theirs = other.pairs.changed(lambda entries: entries.renumbered(3, places))
-            pairs = self.pairs._replace(
-                cross=Sparse.added([self.pairs.cross, theirs.cross]),
-                losses=Sparse.added([self.pairs.losses, theirs.losses]),
-            )
-        scores = None
-        if self.scores is not None and other.scores is not None:
-            scores = Sparse.added([self.scores, other.scores.renumbered(1, numbers)])
-        raters = None
-        if self.raters is not None and other.raters is not None:
-            raters = self.raters.plus(other.raters, numbers)
-        dropped = [n for n in (self.rows_dropped, other.rows_dropped) if n is not None]
-        weightless = None
-        if self.rows_without_weight is not None and other.rows_without_weight is not None:
-            weightless = self.rows_without_weight + other.rows_without_weight
-        return replace(
-            self,
-            tables=Sparse.added([self.tables, other.tables.renumbered(2, numbers)]),
-            cells=tuple(cells),
-            pairs=pairs,
-            groups=groups,
-            scores=scores,
-            raters=raters,
-            date=self.date if self.date == other.date else None,
-            rows_without_weight=weightless,
-            rows_dropped=sum(dropped) if dropped else None,
-        )
+        mine = self
+        for axis in ("cell", "segment", "owner"):
+            most = MAX_GROUPS if axis == "owner" and self.about.group is not None else None
+            both = merged(getattr(mine.axes, axis), getattr(other.axes, axis), most=most)
+            mine = mine.mapped(axis, both.mine, both.names)
+            other = other.mapped(axis, both.theirs, both.names)
+        blocks = {
+            name: Sparse.added([mine.blocks[name], other.blocks[name]])
+            for name in mine.blocks
+            if name in other.blocks
+        }
+        return replace(mine, about=_added(self.about, other.about), blocks=blocks)
 
     def __radd__(self, other: object) -> TableSet:
         """Support `sum(sets)`, which starts from 0."""
         return self if other == 0 else NotImplemented
 
     def _refuse_other(self, other: TableSet) -> None:
+        one, two = self.about, other.about
         for what, mine, theirs in (
-            ("labels", self.label, other.label),
-            ("upper ends of labels", self.label_high, other.label_high),
+            ("labels", one.label, two.label),
+            ("upper ends of labels", one.label_high, two.label_high),
             ("models", self.models, other.models),
             ("targets", self.targets, other.targets),
-            ("weights", self.weight, other.weight),
-            ("numbers of votes", self.votes, other.votes),
+            ("weights", one.weight, two.weight),
+            ("numbers of votes", one.votes, two.votes),
             ("'by' columns", self.by_names, other.by_names),
-            ("groups", self.groups and self.groups.column, other.groups and other.groups.column),
-            ("raters", self.raters and self.raters.column, other.raters and other.raters.column),
+            ("groups", one.group, two.group),
+            ("raters", one.rater, two.rater),
         ):
             if mine != theirs:
                 message = (
@@ -721,9 +628,15 @@ class TableSet(Mapping[str, Reliability]):
                     f"{_listed(theirs)}."
                 )
                 raise InputError(message)
+        if ("squares" in self.blocks) != ("squares" in other.blocks):
+            message = (
+                f"cannot add sets of groups ({one.group}) that softcal 0.2 saved to newer ones. "
+                "Scan the rows of the older set again."
+            )
+            raise InputError(message)
         grids = [(self.grid, other.grid)]
-        if self.pairs is not None and other.pairs is not None:
-            grids.append((self.pairs.bins, other.pairs.bins))
+        if self.axes.pair_bin is not None and other.axes.pair_bin is not None:
+            grids.append((self.axes.pair_bin, other.axes.pair_bin))
         for left, right in grids:
             if left != right:
                 message = (
@@ -779,8 +692,8 @@ class TableSet(Mapping[str, Reliability]):
         return _display.as_html(*self._shown())
 
     def _shown(self) -> tuple[str, list[str], list[list[str]]]:
-        cells = f"   cells = {len(self.cells):,}" if self.by_names else ""
-        title = f"n = {self.n:,}   label = {_display.printable(self.label)}{cells}"
+        cells = f"   cells = {len(self.axes.cell):,}" if self.by_names else ""
+        title = f"n = {self.n:,}   label = {_display.printable(self.about.label)}{cells}"
         rows = [
             [
                 _display.printable(name),
@@ -805,47 +718,36 @@ class _NoSuchTableError(InputError, KeyError):
     __str__ = Exception.__str__  # that of KeyError would put the message in quotes
 
 
-_CELL_OF_RATERS = (2, 3, 3)  # which part of the keys of `RaterTables` is the cell
-
-
 class Segments(Mapping["str | None", TableSet]):
     """The segments of a set by one column, each built on request."""
 
     def __init__(self, tables: TableSet, column: str) -> None:
-        place = tables.by_names.index(column)
-        self._tables, self._column, self._place = tables, column, place
-        values = sorted({cell[place] for cell in tables.cells}, key=_by_number_or_name)
+        place, axes = tables.by_names.index(column), tables.axes
+        self._tables, self._column = tables, column
+        values = sorted({cell[place] for cell in axes.cell}, key=_by_number_or_name)
         self._values = {value: k for k, value in enumerate(values)}
-        self._of_cell = np.array([self._values[cell[place]] for cell in tables.cells])
-        self._cells: list[list[int]] = [[] for _ in values]
-        for k, segment in enumerate(self._of_cell):
-            self._cells[segment].append(k)
+        # For both axes of places: the segment of each place, and its name within the segment.
+        inside = [dict(each) for each in axes.segment]
+        self._of = {
+            "cell": [self._values[cell[place]] for cell in axes.cell],
+            "segment": [self._values.get(each.get(column), -1) if column in each else -1
+                        for each in inside],
+        }  # fmt: skip
+        self._names: dict[str, list[Any]] = {
+            "cell": [cell[:place] + cell[place + 1 :] for cell in axes.cell],
+            "segment": [each - {(column, dict(each).get(column))} for each in axes.segment],
+        }
+        self._places = {axis: _split(of, len(values)) for axis, of in self._of.items()}
         # Sort once, so that building all segments takes as long as reading the set once.
-        self._sorted = self._by_place(tables.tables, 2, self._of_cell)
-        scores, pairs, groups = tables.scores, tables.pairs, tables.groups
-        self._scores = [] if scores is None else [self._by_place(scores, 1, self._of_cell)]
-        self._segments: list[list[int]] = [[] for _ in values]
-        of_place, self._groups = self._of_cell, []
-        if groups is not None:
-            of_place = np.full(len(groups.segments), -1)
-            for k, segment in enumerate(groups.segments):
-                if column in segment and segment[column] in self._values:
-                    of_place[k] = self._values[segment[column]]
-                    self._segments[of_place[k]].append(k)
-            self._groups = [self._by_place(each, 2, of_place) for each in groups[2:4]]
-        self._pairs = [self._by_place(each, 3, of_place) for each in (pairs or ())[:2]]
-        self._raters = [
-            self._by_place(each, part, self._of_cell)
-            for each, part in zip((tables.raters or ())[2:], _CELL_OF_RATERS, strict=False)
-        ]
-        self._ids = None
-        if groups is not None and groups.ids is not None:
-            ids = Sparse(np.array(groups.ids[:2]), np.empty((0, groups.ids.cell.size)))
-            self._ids = self._by_place(ids, 1, self._of_cell)
+        self._sorted = {name: self._by_place(name) for name in tables.blocks}
 
-    def _by_place(self, entries: Sparse, part: int, segment: IntArray) -> _BySegment:
-        """Sort entries by the segment that contains the cell, or the subsegment, in their keys."""
-        return _BySegment(entries, segment[entries.keys[part]], len(self._values))
+    def _by_place(self, name: str) -> tuple[str, int, _BySegment]:
+        """Sort the entries of a block by the segment that contains the place in their keys."""
+        axis = "segment" if "segment" in BLOCKS[name].axes else "cell"
+        part = BLOCKS[name].axes.index(axis)
+        entries = self._tables.blocks[name]
+        of = np.array(self._of[axis], dtype=np.int64)
+        return axis, part, _BySegment(entries, of[entries.keys[part]], len(self._values))
 
     def __getitem__(self, value: object) -> TableSet:
         """Return the set of the rows with this value; a number is converted to text."""
@@ -856,42 +758,19 @@ class Segments(Mapping["str | None", TableSet]):
             message = f"no rows have {self._column} = {value!r:.60}. The values are: {listed}."
             raise _NoSuchTableError(message)
         whole, k = self._tables, self._values[text]
-        cells = tuple(
-            whole.cells[old][: self._place] + whole.cells[old][self._place + 1 :]
-            for old in self._cells[k]
-        )
-        pairs = groups = None
-        if whole.groups is not None:
-            inside = self._segments[k]
-            segments = tuple(_without(whole.groups.segments[old], self._column) for old in inside)
-            counts, squares = (_numbered(each.of(k), 2, inside) for each in self._groups)
-            groups = Groups(whole.groups.column, segments, counts, squares)
-            if self._ids is not None and whole.groups.ids is not None:
-                group, cell = _numbered(self._ids.of(k), 1, self._cells[k]).keys
-                groups = groups._replace(ids=GroupIds(group, cell, whole.groups.ids.texts))
-        if whole.pairs is not None:
-            places = self._cells[k] if whole.groups is None else self._segments[k]
-            cross, losses = (_numbered(each.of(k), 3, places) for each in self._pairs)
-            pairs = whole.pairs._replace(cross=cross, losses=losses)
-        raters = None
-        if whole.raters is not None:
-            parts = (
-                _numbered(each.of(k), part, self._cells[k])
-                for each, part in zip(self._raters, _CELL_OF_RATERS, strict=True)
-            )
-            raters = RaterTables(whole.raters.column, whole.raters.names, *parts)
-        return replace(
-            whole,
-            tables=_numbered(self._sorted.of(k), 2, self._cells[k]),
-            by_names=tuple(name for name in whole.by_names if name != self._column),
-            cells=cells,
-            pairs=pairs,
-            groups=groups,
-            scores=next((_numbered(e.of(k), 1, self._cells[k]) for e in self._scores), None),
-            raters=raters,
-            rows_without_weight=None,
-            rows_dropped=None,
-        )
+        blocks = {}
+        for name, (axis, part, entries) in self._sorted.items():
+            keys, values = entries.of(k)
+            keys = keys.copy()
+            keys[part] = np.searchsorted(self._places[axis][k], keys[part])
+            blocks[name] = Sparse(keys, values)
+        names: dict[str, Any] = {
+            axis: tuple(each[at] for at in self._places[axis][k])
+            for axis, each in self._names.items()
+        }
+        by = tuple(name for name in whole.by_names if name != self._column)
+        about = whole.about._replace(rows_without_weight=None, rows_dropped=None)
+        return TableSet(about, whole.axes._replace(by=by, **names), blocks, whole.bins)
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._values)
@@ -901,6 +780,15 @@ class Segments(Mapping["str | None", TableSet]):
 
     def __repr__(self) -> str:
         return f"Segments(by={self._column!r}, n={len(self)})"
+
+
+def _split(of: Sequence[int], count: int) -> list[list[int]]:
+    """Return the positions of each number from 0 to count."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for k, number in enumerate(of):
+        if number >= 0:
+            found[number].append(k)
+    return found
 
 
 class _BySegment:
@@ -919,15 +807,17 @@ class _BySegment:
         return Sparse(self._entries.keys[:, part], self._entries.values[:, part])
 
 
-def _numbered(entries: Sparse, part: int, old: Sequence[int]) -> Sparse:
-    """Renumber the cells or segments in one part of the keys from 0, in order."""
-    keys = entries.keys.copy()
-    keys[part] = np.searchsorted(old, keys[part])
-    return Sparse(keys, entries.values)
-
-
-def _without(segment: Mapping[str, str | None], column: str) -> Mapping[str, str | None]:
-    return {name: value for name, value in segment.items() if name != column}
+def _added(one: About, other: About) -> About:
+    """Return what the rows of two sets were."""
+    dropped = [n for n in (one.rows_dropped, other.rows_dropped) if n is not None]
+    weightless = None
+    if one.rows_without_weight is not None and other.rows_without_weight is not None:
+        weightless = one.rows_without_weight + other.rows_without_weight
+    return one._replace(
+        date=one.date if one.date == other.date else None,
+        rows_without_weight=weightless,
+        rows_dropped=sum(dropped) if dropped else None,
+    )
 
 
 def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
@@ -937,53 +827,6 @@ def _by_number_or_name(value: str | None) -> tuple[bool, float, str]:
     except ValueError:
         number = np.nan
     return value is None, np.inf if np.isnan(number) else number, value or ""
-
-
-def _added_groups(one: Groups, other: Groups, cells: list[int]) -> tuple[Groups, list[int]]:
-    """Add the groups of two sets, and return the new numbers of the other's segments."""
-    ids = None
-    if one.ids is not None and other.ids is not None:
-        _refuse_common(one.column, one.ids.in_common(other.ids))
-        ids = one.ids.added(other.ids, cells)
-    segments = {frozenset(each.items()): each for each in (*one.segments, *other.segments)}
-    places = {key: k for k, key in enumerate(segments)}
-    numbers = [places[frozenset(each.items())] for each in other.segments]
-    counts = Sparse.added([one.counts, other.counts.renumbered(2, numbers)])
-    squares = Sparse.added([one.squares, other.squares.renumbered(2, numbers)])
-    return Groups(one.column, tuple(segments.values()), counts, squares, ids), numbers
-
-
-def _refuse_common(column: str, names: Sequence[str]) -> None:
-    """Refuse a group with rows in both sets, because its sums were multiplied separately."""
-    if names:
-        many = f"{len(names):,} values" if len(names) > 1 else "1 value"
-        message = (
-            f"cannot add sets with rows of the same group: {many} of {column} in both, the first "
-            f"is {names[0]!r:.60}. Scan both sources together: scan([a, b], ...), or pass both "
-            "files to one command."
-        )
-        raise InputError(message)
-
-
-def _rising(entries: Sparse) -> Sparse:
-    """Put the model with the lower number first in each pair, and swap the sums accordingly."""
-    keys, values = entries.keys.copy(), entries.values.copy()
-    swapped = keys[0] > keys[1]
-    keys[:2, swapped] = keys[1::-1, swapped]
-    if len(keys) == 6:  # a product of residuals: swap the bins too
-        keys[4:6, swapped] = keys[5:3:-1, swapped]
-        if len(values) > 1:  # products of votes have a sum for each model
-            values[1:3] = np.where(swapped, values[2:0:-1], values[1:3])
-    elif len(keys) == 5:  # the losses of raters
-        signed = [k for k, name in enumerate(RATER_LOSSES) if not name.endswith("_square")]
-        values[signed] *= np.where(swapped, -1.0, 1.0)
-    else:
-        for name, other in (("infinite_a", "infinite_b"), ("log_loss_a", "log_loss_b")):
-            i, j = LOSSES.index(name), LOSSES.index(other)
-            values[[i, j]] = np.where(swapped, values[[j, i]], values[[i, j]])
-        signed = [k for k, name in enumerate(LOSSES) if name.endswith(("_total", "_mixed"))]
-        values[signed] *= np.where(swapped, -1.0, 1.0)
-    return Sparse.of(keys, values)
 
 
 def _counted(at: IntArray, values: FloatArray, size: int) -> FloatArray:

@@ -15,8 +15,8 @@ from softcal._optional import naming_the_extra
 from softcal._validation.rules import SUM_TOLERANCE
 from softcal.bins import Bins
 from softcal.exceptions import BinMismatchError, InputError, InputTypeError
-from softcal.table.groups import Clusters, clusters_of, refuse_many_group_bins
 from softcal.table.kernel import Sums
+from softcal.table.owners import MAX_GROUPS, Groups, merged, refuse_many_group_bins
 from softcal.table.reliability import Reliability
 
 with naming_the_extra():
@@ -281,7 +281,7 @@ class TableMetric(Metric):
         with self.sync_context(self.dist_sync_fn, should_sync=self._to_sync):
             _refuse_mixture(self.sums, self.grouped)
             tables = self.sums.cpu().numpy().swapaxes(0, 1)
-            clusters = self._clusters()
+            groups = self._groups()
         no_votes = dict.fromkeys(VOTES, np.zeros(len(self.bins)))
         return [
             Reliability(
@@ -292,10 +292,10 @@ class TableMetric(Metric):
                 ),
                 of_groups,
             )
-            for sums, of_groups in zip(tables, clusters, strict=True)
+            for sums, of_groups in zip(tables, groups, strict=True)
         ]  # fmt: skip
 
-    def _clusters(self) -> Sequence[Clusters | None]:
+    def _groups(self) -> Sequence[Groups | None]:
         """Return the products of group sums of each table; None without groups."""
         tables = self.sums.shape[1]
         if not self.grouped:
@@ -304,10 +304,12 @@ class TableMetric(Metric):
             torch.cat([part.cpu() for part in parts]).numpy()
             for parts in (self.group_keys, self.group_sums)
         )
-        group = np.unique(keys[:, 0], return_inverse=True)[1]
+        names, group = np.unique(keys[:, 0], return_inverse=True)
+        places = merged((), names, most=MAX_GROUPS)
         table, place = np.divmod(keys[:, 1], len(self.bins))
+        entries = np.array([places.theirs[group], place])
         return [
-            clusters_of(group[table == k], place[table == k], sums[table == k].T, len(self.bins))
+            Groups.of(places.names, entries[:, table == k], sums[table == k].T)
             for k in range(tables)
         ]
 
