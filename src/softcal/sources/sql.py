@@ -30,6 +30,7 @@ from softcal.table.files import refuse_impossible
 from softcal.table.kernel import SUM_NAMES, Sums
 from softcal.table.reliability import warn_if_hard
 from softcal.table.tableset import About, Axes, TableSet
+from softcal.table.terms import terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,28 +41,6 @@ if TYPE_CHECKING:
 
 Dialect = Literal["duckdb", "spark"]
 
-_TERMS = {
-    "count": "CASE WHEN w > 0 THEN 1e0 ELSE 0e0 END",
-    "weight": "w",
-    "weight_sq": "w * w",
-    "label": "w * y",
-    "residual": "w * d",
-    "residual_sq": "w * d * d",
-    "residual_var": "w * w * d * d",
-    "prob_var": "w * w * p * (1 - p)",
-    "label_var": "w * y * (1 - y)",
-    "votes": "CASE WHEN w > 0 THEN m ELSE 0e0 END",
-    "repeated": "CASE WHEN m >= 2 AND w > 0 THEN 1e0 ELSE 0e0 END",
-    "vote_floor": "CASE WHEN m >= 1 THEN w * w * p * (1 - p) / m ELSE 0e0 END",
-    "vote_noise": "CASE WHEN m >= 2 THEN w * y * (1 - y) / (m - 1) ELSE 0e0 END",
-    "hard_residual": "w * e",
-    "hard_residual_sq": "w * e * e",
-    "hard_residual_var": "w * w * e * e",
-    "outcome_prob_var": "CASE WHEN y = 0 OR y = 1 THEN w * w * p * (1 - p) ELSE 0e0 END",
-    "outcome_residual_var": "CASE WHEN y = 0 OR y = 1 THEN w * w * d * d ELSE 0e0 END",
-}
-_OF_VOTES = ("votes", "repeated", "vote_floor", "vote_noise")
-_OF_OUTCOMES = ("outcome_prob_var", "outcome_residual_var")  # labels without a number of votes
 _SEGMENT = "softcal_by_"  # before the names of segment columns, which may be those of sums
 _ABOUT = ("softcal_label", "softcal_weight", "softcal_votes", "softcal_model", "softcal_bin")
 
@@ -88,14 +67,68 @@ def misfit_of(share: str, votes: str) -> str:
     return f"(ABS({number} - FLOOR({number} + 5e-1)) - {slack})"
 
 
+class _Sql:
+    """An expression of SQL, built by operators; a product with 1 is the other factor."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def _with(self, operator: str, other: object) -> _Sql:
+        return _Sql(f"({self} {operator} {_written(other)})")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __mul__(self, other: object) -> _Sql:
+        return _Sql(_written(other)) if self.text == "1e0" else self._with("*", other)
+
+    def __sub__(self, other: object) -> _Sql:
+        return self._with("-", other)
+
+    def __rsub__(self, other: object) -> _Sql:
+        return _Sql(f"({_written(other)} - {self})")
+
+    def __truediv__(self, other: object) -> _Sql:
+        return self._with("/", other)
+
+    def __gt__(self, other: object) -> _Sql:
+        return self._with(">", other)
+
+    def __lt__(self, other: object) -> _Sql:
+        return self._with("<", other)
+
+    def __ge__(self, other: object) -> _Sql:
+        return self._with(">=", other)
+
+    def __eq__(self, other: object) -> _Sql:  # type: ignore[override]
+        return self._with("=", other)
+
+    def __and__(self, other: object) -> _Sql:
+        return self._with("AND", other)
+
+    def __or__(self, other: object) -> _Sql:
+        return self._with("OR", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _where(condition: _Sql, value: object) -> _Sql:
+    return _Sql(f"(CASE WHEN {condition} THEN {_written(value)} ELSE 0e0 END)")
+
+
+def _written(value: object) -> str:
+    """Write a number or an expression; without an exponent, 1.0 would be a decimal number."""
+    return f"{value}e0" if isinstance(value, float) else str(value)
+
+
 def _aggregates(*, weighted: bool, voted: bool) -> dict[str, str]:
     """Return the expression of each sum. Engines compute equal ones once."""
-    terms = _TERMS | dict.fromkeys(_OF_OUTCOMES if voted else _OF_VOTES, "0e0")
-    found = {name: f"SUM({term})" for name, term in terms.items()}
+    w, m = _Sql("w" if weighted else "1e0"), _Sql("m") if voted else None
+    found = terms(_Sql("p"), _Sql("y"), w, m, _where)
+    sums = {name: f"SUM({term})" for name, term in found.items()}
     if not weighted:
-        found = {name: term.replace("w * ", "") for name, term in found.items()}
-        found |= dict.fromkeys(("count", "weight", "weight_sq"), "COUNT(*)")
-    return found
+        sums |= dict.fromkeys(("count", "weight", "weight_sq"), "COUNT(*)")
+    return sums
 
 
 def _bin(grid: Bins) -> str:
@@ -281,8 +314,7 @@ def sums_query(
 WITH softcal_rows AS (
 {rows}
 ), softcal_terms AS (
-  SELECT *, p - y AS d, p - CASE WHEN y > 5e-1 THEN 1e0 ELSE 0e0 END AS e,
-    CASE WHEN {broken} THEN 0 ELSE 1 END AS valid,
+  SELECT *, CASE WHEN {broken} THEN 0 ELSE 1 END AS valid,
     CASE WHEN p >= 0 AND p <= 1
       THEN CAST(FLOOR(p * {_literal(grid.guide.equal)} + 5e-1) AS INTEGER) ELSE 0 END AS near
   FROM softcal_rows

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcal._validation.inputs import all_valid, as_float64
+from softcal.table.terms import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from softcal._validation.arrays import Column
@@ -61,8 +60,8 @@ def sums(
         if p.ndim == 2 and not (_sum_to_one(ps, tolerance) and _sum_to_one(ys, tolerance)):
             return False
         block = [
-            _block_sums(
-                list(_terms(a, b, ws, ms))[_GAPS if lines == 2 else slice(None)],
+            _sums(
+                _terms(a, b, ws, ms)[_GAPS if lines == 2 else slice(None)],
                 _places(a, equal, upper, cell, part),
                 tables * n_bins // len(ps),
             )
@@ -147,15 +146,9 @@ def _places(
     return place
 
 
-def _block_sums(
-    terms: list[FloatArray | None], place: npt.NDArray[np.intp], n_places: int
-) -> FloatArray:
+def _sums(each: list[FloatArray], place: npt.NDArray[np.intp], n_places: int) -> FloatArray:
     """Return the sum of each term, of shape (terms, places)."""
-    found: dict[int, FloatArray] = {id(None): np.zeros(n_places)}
-    for term in terms:
-        if term is not None and id(term) not in found:  # several sums may share a term
-            found[id(term)] = _bincount(place, term, n_places)
-    return np.array([found[id(term)] for term in terms])
+    return np.array([_bincount(place, term, n_places) for term in each])
 
 
 def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> FloatArray:
@@ -173,31 +166,13 @@ def _bincount(place: npt.NDArray[np.intp], term: FloatArray, n_places: int) -> F
     return np.add(*parts, dtype=np.float64)
 
 
+def _where(condition: npt.NDArray[np.bool_], value: FloatArray | float) -> FloatArray:
+    return np.where(condition, value, 0.0)
+
+
 def _terms(
     p: FloatArray, y: FloatArray, w: FloatArray | None, m: FloatArray | None
-) -> Iterator[FloatArray | None]:
-    """Yield the terms of each sum of `softcal.table.kernel.Sums`; None stands for zeros."""
-    d, p_var, y_var = p - y, p * (1 - p), y * (1 - y)
-    outcome = y_var == 0  # the label is exactly 0 or 1
-    e = d if outcome.all() else p - (y > 0.5)
-    dd = d * d
-    ee = dd if e is d else e * e
-    count = np.ones(p.size) if w is None else (w > 0).astype(np.float64)
-    if w is None:
-        yield from (count, count, count, y, d, dd, dd)
-        dd_var, ee_var = dd, ee
-    else:
-        ww = w * w
-        dd_var, ee_var, p_var, y_var = ww * dd, ww * ee, ww * p_var, w * y_var
-        yield from (count, w, ww, w * y, w * d, w * dd, dd_var)
-        e, ee = w * e, w * ee
-    yield from (p_var, y_var)
-    if m is not None:
-        repeated = (m >= 2) * count
-        yield from (m * count, repeated, p_var / m, repeated * y_var / np.maximum(m - 1, 1))
-        yield from (e, ee, ee_var, None, None)
-    else:
-        yield from (None, None, None, None, e, ee, ee_var)
-        every = outcome.all()
-        yield p_var if every else np.where(outcome, p_var, 0.0)
-        yield dd_var if every else np.where(outcome, dd_var, 0.0)
+) -> list[FloatArray]:
+    """Return the terms of each sum of `softcal.table.kernel.Sums`."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # one vote has no vote noise
+        return list(terms(p, y, np.ones(p.size) if w is None else w, m, _where).values())

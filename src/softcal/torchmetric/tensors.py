@@ -17,6 +17,7 @@ from softcal._validation import inputs
 from softcal._validation.inputs import Names
 from softcal._validation.rules import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from softcal.table import kernel
+from softcal.table.terms import terms
 
 if TYPE_CHECKING:
     from softcal.bins import Bins
@@ -134,17 +135,11 @@ def _with_torch(preds: Tensor, target: Tensor, weights: Tensor | None, bins: Bin
             return None
     shape = len(KEPT), p.shape[1], len(bins)
     cell = _places(p, bins)
-    d = p - y
-    ww, dd = w * w, d * d
-    p_var, y_var = ww * p * (1 - p), w * y * (1 - y)
-    e = p - (y > 0.5).double()
-    outcome = ((y == 0) | (y == 1)).double()
-    plain = ((w > 0).double(), w, ww, w * y, w * d, w * dd, ww * dd, p_var, y_var)
-    hardened = (w * e, w * e * e, ww * e * e, outcome * p_var, outcome * ww * dd)
-    terms = (*plain, *hardened)
+    found = terms(p, y, w, None, lambda condition, value: torch.where(condition, value, 0.0))
+    each = torch.stack([found[name].double() for name in KEPT])
     sums = torch.zeros(shape, dtype=torch.float64, device=p.device).flatten(1)
     # index_add_, not bincount, because torch has a deterministic version on every device.
-    sums.index_add_(1, cell.flatten(), torch.stack(terms).flatten(1))
+    sums.index_add_(1, cell.flatten(), each.flatten(1))
     return sums.reshape(shape)
 
 
