@@ -357,7 +357,7 @@ def test_percent_signs_are_read_in_columns_of_percentages(tmp_path: Path, kind: 
     found = sc.scan(path, y_true="y", y_prob="p", **marks, **PERCENT)
     right = sc.reliability([1.0, 0.4], [0.5, 0.07])
     assert found["p"].smece == pytest.approx(right.smece)
-    assert found.rows_dropped == 1
+    assert found.about.rows_dropped == 1
     with pytest.raises(sc.InputError, match=r"p must hold numbers: row 1 .* '50%'"):
         sc.scan(path, y_true="y", y_prob="p", label_scale="percent", **marks)
 
@@ -381,7 +381,7 @@ def test_percent_signs_are_read_in_typed_columns(tmp_path: Path, kind: str) -> N
         source = table.to_pandas().astype("category")
     found = scanned(source, **PERCENT)
     assert found["p"].smece == pytest.approx(sc.smece([1.0, 0.4], [0.5, 0.07]))
-    assert found.rows_dropped == 1
+    assert found.about.rows_dropped == 1
 
 
 def test_frame_may_mix_percent_signs_and_numbers() -> None:
@@ -717,7 +717,7 @@ def test_rows_with_a_gap_in_a_list_are_dropped_on_purpose() -> None:
     table = pa.table({"y": pa.array(shares), "p": pa.array([[0.5, 0.5], [0.1, 0.9]] * 2)})
     found = sc.scan(table, y_true="y", y_prob={"m": "p"}, drop_missing=True)
     whole = sc.scan(table.take([0, 2]), y_true="y", y_prob={"m": "p"})
-    assert (found.n, found.rows_dropped) == (2, 2)
+    assert (found.n, found.about.rows_dropped) == (2, 2)
     assert found["m"].smece == whole["m"].smece
 
 

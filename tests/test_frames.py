@@ -118,7 +118,7 @@ def test_frames_give_the_tables_of_arrays(
 def test_weights_and_votes_match_arrays(frame: Constructor, data: dict[str, Any]) -> None:
     found = sc.scan(frame(data), y_true="y", y_prob="p", sample_weight="w", n_votes="m")
     assert_same(found, "p", data, sample_weight=data["w"], n_votes=data["m"])
-    assert found.rows_without_weight == 7
+    assert found.about.rows_without_weight == 7
     assert (found.weight, found.votes) == ("w", "m")
 
 
@@ -251,7 +251,7 @@ def test_minus_1_labels_are_refused_with_a_hint(frame: Constructor) -> None:
 def test_all_zero_weights_give_an_empty_set(frame: Constructor) -> None:
     rows = {"y": [0.5] * 3, "p": [0.5] * 3, "w": [0.0] * 3}
     found = sc.scan(frame(rows), y_true="y", y_prob="p", sample_weight="w")
-    assert (found.n, found.rows_without_weight) == (0, 3)
+    assert (found.n, found.about.rows_without_weight) == (0, 3)
 
 
 def test_empty_frame_gives_an_empty_set(frame: Constructor) -> None:

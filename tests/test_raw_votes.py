@@ -395,7 +395,7 @@ def test_unmatched_items_are_counted_and_refused_or_dropped(folder: Path) -> Non
         str(caught.value),
     )
     found = scanned(fewer, some, drop_unmatched=True)
-    assert (found.n, found.rows_dropped) == (114, 1)
+    assert (found.n, found.about.rows_dropped) == (114, 1)
     kept = PREDS.iloc[5:][PREDS.iloc[5:]["q.id"] != "q7"]
     assert_same_table(found["p"], scanned(kept, VOTES[VOTES["q.id"].isin(kept["q.id"])])["p"])
     fewer.to_csv(folder / "fewer.csv", index=False)
@@ -475,7 +475,7 @@ def test_missing_values_of_votes_are_dropped_with_drop_missing(folder: Path) -> 
     with pytest.raises(sc.InputError, match=r"q.id must have no missing values: 1 of 120"):
         scanned(items, raters=True, drop_unmatched=True)
     dropped = scanned(items, drop_missing=True, drop_unmatched=True)
-    assert (dropped.n, dropped.rows_dropped) == (N - 1, 1)
+    assert (dropped.n, dropped.about.rows_dropped) == (N - 1, 1)
     long = LONG.assign(**{"q.id": LONG["q.id"].where(LONG.index != 2)})
     assert scanned(long, None, drop_missing=True).n == N
 

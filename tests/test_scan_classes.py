@@ -334,7 +334,7 @@ def test_classes_of_every_source_are_those_of_arrays(
     weighted = sc.scan(source(tmp_path), **options, sample_weight="w", by="segment")
     weighted.save(tmp_path / "set.softcal")
     assert sc.load(tmp_path / "set.softcal") == weighted
-    assert weighted.rows_without_weight == int((DATA["w"] == 0).sum())
+    assert weighted.about.rows_without_weight == int((DATA["w"] == 0).sum())
     _same_as_arrays(weighted, y, names, every, sample_weight=DATA["w"])
     for value, part in weighted.by("segment").items():
         _same_as_arrays(part, y, names, DATA["segment"] == value, sample_weight=DATA["w"])

@@ -115,7 +115,7 @@ def test_sum_of_sets_is_the_set_of_all_rows(rows: pd.DataFrame, options: dict[st
     for added in (sum(parts), sum(parts[::-1])):
         assert isinstance(added, sc.TableSet)
         assert added.n == whole.n
-        assert added.rows_without_weight == whole.rows_without_weight
+        assert added.about.rows_without_weight == whole.about.rows_without_weight
         assert_same_table(added["a"], whole["a"])
         assert_same_table(added.by("device")[5]["c"], whole.by("device")[5]["c"])
         one, other = added.pair("a", "b"), whole.pair("a", "b")
@@ -577,7 +577,7 @@ def test_sets_with_and_without_pairs_add_without(rows: pd.DataFrame) -> None:
     assert both.n == 90
     assert both.pairs is None
     loaded = replace(scanned(rows[:50]), rows_without_weight=None)
-    assert (loaded + loaded).rows_without_weight is None
+    assert (loaded + loaded).about.rows_without_weight is None
 
 
 def test_unknown_segments_are_refused(rows: pd.DataFrame) -> None:

@@ -130,7 +130,7 @@ def scan(
         For labels in words: the value that counts as 1. Every other value counts as 0.
     drop_missing : bool, default=False
         Whether to leave out rows in which a label, prediction, weight, number of votes, or group
-        is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
+        is missing. `TableSet.about.rows_dropped` counts them. Otherwise they are refused.
     votes : Votes, path, or frame, optional
         Instead of `y_true`: votes on items, one per row, or `Votes` that name their items. They
         are held in memory. Without it, `vote` is a column of the source itself, whose rows are

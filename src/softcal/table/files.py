@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from softcal.table.tableset import TOP, About, Axes, TableSet, thresholds
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from softcal._validation.inputs import FloatArray
     from softcal.table.blocks import IntArray
@@ -162,6 +162,62 @@ def _about(tables: TableSet) -> dict[str, Any]:
         "bins": _saved_bins(tables.bins),
         "grid": "standard" if axes.bin == Bins.grid() else _saved_bins(axes.bin),
         "pair_bins": None if axes.pair_bin is None else _saved_bins(axes.pair_bin),
+    }
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a saved set, from the declarations of what a set can store."""
+    kinds: dict[Any, Any] = {
+        str: {"type": "string"},
+        str | None: {"type": ["string", "null"]},
+        int | None: {"type": ["integer", "null"], "minimum": 0},
+        bool: {"type": "boolean"},
+    }
+    text, maybe_text, count = kinds[str], kinds[str | None], {"type": "integer", "minimum": 0}
+    bins = {"anyOf": [{"type": "integer", "minimum": 1}, _list_of({"type": "number"}, 2)]}
+    of_axes = {
+        "models": _list_of(text, 1),
+        "targets": _list_of(text, 1),
+        "by": _list_of(text),
+        "cells": _list_of(_list_of(maybe_text)),
+        "owners": {"description": "The number of groups, or the names of raters.",
+                   "anyOf": [count, _list_of(text)]},
+        "segments": _list_of({"type": "object", "additionalProperties": maybe_text}),
+        "bins": bins,
+        "grid": {"anyOf": [{"const": "standard"}, bins]},
+        "pair_bins": {"anyOf": [{"type": "null"}, bins]},
+    }  # fmt: skip
+    blocks = {}
+    for name, block in BLOCKS.items():
+        keys = dict.fromkeys(key_names(block), _list_of(count))
+        sums = {f"sum_{each}": _list_of({"type": ["number", "null"]}) for each in block.sums}
+        blocks[name] = _object(keys | sums, keys)
+    about = {key: kinds[kind] for key, kind in get_type_hints(About).items()}
+    parts = {
+        "format": {"const": FORMAT},
+        "schema": {"const": SCHEMA},
+        **about,
+        **of_axes,
+        "blocks": _object(blocks, ["tables"]),
+    }
+    return {
+        "title": "A saved set of tables, as softcal scan writes it",
+        "description": "Entries are lists of equal length. Keys count from 0. A sum that is 0 in "
+        f"all entries is omitted. A set of {MANY:,} entries or more is a Parquet file.",
+        **_object(parts | {_io.CHECKSUM: text}, parts),
+    }
+
+
+def _list_of(items: dict[str, Any], fewest: int = 0) -> dict[str, Any]:
+    return {"type": "array", "items": items} | ({"minItems": fewest} if fewest else {})
+
+
+def _object(properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
     }
 
 
