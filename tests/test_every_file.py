@@ -532,7 +532,7 @@ def test_dropped_rows_are_counted_in_text_json_and_saved_tables(data: Path, tmp_
     saved = tmp_path / "t.softcal"
     assert "2 rows (1 dropped)" in softcal_here("scan", data, *DROPPED, "-o", saved).stdout
     assert card("score", saved)["rows_dropped"] == 1
-    assert (sc.load(saved) + sc.load(saved)).rows_dropped == 2
+    assert (sc.load(saved) + sc.load(saved)).about.rows_dropped == 2
     assert softcal_here("report", data, *DROPPED, "-o", tmp_path / "r.html").returncode == 0
     assert "1, left out on purpose" in (tmp_path / "r.html").read_text(encoding="utf-8")
 

@@ -69,7 +69,7 @@ def test_scan_with_votes_equals_table_of_votes(expected: sc.TableSet) -> None:
         mine, theirs = sc.smece_interval(expected[model]), sc.smece_interval(rel)
         assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
         assert mine.rater_share == pytest.approx(theirs.rater_share, abs=1e-9)
-    assert (expected.label, expected.votes) == ("share of yes", "share of yes")
+    assert (expected.about.label, expected.about.votes) == ("share of yes", "share of yes")
     segment = expected.by("kind")["a"]["p"]
     chosen = (PREDS["kind"] == "a").to_numpy()
     part = COUNTED.binary("yes").for_items(PREDS["q.id"][chosen])
@@ -99,7 +99,7 @@ def test_every_engine_joins_votes(source: str, expected: sc.TableSet) -> None:
     assert_same_set(counted, expected, f"{source}, counted")
     columns = dict(VOTES.items())
     same = sc.scan(make(PREDS), votes={k: v.tolist() for k, v in columns.items()}, **TWO, **NAMES)
-    assert same.raters is None
+    assert same.about.rater is None
 
 
 @pytest.fixture
@@ -502,7 +502,7 @@ def test_vote_counts_with_one_prediction_become_shares(folder: Path) -> None:
         assert_same_table(found["p"], sc.reliability(share, rows["p"], n_votes=SHARES.totals))
     named = rows.rename(columns={"no": "votes_no", "yes": "votes_yes"})
     found = sc.scan(named, vote_counts="votes_*", y_prob="p", positive="no")
-    assert found.label == "share of no among no, yes"
+    assert found.about.label == "share of no among no, yes"
     said = softcal_here("score", folder / "counts.csv", "--vote-columns", "no,yes", "--pred", "p")
     assert said.stderr == (
         "softcal: note: the label is the share of yes among no, yes; --positive selects another "

@@ -76,10 +76,10 @@ def scan(
 
     Parameters
     ----------
-    source : path, glob pattern, folder, several of these, or frame
+    source : path, glob pattern, folder, several of these, frame, or dict
         Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx), or Arrow files, or "-" for standard
         input. Or a frame of pandas, Polars, PyArrow (also a dataset or a stream of batches),
-        DuckDB, Dask, or PySpark.
+        DuckDB, Dask, or PySpark. Or a dict from names to columns in memory, lists or arrays.
     y_true : str or sequence of str
         The column of labels. For many classes, there are three forms: one column of shares per
         class, as names or as a pattern ("share_*"), one column of lists of shares, or one column
@@ -473,8 +473,10 @@ def _tables(
     import narwhals.stable.v2 as nw
 
     from softcal.sources.engines import engine_tables, in_engine
-    from softcal.sources.frames import Stream, frame_pieces, in_frame
+    from softcal.sources.frames import Stream, frame_pieces, in_frame, of_columns
 
+    if isinstance(source, Mapping):
+        source = of_columns(source)
     try:
         frame = nw.from_native(source, pass_through=True)
     except nw.exceptions.DuplicateError as error:

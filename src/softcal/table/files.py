@@ -227,8 +227,13 @@ def _saved_bins(bins: Bins) -> int | list[float]:
 
 def written(tables: TableSet) -> dict[str, Any]:
     """Return a set as plain numbers, lists, and names; sums that are all 0 are omitted."""
-    blocks = {name: _listed(BLOCKS[name], each) for name, each in tables.blocks.items()}
+    blocks = {name: _listed(BLOCKS[name], each) for name, each in _in_order(tables.blocks).items()}
     return _about(tables) | {"blocks": blocks}
+
+
+def _in_order(blocks: Mapping[str, Sparse]) -> dict[str, Sparse]:
+    """Return blocks in the order of their declarations, so that equal sets give equal files."""
+    return {name: blocks[name] for name in BLOCKS if name in blocks}
 
 
 def content(tables: TableSet) -> dict[str, Any]:
@@ -290,13 +295,13 @@ def _write_parquet(path: Path, tables: TableSet) -> None:
     columns["keys"] = _lists(pa, entries.keys)
     columns["values"] = pa.nulls(model.size, pa.list_(pa.float64()))
     batches = [pa.table(columns)]
-    for name, each in tables.blocks.items():
+    for name, each in _in_order(tables.blocks).items():
         if name != "tables":
             kind = pa.array([name] * each.keys.shape[1], pa.string())
             rest = {"kind": kind, "keys": _lists(pa, each.keys), "values": _lists(pa, each.values)}
             batches.append(pa.table(rest))
     whole = pa.concat_tables(batches, promote_options="default")
-    about = _about(tables) | {"blocks": list(tables.blocks), _io.CHECKSUM: _checksum(tables)}
+    about = _about(tables) | {"blocks": list(_in_order(tables.blocks)), _io.CHECKSUM: _checksum(tables)}
     named = json.dumps(about, allow_nan=False).encode()
     with _io.written_whole(path) as beside:
         pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)
@@ -410,7 +415,8 @@ def _read_parquet(path: Path) -> TableSet:
                 listed = np.array(values.take(chosen).to_pylist(), dtype=np.float64)
                 sums = listed.reshape(chosen.size, width).T
             numbers = numbers.reshape(chosen.size, len(block.axes)).T
-            blocks["tables" if name == "table" else name] = Sparse(numbers, sums.astype(np.float64))
+            whole_sums = np.ascontiguousarray(sums, dtype=np.float64)  # sums of sums depend on it
+            blocks["tables" if name == "table" else name] = Sparse(numbers, whole_sums)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         message = (
             f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
@@ -453,7 +459,7 @@ def _checked(saved: dict[str, Any], blocks: dict[str, Sparse]) -> TableSet:
         _refuse_impossible(each, name, tables)
     _refuse_tables(tables, axes.bin)
     # Sort, because another program may have written the file.
-    blocks = {name: Sparse.of(*each) for name, each in blocks.items()}
+    blocks = {name: Sparse.of(*each) for name, each in _in_order(blocks).items()}
     for name in ("group_sums", "rater_sums"):
         if name in blocks:
             _refuse_owners(blocks[name], blocks["tables"])
@@ -610,7 +616,7 @@ def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
     """Refuse saved sums that no rows in bins with these edges could have given."""
     # Unknown sums are NaN, for which every comparison is false.
     possible = ~np.logical_or.reduce(
-        [low > high * _MORE for low, high in _in_order(sums, lows, highs)]
+        [low > high * _MORE for low, high in _rising(sums, lows, highs)]
     )
     possible &= (sums.count > 0) == (sums.weight > 0)
     if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
@@ -621,7 +627,7 @@ def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
         raise InputError(message)
 
 
-def _in_order(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+def _rising(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
     """Return pairs (a, b) with a <= b for any valid predictions, labels, and weights."""
     count = s.count.astype(np.float64)
     prob = s.label + s.residual
