@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from softcal.table.raters import Raters
 
 import softcal as sc
 from benchmarks.paired import write_csv
@@ -30,7 +31,6 @@ from softcal._validation.votes import RowVotes
 from softcal.bins import Bins
 from softcal.inference.intervals import smece_interval
 from softcal.inference.tests import calibration_test
-from softcal.table.raters import Raters
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:

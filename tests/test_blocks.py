@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from old_results import results
 from same_tables import assert_same_set
 
 import softcal as sc
+from old_results import results
 from softcal._validation import inputs
 from softcal.bins import Bins
 from softcal.table import blocks, build, files, tableset
@@ -184,7 +184,9 @@ def test_names_of_groups_are_not_saved(
 
 @pytest.mark.parametrize("swap", [False, True])
 def test_pairs_of_models_change_signs_when_swapped(swap: bool) -> None:  # noqa: FBT001
-    block = Block(("model", "model", "cell", "pair_bin", "pair_bin"), ("x_a", "x_b", "y_total", "z"))
+    block = Block(
+        ("model", "model", "cell", "pair_bin", "pair_bin"), ("x_a", "x_b", "y_total", "z")
+    )
     entries = Sparse(np.array([[0], [1], [5], [2], [3]]), np.array([[1.0], [2.0], [4.0], [8.0]]))
     found = block.mapped(entries, "model", np.array([1, 0] if swap else [3, 4]))
     expected = [0, 1, 5, 3, 2] if swap else [3, 4, 5, 2, 3]

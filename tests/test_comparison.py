@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -55,9 +56,7 @@ def some(rng: np.random.Generator, n: int = 500) -> tuple[np.ndarray, np.ndarray
 # The joint table
 
 
-@given(
-    data=ROWS, n=N_BINS, cuts=st.lists(st.integers(0, 60), max_size=3), size=st.integers(0, 4)
-)
+@given(data=ROWS, n=N_BINS, cuts=st.lists(st.integers(0, 60), max_size=3), size=st.integers(0, 4))
 def test_joint_tables_of_added_sets_equal_that_of_all_rows(
     data: list[Row], n: int, cuts: list[int], size: int
 ) -> None:
@@ -129,9 +128,9 @@ def test_invalid_comparisons_are_refused() -> None:
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, level=95)
     with pytest.raises(sc.InputError, match="at most 2000 bins: got 3600"):
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, bins=3600)
-    functions: tuple[Any, ...] = (compare, compare_many)
+    functions: tuple[Any, ...] = (compare, compare_many, partial(tables_of_models, bins=10))
     for one in functions:
-        with pytest.raises(sc.InputError, match="y_prob must hold two models or more: got 1"):
+        with pytest.raises(sc.InputError, match="y_prob must hold two models.*: got 1"):
             one([0, 1], {"one": [0.1, 0.2]})
         with pytest.raises(sc.InputTypeError, match=r"must map names of models .*: got list"):
             one([0, 1], [[0.1, 0.2]])
@@ -177,7 +176,7 @@ def test_swapping_models_flips_signs(data: list[Row], n: int) -> None:
 
 @given(data=ROWS, n=N_BINS)
 def test_comparison_interval_is_finite_and_contains_the_difference(data: list[Row], n: int) -> None:
-    found = compare(joint(data, n))
+    found = compare(tables(data, n).pair("a", "b"))
     assert -1 <= found.low <= found.difference + 1e-12
     assert found.difference - 1e-12 <= found.high <= 1
     assert 0 < found.pvalue <= 1

@@ -114,8 +114,6 @@ def test_coarsened_bounds_equal_coarse_bounds(data: Data) -> None:
     assert table(data, 100).coarsen(10).smece == pytest.approx(table(data, 10).smece, abs=1e-12)
 
 
-
-
 def test_bounds_of_no_rows_are_refused() -> None:
     none = sc.Reliability.empty()
     with pytest.raises(sc.InputError, match="no rows"):

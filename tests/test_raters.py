@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import softcal_here as softcal
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import softcal as sc
 from softcal._validation import inputs

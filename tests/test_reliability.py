@@ -6,7 +6,7 @@ import pickle
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import oracle
@@ -19,9 +19,6 @@ from strategies import N_BINS, rows, weighted_rows
 import softcal as sc
 from softcal.table.files import _from_json, content, set_of, written
 from softcal.table.kernel import SUM_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def table(data: list[tuple[float, float]], n: int = 10) -> sc.Reliability:

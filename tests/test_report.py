@@ -21,8 +21,8 @@ from command_line import assert_same_card, softcal_here
 from same_tables import assert_same_table
 
 import softcal as sc
-from softcal._validation.inputs import Coded
 from softcal import cli
+from softcal._validation.inputs import Coded
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 from softcal.report.charts import charts, vega_script

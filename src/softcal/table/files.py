@@ -301,7 +301,10 @@ def _write_parquet(path: Path, tables: TableSet) -> None:
             rest = {"kind": kind, "keys": _lists(pa, each.keys), "values": _lists(pa, each.values)}
             batches.append(pa.table(rest))
     whole = pa.concat_tables(batches, promote_options="default")
-    about = _about(tables) | {"blocks": list(_in_order(tables.blocks)), _io.CHECKSUM: _checksum(tables)}
+    about = _about(tables) | {
+        "blocks": list(_in_order(tables.blocks)),
+        _io.CHECKSUM: _checksum(tables),
+    }
     named = json.dumps(about, allow_nan=False).encode()
     with _io.written_whole(path) as beside:
         pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)
