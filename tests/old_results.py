@@ -58,7 +58,7 @@ def _examples() -> dict[str, sc.TableSet]:
         rows |= dict(zip(names, rng.dirichlet([alpha] * 3, n).round(3).T, strict=True))
     rows["r"], rows["u"] = 1 - rows["p"] - rows["q"], 1 - rows["s"] - rows["t"]
     rows |= dict(zip("ijk", rng.multinomial(3, [0.5, 0.3, 0.2], n).T, strict=True))
-    votes = {
+    votes: dict[str, Any] = {
         name: np.repeat(values, 3) for name, values in rows.items() if name in ("a", "b", "site")
     }
     votes |= {

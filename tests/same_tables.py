@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +40,8 @@ def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:
     """Assert that two sets of the same rows are equal up to rounding, in any order of names."""
     assert ours.about == whole.about, name
     assert ours.bins == whole.bins, name
-    for axis, mine, theirs in zip(Axes._fields, ours.axes, whole.axes, strict=True):
+    for axis in Axes._fields:
+        mine, theirs = getattr(ours.axes, axis), getattr(whole.axes, axis)
         if axis in ("cell", "segment"):
             assert set(mine) == set(theirs), (name, axis)
         elif axis != "owner":  # some may have no entries
@@ -73,10 +74,11 @@ def assert_same_entries(ours: TableSet, whole: TableSet, block: str, name: str) 
 
 def _by_name(tables: TableSet, block: str) -> dict[tuple[Hashable, ...], np.ndarray]:
     keys, values = tables.blocks[block]
-    named = []
+    named: list[list[Any]] = []
     for axis, row in zip(BLOCKS[block].axes, keys.tolist(), strict=True):
-        along = getattr(tables.axes, axis)
         if axis in ("cell", "segment", "owner"):
-            row = [each.number if isinstance(each := along[k], Anonymous) else each for k in row]
-        named.append(row)
+            names = [getattr(tables.axes, axis)[k] for k in row]
+            named.append([each.number if isinstance(each, Anonymous) else each for each in names])
+        else:
+            named.append(row)
     return dict(zip(zip(*named, strict=True), values.T, strict=True))

@@ -38,7 +38,7 @@ def _made() -> pd.DataFrame:
     columns["high"] = columns["low"] + rng.integers(0, 3, N) / 4
     return pd.DataFrame(columns).assign(
         m=rng.integers(1, 6, N), y=lambda d: rng.binomial(d["m"], 0.4) / d["m"],
-        site=rng.choice(["x", "y", None], N), device=rng.integers(0, 3, N),
+        site=rng.choice(np.array(["x", "y", None]), N), device=rng.integers(0, 3, N),
         patient=[f"patient {k}" for k in rng.integers(0, 40, N)], item=np.arange(N),
     )  # fmt: skip
 
@@ -162,9 +162,9 @@ def test_saved_set_loads_unchanged(
         assert sc.compare(loaded, "b", "a") == sc.compare(tables, "b", "a")
     if tables.classes:
         assert loaded.item_scores("a") == tables.item_scores("a")
-    for mine, theirs in zip(loaded.by(loaded.by_names[0]).values(),
+    for one, other in zip(loaded.by(loaded.by_names[0]).values(),
                             tables.by(tables.by_names[0]).values(), strict=True):  # fmt: skip
-        assert mine == theirs
+        assert one == other
     again = tmp_path / "again"
     loaded.save(again)
     assert again.read_bytes() == path.read_bytes()

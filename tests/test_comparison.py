@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,9 @@ from strategies import N_BINS, UNIT, WEIGHT
 import softcal as sc
 from softcal.inference.comparison import Comparison, compare, compare_many
 from softcal.table.build import tables_of_models
-from softcal.table.joint import JointTable
+
+if TYPE_CHECKING:
+    from softcal.table.joint import JointTable
 
 Row = tuple[float, float, float, float]
 ROWS = st.lists(st.tuples(UNIT, UNIT, UNIT, WEIGHT), min_size=1, max_size=60).filter(
@@ -130,7 +132,7 @@ def test_invalid_comparisons_are_refused() -> None:
         compare([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, bins=3600)
     functions: tuple[Any, ...] = (compare, compare_many, partial(tables_of_models, bins=10))
     for one in functions:
-        with pytest.raises(sc.InputError, match="y_prob must hold two models.*: got 1"):
+        with pytest.raises(sc.InputError, match=r"y_prob must hold two models.*: got 1"):
             one([0, 1], {"one": [0.1, 0.2]})
         with pytest.raises(sc.InputTypeError, match=r"must map names of models .*: got list"):
             one([0, 1], [[0.1, 0.2]])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import softcal as sc
 from softcal.table.build import tables_of_models
-from softcal.table.joint import JointTable
 from softcal.table.kernel import Sums
 from softcal.table.owners import Clusters
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from softcal._validation.inputs import FloatArray
+    from softcal.table.joint import JointTable
 
 Row = tuple[float, float, float, float, int]  # label, both predictions, weight, votes
 

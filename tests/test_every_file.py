@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from softcal import _io
 from softcal.calibrators.preview import fit_map
 from softcal.cli.options import as_options
 from softcal.sources.files import INPUT_FORMATS
-from softcal.table import serialize
 from workbooks import write_workbook
 
 ROWS = [(0.5, 0.25, "José"), (1.0, 0.75, "Ana"), (0.0, 0.125, "José")]
@@ -749,14 +747,6 @@ def test_dates_are_not_predictions() -> None:
     rows = pd.DataFrame({"y": [0.5], "p": pd.to_datetime(["2026-03-01"])})
     with pytest.raises(sc.InputTypeError):
         sc.scan(rows, y_true="y", y_prob="p")
-
-
-def test_more_groups_than_rows_are_refused() -> None:
-    rel = sc.reliability([0.5, 0.25], [0.5, 0.5], groups=[1, 2], bins=2)
-    assert rel.clusters is not None
-    more = replace(rel.clusters, count=9)
-    with pytest.raises(sc.InputError, match="contradict its sums"):
-        serialize.refuse_other_groups(more, rel.sums)
 
 
 def test_workbook_with_two_sheets_is_not_called_damaged(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_an_unknown_column_is_refused_with_those_there_are(frame: Constructor) -
 
 
 def test_unsupported_source_is_refused() -> None:
-    with pytest.raises(sc.InputTypeError, match="cannot scan a list: .* a dict of columns"):
+    with pytest.raises(sc.InputTypeError, match=r"cannot scan a list: .* a dict of columns"):
         sc.scan([[0.5], [0.5]], y_true="y", y_prob="p")
 
 

@@ -381,7 +381,7 @@ def test_saved_sums_that_no_rows_can_have_are_refused(name: str, values: Any) ->
     saved["blocks"]["tables"].pop(f"sum_{name}", None)
     if values is not None:
         saved["blocks"]["tables"][f"sum_{name}"] = values
-    with pytest.raises(sc.InputError, match="contradict each other|damaged"):
+    with pytest.raises(sc.InputError, match=r"contradict each other|damaged"):
         _from_json(saved)
 
 

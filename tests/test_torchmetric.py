@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import warnings
@@ -592,7 +593,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     for rank, ours in enumerate(found):
         assert ours["binary"] == pytest.approx(whole.smece, abs=1e-13)
         assert ours["classwise"] == pytest.approx(classwise, abs=1e-13)
-        tables = pickle.loads((tmp_path / f"meeting.{rank}").read_bytes())
+        tables = pickle.loads((tmp_path / f"meeting.{rank}").read_bytes())  # noqa: S301
         assert_same_table(tables[0], whole)
         assert ours["own"] == (300, 700)[rank]  # its own rows again, after the sum
         assert ours["batch"] == pytest.approx(sc.smece(y[last[rank], 0], p[last[rank], 0]))

@@ -18,7 +18,6 @@ from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr, stdtrit
 
 from softcal._validation.inputs import Coded, FloatArray, Rows, as_float64, columns
 from softcal.exceptions import InputError
@@ -298,6 +297,8 @@ class SharedByRaters(NamedTuple):
 
     def reach(self, tail: float) -> float:
         """Return the number of standard errors beyond which a tail has this probability."""
+        from scipy.special import stdtrit
+
         return -float(stdtrit(self.degrees, tail))
 
     def radius(self, reach: float) -> float:
@@ -305,6 +306,8 @@ class SharedByRaters(NamedTuple):
 
         It is a quantile of F with 2 degrees of freedom, whose tail has a closed form.
         """
+        from scipy.special import stdtr
+
         outside = min(2 * float(stdtr(self.degrees, -reach)), 1.0)
         return float(np.sqrt(self.degrees * (outside ** (-2 / self.degrees) - 1)))
 
