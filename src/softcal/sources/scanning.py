@@ -112,8 +112,8 @@ def scan(
         the quantiles of a column with up to 131,072 different numbers, else close to them.
     groups : str, optional
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
-        Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
-        model is used. Dask and Spark shuffle the rows by group.
+        A set keeps the sums of at most 4,096 groups. More groups share places, by a hash of their
+        names, so memory is bounded. Dask and Spark shuffle the rows by group.
     bins : int, Bins, or edges, default=10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so `coarsen` can return
         other bins.

@@ -19,7 +19,7 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table.blocks import BLOCKS, Block, Sparse
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
-from softcal.table.owners import anonymous, refuse_many_group_bins
+from softcal.table.owners import MAX_GROUPS, anonymous, refuse_many_group_bins
 from softcal.table.tableset import TOP, About, Axes, TableSet, thresholds
 
 if TYPE_CHECKING:
@@ -485,7 +485,7 @@ def _axes(saved: Mapping[str, Any], about: About) -> Axes:
     _require(not segments or frozenset() in segments, "segments")
     owners = saved["owners"]
     if about.rater is None:
-        _require(type(owners) is int and 0 <= owners <= _LARGEST_COUNT, "owners")
+        _require(type(owners) is int and 0 <= owners <= MAX_GROUPS, "owners")
         owners = anonymous(owners)
     grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
     pair_bins = None if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])

@@ -105,7 +105,7 @@ def _number(name: Any) -> int:
     """Return the integer that a name stands for, or a hash of the name."""
     if isinstance(name, Place | Anonymous):
         return name.number
-    own = int(name) if len(name) < 20 and name.removeprefix("-").isdecimal() else None
+    own = int(name) if len(name) <= 20 and name.removeprefix("-").isdecimal() else None
     if own is not None and str(own) == name:
         return own % (1 << 64)
     return crc32(name.encode("utf-8", "surrogatepass"))
