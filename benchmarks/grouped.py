@@ -25,7 +25,7 @@ from scipy.special import ndtr, ndtri
 import softcal as sc
 from benchmarks.paired import write_csv
 from softcal.inference.comparison import DifferenceIntervals
-from softcal.table.build import joint_table
+from softcal.table.build import tables_of_models
 
 if TYPE_CHECKING:
     from softcal.table.joint import JointTable
@@ -91,13 +91,12 @@ def simulate(
         y, q, patient, weight = drawn(patients, rows, label, weighted, rng)
         options: dict[str, Any] = {"sample_weight": weight, "n_votes": LABELS[label] or None}
         for bins in BINS:
-            plain = joint_table(y, {"a": ndtr(SHARP * q), "b": ndtr(q)}, bins=bins, **options)
+            models = {"a": ndtr(SHARP * q), "b": ndtr(q)}
+            plain = tables_of_models(y, models, bins=bins, **options).pair("a", "b")
             grouped = plain
             if rows != "one row":
                 options_ = options | {"groups": patient}
-                grouped = joint_table(
-                    y, {"a": ndtr(SHARP * q), "b": ndtr(q)}, bins=bins, **options_
-                )
+                grouped = tables_of_models(y, models, bins=bins, **options_).pair("a", "b")
             found[bins].append([judged(table, theta[bins]) for table in (grouped, plain)])
     columns = ("coverage", "width", "compare_coverage", "compare_width", "rejected")
     out = []

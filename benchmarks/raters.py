@@ -30,7 +30,7 @@ from softcal._validation.votes import RowVotes
 from softcal.bins import Bins
 from softcal.inference.intervals import smece_interval
 from softcal.inference.tests import calibration_test
-from softcal.table.raters import Raters
+from softcal.table.owners import Raters
 from softcal.table.reliability import Reliability, from_rows
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def table(who: np.ndarray, yes: np.ndarray, p: np.ndarray, raters: int) -> Relia
     values = np.array([sums, number / votes, squares, sums / votes, number / votes**2])
     filled = np.flatnonzero(number)
     names = [str(j) for j in range(raters)]
-    own = Raters.of(names, filled // bins, filled % bins, values[:, filled])
+    own = Raters.of(names, np.array(np.divmod(filled, bins)), values[:, filled])
     return Reliability(rel.bins, rel.sums, raters=own)
 
 
@@ -141,7 +141,7 @@ def refuse_other_sums(rng: np.random.Generator, cell: Cell) -> None:
 def dense(raters: Raters, values: np.ndarray) -> np.ndarray:
     """Return one of the sums as a matrix, with one row per rater."""
     out = np.zeros((raters.count, len(BINS)))
-    out[raters.rater, raters.place] = values
+    out[raters.owner, raters.place] = values
     return out
 
 

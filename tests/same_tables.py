@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcal.table.blocks import BLOCKS
 from softcal.table.kernel import HARDENED, SUM_NAMES
+from softcal.table.owners import Anonymous
+from softcal.table.tableset import Axes
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable
 
     from softcal import Reliability, TableSet
-    from softcal.table.tableset import Sparse
 
 
 def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool = True) -> None:
@@ -35,75 +37,48 @@ def assert_same_table(ours: Reliability, whole: Reliability, *, hardened: bool =
 
 
 def assert_same_set(ours: TableSet, whole: TableSet, name: str = "") -> None:
-    """Assert that two sets of the same rows are equal up to rounding, in any order of cells."""
-    for about in (
-        "label",
-        "models",
-        "targets",
-        "by_names",
-        "bins",
-        "grid",
-        "weight",
-        "votes",
-        "rows_dropped",
-        "ordered",
-    ):
-        assert getattr(ours, about) == getattr(whole, about), (name, about)
-    assert ours.rows_without_weight == whole.rows_without_weight, name
-    assert set(ours.cells) == set(whole.cells), name
-    cells: tuple[Sequence[Hashable], Sequence[Hashable]] = ours.cells, whole.cells
-    counts = ours.tables._replace(values=ours.tables.values[:1])
-    exact = whole.tables._replace(values=whole.tables.values[:1])
-    assert_same_entries(counts, exact, 2, cells, f"{name}: counts", exact=True)
-    assert_same_entries(ours.tables, whole.tables, 2, cells, f"{name}: tables")
-    assert (ours.scores is None) == (whole.scores is None), name
-    if ours.scores is not None and whole.scores is not None:
-        assert_same_entries(ours.scores, whole.scores, 1, cells, f"{name}: scores")
-    assert (ours.groups is None) == (whole.groups is None), name
-    if ours.groups is not None and whole.groups is not None:
-        segments = [tuple(sorted(each.items())) for each in ours.groups.segments]
-        theirs = [tuple(sorted(each.items())) for each in whole.groups.segments]
-        cells = tuple(segments), tuple(theirs)
-        assert set(segments) == set(theirs), name
-        mine, other = ours.groups, whole.groups
-        assert_same_entries(mine.counts, other.counts, 2, cells, f"{name}: groups", exact=True)
-        assert_same_entries(mine.squares, other.squares, 2, cells, f"{name}: squares")
-    assert (ours.pairs is None) == (whole.pairs is None), name
-    if ours.pairs is not None and whole.pairs is not None:
-        assert ours.pairs.bins == whole.pairs.bins
-        assert_same_entries(ours.pairs.cross, whole.pairs.cross, 3, cells, f"{name}: cross")
-        assert_same_entries(ours.pairs.losses, whole.pairs.losses, 3, cells, f"{name}: losses")
+    """Assert that two sets of the same rows are equal up to rounding, in any order of names."""
+    assert ours.about == whole.about, name
+    assert ours.bins == whole.bins, name
+    for axis in Axes._fields:
+        mine, theirs = getattr(ours.axes, axis), getattr(whole.axes, axis)
+        if axis in ("cell", "segment"):
+            assert set(mine) == set(theirs), (name, axis)
+        elif axis != "owner":  # some may have no entries
+            assert mine == theirs, (name, axis)
+    assert set(ours.blocks) == set(whole.blocks), name
+    for block in BLOCKS:
+        if block in whole.blocks:
+            assert_same_entries(ours, whole, block, f"{name}: {block}")
 
 
-def assert_same_entries(
-    ours: Sparse,
-    whole: Sparse,
-    part: int,
-    places: tuple[Sequence[Hashable], Sequence[Hashable]],
-    name: str,
-    *,
-    exact: bool = False,
-) -> None:
-    """Compare entries after renumbering one key; a missing entry equals a sum of 0."""
-    sides = [_by_name(each, part, names) for each, names in zip((ours, whole), places, strict=True)]
-    nothing = np.zeros(len(whole.values))
+def assert_same_entries(ours: TableSet, whole: TableSet, block: str, name: str) -> None:
+    """Compare entries by the names along each axis; a missing entry equals a sum of 0."""
+    sides = [_by_name(each, block) for each in (ours, whole)]
+    nothing = np.zeros(len(BLOCKS[block].sums))
     keys = list(dict.fromkeys([*sides[0], *sides[1]]))
     mine, theirs = (
-        np.array([side.get(key, nothing) for key in keys]).reshape(len(keys), -1) for side in sides
+        np.array([side.get(key, nothing) for key in keys]).reshape(len(keys), nothing.size)
+        for side in sides
     )
-    if exact:
-        np.testing.assert_array_equal(mine, theirs, err_msg=name)
-        return
-    size = np.abs(theirs).max(axis=0, initial=0.0)
+    size = np.nan_to_num(np.abs(theirs)).max(axis=0, initial=0.0)
+    np.testing.assert_array_equal(np.isnan(mine), np.isnan(theirs), err_msg=name)
     np.testing.assert_array_less(
-        np.abs(mine - theirs), 1e-12 * (np.abs(theirs) + size) + 1e-300, err_msg=name
+        np.nan_to_num(np.abs(mine - theirs)),
+        1e-12 * (np.nan_to_num(np.abs(theirs)) + size) + 1e-300,
+        err_msg=name,
     )
+    if block == "tables":
+        np.testing.assert_array_equal(mine[:, 0], theirs[:, 0], err_msg=f"{name}: counts")
 
 
-def _by_name(
-    entries: Sparse, part: int, names: Sequence[Hashable]
-) -> dict[tuple[Hashable, ...], np.ndarray]:
-    return {
-        (*key[:part], names[key[part]], *key[part + 1 :]): values
-        for key, values in zip(entries.keys.T.tolist(), entries.values.T, strict=True)
-    }
+def _by_name(tables: TableSet, block: str) -> dict[tuple[Hashable, ...], np.ndarray]:
+    keys, values = tables.blocks[block]
+    named: list[list[Any]] = []
+    for axis, row in zip(BLOCKS[block].axes, keys.tolist(), strict=True):
+        if axis in ("cell", "segment", "owner"):
+            names = [getattr(tables.axes, axis)[k] for k in row]
+            named.append([each.number if isinstance(each, Anonymous) else each for each in names])
+        else:
+            named.append(row)
+    return dict(zip(zip(*named, strict=True), values.T, strict=True))

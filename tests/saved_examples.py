@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import softcal as sc
-from softcal.table.files import written
+from softcal.table.files import set_of, written
 
 if TYPE_CHECKING:
     import random
@@ -31,17 +31,15 @@ LEAVES: tuple[Any, ...] = (
 
 @cache
 def tables() -> tuple[dict[str, Any], ...]:
-    """Return saved tables: with weights, votes, groups, other bins, bounds, and none of these."""
+    """Return saved tables: with weights, votes, other bins, and without rows."""
     y, p = [0.0, 0.5, 1.0, 0.25, 0.75], [0.2, 0.4, 0.9, 0.9, 0.0]
     some = (
         sc.reliability(y, p, bins=3),
         sc.reliability(y, p, bins=[0, 0.3, 1], sample_weight=[1, 2, 0.5, 3, 0]),
         sc.reliability(y, p, bins=2, n_votes=[4, 4, 2, 4, 4]),
-        sc.reliability(y, p, bins=2, groups=["a", "a", "b", "c", "c"]),
         sc.Reliability.empty(2),
     )
-    bounds = sc.reliability_bounds([0.0, 0.5], [0.5, 1.0], [0.2, 0.9], bins=2)
-    return (*(rel.to_dict() for rel in some), bounds.to_dict())
+    return tuple(written(set_of({"model": rel})) for rel in some)
 
 
 @cache
@@ -81,18 +79,6 @@ def whole_sets() -> tuple[sc.TableSet, ...]:
 def sets() -> tuple[dict[str, Any], ...]:
     """Return saved sets without a checksum, so that a spoiled one reaches the validation."""
     return tuple(written(each) for each in whole_sets())
-
-
-@cache
-def scores() -> tuple[dict[str, Any], ...]:
-    """Return files as `softcal score --save` of 0.1 wrote them, with and without segments."""
-    soft, hard = (sc.reliability(y, [0.2, 0.7], bins=2).to_dict() for y in ([0.5, 1.0], [0, 1]))
-    tables = {"table": soft, "hardened": hard}
-    model = {"pred": "m", **tables, "slices": [{"value": "a", **tables}]}
-    named = {"label": "y", "weight": None, "votes": None, "by": "s"}
-    whole = {"format": "softcal.scores", "schema": 1, **named, "models": [model]}
-    bare = {**whole, "by": None, "models": [{**model, "hardened": None, "slices": []}]}
-    return whole, bare, tables["table"]
 
 
 @cache
@@ -217,7 +203,7 @@ def _spoil(holder: Any, key: Any, rng: random.Random, places: list[Any]) -> None
         if place in (other if isinstance(other, dict) else range(len(other))):
             holder[key] = copy.deepcopy(other[place])
     elif how == 3 and isinstance(holder, dict):
-        holder[rng.choice(("count", "clusters", "x", key))] = holder.pop(key)
+        holder[rng.choice(("count", "blocks", "x", key))] = holder.pop(key)
     elif how in (4, 5) and type(value) in (int, float):
         holder[key] = _nearby(value, rng)
     else:

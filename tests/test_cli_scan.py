@@ -19,7 +19,6 @@ from softcal.table import files
 
 MODELS = ("--pred", "p", "--pred", "q", "--pred", "r")
 TWO = MODELS[:4]
-OLD_SCORES = Path(__file__).parent / "tables" / "scores1_by_votes.json"
 
 
 def written(folder: Path, n: int = 900) -> Path:
@@ -130,14 +129,14 @@ def test_scan_prints_summary(
     said = run(capsys, "scan", rows, *options, "-o", saved)
     assert said == f"{rows.name}: 900 rows, 2 models, by site and day. Saved: {saved}\n"
     tables = sc.load(saved)
-    assert (tables.date, tables.by_names, tables.models) == (
+    assert (tables.about.date, tables.by_names, tables.models) == (
         "2026-05-31",
         ("site", "day"),
         ("p", "q"),
     )
     said = run(capsys, "scan", rows, "--label", "y", "--pred", "p", "-o", saved)
     assert said == f"{rows.name}: 900 rows, 1 model. Saved: {saved}\n"
-    assert sc.load(saved).date is None
+    assert sc.load(saved).about.date is None
 
 
 def test_score_save_equals_scan(
@@ -218,25 +217,14 @@ def test_csv_that_starts_with_parquet_magic_is_read_as_rows(
     assert card(capsys, "score", path, "--label", "y", "--pred", "PAR1")["n"] == 1
 
 
-# Files saved by 0.1
-
-
-def test_a_table_saved_by_0_1_is_scored_and_not_compared(
+def test_a_saved_table_is_scored_and_not_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "table.json"
-    path.write_text(json.dumps(sc.reliability([0.5, 1.0], [0.25, 0.75]).to_dict()))
+    sc.reliability([0.5, 1.0], [0.25, 0.75]).save(path)
     assert card(capsys, "score", path)["models"][0]["pred"] == "model"
     said = refused(capsys, "compare", path)
     assert "a comparison needs two models: the tables have only 'model'" in said
-
-
-def test_scores_saved_by_0_1_are_scored_and_not_compared(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert len(card(capsys, "score", OLD_SCORES)["models"]) > 1
-    said = refused(capsys, "compare", OLD_SCORES)
-    assert "Make the tables again from the rows with `softcal scan`" in said
 
 
 # Segments

@@ -392,7 +392,7 @@ def test_posteriors_are_labels_of_a_scan_and_on_the_command_line(files: tuple[Pa
     # Items from files are sorted as text, so sums differ by rounding.
     assert found.value == pytest.approx(expected.value, abs=1e-6)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-6)
-    assert tables.label == "posterior of yes"
+    assert tables.about.label == "posterior of yes"
     result = softcal(
         "score", preds, "--votes-file", votes, *OPTIONS, "--worker", "who",
         "--aggregate", "dawid-skene", "--format", "json",

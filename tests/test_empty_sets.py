@@ -76,9 +76,9 @@ def test_set_of_weights_that_are_all_0_adds_as_zero_and_is_saved(
     columns: dict[str, Any] = {"y_true": "y", "y_prob": "p", "sample_weight": "w", **options}
     zeros, full = sc.scan(source, **columns), sc.scan(ROWS.assign(w=2.0), **columns)
     zeros.save(tmp_path / "zeros.softcal")
-    assert (zeros.n, zeros.rows_without_weight) == (0, 3)
+    assert (zeros.n, zeros.about.rows_without_weight) == (0, 3)
     both = sc.load(tmp_path / "zeros.softcal") + full
-    assert (both.n, both.rows_without_weight) == (3, 3)
+    assert (both.n, both.about.rows_without_weight) == (3, 3)
     assert both["p"].smece == full["p"].smece
     with pytest.raises(sc.InputError, match="the table has no rows"):
         _ = zeros["p"].smece

@@ -118,14 +118,14 @@ def test_frames_give_the_tables_of_arrays(
 def test_weights_and_votes_match_arrays(frame: Constructor, data: dict[str, Any]) -> None:
     found = sc.scan(frame(data), y_true="y", y_prob="p", sample_weight="w", n_votes="m")
     assert_same(found, "p", data, sample_weight=data["w"], n_votes=data["m"])
-    assert found.rows_without_weight == 7
-    assert (found.weight, found.votes) == ("w", "m")
+    assert found.about.rows_without_weight == 7
+    assert (found.about.weight, found.about.votes) == ("w", "m")
 
 
 def test_one_number_of_votes_for_all_rows(frame: Constructor, data: dict[str, Any]) -> None:
     found = sc.scan(frame(data), y_true="y", y_prob="p", n_votes=60)
     assert_same(found, "p", data, n_votes=60)
-    assert found.votes == "60"
+    assert found.about.votes == "60"
 
 
 def test_several_models_in_one_pass(frame: Constructor, data: dict[str, Any]) -> None:
@@ -251,7 +251,7 @@ def test_minus_1_labels_are_refused_with_a_hint(frame: Constructor) -> None:
 def test_all_zero_weights_give_an_empty_set(frame: Constructor) -> None:
     rows = {"y": [0.5] * 3, "p": [0.5] * 3, "w": [0.0] * 3}
     found = sc.scan(frame(rows), y_true="y", y_prob="p", sample_weight="w")
-    assert (found.n, found.rows_without_weight) == (0, 3)
+    assert (found.n, found.about.rows_without_weight) == (0, 3)
 
 
 def test_empty_frame_gives_an_empty_set(frame: Constructor) -> None:
@@ -274,8 +274,17 @@ def test_an_unknown_column_is_refused_with_those_there_are(frame: Constructor) -
 
 
 def test_unsupported_source_is_refused() -> None:
-    with pytest.raises(sc.InputTypeError, match=r"cannot scan a dict: .* reliability\(y_true"):
-        sc.scan({"y": [0.5], "p": [0.5]}, y_true="y", y_prob="p")
+    with pytest.raises(sc.InputTypeError, match=r"cannot scan a list: .* a dict of columns"):
+        sc.scan([[0.5], [0.5]], y_true="y", y_prob="p")
+
+
+def test_dict_of_columns_is_the_frame_of_these_columns() -> None:
+    rows = {"y": [0.5, 1.0], "p": np.array([0.25, 0.5]), "g": pd.Series(["a", "b"])}
+    found = sc.scan(rows, y_true="y", y_prob="p", groups="g")
+    assert found == sc.scan(pd.DataFrame(rows), y_true="y", y_prob="p", groups="g")
+    for wrong in ([0.5], np.ones((2, 2)), 3):
+        with pytest.raises(sc.InputError, match="a dict of columns must map names to lists"):
+            sc.scan(rows | {"q": wrong}, y_true="y", y_prob="p")
 
 
 @pytest.mark.parametrize(
@@ -305,7 +314,7 @@ def test_too_many_segments_are_refused(make: Constructor, monkeypatch: pytest.Mo
 def test_a_date_is_kept(frame: Constructor) -> None:
     day = dt.date(2026, 11, 16)
     tables = sc.scan(frame({"y": [0.5], "p": [0.5]}), y_true="y", y_prob="p", date=day)
-    assert tables.date == "2026-11-16"
+    assert tables.about.date == "2026-11-16"
 
 
 ROWS: dict[str, Any] = {"y": [0.1, 0.9, 0.5], "p": [0.2, 0.8, 0.5]}

@@ -1,11 +1,8 @@
-"""Groups of rows from any source, in bounded memory, give the sums of the rows in memory."""
+"""Groups from any source, in any number of parts, give the sums of their rows."""
 
 from __future__ import annotations
 
 import datetime as dt
-import errno
-import os
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from same_tables import assert_same_set
 
 import softcal as sc
-from softcal import terminal
-from softcal.sources import collect
-from softcal.sources.columns import Roles, coded_groups
-from softcal.sources.files import all_pieces
-from softcal.table import groups as group_names
-from softcal.table import spill, ties
-from softcal.table.groups import GroupNames
+from softcal.table import owners
+from softcal.table.owners import MAX_GROUPS, merged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,14 +41,6 @@ def made(n: int, groups: int, seed: int = 0, cells: int = 3) -> pd.DataFrame:
             "device": rng.integers(0, 2, n).astype(str),
         }
     )
-
-
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make runs of entries short, and write most of them to the temporary file."""
-    monkeypatch.setattr(spill, "IN_MEMORY", 150)
-    monkeypatch.setattr(spill, "_RUN", 64)
-    monkeypatch.setattr(collect, "_ENTRIES_AT_ONCE", 200)
 
 
 def scanned(rows: Any, **options: Any) -> TableSet:
@@ -93,10 +78,9 @@ def assert_exact(tables: TableSet, rows: pd.DataFrame, weight: str | None = None
     np.testing.assert_array_equal(joint.brier, brier)
 
 
-@pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize(("n", "groups"), [(700, 30), (700, 400), (900, 1)])
-def test_sums_on_disk_equal_outer_products(n: int, groups: int, weight: str | None) -> None:
+def test_sums_equal_outer_products(n: int, groups: int, weight: str | None) -> None:
     rows = made(n, groups)
     tables = scanned(rows, by=["country", "device"], sample_weight=weight)
     assert_exact(tables, rows, weight)
@@ -107,24 +91,6 @@ def test_sums_on_disk_equal_outer_products(n: int, groups: int, weight: str | No
     assert_exact(tables.by("device")["0"].by("country")["1"], inside, weight)
 
 
-def test_dense_and_sparse_products_are_equal() -> None:
-    """The matrix of two patients, who fill their bins, is dense; the others are sparse."""
-    rows = made(9000, 2)
-    rows.loc[8500:, "patient"] = np.arange(500)
-    rows["country"] = np.where(rows.index < 8500, "dense", "sparse")
-    assert_exact(scanned(rows, by="country"), rows)
-
-
-def test_small_data_uses_no_temporary_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused() -> None:
-        pytest.fail("a temporary file was made")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
-    rows = made(2000, 300)
-    assert_exact(scanned(rows), rows)
-
-
-@pytest.mark.usefixtures("tiny")
 def test_files_streams_and_frames_give_the_same_groups(tmp_path: Path) -> None:
     rows = made(600, 200)
     table = pa.Table.from_pandas(rows, preserve_index=False)
@@ -138,55 +104,6 @@ def test_files_streams_and_frames_give_the_same_groups(tmp_path: Path) -> None:
         rows,
     ):
         assert_exact(scanned(source), rows)
-
-
-@pytest.mark.parametrize("bad", ["value", "disk"])
-@pytest.mark.usefixtures("tiny")
-def test_no_temporary_file_is_left_after_an_error(
-    bad: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    opened = []
-    make = tempfile.TemporaryFile
-
-    def made_here() -> Any:
-        opened.append(make())
-        return opened[-1]
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", made_here)
-    rows = made(2000, 700)
-    if bad == "value":
-        rows.loc[1900, "b"] = 1.5
-    else:
-
-        def full(*_: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        monkeypatch.setattr(spill._Run, "move", full)
-    message = r"b must be in \[0, 1\].*position 1900" if bad == "value" else "set TMPDIR to a fold"
-    with pytest.raises(sc.InputError, match=message):
-        scanned(rows)
-    assert opened
-    assert all(file.closed for file in opened)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("tiny")
-def test_large_group_is_added_up_while_reading() -> None:
-    """Otherwise the part with this group would be as large as the data."""
-    rows = made(1500, 100)
-    rows.loc[rows.index % 3 > 0, "patient"] = 1
-    assert_exact(scanned(rows), rows)
-    entries = spill.Spill()
-    sizes = []
-    for k in range(40):
-        group = np.zeros(64, dtype=np.int64)
-        entries.add(spill.Gathered(group, np.arange(64) % 8, np.full((1, 64), float(k))))
-    for _, part in entries.parts():
-        sizes.append(part.group.size)
-        assert part.values.sum() == 64 * sum(range(40))
-    assert max(sizes) <= 5 * 64
-    entries.close()
 
 
 def test_thousands_of_segments_equal_their_rows() -> None:
@@ -219,9 +136,7 @@ def test_groups_of_every_dtype(kind: str) -> None:
     table = table.set_column(table.schema.get_field_index("patient"), "patient", KINDS[kind])
     found = scanned(table)
     assert_exact(found, rows)
-    assert found.groups is not None
-    assert found.groups.ids is not None
-    assert np.unique(found.groups.ids.group).size == 4
+    assert len(found.axes.owner) == 4
 
 
 @pytest.mark.parametrize("missing", [None, np.nan])
@@ -243,124 +158,120 @@ def test_a_group_has_the_same_name_in_files_of_different_types(tmp_path: Path) -
     assert_exact(scanned(paths), expected)
 
 
-@given(st.lists(st.text() | st.integers(-(2**63), 2**63 - 1).map(str), max_size=30, unique=True))
-def test_no_two_names_have_the_same_number(names: list[str]) -> None:
-    found = GroupNames()
-    numbers = found.numbers(names)
-    assert np.unique(numbers).size == len(names)
-    np.testing.assert_array_equal(found.numbers(names[::-1])[::-1], numbers)
-    for name, number in zip(names, numbers.tolist(), strict=True):
-        if isinstance(coded_groups(pa.array([name]), "g").names, np.ndarray):
-            assert found.numbers(np.array([int(name)])).tolist() == [number]
-
-
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.integers(0, 2), min_size=8, max_size=8).filter(lambda of: len(set(of)) == 3),
+    st.lists(st.integers(0, 2), min_size=200, max_size=200).filter(lambda of: len(set(of)) == 3),
     st.permutations(range(3)),
     st.sampled_from(["", "p"]),
 )
-def test_sets_of_different_groups_add_in_any_order(
+def test_sets_whose_groups_have_rows_in_several_parts_add(
     part_of: list[int], order: list[int], prefix: str
 ) -> None:
     rows = made(200, 8)
-    rows["patient"] = (rows["patient"] + 5) // 7919
-    part = rows["patient"].map(dict(enumerate(part_of)))
     if prefix:
         rows["patient"] = prefix + rows["patient"].astype(str)
-    parts = [scanned(rows[part == k], by="country") for k in order]
+    parts = [scanned(rows[np.array(part_of) == k], by="country") for k in order]
     added = sum(parts[1:], start=parts[0])
     assert_exact(added, rows)
     for value, segment in added.by("country").items():
         assert_exact(segment, rows[rows["country"] == value])
-    with pytest.raises(sc.InputError, match="cannot add sets with rows of the same group"):
-        added + parts[0]
+    assert_exact(sum(added.by("country").values(), start=0), rows)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "words"),
-    [
-        ([3, 1, 2], [3, 4, 2], "2 values of patient in both, the first is '2'"),
-        (["ann", "ben", "12"], ["ben", "cy", "dan"], "1 value of patient in both, .* 'ben'"),
-        ([1, 12, 3], ["x", "12", "y"], "1 value of patient in both, the first is '12'"),
-    ],
-)
-def test_sets_with_a_common_group_are_not_added(
-    one: list[Any], other: list[Any], words: str
-) -> None:
-    a, b = (scanned(made(3, 1, k).assign(patient=v)) for k, v in enumerate((one, other)))
-    with pytest.raises(sc.InputError, match=words + r".* scan\(\[a, b\]"):
-        a + b
-    with pytest.raises(sc.InputError, match=words):
-        sum([a, b])
+def test_a_number_and_its_text_are_the_same_group() -> None:
+    rows = made(60, 5)
+    parts = [scanned(rows[:30]), scanned(rows[30:].astype({"patient": str}))]
+    assert_exact(parts[0] + parts[1], rows)
+    assert merged(["1", "x"], np.array([1, 2])).names == ("1", "x", 1, 2)  # only groups are texts
+    both = merged(["1", "x"], np.array([1, 2]), most=MAX_GROUPS)
+    assert (both.names, both.theirs.tolist()) == (("1", "x", "2"), [0, 2])
+    ends = np.array([-(2**63), 2**63 - 1, 0, -7])
+    np.testing.assert_array_equal(owners._places(ends), owners._places(list(map(str, ends))))
 
 
-def test_saved_set_does_not_store_group_names(tmp_path: Path) -> None:
-    tables = scanned(made(50, 5))
-    tables.save(tmp_path / "day.softcal")
-    loaded = sc.load(tmp_path / "day.softcal")
-    assert loaded == tables
-    assert loaded.groups is not None
-    assert loaded.groups.ids is None
-    added = loaded + tables  # the error cannot be detected
-    assert added.groups is not None
-    assert added.groups.ids is None
+def test_loaded_groups_count_as_different(tmp_path: Path) -> None:
+    rows = made(200, 8)
+    for k, part in enumerate((rows[:100], rows[100:])):
+        scanned(part).save(tmp_path / str(k))
+    added = sc.load(tmp_path / "0") + sc.load(tmp_path / "1")
+    assert len(added.axes.owner) == 16
+    apart = rows.assign(patient=rows["patient"] * 2 + (rows.index < 100))
+    assert_exact(added, apart)
+    assert len((sc.load(tmp_path / "0") + scanned(rows[100:])).axes.owner) == 16
+    one = sc.load(tmp_path / "0")
+    assert len((one + one).axes.owner) == 8  # the same groups
 
 
-def test_segments_with_a_common_group_are_not_added() -> None:
-    rows = made(60, 4).assign(patient=np.arange(60) % 4, country=[*"AB"] * 30)
-    one, other = scanned(rows, by="country").by("country").values()
-    assert_exact(one + other, rows)  # patients 0 and 2 are in A, 1 and 3 in B
-    rows.loc[0, "country"] = "B"
-    with pytest.raises(sc.InputError, match="1 value of patient in both, the first is '0'"):
-        sum(scanned(rows, by="country").by("country").values())
+# More groups than a set keeps
 
 
-def test_sets_with_too_many_groups_do_not_store_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = (scanned(made(20, 5).assign(patient=np.arange(20) + start)) for start in (0, 20))
-    monkeypatch.setattr(group_names, "MAX_KNOWN", 39)
-    added = a + b
-    assert added.groups is not None
-    assert added.groups.ids is None
-    monkeypatch.setattr("softcal.table.build.MAX_KNOWN", 19)
-    many = scanned(made(20, 5).assign(patient=np.arange(20)))
-    assert many.groups is not None
-    assert many.groups.ids is None
-
-
-def test_too_many_products_bins_or_models_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = made(50, 5)
-    with pytest.raises(sc.InputError, match="with groups there can be at most 2000 bins: got 2003"):
-        scanned(rows, bins=2003, pairs=False)
-    monkeypatch.setattr(ties, "MAX_PRODUCTS", 100)
-    monkeypatch.setattr("softcal.table.tableset._ENTRIES_WAITING", 10)
-    with pytest.raises(sc.InputError, match=r"can have 100 products of two bins .* Use fewer bins"):
-        scanned(rows)
-    with pytest.raises(sc.InputError, match="at most 1,024 models and 16,384 targets"):
-        ties.table_number((1024, 0))
-
-
-@pytest.mark.usefixtures("tiny")
-def test_progress_of_the_groups_is_reported(tmp_path: Path) -> None:
-    rows = made(2000, 700)
-    pq.write_table(pa.Table.from_pandas(rows), tmp_path / "rows.parquet")
-    roles = Roles("y", ("a", "b"), group="patient")
-    shares: list[float] = []
-    pieces = all_pieces([tmp_path / "rows.parquet"], roles.wanted)
-    found = collect.collect(
-        pieces, roles, sc.Bins.uniform(10), pairs=True, report_groups=shares.append
-    )
-    assert_exact(found, rows)
-    assert shares[0] == 0
-    assert len(shares) > 9
-    assert shares == sorted(set(shares))
-    with terminal.reading() as bar:  # shows nothing here, but accepts the shares
-        for share in shares:
-            bar.move_groups(share)
-
-
-def test_coarsened_table_with_groups_can_be_saved_and_loaded() -> None:
+@pytest.fixture(scope="module")
+def many() -> pd.DataFrame:
+    """Return rows of 12,000 groups whose rows vary together."""
     rng = np.random.default_rng(0)
-    y, p, group = rng.random(400), rng.random(400), rng.integers(0, 20, 400)
-    coarse = sc.reliability(y, p, bins=60, groups=group).coarsen(10)
-    assert sc.Reliability.from_dict(coarse.to_dict()) == coarse
+    size = 12_000
+    group = np.concatenate([np.arange(size), rng.integers(0, size, 2 * size)])
+    lean = rng.normal(0, 1, size)[group]
+    a, b = np.clip(rng.beta(1, 1, (2, group.size)), 0.01, 0.99)
+    y = 1 / (1 + np.exp(-np.log(a / (1 - a)) - lean))
+    return pd.DataFrame({"y": y, "a": a, "b": b, "patient": group * 7919 - 5}).sample(
+        frac=1, random_state=0
+    )
+
+
+def exact_clusters(rows: pd.DataFrame) -> owners.Clusters:
+    """Return the products of the sums of all groups, per pair of ten bins."""
+    names, group = np.unique(rows["patient"], return_inverse=True)
+    place = sc.Bins.uniform(10).locate(rows["a"])
+    sums = np.zeros((2, names.size, 10))
+    np.add.at(sums[0], (group, place), rows["a"] - rows["y"])
+    np.add.at(sums[1], (group, place), 1.0)
+    return owners.Clusters(names.size, *(each.T @ each for each in sums))
+
+
+def named(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
+    return rows if kind == "numbers" else rows.assign(patient="p" + rows["patient"].astype(str))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts"])
+def test_groups_that_share_places_keep_variances(many: pd.DataFrame, kind: str) -> None:
+    found = scanned(named(many, kind))["a"]
+    assert found.clusters is not None
+    assert 0.9 * MAX_GROUPS < found.clusters.count <= MAX_GROUPS
+    plain = sc.reliability(many["y"], many["a"])
+    apart = sc.Reliability(plain.bins, plain.sums, exact_clusters(many))
+    widths = [(i := sc.smece_interval(each)).high - i.low for each in (found, apart, plain)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.05)
+    assert widths[1] > 1.05 * widths[2]  # the groups matter
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts"])
+@pytest.mark.parametrize("cut", [5, 3000, 18_000])
+def test_parts_of_shared_places_add_up_to_the_whole(
+    many: pd.DataFrame, kind: str, cut: int
+) -> None:
+    """One part may have few groups, each with its own place."""
+    rows = named(many, kind)
+    assert_same_set(scanned(rows[:cut]) + scanned(rows[cut:]), scanned(rows))
+
+
+def test_arrays_share_the_places_of_scanned_rows(many: pd.DataFrame) -> None:
+    found = sc.reliability(many["y"], many["a"], groups=many["patient"]).clusters
+    scanned_ = scanned(many)["a"].clusters
+    assert found is not None
+    assert scanned_ is not None
+    np.testing.assert_allclose(found.residual, scanned_.residual, atol=1e-9)
+
+
+def test_shared_places_are_saved_and_added(many: pd.DataFrame, tmp_path: Path) -> None:
+    tables = scanned(many)
+    tables.save(tmp_path / "set")
+    loaded = sc.load(tmp_path / "set")
+    assert loaded == tables
+    both = loaded + loaded.select(["a", "b"])
+    assert len(both.axes.owner) == MAX_GROUPS
+
+
+def test_too_many_bins_with_groups_are_refused() -> None:
+    with pytest.raises(sc.InputError, match="with groups there can be at most 2000 bins: got 2003"):
+        scanned(made(50, 5), bins=2003, pairs=False)

@@ -114,49 +114,6 @@ def test_coarsened_bounds_equal_coarse_bounds(data: Data) -> None:
     assert table(data, 100).coarsen(10).smece == pytest.approx(table(data, 10).smece, abs=1e-12)
 
 
-@given(intervals(10), N_BINS)
-def test_saved_bounds_load_unchanged(data: Data, n: int) -> None:
-    bounds = table(data, n)
-    assert sc.ReliabilityBounds.from_dict(json.loads(json.dumps(bounds.to_dict()))) == bounds
-
-
-SAVED = Path(__file__).parent / "tables" / "bounds" / "schema1.json"
-
-
-def test_bounds_saved_by_earlier_versions_still_load() -> None:
-    bounds = sc.ReliabilityBounds.from_dict(json.loads(SAVED.read_text(encoding="utf-8")))
-    assert bounds.smece == (0.125, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        ({"format": "softcal.reliability"}, "not saved reliability bounds"),
-        ({"schema": 2}, "schema 2: this softcal reads schemas up to 1"),
-        ({"schema": True}, "schema True"),
-        ({"low": None}, "not a saved reliability table"),
-        ({"low": "high", "high": "low"}, "not those of the lowest and highest labels"),
-        ({"high": "more rows"}, "not those of the lowest and highest labels"),
-        ({"high": "other bins"}, "must have the same bins"),
-    ],
-)
-def test_damaged_bounds_are_refused(change: dict[str, Any], rule: str) -> None:
-    good = sc.reliability_bounds([0.0, 0.25], [0.25, 1.0], [0.5, 0.75]).to_dict()
-    odd = {
-        **good,
-        "more rows": sc.reliability([0.5] * 3, [0.5, 0.5, 0.75]).to_dict(),
-        "other bins": sc.reliability([0.5], [0.5], bins=3).to_dict(),
-    }
-    wrong = {key: odd.get(str(value), value) for key, value in change.items()}
-    with pytest.raises((sc.InputError, sc.BinMismatchError), match=rule):
-        sc.ReliabilityBounds.from_dict({**good, **wrong})
-
-
-def test_saved_bounds_must_be_a_dict() -> None:
-    with pytest.raises(sc.InputError, match="not saved reliability bounds"):
-        sc.ReliabilityBounds.from_dict([])  # type: ignore[arg-type]
-
-
 def test_bounds_of_no_rows_are_refused() -> None:
     none = sc.Reliability.empty()
     with pytest.raises(sc.InputError, match="no rows"):

@@ -375,7 +375,6 @@ SPREAD = [0.1, 0.25, 0.4, 0.6, 0.7, 0.9]
         sc.reliability,
         sc.smece_interval,
         sc.brier_without_vote_noise,
-        lambda y, p, **votes: sc.StreamingReliability().update(y, p, **votes),
         lambda y, p, **votes: sc.compare(y, {"a": p, "b": p}, **votes),
         lambda y, p, **votes: sc.top_label_reliability(
             np.column_stack([1 - y, y]), np.column_stack([1 - p, p]), **votes
@@ -430,7 +429,6 @@ def test_weighted_votes_are_no_misfit() -> None:
         sc.calibration_summary,
         lambda y, p: sc.net_benefit(y, p, 0.5),
         lambda y, p: sc.compare(y, {"y_prob": p, "b": np.full(len(p), 0.4)}),
-        lambda y, p: sc.StreamingReliability().update(y, p).reliability,
         lambda y, p: sc.top_label_smece(np.column_stack([1 - y, y]), np.column_stack([1 - p, p])),
         lambda y, p: sc.write_report("r.html", y, {"y_prob": p}),
     ],

@@ -182,7 +182,7 @@ def test_single_saved_tables_can_be_merged_and_used_as_a_pilot(tmp_path: Path) -
     parts = [sc.reliability(rng.random(300), rng.random(300)) for _ in range(2)]
     files = [tmp_path / f"{k}.json" for k in range(2)]
     for path, part in zip(files, parts, strict=True):
-        path.write_text(json.dumps(part.to_dict()))
+        part.save(path)
     merged = scored("merge", *files, "-o", tmp_path / "sum.json")
     whole = sum(parts)
     assert merged["models"][0]["smece"] == whole.smece  # type: ignore[union-attr]
@@ -204,15 +204,6 @@ def test_a_pilot_of_several_models_needs_a_name(week: Path, tmp_path: Path) -> N
     assert named.stdout.startswith("Collect")
 
 
-def test_tables_of_0_1_have_no_hardened_labels(tmp_path: Path) -> None:
-    saved = sc.reliability([0.4, 0.6], [0.3, 0.8]).to_dict()
-    old = {**saved, "schema": 1}
-    old["sums"] = {k: v for k, v in saved["sums"].items() if k[:4] not in ("hard", "outc")}
-    (tmp_path / "old.json").write_text(json.dumps(old))
-    assert scored("merge", tmp_path / "old.json")["models"][0]["ece_hardened"] is None
-    assert " - " in softcal("merge", tmp_path / "old.json").stdout
-
-
 def test_models_may_come_in_another_order(week: Path, tmp_path: Path) -> None:
     turned = ("--label", "y", "--pred", "q", "--pred", "p", *NAMES[6:], "--by", "segment")
     saved = softcal("score", week / "1.parquet", *turned, "--save", tmp_path / "1.json")
@@ -227,10 +218,10 @@ def test_models_may_come_in_another_order(week: Path, tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its 'format' must be 'softcal.tables'"),
-        ({"schema": 3}, "this softcal reads schemas up to 2"),
+        ({"schema": 4}, "this softcal reads schemas up to 3"),
         ({"models": []}, "a model that does not exist"),
         ({"models": 3}, "a part is missing or invalid"),
-        ({"tables": {"model": [0]}}, "a part of its entries is missing or invalid"),
+        ({"blocks": {"tables": {"model": [0]}}}, "a part of its entries is missing or invalid"),
     ],
 )
 def test_damaged_files_are_refused(

@@ -27,7 +27,7 @@ from softcal.planning import (
     plan_budget,
     plan_difference,
 )
-from softcal.table.build import joint_table
+from softcal.table.build import tables_of_models
 
 if TYPE_CHECKING:
     from softcal._validation.inputs import FloatArray
@@ -281,7 +281,8 @@ def test_planned_power_equals_power_of_compare(
     seen = 0
     for _ in range(250):
         y, first, second = models(rng, found.items, votes, private)
-        joint = joint_table(y, {"a": second, "b": first}, n_votes=votes or None)
+        two = {"a": second, "b": first}
+        joint = tables_of_models(y, two, bins=10, n_votes=votes or None).pair("a", "b")
         family = DifferenceIntervals(
             joint.a.sums, joint.b.sums, joint.cross, np.asarray(joint.differing)
         )
@@ -439,7 +440,7 @@ def pilot(tmp_path: Path) -> Path:
     d = lidc_malignancy()
     rel = sc.reliability(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"])
     path = tmp_path / "pilot.json"
-    path.write_text(json.dumps(rel.to_dict()))
+    rel.save(path)
     return path
 
 
@@ -453,7 +454,7 @@ def test_plan_command_equals_the_library(pilot: Path, capsys: pytest.CaptureFixt
     options = (pilot, "--budget", 5000, "--item-cost", 5, "--format", "json")
     code, out, _ = run(capsys, *options)
     assert code == 0
-    a = Assumptions.from_pilot(sc.Reliability.from_dict(json.loads(pilot.read_text())))
+    a = Assumptions.from_pilot(sc.load(pilot)["model"])
     found = plan_budget(a, budget=5000, item_cost=5)
     assert json.loads(out) == {
         "items": found.items, "votes": found.votes, "cost": found.cost,
@@ -506,7 +507,7 @@ def test_plan_command_prints_a_plan_without_votes(
 ) -> None:
     path = tmp_path / "soft.json"
     p = np.linspace(0, 1, 101)
-    path.write_text(json.dumps(sc.reliability(p**2, p).to_dict()))
+    sc.reliability(p**2, p).save(path)
     out = run(capsys, path, "--half-width", 0.01)[1]
     assert "items labeled as in the pilot.\n" in out
 

@@ -11,17 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import softcal_here as softcal
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import softcal as sc
 from softcal._validation import inputs
+from softcal._validation.inputs import Coded
 from softcal._validation.votes import row_votes
 from softcal.inference.intervals import interval_limits
 from softcal.planning import Assumptions, plan
 from softcal.table import files
-from softcal.table.build import Builder, Coded, valid_entries
-from softcal.table.raters import gaps_of, summed
+from softcal.table.build import Builder, tables_of_models, valid_entries
+from softcal.table.owners import gaps_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +101,7 @@ def test_covariance_equals_a_loop_over_pairs_of_votes() -> None:
 
 def test_covariance_between_models_equals_a_loop_over_pairs_of_votes() -> None:
     votes, p, q = study(items=40, raters=6)
-    joint = sc.joint_table(votes, {"a": p, "b": q}, bins=3, raters=True)
+    joint = tables_of_models(votes, {"a": p, "b": q}, bins=3, raters=True).pair("a", "b")
     assert joint.raters is not None
     found = joint.raters.covariance(joint.a, joint.b)
     ballots, place_a, part, residual_a = by_votes(votes, p, 3)
@@ -119,7 +118,7 @@ def test_covariance_between_models_equals_a_loop_over_pairs_of_votes() -> None:
 
 def test_brier_difference_has_the_two_way_variance_of_its_votes() -> None:
     votes, p, q = study(items=40, raters=6)
-    joint = sc.joint_table(votes, {"a": p, "b": q}, raters=True)
+    joint = tables_of_models(votes, {"a": p, "b": q}, bins=10, raters=True).pair("a", "b")
     assert joint.raters is not None
     assert joint.a.raters is not None
     ballots, _, part, _ = by_votes(votes, p, 3)
@@ -226,19 +225,7 @@ def test_swapping_models_with_raters_flips_the_comparison() -> None:
     assert sc.smece_interval(only["b"]) == sc.smece_interval(whole["b"])
 
 
-def test_joint_tables_add_by_rater() -> None:
-    votes, p, q = study()
-    whole = sc.joint_table(votes, {"a": p, "b": q}, raters=True)
-    first, second = (
-        sc.joint_table(votes.for_items(at), {"a": p[at], "b": q[at]}, raters=True)
-        for at in (np.arange(9), np.arange(9, 300))
-    )
-    one, other = sc.compare(first + second), sc.compare(whole)
-    assert (one.low, one.high) == pytest.approx((other.low, other.high))
-    assert (one.brier.low, one.log_loss.low) == pytest.approx((other.brier.low, other.log_loss.low))
-
-
-def test_tables_with_raters_add_coarsen_and_round_trip() -> None:
+def test_tables_with_raters_add_coarsen_and_pickle() -> None:
     votes, p, _ = study()
     fine = sc.reliability(votes, p, bins=100, raters=True)
     whole = sc.reliability(votes, p, raters=True)
@@ -250,23 +237,9 @@ def test_tables_with_raters_add_coarsen_and_round_trip() -> None:
         assert found.ties is not None
         assert whole.ties is not None
         np.testing.assert_allclose(found.ties.residual, whole.ties.residual, rtol=1e-9, atol=1e-12)
-    assert sc.Reliability.from_dict(json.loads(json.dumps(whole.to_dict()))) == whole
     assert pickle.loads(pickle.dumps(whole)) == whole  # noqa: S301
     with pytest.raises(sc.InputError, match="built with raters and one without"):
         whole + sc.reliability(votes, p)
-
-
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(-1, 1)), max_size=60))
-@settings(max_examples=60)
-def test_summed_adds_equal_keys(entries: list[tuple[int, float]]) -> None:
-    for keys in ([k for k, _ in entries], [k % 7 for k, _ in entries]):
-        values = np.array([[v for _, v in entries]])
-        found, sums = summed(np.array(keys, dtype=np.int64), values)
-        expected: dict[int, float] = {}
-        for k, (_, v) in zip(keys, entries, strict=True):
-            expected[k] = expected.get(k, 0.0) + v
-        assert found.tolist() == sorted(expected)
-        assert sums[0].tolist() == pytest.approx([expected[k] for k in sorted(expected)])
 
 
 # Intervals and notes
@@ -412,33 +385,35 @@ def test_workers_with_the_same_text_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "value"),
+    ("block", "part", "value"),
     [
-        ("names", ["0", "0", "2"]),
-        ("rater", [0]),
-        ("bin", [-1]),
-        ("weight", "x"),
-        ("residual", [9.0]),
-        ("weight_sq", [float("nan")]),
+        ("rater_sums", "owner", 9),
+        ("rater_sums", "bin", -1),
+        ("rater_sums", "sum_weight", "x"),
+        ("rater_sums", "sum_residual", 9.0),
+        ("rater_sums", "sum_weight_sq", None),
+        ("rater_losses", "owner", 9),
+        ("vote_products", "sum_product", None),
     ],
 )
-def test_damaged_raters_are_refused(part: str, value: Any) -> None:
-    votes, p, _ = study(items=20, raters=3)
-    saved = sc.reliability(votes, p, raters=True).to_dict()
-    if isinstance(value, list) and part != "names":
-        value = [*value, *saved["raters"][part][1:]]
-    saved["raters"][part] = value
-    if part == "rater":
-        saved["raters"][part] = value[:1]
-    with pytest.raises(sc.InputError, match="raters"):
-        sc.Reliability.from_dict(saved)
+def test_damaged_raters_are_refused(block: str, part: str, value: Any, tmp_path: Path) -> None:
+    votes, p, q = study(items=20, raters=3)
+    saved = files.written(tables_of_models(votes, {"a": p, "b": q}, bins=3, raters=True))
+    saved["blocks"][block][part][0] = value
+    (tmp_path / "set").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="damaged"):
+        sc.load(tmp_path / "set")
+    saved["owners"] = ["0", "0", "2"]
+    (tmp_path / "set").write_text(json.dumps(saved))
+    with pytest.raises(sc.InputError, match="damaged"):
+        sc.load(tmp_path / "set")
 
 
 def test_sets_with_and_without_raters_cannot_be_added() -> None:
     votes, p, q = study()
     whole = scanned(votes, {"a": p, "b": q}, np.arange(300))
     with pytest.raises(sc.InputError, match="different raters"):
-        whole + replace(whole, raters=None)
+        whole + replace(whole, about=whole.about._replace(rater=None))
 
 
 # Plans
@@ -675,9 +650,11 @@ def test_flags_must_be_true_or_false() -> None:
         sc.scan(pd.DataFrame({"p": [0.5], "y": [1.0]}), y_true="y", y_prob="p", raters=odd)
 
 
-def test_a_table_with_raters_and_tiny_residuals_can_be_saved() -> None:
+def test_a_set_with_raters_and_tiny_residuals_can_be_saved(tmp_path: Path) -> None:
     votes = sc.Votes.from_long(
         {"i": [0, 0, 1], "w": ["u", "v", "u"], "a": [0, 0, 1]}, item="i", worker="w", label="a"
     )
-    rel = sc.reliability(votes, [5e-324, 0.5], raters=True)
-    assert sc.Reliability.from_dict(rel.to_dict()) == rel
+    models = {"a": [5e-324, 0.5], "b": [0.5, 5e-324]}
+    tables = tables_of_models(votes, models, bins=10, raters=True)
+    tables.save(tmp_path / "set")
+    assert sc.load(tmp_path / "set") == tables

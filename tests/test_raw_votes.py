@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def test_scan_with_votes_equals_table_of_votes(expected: sc.TableSet) -> None:
         mine, theirs = sc.smece_interval(expected[model]), sc.smece_interval(rel)
         assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
         assert mine.rater_share == pytest.approx(theirs.rater_share, abs=1e-9)
-    assert (expected.label, expected.votes) == ("share of yes", "share of yes")
+    assert (expected.about.label, expected.about.votes) == ("share of yes", "share of yes")
     segment = expected.by("kind")["a"]["p"]
     chosen = (PREDS["kind"] == "a").to_numpy()
     part = COUNTED.binary("yes").for_items(PREDS["q.id"][chosen])
@@ -96,10 +97,11 @@ def test_every_engine_joins_votes(source: str, expected: sc.TableSet) -> None:
     long = sc.scan(make(LONG), raters=True, **TWO, **NAMES)
     assert_same_set(long, expected, f"{source}, long")
     counted = sc.scan(make(PREDS), votes=COUNTED, item="q.id", positive="yes", raters=True, **TWO)
-    assert_same_set(counted, expected, f"{source}, counted")
+    named = replace(counted, about=counted.about._replace(rater=expected.about.rater))
+    assert_same_set(named, expected, f"{source}, counted")
     columns = dict(VOTES.items())
     same = sc.scan(make(PREDS), votes={k: v.tolist() for k, v in columns.items()}, **TWO, **NAMES)
-    assert same.raters is None
+    assert same.about.rater is None
 
 
 @pytest.fixture
@@ -395,7 +397,7 @@ def test_unmatched_items_are_counted_and_refused_or_dropped(folder: Path) -> Non
         str(caught.value),
     )
     found = scanned(fewer, some, drop_unmatched=True)
-    assert (found.n, found.rows_dropped) == (114, 1)
+    assert (found.n, found.about.rows_dropped) == (114, 1)
     kept = PREDS.iloc[5:][PREDS.iloc[5:]["q.id"] != "q7"]
     assert_same_table(found["p"], scanned(kept, VOTES[VOTES["q.id"].isin(kept["q.id"])])["p"])
     fewer.to_csv(folder / "fewer.csv", index=False)
@@ -475,7 +477,7 @@ def test_missing_values_of_votes_are_dropped_with_drop_missing(folder: Path) -> 
     with pytest.raises(sc.InputError, match=r"q.id must have no missing values: 1 of 120"):
         scanned(items, raters=True, drop_unmatched=True)
     dropped = scanned(items, drop_missing=True, drop_unmatched=True)
-    assert (dropped.n, dropped.rows_dropped) == (N - 1, 1)
+    assert (dropped.n, dropped.about.rows_dropped) == (N - 1, 1)
     long = LONG.assign(**{"q.id": LONG["q.id"].where(LONG.index != 2)})
     assert scanned(long, None, drop_missing=True).n == N
 
@@ -502,7 +504,7 @@ def test_vote_counts_with_one_prediction_become_shares(folder: Path) -> None:
         assert_same_table(found["p"], sc.reliability(share, rows["p"], n_votes=SHARES.totals))
     named = rows.rename(columns={"no": "votes_no", "yes": "votes_yes"})
     found = sc.scan(named, vote_counts="votes_*", y_prob="p", positive="no")
-    assert found.label == "share of no among no, yes"
+    assert found.about.label == "share of no among no, yes"
     said = softcal_here("score", folder / "counts.csv", "--vote-columns", "no,yes", "--pred", "p")
     assert said.stderr == (
         "softcal: note: the label is the share of yes among no, yes; --positive selects another "

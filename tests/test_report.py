@@ -22,6 +22,7 @@ from same_tables import assert_same_table
 
 import softcal as sc
 from softcal import cli
+from softcal._validation.inputs import Coded
 from softcal.bins import Bins
 from softcal.datasets import lidc_malignancy
 from softcal.report.charts import charts, vega_script
@@ -29,7 +30,6 @@ from softcal.report.page import MAX_SEGMENTS, in_order
 from softcal.report.verdict import verdict
 from softcal.sources.columns import Roles
 from softcal.sources.sample import Sample
-from softcal.table.build import Coded
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 
@@ -832,17 +832,6 @@ def test_report_with_custom_edges_offers_no_other_bins(tmp_path: Path) -> None:
         nodules["soft_malignant"], nodules["prob_rf_all"], bins=edges, n_votes=nodules["n_readers"]
     )
     assert data["models"][0]["soft"][0][0] == pytest.approx(rel.smece)
-
-
-def test_report_on_table_saved_by_0_1_omits_hardened_labels(tmp_path: Path) -> None:
-    saved = sc.reliability([0.2, 0.9, 0.4] * 40, [0.3, 0.8, 0.4] * 40).to_dict()
-    saved["schema"] = 1
-    for name in [name for name in saved["sums"] if name.startswith(("hard_", "outcome_"))]:
-        del saved["sums"][name]
-    (tmp_path / "old.json").write_text(json.dumps(saved))
-    page = written(tmp_path, sc.load(tmp_path / "old.json"))
-    assert data_in(page)["models"][0]["hard"] is None
-    assert "ardened" not in page.partition("<main>")[2].partition("<script")[0]
 
 
 def test_report_intervals_account_for_groups(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import softcal as sc
 from softcal.datasets import lidc_malignancy
+from softcal.table.build import tables_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,6 +134,10 @@ def test_scores_of_one_column_and_of_both_classes_agree() -> None:
 # Comparisons
 
 
+def joined(models: dict[str, Any], **options: Any) -> sc.JointTable:
+    return tables_of_models(Y, models, bins=10, **options).pair(*models)
+
+
 def test_comparisons_of_rows_sets_and_joint_tables_are_equal() -> None:
     models = {"forest": P, "logistic": Q}
     tables = sc.scan(
@@ -143,7 +148,7 @@ def test_comparisons_of_rows_sets_and_joint_tables_are_equal() -> None:
         pairs=True,
     )
     whole = sc.compare(Y, models, n_votes=VOTES, level=0.9)
-    assert sc.compare(sc.joint_table(Y, models, n_votes=VOTES), level=0.9) == whole
+    assert sc.compare(joined(models, n_votes=VOTES), level=0.9) == whole
     found = sc.compare(tables, "forest", "logistic", level=0.9)
     turned = sc.compare(tables, "logistic", "forest", level=0.9)
     assert (found.a, found.b, turned.a, turned.b) == ("forest", "logistic", "logistic", "forest")
@@ -158,7 +163,7 @@ def test_comparisons_of_rows_sets_and_joint_tables_are_equal() -> None:
 def test_comparisons_of_tables_refuse_arguments_about_rows() -> None:
     models = {"forest": P, "logistic": Q}
     tables = sc.scan(pd.DataFrame({"y": Y, **models}), y_true="y", y_prob=list(models), pairs=True)
-    joint = sc.joint_table(Y, models)
+    joint = joined(models)
     wrong: Any = sc
     calls: tuple[tuple[Callable[[], Any], str], ...] = (
         (lambda: wrong.compare(joint, "forest"), "compare of a JointTable does not take y_prob,"),
@@ -180,10 +185,7 @@ def test_comparisons_of_tables_refuse_arguments_about_rows() -> None:
     one = sc.scan(pd.DataFrame({"y": Y, "p": P}), y_true="y", y_prob="p")
     with pytest.raises(sc.InputError, match="must be two models or more to compare: got 1"):
         sc.compare_many(one)
-    other = sc.joint_table(Y, {"logistic": Q, "forest": P})
-    with pytest.raises(sc.InputError, match="cannot add joint tables of different models"):
-        joint + other
-    assert joint.swapped().names == other.names
+    assert joint.swapped().names == ("logistic", "forest")
 
 
 def test_classes_are_compared_by_the_predicted_class() -> None:
@@ -230,7 +232,7 @@ def shown_results() -> list[Any]:
         sc.calibrators.PlattCalibrator().fit(P, Y).map_,
         sc.calibrators.IsotonicCalibrator().fit(P, Y).map_,
         sc.reliability(Y, P),
-        sc.joint_table(Y, {"a": P, "b": Q}),
+        joined({"a": P, "b": Q}),
         assumed,
     ]
 
@@ -288,7 +290,7 @@ def test_names_of_models_are_escaped() -> None:
     found = sc.compare(Y, models)
     assert "\x1b" not in str(found) + repr(found) + str(sc.compare_many(Y, models))
     assert "&lt;b&gt;" in found._repr_html_()
-    assert "\n" not in repr(sc.joint_table(Y, models))
+    assert "\n" not in repr(joined(models))
 
 
 def test_generator_and_its_seed_give_the_same_folds() -> None:

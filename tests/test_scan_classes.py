@@ -21,6 +21,7 @@ from softcal.sources import columns, files
 from softcal.sources.class_columns import Present, class_columns, class_roles, classes_of_batch
 from softcal.sources.collect import read_rows
 from softcal.sources.columns import ClassRoles, Roles
+from softcal.table.build import tables_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -308,7 +309,8 @@ def _same_as_arrays(
         by_class = sc.classwise_reliability(y, p, **about)
         for name, table in zip(names, by_class.values(), strict=True):
             _same(tables[model, name], table)
-    joint, wanted = tables.pair(*MODELS), sc.joint_table(y, models, **about)
+    joint = tables.pair(*MODELS)
+    wanted = tables_of_models(y, models, bins=10, **about).pair(*MODELS)
     np.testing.assert_allclose(joint.cross, wanted.cross, rtol=1e-12, atol=1e-12)
     assert joint.differing == wanted.differing
     np.testing.assert_allclose(joint.brier, wanted.brier, rtol=1e-12, atol=1e-12)
@@ -334,7 +336,7 @@ def test_classes_of_every_source_are_those_of_arrays(
     weighted = sc.scan(source(tmp_path), **options, sample_weight="w", by="segment")
     weighted.save(tmp_path / "set.softcal")
     assert sc.load(tmp_path / "set.softcal") == weighted
-    assert weighted.rows_without_weight == int((DATA["w"] == 0).sum())
+    assert weighted.about.rows_without_weight == int((DATA["w"] == 0).sum())
     _same_as_arrays(weighted, y, names, every, sample_weight=DATA["w"])
     for value, part in weighted.by("segment").items():
         _same_as_arrays(part, y, names, DATA["segment"] == value, sample_weight=DATA["w"])
@@ -358,8 +360,8 @@ def test_bounds_of_every_source_are_those_of_arrays(
             by="segment", sample_weight="w",
         )  # fmt: skip
     assert tables.targets == ("low", "high")
-    assert tables.label == f"{low} to high"
-    assert tables.pairs is None
+    assert tables.about.label == f"{low} to high"
+    assert not tables.has_pairs
     tables.save(tmp_path / "set.softcal")
     assert sc.load(tmp_path / "set.softcal") == tables
     for k, model in enumerate(tables):

@@ -185,18 +185,15 @@ OPTIONAL = {
 }  # fmt: skip
 
 
-def test_saved_tables_and_calibrators_validate() -> None:
-    for saved in saved_examples.tables():
-        name = "bounds" if saved["format"] == "softcal.reliability_bounds" else "table"
-        assert complaints(saved, name) == []
-        assert complaints({**saved, "unknown": 1}, name)
+def test_saved_sets_and_calibrators_validate() -> None:
+    for saved in (*saved_examples.sets(), *saved_examples.tables()):
+        assert complaints(saved, "tables") == []
+        assert complaints({**saved, "unknown": 1}, "tables")
+        for key in saved:
+            assert complaints({k: v for k, v in saved.items() if k != key}, "tables")
     for saved in saved_examples.calibrators():
         assert complaints(saved, "calibrator") == []
         assert complaints({**saved, "parameters": {}}, "calibrator")
-    long = {"item": ["i", "i", "j", "j"], "worker": ["a", "b", "a", "b"], "label": [1, 0, 1, 1]}
-    votes = sc.Votes.from_long(long, item="item", worker="worker", label="label")
-    rated = sc.reliability(votes, [0.3, 0.6], raters=True)
-    assert complaints(rated.to_dict(), "table") == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +220,7 @@ def test_every_schema_is_valid_and_tested() -> None:
         Draft202012Validator.check_schema(schema)
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     tested = {line.split()[0] for line in LINES}
-    assert set(names) == tested | {"table", "tables", "bounds", "calibrator"}
+    assert set(names) == tested | {"tables", "calibrator"}
 
 
 def test_command_lists_schemas_and_prints_one() -> None:

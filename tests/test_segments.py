@@ -23,7 +23,7 @@ from softcal.report.audit import write_audit_page
 from softcal.sources import ranges
 from softcal.sources.columns import Named
 from softcal.sources.ranges import Distribution
-from softcal.table.tableset import empty_sparse
+from softcal.table.blocks import BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -303,7 +303,7 @@ def test_impossible_audits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ):
             sc.audit(tables, **wrong)
     with pytest.raises(sc.InputError, match="no rows"):
-        sc.audit(replace(tables, tables=empty_sparse(4, tables.tables.values.shape[0])))
+        sc.audit(replace(tables, blocks={"tables": BLOCKS["tables"].empty()}))
     grouped = sc.scan(frame, y_true="y", y_prob="p", by=BY, groups="device")
     with pytest.raises(sc.InputError, match="cannot take groups of rows"):
         sc.audit(grouped)

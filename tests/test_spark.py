@@ -120,7 +120,7 @@ def test_frames_without_rows_or_without_weight_give_empty_sets(frame: Any) -> No
     assert sc.scan(frame.limit(0), y_true="y", y_prob="p").n == 0
     weightless = frame.limit(3).selectExpr("y", "p", "0 AS w")
     found = sc.scan(weightless, y_true="y", y_prob="p", sample_weight="w")
-    assert (found.n, found.rows_without_weight) == (0, 3)
+    assert (found.n, found.about.rows_without_weight) == (0, 3)
 
 
 def test_labels_of_plus_and_minus_1_are_refused_with_a_hint(frame: Any) -> None:

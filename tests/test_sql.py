@@ -63,7 +63,7 @@ def test_query_in_duckdb_gives_the_tables_of_scan(
     frame = rows(rng)
     ours = queried(frame, y_true="y", y_prob=["p", "q"], **columns)
     theirs = sc.scan(frame, y_true="y", y_prob=["p", "q"], **columns)
-    assert (ours.label, ours.weight, ours.votes) == (theirs.label, theirs.weight, theirs.votes)
+    assert ours.about == theirs.about
     assert ours.by_names == theirs.by_names
     assert ours.grid == theirs.grid
     for model in ("p", "q"):
@@ -93,7 +93,7 @@ def test_result_may_be_any_frame(rng: np.random.Generator, frame: str) -> None:
     given = {"pandas": result.df, "polars": result.pl, "pyarrow": result.to_arrow_table}[frame]()
     tables = tables_from_query(given, bins=20, date="2026-03-01")
     assert len(tables.bins) == 20
-    assert tables.date == "2026-03-01"
+    assert tables.about.date == "2026-03-01"
     assert tables["p"].smece == pytest.approx(sc.smece(data["y"], data["p"], bins=20), abs=1e-12)
 
 

@@ -16,11 +16,9 @@ import saved_examples
 from same_tables import assert_same_table
 
 import softcal as sc
-from softcal._validation import inputs
 from softcal.bins import Bins
-from softcal.table import build, files, tableset
+from softcal.table import build, files
 
-SAVED_0_1 = sorted((Path(__file__).parent / "tables").glob("s*1*.json"))
 MODELS = ["a", "b", "c"]
 
 
@@ -101,28 +99,6 @@ def test_cells_of_two_columns_add_up_to_segments(rows: pd.DataFrame) -> None:
     assert cell.by_names == ()
 
 
-def test_many_small_cells_equal_their_rows(rows: pd.DataFrame) -> None:
-    tables = scanned(rows, by="patient")
-    inside = rows[rows["patient"] == 17]
-    assert_same_table(tables.by("patient")[17]["a"], sc.reliability(inside["y"], inside["a"]))
-    assert_same_table(tables["a"], sc.reliability(rows["y"], rows["a"]))
-
-
-@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"n_votes": "votes"}])
-def test_sum_of_sets_is_the_set_of_all_rows(rows: pd.DataFrame, options: dict[str, str]) -> None:
-    whole = scanned(rows, by=["country", "device"], **options)
-    parts = [scanned(rows[k::3], by=["country", "device"], **options) for k in range(3)]
-    for added in (sum(parts), sum(parts[::-1])):
-        assert isinstance(added, sc.TableSet)
-        assert added.n == whole.n
-        assert added.rows_without_weight == whole.rows_without_weight
-        assert_same_table(added["a"], whole["a"])
-        assert_same_table(added.by("device")[5]["c"], whole.by("device")[5]["c"])
-        one, other = added.pair("a", "b"), whole.pair("a", "b")
-        np.testing.assert_allclose(one.cross, other.cross, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(one.log_loss, other.log_loss, rtol=1e-10)
-
-
 @pytest.mark.parametrize("groups", [None, "patient"])
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_pair_is_the_joint_table_of_the_rows(
@@ -131,11 +107,11 @@ def test_pair_is_the_joint_table_of_the_rows(
     tables = scanned(rows, groups=groups, sample_weight=weight)
     for a, b in (("a", "c"), ("c", "b")):
         found = tables.pair(a, b)
-        expected = sc.joint_table(
-            rows["y"], {a: rows[a], b: rows[b]},
+        expected = build.tables_of_models(
+            rows["y"], {a: rows[a], b: rows[b]}, bins=10,
             groups=None if groups is None else rows[groups],
             sample_weight=None if weight is None else rows[weight],
-        )  # fmt: skip
+        ).pair(a, b)  # fmt: skip
         assert found.names == (a, b)
         assert_same_table(found.a, expected.a)
         assert_same_table(found.b, expected.b)
@@ -147,75 +123,6 @@ def test_pair_is_the_joint_table_of_the_rows(
         np.testing.assert_allclose(
             [found.log_loss_a, found.log_loss_b], [expected.log_loss_a, expected.log_loss_b]
         )
-
-
-def test_groups_are_those_of_the_rows_in_each_segment(rows: pd.DataFrame) -> None:
-    tables = scanned(rows, groups="patient", by=["country", "device"])
-    inside = rows[rows["device"] == 4]
-    for found, expected in (
-        (tables["a"], sc.reliability(rows["y"], rows["a"], groups=rows["patient"])),
-        (
-            tables.by("device")[4]["a"],
-            sc.reliability(inside["y"], inside["a"], groups=inside["patient"]),
-        ),
-    ):
-        assert found.clusters is not None
-        assert expected.clusters is not None
-        assert found.clusters.count == expected.clusters.count
-        np.testing.assert_allclose(found.clusters.residual, expected.clusters.residual, atol=1e-12)
-        np.testing.assert_allclose(found.clusters.weight, expected.clusters.weight)
-    both = tables.by("device")[4].by("country")["DE"]
-    inside = inside[inside["country"] == "DE"]
-    joint = sc.joint_table(
-        inside["y"], {"a": inside["a"], "b": inside["b"]}, groups=inside["patient"]
-    )
-    np.testing.assert_allclose(both.pair("a", "b").cross, joint.cross, atol=1e-12)
-
-
-def test_grouped_sets_without_common_groups_add(rows: pd.DataFrame) -> None:
-    first = rows["patient"] < 200
-    parts = [scanned(rows[which], groups="patient", by="country") for which in (first, ~first)]
-    whole, added = scanned(rows, groups="patient", by="country"), parts[0] + parts[1]
-    for one, other in ((added, whole), (added.by("country")["FR"], whole.by("country")["FR"])):
-        assert one["a"].clusters is not None
-        assert other["a"].clusters is not None
-        np.testing.assert_allclose(
-            one["a"].clusters.residual, other["a"].clusters.residual, atol=1e-11
-        )
-        np.testing.assert_allclose(one.pair("a", "b").brier, other.pair("a", "b").brier, rtol=1e-9)
-
-
-def test_selected_models_keep_their_pairs(rows: pd.DataFrame) -> None:
-    tables = scanned(rows, groups="patient")
-    some = tables.select(["c", "a"])
-    assert some.models == ("c", "a")
-    assert_same_table(some["a"], tables["a"])
-    for a, b in (("a", "c"), ("c", "a")):
-        one, other = some.pair(a, b), tables.pair(a, b)
-        np.testing.assert_allclose(one.cross, other.cross, rtol=1e-11, atol=1e-12)
-        assert one.brier == other.brier
-        assert (one.infinite_a, one.loss_b) == (other.infinite_a, other.loss_b)
-
-
-@pytest.mark.parametrize("many", [10**9, 1])
-@pytest.mark.parametrize("groups", [None, "patient"])
-def test_saved_set_loads_unchanged(
-    rows: pd.DataFrame,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    many: int,
-    groups: str | None,
-) -> None:
-    monkeypatch.setattr(files, "MANY", many)
-    tables = scanned(rows, by=["country", "device"], groups=groups, date="2026-11-16", bins=15)
-    path = tmp_path / "set.anything"
-    tables.save(path)
-    assert (path.read_bytes()[:4] == b"PAR1") is (many == 1)
-    assert files.is_saved(path)
-    loaded = sc.load(path)
-    assert loaded == tables
-    assert loaded.date == "2026-11-16"
-    assert loaded + scanned(rows[:5], by=["country", "device"], groups=groups) != tables
 
 
 def test_duckdb_queries_a_large_saved_set(
@@ -234,61 +141,24 @@ def test_duckdb_queries_a_large_saved_set(
     assert bias == pytest.approx(tables.by("country")["DE"]["a"].bias, rel=1e-12)
 
 
-@pytest.mark.parametrize("path", SAVED_0_1, ids=lambda path: path.name)
-def test_files_of_0_1_still_load(path: Path, tmp_path: Path) -> None:
-    saved = json.loads(path.read_text(encoding="utf-8"))
-    saved = saved.get("table", saved)  # some files contain the expected results as well
-    (tmp_path / path.name).write_text(json.dumps(saved))
-    tables = sc.load(tmp_path / path.name)
-    if saved["format"] == "softcal.scores":
-        for one in saved["models"]:
-            table = sc.Reliability.from_dict(one["table"])
-            assert_same_table(tables[one["pred"]], table, hardened=False)
-            hard = sc.Reliability.from_dict(one["hardened"])
-            assert tables[one["pred"]].hardened().smece == pytest.approx(hard.smece, rel=1e-12)
-    else:
-        table = sc.Reliability.from_dict(saved)
-        known = not np.isnan(table.sums.hard_residual).any()
-        assert_same_table(tables["model"], table, hardened=known)
-
-
-@pytest.mark.parametrize("name", ["tables2_by_pairs.json", "tables2_groups.json"])
-def test_saved_sets_of_schema_2_still_load(name: str, tmp_path: Path) -> None:
-    """Every schema must stay readable. Never edit these files; add one for each new schema."""
-    saved = json.loads((Path(__file__).parent / "tables" / name).read_text(encoding="utf-8"))
-    (tmp_path / name).write_text(json.dumps(saved["set"]))
-    tables = sc.load(tmp_path / name)
-    assert tables.n == saved["n"]
-    found = {model: rel.smece for model, rel in tables.items()}
-    assert found == pytest.approx(saved["smece"], rel=1e-15)
-    assert tables.pair("a", "b").brier.total == saved["difference"]
-
-
-def test_unknown_hardened_sums_stay_unknown(tmp_path: Path) -> None:
-    saved = sc.reliability([0.4, 0.6], [0.3, 0.8]).to_dict()
-    old = {**saved, "schema": 1}
-    old["sums"] = {k: v for k, v in saved["sums"].items() if k[:4] not in ("hard", "outc")}
-    (tmp_path / "old.json").write_text(json.dumps(old))
-    tables = sc.load(tmp_path / "old.json")
-    tables.save(tmp_path / "new.json")
-    for each in (tables, sc.load(tmp_path / "new.json")):
-        with pytest.raises(sc.InputError, match=r"has no sums of hardened labels"):
-            each["model"].hardened()
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"format": "other"}, "a saved set of tables"),
-        ({"schema": 3}, "Upgrade softcal"),
+        ({"schema": 4}, "Upgrade softcal"),
         ({"models": ["a", "a"]}, "damaged"),
         ({"label": 3}, "damaged"),
         ({"bins": 7}, "damaged"),
         ({"cells": []}, "damaged"),
         ({"cells": [["x"]]}, "damaged"),
         ({"rows_without_weight": "x"}, "damaged"),
-        ({"tables": {}}, "damaged"),
-        ({"tables": None}, "damaged"),
+        ({"blocks": {}}, "damaged"),
+        ({"blocks": None}, "damaged"),
+        ({"blocks": {"tables": None}}, "damaged"),
+        ({"owners": -1}, "damaged"),
+        ({"segments": [{}, {}]}, "damaged"),
+        ({"group": "x"}, "damaged"),
+        ({"rater": "x"}, "damaged"),
     ],
 )
 def test_damaged_set_is_refused(
@@ -312,7 +182,8 @@ def test_entry_that_no_rows_can_have_is_refused(
     rows: pd.DataFrame, tmp_path: Path, name: str, value: Any
 ) -> None:
     saved = files.written(scanned(rows))
-    saved["tables"].setdefault(name, [0] * len(saved["tables"]["model"]))[0] = value
+    tables = saved["blocks"]["tables"]
+    tables.setdefault(name, [0] * len(tables["model"]))[0] = value
     (tmp_path / "set.json").write_text(json.dumps(saved))
     with pytest.raises(sc.InputError, match=r"damaged|unknown part|contradict"):
         sc.load(tmp_path / "set.json")
@@ -413,7 +284,8 @@ def test_truncated_parquet_set_is_refused(large: Path) -> None:
     ("part", "name", "value"),
     [
         ("losses", "sum_differing", -1.0), ("losses", "sum_brier_total", None),
-        ("squares", "sum_weight", -1.0), ("counts", "segment", 99), ("cross", "place", -1),
+        ("group_sums", "sum_weight", -1.0), ("group_sums", "sum_residual", 0.9),
+        ("group_sums", "owner", 999), ("group_losses", "model_a", -1), ("losses", "model_b", 0),
         ("tables", "bin", 2**70), ("tables", "sum_label", 1e999), ("tables", "sum_label", True),
     ],
 )  # fmt: skip
@@ -421,7 +293,7 @@ def test_damaged_entry_of_pairs_or_groups_is_refused(
     rows: pd.DataFrame, tmp_path: Path, part: str, name: str, value: Any
 ) -> None:
     saved = files.written(scanned(rows[:100], groups="patient", bins=[0, 0.5, 1]))
-    saved[part][name][0] = value
+    saved["blocks"][part][name][0] = value
     (tmp_path / "set.json").write_text(json.dumps(saved))
     with pytest.raises(sc.InputError, match="damaged"):
         sc.load(tmp_path / "set.json")
@@ -429,7 +301,8 @@ def test_damaged_entry_of_pairs_or_groups_is_refused(
 
 def test_duplicate_entry_is_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
     saved = files.written(scanned(rows[:100], pairs=False))
-    saved["tables"] = {name: [*values, values[-1]] for name, values in saved["tables"].items()}
+    tables = saved["blocks"]["tables"]
+    saved["blocks"]["tables"] = {name: [*values, values[-1]] for name, values in tables.items()}
     (tmp_path / "set.json").write_text(json.dumps(saved))
     with pytest.raises(sc.InputError, match="two entries have the same key"):
         sc.load(tmp_path / "set.json")
@@ -438,64 +311,10 @@ def test_duplicate_entry_is_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
 def test_entries_of_different_lengths_are_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
     for name in ("cell", "sum_label"):
         saved = files.written(scanned(rows[:100]))
-        saved["tables"][name].pop()
+        saved["blocks"]["tables"][name].pop()
         (tmp_path / "set.json").write_text(json.dumps(saved))
         with pytest.raises(sc.InputError, match="one per entry"):
             sc.load(tmp_path / "set.json")
-
-
-@pytest.mark.parametrize("value", [None, "elsewhere"])
-def test_groups_without_a_segment_that_has_rows_are_refused(
-    rows: pd.DataFrame, value: str | None, tmp_path: Path
-) -> None:
-    saved = files.written(scanned(rows[:100], groups="patient", by="device"))
-    saved["segments"][1] = {"device": value}
-    (tmp_path / "bad.softcal").write_text(json.dumps(saved))
-    with pytest.raises(sc.InputError, match="'segments' is invalid"):
-        sc.load(tmp_path / "bad.softcal")
-
-
-def test_groups_without_the_segment_of_all_rows_are_refused(
-    rows: pd.DataFrame, tmp_path: Path
-) -> None:
-    saved = files.written(scanned(rows[:100], groups="patient")) | {"segments": []}
-    for part in ("cross", "losses", "counts", "squares"):
-        del saved[part]
-    (tmp_path / "set.json").write_text(json.dumps(saved))
-    with pytest.raises(sc.InputError, match="'segments' is invalid"):
-        sc.load(tmp_path / "set.json")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"schema": 2}, "Upgrade softcal"),
-        ({"models": []}, "at least one model"),
-        ({"models": [{"pred": "p"}]}, "a part of the saved scores is missing or invalid"),
-        ({"models": 3}, "a part of the saved scores is missing or invalid"),
-        ({"label": None}, "a part of the saved scores is missing or invalid"),
-        ({"by": 3}, "a part of the saved scores is missing or invalid"),
-        ({"by": "site"}, "must have segments of every model"),
-    ],
-)
-def test_damaged_scores_of_0_1_are_refused(
-    tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
-    path = Path(__file__).parent / "tables" / "scores1_weights.json"
-    damaged = json.loads(path.read_text(encoding="utf-8")) | change
-    (tmp_path / "scores.json").write_text(json.dumps(damaged))
-    with pytest.raises(sc.InputError, match=said):
-        sc.load(tmp_path / "scores.json")
-
-
-def test_scores_of_0_1_with_different_bins_are_refused(tmp_path: Path) -> None:
-    path = Path(__file__).parent / "tables" / "scores1_weights.json"
-    saved = json.loads(path.read_text(encoding="utf-8"))
-    other = sc.reliability([0.5], [0.4], bins=3).to_dict()
-    saved["models"].append({"pred": "other", "table": other, "hardened": None, "slices": []})
-    (tmp_path / "scores.json").write_text(json.dumps(saved | {"by": None}))
-    with pytest.raises(sc.InputError, match="different bins"):
-        sc.load(tmp_path / "scores.json")
 
 
 @pytest.mark.parametrize("many", [files.MANY, 0], ids=["JSON", "Parquet"])
@@ -569,15 +388,16 @@ def test_pair_of_a_set_without_pairs_is_refused(rows: pd.DataFrame) -> None:
     with pytest.raises(KeyError, match=r"no target 'top'. It has: 'label'"):
         tables.pair("a", "b", "top")
     segments = scanned(rows[:50], by="country", pairs=False).by("country")
-    assert segments["DE"].pairs is None
+    assert not segments["DE"].has_pairs
 
 
 def test_sets_with_and_without_pairs_add_without(rows: pd.DataFrame) -> None:
     both = scanned(rows[:50]) + scanned(rows[50:90], pairs=False)
     assert both.n == 90
-    assert both.pairs is None
-    loaded = replace(scanned(rows[:50]), rows_without_weight=None)
-    assert (loaded + loaded).rows_without_weight is None
+    assert not both.has_pairs
+    loaded = scanned(rows[:50])
+    loaded = replace(loaded, about=loaded.about._replace(rows_without_weight=None))
+    assert (loaded + loaded).about.rows_without_weight is None
 
 
 def test_unknown_segments_are_refused(rows: pd.DataFrame) -> None:
@@ -607,88 +427,12 @@ def test_set_compares_and_adds_only_to_sets(rows: pd.DataFrame) -> None:
         3 + tables
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
-def test_few_large_cells_equal_their_rows(rows: pd.DataFrame, weight: str | None) -> None:
-    many = pd.concat([rows[["y", "a", "b", "c", "w"]]] * 4, ignore_index=True)
-    many["half"] = np.arange(len(many)) % 2
-    tables = scanned(many, by="half", sample_weight=weight, pairs=False)
-    for half, found in tables.by("half").items():
-        inside = many[many["half"] == int(str(half))]
-        w = None if weight is None else inside[weight]
-        assert_same_table(found["b"], sc.reliability(inside["y"], inside["b"], sample_weight=w))
-    bad = many.assign(b=many["b"].where(many.index != 9000, 1.5))
-    with pytest.raises(sc.InputError, match=r"b must be in .*the first is 1\.5 at position 9000"):
-        scanned(bad, by="half")
-
-
-def test_entries_of_many_batches_are_added_up_regularly(
-    rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tableset, "_ENTRIES_WAITING", 10)
-    batches = pa.Table.from_pandas(rows[[*MODELS, "y"]]).to_reader(max_chunksize=300)
-    found = sc.scan(batches, y_true="y", y_prob=MODELS)
-    assert_same_table(found["b"], sc.reliability(rows["y"], rows["b"]))
-    np.testing.assert_allclose(
-        found.pair("a", "b").cross, scanned(rows).pair("a", "b").cross, atol=1e-12
-    )
-
-
-def test_groups_without_pairs(rows: pd.DataFrame) -> None:
-    tables = scanned(rows[:300], groups="patient", by="country", pairs=False)
-    assert tables.pairs is None
-    inside = rows[:300][rows["country"][:300] == "DE"]
-    expected = sc.reliability(inside["y"], inside["a"], groups=inside["patient"]).clusters
-    found = tables.by("country")["DE"]["a"].clusters
-    assert found is not None
-    assert expected is not None
-    np.testing.assert_allclose(found.residual, expected.residual, atol=1e-12)
-
-
-def test_pairs_are_of_models_with_the_same_target() -> None:
-    rows = inputs.rows([0.5, 1.0], [0.25, 0.75])
-    bins = Bins.uniform(2)
-    found = build.entries({(0, 0): rows, (0, 1): rows, (1, 0): rows}, bins, pairs=bins)
-    assert found is not None
-    assert found.losses.keys.T.tolist() == [[0, 1, 0, 0]]
-
-
-def test_selected_models_of_a_set_without_pairs_and_groups(rows: pd.DataFrame) -> None:
-    tables = scanned(rows[:100], pairs=False)
-    some = tables.select(["c", "a"])
-    assert some.n == 100
-    assert_same_table(some["c"], tables["c"])
-
-
-def test_grouped_sets_add_with_segments_that_one_of_them_lacks(rows: pd.DataFrame) -> None:
-    rows = rows.assign(patient=rows["country"].astype(str) + rows["patient"].astype(str))
-    parts = [
-        scanned(rows[rows["country"] == country], groups="patient", by="country")
-        for country in ("DE", "FR")
-    ]
-    added = parts[0] + parts[1]
-    assert list(added.by("country")) == ["DE", "FR"]
-    for part, country in zip(parts, ("DE", "FR"), strict=True):
-        found, expected = added.by("country")[country]["a"].clusters, part["a"].clusters
-        assert found is not None
-        assert expected is not None
-        assert found.count == expected.count
-        np.testing.assert_allclose(found.residual, expected.residual, atol=1e-12)
-
-
-def test_unknown_hardened_sums_of_a_table_stay_unknown(rows: pd.DataFrame) -> None:
-    saved = sc.reliability(rows["y"], rows["a"]).to_dict()
-    saved["sums"] |= dict.fromkeys(("hard_residual", "hard_residual_sq", "hard_residual_var"))
-    again = sc.Reliability.from_dict(
-        json.loads(json.dumps(sc.Reliability.from_dict(saved).to_dict()))
-    )
-    assert np.isnan(again.sums.hard_residual).all()
-
-
 def test_pairs_and_groups_are_stored_on_fewer_bins(rows: pd.DataFrame) -> None:
     tables = scanned(rows)
-    assert tables.pairs is not None
-    assert len(tables.pairs.bins) == 60
-    joint = sc.joint_table(rows["y"], {"a": rows["a"], "b": rows["b"]}, bins=15)
+    assert tables.axes.pair_bin is not None
+    assert len(tables.axes.pair_bin) == 60
+    two = {"a": rows["a"], "b": rows["b"]}
+    joint = build.tables_of_models(rows["y"], two, bins=15).pair("a", "b")
     np.testing.assert_allclose(tables.coarsen(15).pair("a", "b").cross, joint.cross, atol=1e-12)
     with pytest.raises(
         sc.BinMismatchError, match=r"cannot compare models on 25 bins .* on 60 bins"
@@ -783,9 +527,10 @@ def test_item_scores_the_rows_do_not_determine_are_none(
 
 def test_set_without_item_scores_is_refused(items: pd.DataFrame) -> None:
     tables = scanned_classes(items)
-    assert (replace(tables, scores=None) + tables).scores is None
+    bare = tables.without("scores")
+    assert "scores" not in (bare + tables).blocks
     with pytest.raises(sc.InputError, match="the set has no item scores"):
-        replace(tables, scores=None).item_scores("a")
+        bare.item_scores("a")
     with pytest.raises(KeyError, match="the set has no model 'c'"):
         tables.item_scores("c")
     with pytest.raises(sc.InputError, match="compared by the class they predict, 'top', not by"):
@@ -800,22 +545,7 @@ def test_damaged_item_scores_are_refused(
 ) -> None:
     saved = files.written(scanned_classes(items))
     key = name if name == "model" else f"sum_{name}"
-    saved["scores"][key] = [value] * len(saved["scores"]["model"])
+    saved["blocks"]["scores"][key] = [value] * len(saved["blocks"]["scores"]["model"])
     (tmp_path / "set.softcal").write_text(json.dumps(saved))
     with pytest.raises(sc.InputError, match="The file is damaged"):
         sc.load(tmp_path / "set.softcal")
-
-
-@pytest.mark.parametrize("far", [1, 2**40])
-def test_entries_of_equal_keys_add_for_large_key_numbers(far: int) -> None:
-    keys = np.array([[far, 0, far, 0], [far, 1, far, 0]])
-    found = tableset.Sparse.of(keys, np.array([[1.0, 2.0, 4.0, 8.0]]))
-    assert found.keys.T.tolist() == [[0, 0], [0, 1], [far, far]]
-    assert found.values.tolist() == [[8.0, 2.0, 5.0]]
-
-
-@pytest.mark.parametrize("count", [3, 2**15])
-def test_entries_are_sorted_for_any_number_of_segments(count: int) -> None:
-    entries = tableset.Sparse(np.arange(4)[None], np.arange(4.0)[None])
-    found = tableset._BySegment(entries, np.array([2, -1, 0, 2]), count)
-    assert [found.of(k).values[0].tolist() for k in range(3)] == [[2.0], [], [0.0, 3.0]]

@@ -222,10 +222,6 @@ def test_the_table_of_votes_is_that_of_shares_with_their_number(
     assert sc.compare_many(votes, {"a": p, "b": p**2}) == sc.compare_many(
         share, {"a": p, "b": p**2}, n_votes=m
     )
-    assert (
-        sc.joint_table(votes, {"a": p, "b": p**2}).a
-        == sc.joint_table(share, {"a": p, "b": p**2}, n_votes=m).a
-    )
 
 
 @pytest.mark.parametrize(
@@ -353,4 +349,4 @@ def test_vote_counts_beside_one_prediction_need_the_positive_column(
     assert "--positive" in refused.stderr
     name = "b" if "," in spec else "y"
     assert sc.scan(frame, vote_counts=spec, y_prob="p", positive=name).n == 2
-    assert sc.scan(frame, vote_counts="a,b", y_prob="p").label == "share of b among a, b"
+    assert sc.scan(frame, vote_counts="a,b", y_prob="p").about.label == "share of b among a, b"

@@ -49,8 +49,7 @@ TRIES = {
     "parquet": 100_000,
     "arrow": 50_000,
     "score": 5_000,
-    "saved_table": 350_000,
-    "saved_set": 100_000,
+    "saved_set": 450_000,
     "merge": 10_000,
     "calibrator": 180_000,
     "apply": 5_000,
@@ -249,16 +248,15 @@ def _of_bytes(target: str) -> tuple[Callable[[bytes], object], list[bytes], bool
         attempt = partial(entry_points.applied_file, calibrator=first, suffix=".csv", folder=folder)
         return attempt, list(examples.files(".csv")), False
     saved: dict[str, tuple[Callable[[bytes], object], tuple[Any, ...]]] = {
-        "saved_table": (
-            lambda data: entry_points.saved_table(json.loads(data or "0")),
-            examples.tables(),
+        "saved_set": (
+            partial(entry_points.saved_set, folder=folder),
+            (*examples.sets(), *examples.tables()),
         ),
-        "saved_set": (partial(entry_points.saved_set, folder=folder), examples.sets()),
         "calibrator": (
             lambda data: entry_points.saved_calibrator(json.loads(data or "0")),
             examples.calibrators(),
         ),
-        "merge": (partial(entry_points.merged_file, folder=folder), examples.scores()),
+        "merge": (partial(entry_points.merged_file, folder=folder), examples.sets()),
     }
     of_json, good = saved[target]
     return of_json, [examples.as_bytes(one) for one in good], True

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from softcal import _display
 from softcal._validation import inputs
-from softcal._validation.inputs import DEFAULT_NAMES
+from softcal._validation.inputs import DEFAULT_NAMES, Coded
 from softcal._validation.multiclass import ClassRows, class_rows, is_by_class
 from softcal._validation.rules import generator, is_whole
 from softcal.bins import Bins
@@ -276,6 +276,7 @@ def preview_of(
     _refuse_unknown(methods, known)
     column = rows.column(0) if isinstance(rows, ClassRows) else rows
     own, votes, group = _present(column, groups)
+    coded = None if group is None else Coded(group, range(int(group.max()) + 1))
 
     def trial(method: str, p: FloatArray) -> Trial:
         if p.ndim == 2:
@@ -283,7 +284,7 @@ def preview_of(
             judged = top_label_rows(ClassRows(data.y, p, own, votes, classes, rows.names))
         else:
             judged = inputs.Rows(data.y, p, own, votes, rows.names)
-        table = from_rows(judged, Bins.of(bins), group)
+        table = from_rows(judged, Bins.of(bins), coded)
         return Trial(
             method,
             brier(data.y, p, sample_weight=own),

@@ -61,10 +61,12 @@ def schema_of(name: str) -> dict[str, Any]:
 @cache
 def _definitions() -> dict[str, Any]:
     """Return the definitions of all schemas. Those with a title are schemas of their own."""
+    from softcal.table.files import schema as schema_of_sets
+
     found: dict[str, Any] = json.loads(
         (files("softcal") / "schemas.json").read_text(encoding="utf-8")
     )["$defs"]
-    return found
+    return dict(sorted({**found, "tables": schema_of_sets()}.items()))
 
 
 def _references(part: Any) -> Iterator[str]:

@@ -152,8 +152,8 @@ def collect(
 
     If a value breaks a rule, the remaining rows are still read, to count such values. `look` is
     called from the threads with the number of each piece, the rows of its models, and their groups.
-    For many classes, these are the rows of the predicted class. `tell` is called with what was found
-    besides the tables: words of labels, and items without votes.
+    For many classes, these are the rows of the predicted class. `tell` is called with what was
+    found besides the tables: words of labels, and items without votes.
     """
     part = part_of(
         pieces, roles, bins, pairs=pairs, date=date, at_most=at_most, report=report, look=look,

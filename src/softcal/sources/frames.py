@@ -31,7 +31,7 @@ from softcal.sources.columns import (
 from softcal.sources.files import number_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _PLACE = "the frame"
 
@@ -128,6 +128,20 @@ def _arrow_column(frame: Any, name: str) -> Any:
     return frame.select(name).to_arrow().column(0)
 
 
+def of_columns(columns: Mapping[str, Any]) -> Any:
+    """Return the Arrow table of columns in memory, each a list or an array."""
+    import pyarrow as pa
+
+    try:
+        return pa.table(dict(columns))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        message = (
+            "a dict of columns must map names to lists or one-dimensional arrays of the same "
+            f"length: {' '.join(str(error).split())}."
+        )
+        raise InputError(message) from error
+
+
 class Stream:
     """An Arrow dataset, or another stream of Arrow batches, which is read once."""
 
@@ -142,8 +156,8 @@ class Stream:
         # A column also has the Arrow interface, but it has a dtype.
         if not hasattr(source, "__arrow_c_stream__") or hasattr(source, "dtype"):
             message = (
-                f"cannot scan a {type(source).__name__}: pass a path, or a pandas, Polars, PyArrow,"
-                " DuckDB, Dask, or Spark frame; for arrays use reliability(y_true, y_prob)."
+                f"cannot scan a {type(source).__name__}: pass a path, a dict of columns, or a "
+                "pandas, Polars, PyArrow, DuckDB, Dask, or Spark frame."
             )
             raise InputTypeError(message)
         self._reader = pa.RecordBatchReader.from_stream(source)

@@ -76,10 +76,10 @@ def scan(
 
     Parameters
     ----------
-    source : path, glob pattern, folder, several of these, or frame
+    source : path, glob pattern, folder, several of these, frame, or dict
         Parquet, CSV, TSV, JSON, JSON-lines, Excel (.xlsx), or Arrow files, or "-" for standard
         input. Or a frame of pandas, Polars, PyArrow (also a dataset or a stream of batches),
-        DuckDB, Dask, or PySpark.
+        DuckDB, Dask, or PySpark. Or a dict from names to columns in memory, lists or arrays.
     y_true : str or sequence of str
         The column of labels. For many classes, there are three forms: one column of shares per
         class, as names or as a pattern ("share_*"), one column of lists of shares, or one column
@@ -112,8 +112,8 @@ def scan(
         the quantiles of a column with up to 131,072 different numbers, else close to them.
     groups : str, optional
         The column of groups, as in `reliability`: integers, text, dates, or other single values.
-        Memory is bounded: above 2 million sums of groups, a temporary file of 32 bytes per row and
-        model is used. Dask and Spark shuffle the rows by group.
+        A set keeps the sums of at most 4,096 groups. More groups share places, by a hash of their
+        names, so memory is bounded. Dask and Spark shuffle the rows by group.
     bins : int, Bins, or edges, default=10
         The bins of the tables. The set keeps a finer grid (`Bins.grid`), so `coarsen` can return
         other bins.
@@ -130,7 +130,7 @@ def scan(
         For labels in words: the value that counts as 1. Every other value counts as 0.
     drop_missing : bool, default=False
         Whether to leave out rows in which a label, prediction, weight, number of votes, or group
-        is missing. `TableSet.rows_dropped` counts them. Otherwise they are refused.
+        is missing. `TableSet.about.rows_dropped` counts them. Otherwise they are refused.
     votes : Votes, path, or frame, optional
         Instead of `y_true`: votes on items, one per row, or `Votes` that name their items. They
         are held in memory. Without it, `vote` is a column of the source itself, whose rows are
@@ -473,8 +473,10 @@ def _tables(
     import narwhals.stable.v2 as nw
 
     from softcal.sources.engines import engine_tables, in_engine
-    from softcal.sources.frames import Stream, frame_pieces, in_frame
+    from softcal.sources.frames import Stream, frame_pieces, in_frame, of_columns
 
+    if isinstance(source, Mapping):
+        source = of_columns(source)
     try:
         frame = nw.from_native(source, pass_through=True)
     except nw.exceptions.DuplicateError as error:

@@ -46,7 +46,7 @@ _PAIRED_AT_ONCE = 1 << 13
 
 
 class Entries(NamedTuple):
-    """The entries that one batch of rows adds to a set, with its own numbers of cells and owners."""
+    """The entries that a batch of rows adds to a set, with its own numbers of cells and owners."""
 
     rows: int
     cells: Sequence[tuple[str | None, ...]]
@@ -54,7 +54,7 @@ class Entries(NamedTuple):
     owners: Any = ()  # names of groups or raters
 
 
-def entries(
+def entries(  # noqa: C901 - one branch per kind of sum
     rows: Mapping[tuple[int, int], Rows],
     grid: Bins,
     cells: Coded | None = None,

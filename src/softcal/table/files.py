@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError, SoftcalError
 from softcal.table.blocks import BLOCKS, Block, Sparse
 from softcal.table.kernel import HARDENED, SUM_NAMES, Sums
-from softcal.table.owners import anonymous, refuse_many_group_bins
+from softcal.table.owners import MAX_GROUPS, anonymous, refuse_many_group_bins
 from softcal.table.tableset import TOP, About, Axes, TableSet, thresholds
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from softcal._validation.inputs import FloatArray
     from softcal.table.blocks import IntArray
@@ -165,14 +165,75 @@ def _about(tables: TableSet) -> dict[str, Any]:
     }
 
 
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a saved set, from the declarations of what a set can store."""
+    kinds: dict[Any, Any] = {
+        str: {"type": "string"},
+        str | None: {"type": ["string", "null"]},
+        int | None: {"type": ["integer", "null"], "minimum": 0},
+        bool: {"type": "boolean"},
+    }
+    text, maybe_text, count = kinds[str], kinds[str | None], {"type": "integer", "minimum": 0}
+    bins = {"anyOf": [{"type": "integer", "minimum": 1}, _list_of({"type": "number"}, 2)]}
+    of_axes = {
+        "models": _list_of(text, 1),
+        "targets": _list_of(text, 1),
+        "by": _list_of(text),
+        "cells": _list_of(_list_of(maybe_text)),
+        "owners": {"description": "The number of groups, or the names of raters.",
+                   "anyOf": [count, _list_of(text)]},
+        "segments": _list_of({"type": "object", "additionalProperties": maybe_text}),
+        "bins": bins,
+        "grid": {"anyOf": [{"const": "standard"}, bins]},
+        "pair_bins": {"anyOf": [{"type": "null"}, bins]},
+    }  # fmt: skip
+    blocks = {}
+    for name, block in BLOCKS.items():
+        keys = dict.fromkeys(key_names(block), _list_of(count))
+        sums = {f"sum_{each}": _list_of({"type": ["number", "null"]}) for each in block.sums}
+        blocks[name] = _object(keys | sums, keys)
+    about = {key: kinds[kind] for key, kind in get_type_hints(About).items()}
+    parts = {
+        "format": {"const": FORMAT},
+        "schema": {"const": SCHEMA},
+        **about,
+        **of_axes,
+        "blocks": _object(blocks, ["tables"]),
+    }
+    return {
+        "title": "A saved set of tables, as softcal scan writes it",
+        "description": "Entries are lists of equal length. Keys count from 0. A sum that is 0 in "
+        f"all entries is omitted. A set of {MANY:,} entries or more is a Parquet file.",
+        **_object(parts | {_io.CHECKSUM: text}, parts),
+    }
+
+
+def _list_of(items: dict[str, Any], fewest: int = 0) -> dict[str, Any]:
+    return {"type": "array", "items": items} | ({"minItems": fewest} if fewest else {})
+
+
+def _object(properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
 def _saved_bins(bins: Bins) -> int | list[float]:
     return len(bins) if bins.is_uniform else bins.edges.tolist()
 
 
 def written(tables: TableSet) -> dict[str, Any]:
     """Return a set as plain numbers, lists, and names; sums that are all 0 are omitted."""
-    blocks = {name: _listed(BLOCKS[name], each) for name, each in tables.blocks.items()}
+    blocks = {name: _listed(BLOCKS[name], each) for name, each in _in_order(tables.blocks).items()}
     return _about(tables) | {"blocks": blocks}
+
+
+def _in_order(blocks: Mapping[str, Sparse]) -> dict[str, Sparse]:
+    """Return blocks in the order of their declarations, so that equal sets give equal files."""
+    return {name: blocks[name] for name in BLOCKS if name in blocks}
 
 
 def content(tables: TableSet) -> dict[str, Any]:
@@ -234,13 +295,16 @@ def _write_parquet(path: Path, tables: TableSet) -> None:
     columns["keys"] = _lists(pa, entries.keys)
     columns["values"] = pa.nulls(model.size, pa.list_(pa.float64()))
     batches = [pa.table(columns)]
-    for name, each in tables.blocks.items():
+    for name, each in _in_order(tables.blocks).items():
         if name != "tables":
             kind = pa.array([name] * each.keys.shape[1], pa.string())
             rest = {"kind": kind, "keys": _lists(pa, each.keys), "values": _lists(pa, each.values)}
             batches.append(pa.table(rest))
     whole = pa.concat_tables(batches, promote_options="default")
-    about = _about(tables) | {"blocks": list(tables.blocks), _io.CHECKSUM: _checksum(tables)}
+    about = _about(tables) | {
+        "blocks": list(_in_order(tables.blocks)),
+        _io.CHECKSUM: _checksum(tables),
+    }
     named = json.dumps(about, allow_nan=False).encode()
     with _io.written_whole(path) as beside:
         pq.write_table(whole.replace_schema_metadata({_KEY: named}), beside)
@@ -354,7 +418,8 @@ def _read_parquet(path: Path) -> TableSet:
                 listed = np.array(values.take(chosen).to_pylist(), dtype=np.float64)
                 sums = listed.reshape(chosen.size, width).T
             numbers = numbers.reshape(chosen.size, len(block.axes)).T
-            blocks["tables" if name == "table" else name] = Sparse(numbers, sums.astype(np.float64))
+            whole_sums = np.ascontiguousarray(sums, dtype=np.float64)  # sums of sums depend on it
+            blocks["tables" if name == "table" else name] = Sparse(numbers, whole_sums)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         message = (
             f"a part of its entries is missing or invalid: {error!s:.60}. The file is damaged."
@@ -397,7 +462,7 @@ def _checked(saved: dict[str, Any], blocks: dict[str, Sparse]) -> TableSet:
         _refuse_impossible(each, name, tables)
     _refuse_tables(tables, axes.bin)
     # Sort, because another program may have written the file.
-    blocks = {name: Sparse.of(*each) for name, each in blocks.items()}
+    blocks = {name: Sparse.of(*each) for name, each in _in_order(blocks).items()}
     for name in ("group_sums", "rater_sums"):
         if name in blocks:
             _refuse_owners(blocks[name], blocks["tables"])
@@ -420,7 +485,7 @@ def _axes(saved: Mapping[str, Any], about: About) -> Axes:
     _require(not segments or frozenset() in segments, "segments")
     owners = saved["owners"]
     if about.rater is None:
-        _require(type(owners) is int and 0 <= owners <= _LARGEST_COUNT, "owners")
+        _require(type(owners) is int and 0 <= owners <= MAX_GROUPS, "owners")
         owners = anonymous(owners)
     grid = Bins.grid() if saved["grid"] == "standard" else Bins.of(saved["grid"])
     pair_bins = None if saved["pair_bins"] is None else Bins.of(saved["pair_bins"])
@@ -554,7 +619,7 @@ def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
     """Refuse saved sums that no rows in bins with these edges could have given."""
     # Unknown sums are NaN, for which every comparison is false.
     possible = ~np.logical_or.reduce(
-        [low > high * _MORE for low, high in _in_order(sums, lows, highs)]
+        [low > high * _MORE for low, high in _rising(sums, lows, highs)]
     )
     possible &= (sums.count > 0) == (sums.weight > 0)
     if not possible.all() or sum(sums.count.tolist()) > _LARGEST_COUNT:
@@ -565,7 +630,7 @@ def refuse_impossible(sums: Sums, lows: FloatArray, highs: FloatArray) -> None:
         raise InputError(message)
 
 
-def _in_order(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+def _rising(s: Sums, lows: FloatArray, highs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
     """Return pairs (a, b) with a <= b for any valid predictions, labels, and weights."""
     count = s.count.astype(np.float64)
     prob = s.label + s.residual

@@ -18,7 +18,6 @@ from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr, stdtrit
 
 from softcal._validation.inputs import Coded, FloatArray, Rows, as_float64, columns
 from softcal.exceptions import InputError
@@ -106,7 +105,7 @@ def _number(name: Any) -> int:
     """Return the integer that a name stands for, or a hash of the name."""
     if isinstance(name, Place | Anonymous):
         return name.number
-    own = int(name) if len(name) < 20 and name.removeprefix("-").isdecimal() else None
+    own = int(name) if len(name) <= 20 and name.removeprefix("-").isdecimal() else None
     if own is not None and str(own) == name:
         return own % (1 << 64)
     return crc32(name.encode("utf-8", "surrogatepass"))
@@ -298,6 +297,8 @@ class SharedByRaters(NamedTuple):
 
     def reach(self, tail: float) -> float:
         """Return the number of standard errors beyond which a tail has this probability."""
+        from scipy.special import stdtrit
+
         return -float(stdtrit(self.degrees, tail))
 
     def radius(self, reach: float) -> float:
@@ -305,6 +306,8 @@ class SharedByRaters(NamedTuple):
 
         It is a quantile of F with 2 degrees of freedom, whose tail has a closed form.
         """
+        from scipy.special import stdtr
+
         outside = min(2 * float(stdtr(self.degrees, -reach)), 1.0)
         return float(np.sqrt(self.degrees * (outside ** (-2 / self.degrees) - 1)))
 

@@ -568,7 +568,7 @@ class TableSet(Mapping[str, Reliability]):
         whole = [-1 if each else 0 for each in self.axes.segment]
         found = self.without(*pairs).mapped("segment", whole, [frozenset()] if whole else [])
         found = found.mapped("cell", [0] * len(self.axes.cell), [()])
-        place = self.coarsen(bins)._places(self.grid)
+        place = bins.edges[1:-1].searchsorted(self.grid.edges[:-1], side="right")
         found = found.mapped("bin", place, bins)
         axes = found.axes._replace(by=(), pair_bin=None)
         return replace(found, axes=axes)
