@@ -31,10 +31,11 @@ from .inference.comparison import (
     compare as compare,
     compare_many as compare_many,
 )
-from .inference.intervals import (
+from .inference.gaps import (
+    consistency_band as consistency_band,
     gap_intervals as gap_intervals,
-    smece_interval as smece_interval,
 )
+from .inference.intervals import smece_interval as smece_interval
 from .inference.ordinal import (
     cumulative_smece_interval as cumulative_smece_interval,
     score_interval as score_interval,
@@ -45,10 +46,7 @@ from .inference.raters import (
 )
 from .inference.sequential import Watch as Watch
 from .inference.summary import calibration_summary as calibration_summary
-from .inference.tests import (
-    calibration_test as calibration_test,
-    consistency_band as consistency_band,
-)
+from .inference.tests import calibration_test as calibration_test
 from .metrics.binned import (
     bias as bias,
     ece as ece,

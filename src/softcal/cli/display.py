@@ -11,7 +11,8 @@ from rich.text import Text
 from softcal import terminal
 from softcal._display import counted, printable
 from softcal.cli.options import chance, rows_text
-from softcal.inference.intervals import gap_intervals, smece_interval
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.intervals import smece_interval
 from softcal.inference.tests import calibration_test
 from softcal.table.tableset import MISSING
 

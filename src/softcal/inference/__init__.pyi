@@ -7,10 +7,8 @@ from .comparison import (
     Pair as Pair,
     Ranking as Ranking,
 )
-from .intervals import (
-    GapIntervals as GapIntervals,
-    Interval as Interval,
-)
+from .gaps import GapIntervals as GapIntervals
+from .intervals import Interval as Interval
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
 from .segments import (

@@ -523,27 +523,6 @@ class Interval(_display.Printed):
         )
 
 
-class GapIntervals(
-    _display.Printed, NamedTuple("GapIntervals", [("low", FloatArray), ("high", FloatArray)])
-):
-    """The limits of the gap of each bin; NaN if the bin is empty."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"GapIntervals(bins={self.low.size})"
-
-    def _shown(self) -> _display.Shown:
-        rows = [
-            [str(b), *("-" if np.isnan(x) else f"{x:+.4f}" for x in limits)]
-            for b, limits in enumerate(zip(self.low, self.high, strict=True))
-        ]
-        first, left_out, last = _display.ends(rows)
-        between = [[f"... {left_out} more", "", ""]] if left_out else []
-        title = f"limits of the gap in {self.low.size} bins"
-        return title, ["bin", "low", "high"], [*first, *between, *last]
-
-
 def smece_interval(
     y_true: npt.ArrayLike | Reliability,
     y_prob: npt.ArrayLike | None = None,
@@ -687,66 +666,6 @@ def _note(value: float, high: float, kind: str, independent: int, events: _Event
             f"{unseen:.2g} (rule of three)."
         )
     return ""
-
-
-def gap_intervals(
-    y_true: npt.ArrayLike | Reliability,
-    y_prob: npt.ArrayLike | None = None,
-    *,
-    bins: BinsLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    raters: bool = False,
-    level: float = 0.95,
-    simultaneous: bool = False,
-) -> GapIntervals:
-    r"""Compute a confidence interval for the gap of each bin.
-
-    \(\mathrm{gap}_b \pm t \sqrt{V_b}/W_b\), with t a quantile of Student's distribution. V comes
-    from the bin's own residuals, and is at least the known noise of votes or 0/1 labels.
-
-    Parameters
-    ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups, raters, level
-        As in `smece_interval`.
-    simultaneous : bool, default=False
-        Whether the level holds for all intervals simultaneously (Bonferroni's correction), rather
-        than for each separately. Use it to select the worst bin of a diagram.
-
-    Returns
-    -------
-    GapIntervals
-        `low` and `high`, one value per bin.
-
-    Examples
-    --------
-    >>> low, high = gap_intervals([0.4, 0.6, 0.5], [0.7, 0.8, 0.6], bins=1)
-    >>> low.round(2), high.round(2)
-    (array([-0.05]), array([0.45]))
-    """
-    refuse_bad_level(level)
-    rel = table_of(
-        "gap_intervals", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
-    s = rel.sums
-    parts = Gaps.of(s, rel.ties)
-    own = s.residual_var if rel.ties is None else rel.ties.residual.diagonal()
-    size = parts.size
-    degrees = np.maximum(size - 1, 1)
-    if parts.raters is not None:
-        degrees = np.minimum(degrees, parts.raters.degrees)
-    tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        centered = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
-        spread = np.maximum(centered, noise_floor(s)) * size / (size - 1)
-        half = -stdtrit(degrees, tail) * np.sqrt(spread) / s.weight
-    # One row gives no information, and two rows count in full. Weights may put a bin in between.
-    second = np.clip(size - 1, 0.0, 1.0)
-    half = second * np.where(second > 0, np.minimum(half, 2.0), 2.0) + (1 - second) * 2.0
-    gap = rel.gap
-    return GapIntervals(np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0))
 
 
 def interval_limits(

@@ -1,4 +1,4 @@
-"""A calibration test and a consistency band, from the sums of a table."""
+"""A calibration test from the sums of a table."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtrc, gammaincc, ndtri, stdtr
+from scipy.special import fdtrc, gammaincc, stdtr
 
 from softcal import _display
-from softcal._validation.rules import refuse_bad_level
-from softcal.inference.intervals import GapIntervals
 from softcal.metrics.cumulative import possible_share
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
@@ -106,72 +104,6 @@ def calibration_test(
     )  # fmt: skip
     refuse_no_rows(rel)
     return _test(rel.sums, rel.ties, rel.n)
-
-
-def consistency_band(
-    y_true: npt.ArrayLike | Reliability,
-    y_prob: npt.ArrayLike | None = None,
-    *,
-    bins: BinsLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    raters: bool = False,
-    level: float = 0.95,
-    simultaneous: bool = False,
-) -> GapIntervals:
-    r"""Compute the range of each bin's gap that chance explains if the model is calibrated.
-
-    Unlike `gap_intervals`, which are centered at the observed gap, the band is centered at 0. It is
-    \(\pm z \sqrt{V_b}/W_b\) with the variance of the test. For 0/1 labels, that is
-    \(\sum w^2 p(1 - p)\); for soft labels, it comes from the residuals of the bin and of the table.
-
-    With groups, V is the larger of that variance and the sum over groups of \((\sum w d)^2\) in the
-    bin. The sum includes the gap itself, so gaps of a miscalibrated model widen the band. With
-    raters, V is likewise the variance over new items and new raters, and z is a quantile of
-    Student's distribution.
-
-    Parameters
-    ----------
-    y_true, y_prob, bins, sample_weight, n_votes, groups, raters
-        As in `smece_interval`.
-    level : float, default=0.95
-        The probability that the gap of a calibrated model lies within the band.
-    simultaneous : bool, default=False
-        Whether the level holds for all bins simultaneously (Bonferroni's correction), rather than
-        for each separately.
-
-    Returns
-    -------
-    GapIntervals
-        Limits of the gap; NaN if the bin is empty. Limits of the mean label are `rel.mean_prob -
-        high` and `rel.mean_prob - low`.
-
-    Examples
-    --------
-    >>> from softcal import reliability
-    >>> hard = reliability([0, 1] * 50, [0.3] * 100, bins=1)
-    >>> low, high = consistency_band(hard)  # 1.96 * sqrt(0.3 * 0.7 / 100)
-    >>> low.round(2), high.round(2), hard.gap.round(2)
-    (array([-0.09]), array([0.09]), array([-0.2]))
-    """
-    refuse_bad_level(level)
-    rel = table_of(
-        "consistency_band", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
-    refuse_no_rows(rel)
-    s = rel.sums
-    variance = calibrated_variance(s, s)
-    ties = rel.ties
-    if ties is not None:  # if every p is 0 or 1, a calibrated model has no gap
-        own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
-        variance = np.maximum(variance, own)
-    filled = int((s.count > 0).sum())
-    tail = (1 - level) / 2 / (filled if simultaneous else 1)
-    z = -ndtri(tail) if ties is None or ties.raters is None else ties.raters.reach(tail)
-    half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
-    return GapIntervals(-half, half)
 
 
 def calibrated_variance(whole: Sums, parts: Sums) -> FloatArray:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcal.inference.intervals import gap_intervals, interval_limits, smece_interval
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.intervals import interval_limits, smece_interval
 from softcal.table.kernel import SUM_NAMES, Sums
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from softcal._io import written_whole
 from softcal._validation.days import day_of
 from softcal.exceptions import InputError
 from softcal.inference.comparison import compare_pairs
-from softcal.inference.intervals import ABOVE_ITS_INTERVAL, gap_intervals, smece_interval
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.intervals import ABOVE_ITS_INTERVAL, smece_interval
 from softcal.inference.ordinal import ORDERED_METRICS, cumulative_smece_interval, score_interval
 from softcal.plot import bin_choices
 from softcal.report.charts import COLORS, SHAPES, charts, vega_script

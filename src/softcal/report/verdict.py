@@ -14,7 +14,8 @@ import numpy as np
 
 from softcal.bins import Bins
 from softcal.inference.checks import amounts, amounts_text
-from softcal.inference.intervals import gap_intervals, smece_interval
+from softcal.inference.gaps import gap_intervals
+from softcal.inference.intervals import smece_interval
 from softcal.inference.tests import calibration_test
 
 if TYPE_CHECKING:
