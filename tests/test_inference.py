@@ -14,7 +14,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gammaincc
-from scipy.stats import norm
+from scipy.stats import binom, binomtest, norm
+from scipy.stats import t as student
 from strategies import rows
 
 import softcal as sc
@@ -555,12 +556,68 @@ def test_one_group_gives_the_widest_interval() -> None:
 # Gap intervals
 
 
-def test_gap_intervals_are_students_for_exact_labels() -> None:
-    gap = np.array([0.1, 0.3, 0.2, 0.4])
-    rel = sc.reliability(0.6 - gap, np.full(4, 0.6), bins=1)
-    low, high = sc.gap_intervals(rel)
-    half = 3.182446 * gap.std(ddof=1) / 2
-    assert (low[0], high[0]) == (pytest.approx(0.25 - half, abs=1e-6), pytest.approx(0.25 + half))
+def test_gap_intervals_are_students_for_nearly_exact_labels(rng: np.random.Generator) -> None:
+    gap = rng.normal(0.1, 0.01, 30)
+    low, high = sc.gap_intervals(sc.reliability(0.6 - gap, np.full(30, 0.6), bins=1))
+    half = student.ppf(0.975, 29) * gap.std(ddof=1) / math.sqrt(30)
+    assert high[0] - gap.mean() == pytest.approx(half, rel=0.01)
+    assert gap.mean() - low[0] == pytest.approx(half, rel=0.01)
+
+
+@pytest.mark.parametrize("k", [0, 1, 7, 20])
+def test_gap_intervals_of_hard_labels_are_exact(k: int) -> None:
+    low, high = sc.gap_intervals(np.arange(20) < k, np.full(20, 0.3), bins=1, level=0.9)
+    limits = binomtest(k, 20).proportion_ci(0.9)
+    assert (low[0], high[0]) == pytest.approx((0.3 - limits.high, 0.3 - limits.low), abs=1e-5)
+
+
+def inside_for_each_count(n: int, p: float, rate: float, of: Any) -> FloatArray:
+    """Return whether the limits after each number of events contain p - rate, or the gap if None."""
+    found = []
+    for k in range(n + 1):
+        rel = sc.reliability(np.arange(n) < k, np.full(n, p), bins=1)
+        low, high = of(rel)
+        gap = rel.gap[0] if of is sc.consistency_band else p - rate
+        found.append(low[0] <= gap <= high[0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "rate"), [(150, 0.999, 0.979), (150, 0.001, 0.001), (30, 0.02, 0.004)]
+)
+def test_few_events_keep_the_coverage_of_gaps(n: int, p: float, rate: float) -> None:
+    """The coverage of the first case was 0.822; no simulation is needed."""
+    inside = inside_for_each_count(n, p, rate, sc.gap_intervals)
+    assert binom.pmf(np.flatnonzero(inside), n, rate).sum() >= 0.95
+
+
+@pytest.mark.parametrize(("n", "p"), [(150, 0.001), (150, 0.999), (10, 0.02), (40, 0.3)])
+def test_few_events_keep_the_level_of_the_band(n: int, p: float) -> None:
+    inside = inside_for_each_count(n, p, p, sc.consistency_band)
+    assert binom.pmf(np.flatnonzero(inside), n, p).sum() >= 0.95
+    # One count less at either end would cut off more than 2.5%.
+    first, last = np.flatnonzero(inside)[[0, -1]]
+    assert first == 0 or binom.cdf(first, n, p) > 0.025
+    assert binom.sf(last - 1, n, p) > 0.025 or last == 1
+
+
+def test_gap_intervals_of_swapped_classes_are_swapped(rng: np.random.Generator) -> None:
+    for y in (rng.random(200) < 0.03, rng.beta(0.1, 2, 200)):
+        p, w = rng.uniform(0.01, 0.09, 200), rng.exponential(size=200)
+        for of in (sc.gap_intervals, sc.consistency_band):
+            low, high = of(y, p, bins=1, sample_weight=w)
+            other = of(1.0 - y, 1 - p, bins=1, sample_weight=w)
+            assert (-other.high, -other.low) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_skewed_soft_labels_keep_the_coverage_of_gaps(rng: np.random.Generator) -> None:
+    """Ten bins of 100 labels of mean 0.02; Student's intervals all hold in 45% of tables."""
+    p = np.repeat(np.linspace(0.05, 0.95, 10), 100)
+    hits = 0
+    for _ in range(300):
+        low, high = sc.gap_intervals(rng.beta(0.12, 5.88, 1000), p, simultaneous=True)
+        hits += bool(((low <= p[::100] - 0.02) & (p[::100] - 0.02 <= high)).all())
+    assert hits / 300 >= 0.95 - 0.025  # two standard errors
 
 
 def test_simultaneous_intervals_are_wider(rng: np.random.Generator) -> None:

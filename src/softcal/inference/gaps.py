@@ -6,17 +6,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, stdtrit
+from scipy.special import bdtrik, betaincinv, stdtrit
 
 from softcal import _display
 from softcal._validation.inputs import FloatArray
 from softcal._validation.rules import refuse_bad_level
-from softcal.inference.intervals import Gaps, kept, noise_floor
+from softcal.inference.intervals import Gaps, kept, noise_floor, normal_reach, outcomes
 from softcal.inference.tests import calibrated_variance
 from softcal.table.reliability import Reliability, refuse_no_rows, table_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from softcal.bins import BinsLike
+    from softcal.table.groups import Clusters
+    from softcal.table.kernel import Sums
+
+    _Distance = Callable[[FloatArray, FloatArray, float], FloatArray]
 
 
 class GapIntervals(
@@ -54,8 +60,16 @@ def gap_intervals(
 ) -> GapIntervals:
     r"""Compute a confidence interval for the gap of each bin.
 
-    \(\mathrm{gap}_b \pm t \sqrt{V_b}/W_b\), with t a quantile of Student's distribution. V comes
-    from the bin's own residuals, and is at least the known noise of votes or 0/1 labels.
+    For n 0/1 labels with k events and the mean prediction \(\bar p\), the limits are \(\bar p\) minus
+    the exact limits of a proportion (Clopper and Pearson):
+
+    \[ \bar p - B^{-1}_{1 - \alpha/2}(k + 1,\, n - k) , \qquad
+       \bar p - B^{-1}_{\alpha/2}(k,\, n - k + 1) \]
+
+    Votes and soft labels have a share \(\varphi\) of the variance of 0/1 labels, which the residuals
+    show. Their limits are those of a proportion with the same variance and skewness. If rows or
+    groups show that variance, Student's quantile replaces the normal one. See
+    docs/interval_method.md.
 
     Parameters
     ----------
@@ -81,23 +95,98 @@ def gap_intervals(
         "gap_intervals", y_true, y_prob, bins=bins, sample_weight=sample_weight,
         n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
-    s = rel.sums
-    parts = Gaps.of(s, rel.ties)
-    own = s.residual_var if rel.ties is None else rel.ties.residual.diagonal()
-    size = parts.size
-    degrees = np.maximum(size - 1, 1)
-    if parts.raters is not None:
-        degrees = np.minimum(degrees, parts.raters.degrees)
-    tail = (1 - level) / 2 / (max(1, int((s.count > 0).sum())) if simultaneous else 1)
+    filled = max(1, int((rel.count > 0).sum()))
+    tail = (1 - level) / 2 / (filled if simultaneous else 1)
+    return GapIntervals(*gap_limits(rel.sums, tail, rel.ties))
+
+
+def gap_limits(
+    s: Sums, tail: float, clusters: Clusters | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the limits of each bin's gap, for tables along any leading axes."""
+    parts, z = Gaps.of(s, clusters), max(normal_reach(tail), 1e-9)
+    n, weight = parts.size, np.where(s.weight > 0, s.weight, np.nan)
+    gap, label = s.residual / weight, np.clip(s.label / weight, 0.0, 1.0)
+    spread = label * (1 - label)
+    labels = _Labels.of(s, parts.weight_sq)
+    own = s.residual_var if clusters is None else clusters.residual.diagonal()
     with np.errstate(divide="ignore", invalid="ignore"):
-        centered = kept(own - parts.weight_sq * (s.residual / s.weight) ** 2, own)
-        spread = np.maximum(centered, noise_floor(s)) * size / (size - 1)
-        half = -stdtrit(degrees, tail) * np.sqrt(spread) / s.weight
-    # One row gives no information, and two rows count in full. Weights may put a bin in between.
-    second = np.clip(size - 1, 0.0, 1.0)
-    half = second * np.where(second > 0, np.minimum(half, 2.0), 2.0) + (1 - second) * 2.0
-    gap = rel.gap
-    return GapIntervals(np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0))
+        # With weights, the first difference may be 0 by chance. The second cannot.
+        rows = s.weight_sq * (s.residual_sq / weight - gap**2)
+        centered = kept(np.maximum(own - parts.weight_sq * gap**2, rows), own)
+        variance = centered / weight**2 * n / (n - 1)
+        events = np.where(spread > 0, spread**2 / variance, 0.0)
+        unseen = np.exp(-events / z**2) + (z * labels.event) ** 2
+        share = (n**2 * variance + unseen) / (n * spread + unseen)
+        share = np.clip(share, labels.known, 1.0)
+        unknown = np.where(share > labels.known, 1 - labels.known / share, 0.0)
+        degrees = np.maximum(n - 1, 1.0)
+        if parts.raters is not None:
+            degrees = np.minimum(degrees, parts.raters.degrees)
+        t, t_rows = (-stdtrit(np.minimum(x, 1e9), tail) for x in (degrees / unknown**2, degrees))
+        predictions = t_rows * np.sqrt(kept(variance - spread / (n - 1), variance))
+        up, down = (
+            np.hypot(t / z * labels.farther(_to_limit, x, n, share, tail), predictions)
+            for x in (1 - label, label)
+        )
+        # One row gives no information, and two rows count in full. Weights may put a bin between.
+        second = np.clip(n - 1, 0.0, 1.0)
+        low, high = (
+            np.where(second > 0, second * np.clip(x, -1, 1), 0 * gap)
+            for x in (gap - up, gap + down)
+        )
+    return low - (1 - second), high + (1 - second)
+
+
+class _Labels(NamedTuple):
+    """What is known of the noise of each bin's labels, as shares of that of 0/1 labels."""
+
+    known: FloatArray  # the variance that labels have at least
+    outcomes: FloatArray  # the part of it from outcomes
+    event: FloatArray  # `known` as a share of p(1 - p) of each row, not of the bin's mean p
+
+    @staticmethod
+    def of(s: Sums, weight_sq: FloatArray) -> _Labels:
+        """Return the shares for bins whose rows, or groups, have this sum of squared weights."""
+        prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, 1.0)
+        hard = np.broadcast_to(~s.label_var.any(axis=-1, keepdims=True), prob.shape) * 1.0
+
+        def share(part: FloatArray, whole: FloatArray) -> FloatArray:
+            return np.minimum(np.divide(part, whole, out=hard.copy(), where=whole > 0), 1.0)
+
+        floor, most = noise_floor(s), weight_sq * prob * (1 - prob)
+        return _Labels(share(floor, most), share(outcomes(s)[0], most), share(floor, s.prob_var))
+
+    def farther(
+        self, distance: _Distance, mean: FloatArray, n: FloatArray, share: FloatArray, tail: float
+    ) -> FloatArray:
+        r"""Return a distance of the mean of n labels, given that of a proportion.
+
+        Labels with a share \(\varphi\) of the variance of outcomes consist of events of size u, so
+        their mean moves like \(\varphi/u\) times a proportion of \(\varphi n/u^2\) trials. By the
+        third cumulant, u is 1 for outcomes and \(2\varphi/(1 + \varphi)\) for Beta labels. The
+        distance toward fewer events is longest if u is as small as \(\varphi\).
+        """
+        outcomes = np.minimum(self.outcomes, share)
+        soft = share - outcomes
+        of_soft = soft / np.maximum(1 - outcomes, soft)
+        third = outcomes + np.where(soft > 0, soft * 2 * of_soft / (1 + of_soft), 0.0)
+        units = (np.maximum(u, 1e-6) for u in (third / share, share))  # trials stay finite
+        first, second = (share / u * distance(mean, n * share / u**2, tail) for u in units)
+        return np.where(share > 0, np.maximum(first, second), 0 * share)
+
+
+def _to_limit(mean: FloatArray, trials: FloatArray, tail: float) -> FloatArray:
+    """Return the distance of a proportion to its lower limit (Clopper and Pearson)."""
+    k = trials * mean
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1e-300), trials - k + 1, tail), 0.0)
+    return np.maximum(mean - low, 0.0)
+
+
+def _to_quantile(mean: FloatArray, trials: FloatArray, tail: float) -> FloatArray:
+    """Return how far above its mean a proportion lies with this probability; 0 if it is 0 or 1."""
+    count = bdtrik(1 - tail, trials, mean) + 1
+    return np.where(mean * (1 - mean) > 0, count / trials - mean, 0 * mean)
 
 
 def consistency_band(
@@ -114,14 +203,14 @@ def consistency_band(
 ) -> GapIntervals:
     r"""Compute the range of each bin's gap that chance explains if the model is calibrated.
 
-    Unlike `gap_intervals`, which are centered at the observed gap, the band is centered at 0. It is
-    \(\pm z \sqrt{V_b}/W_b\) with the variance of the test. For 0/1 labels, that is
-    \(\sum w^2 p(1 - p)\); for soft labels, it comes from the residuals of the bin and of the table.
+    Unlike `gap_intervals`, which surround the observed gap, the band surrounds 0. Its limits are
+    quantiles of the binomial distribution, scaled to the variance V of the test. For 0/1 labels, V
+    is \(\sum w^2 p(1 - p)\); for soft labels, it comes from the residuals of the bin and the table.
 
     With groups, V is the larger of that variance and the sum over groups of \((\sum w d)^2\) in the
     bin. The sum includes the gap itself, so gaps of a miscalibrated model widen the band. With
-    raters, V is likewise the variance over new items and new raters, and z is a quantile of
-    Student's distribution.
+    raters, V is likewise the variance over new items and new raters, and the band is wider by the
+    ratio of Student's quantile to the normal one.
 
     Parameters
     ----------
@@ -153,14 +242,29 @@ def consistency_band(
         n_votes=n_votes, groups=groups, raters=raters,
     )  # fmt: skip
     refuse_no_rows(rel)
-    s = rel.sums
-    variance = calibrated_variance(s, s)
-    ties = rel.ties
-    if ties is not None:  # if every p is 0 or 1, a calibrated model has no gap
-        own = np.where(s.prob_var > 0, ties.residual.diagonal(), 0.0)
-        variance = np.maximum(variance, own)
-    filled = int((s.count > 0).sum())
+    filled = int((rel.count > 0).sum())
     tail = (1 - level) / 2 / (filled if simultaneous else 1)
-    z = -ndtri(tail) if ties is None or ties.raters is None else ties.raters.reach(tail)
-    half = z * np.sqrt(variance) / np.where(s.count > 0, s.weight, np.nan)
-    return GapIntervals(-half, half)
+    return GapIntervals(*band_limits(rel.sums, tail, rel.ties))
+
+
+def band_limits(
+    s: Sums, tail: float, clusters: Clusters | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the limits of the consistency band of one table."""
+    variance = calibrated_variance(s, s)
+    if clusters is not None:  # if every p is 0 or 1, a calibrated model has no gap
+        own = np.where(s.prob_var > 0, clusters.residual.diagonal(), 0.0)
+        variance = np.maximum(variance, own)
+    parts = Gaps.of(s, clusters)
+    wider = 1.0 if parts.raters is None else parts.raters.reach(tail) / normal_reach(tail)
+    prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, np.nan)
+    most = parts.weight_sq * prob * (1 - prob)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(most > 0, variance / most, 0 * prob)
+        more = wider * np.sqrt(np.maximum(share, 1.0))
+        labels, share = _Labels.of(s, parts.weight_sq), np.minimum(share, 1.0)
+        up, down = (
+            more * labels.farther(_to_quantile, x, parts.size, share, tail)
+            for x in (prob, 1 - prob)
+        )
+    return -up, down
