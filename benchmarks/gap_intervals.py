@@ -137,7 +137,7 @@ def bands(s: Sums) -> tuple[float, float]:
         for gap in [t.residual / t.weight]
     ]
     alone, together = np.moveaxis(np.array(inside), 1, 0)
-    return float(alone.mean()), float(together.all(axis=-1).mean())
+    return round(float(alone.mean()), 4), round(float(together.all(axis=-1).mean()), 4)
 
 
 def measure(cell: tuple[str, tuple[float, float], int], bins: int, seed: int) -> dict[str, Any]:
@@ -158,10 +158,11 @@ def measure(cell: tuple[str, tuple[float, float], int], bins: int, seed: int) ->
             out[f"{name}coverage_{size}"] = round(found["coverage"], 4)
             if size == 1:
                 out[f"{name}width"] = round(found["width"], 6)
-                if rate != prob and n >= JUDGED:
-                    out[f"{name}false_pass"] = round(found["pass"], 4)
-    if abs(gap) < 1e-12:
-        out["band"], out["band_5"] = (round(x, 4) for x in bands(joined(drawn, 5)))
+                judge = rate != prob and n >= JUDGED
+                out[f"{name}false_pass"] = round(found["pass"], 4) if judge else ""
+    calibrated = abs(gap) < 1e-12
+    within = bands(joined(drawn, 5)) if calibrated else ("", "")
+    out["band"], out["band_5"] = within
     return out
 
 
@@ -174,7 +175,7 @@ def summary(rows: list[dict[str, Any]], console: Console) -> None:
                 f"{name}coverage of {size}: mean {found.mean():.4f}, lowest {found.min():.4f}, "
                 f"cells from 0.945 on {(found >= 0.945).mean():.4f}"
             )
-        passes = np.array([row[f"{name}false_pass"] for row in rows if "false_pass" in row])
+        passes = np.array([row[f"{name}false_pass"] for row in rows if row["false_pass"] != ""])
         console.print(
             f"{name}false passes: highest {passes.max():.4f}, {(passes > 0.03).sum()} of "
             f"{passes.size} cells above 0.03"
@@ -185,7 +186,7 @@ def summary(rows: list[dict[str, Any]], console: Console) -> None:
         f"{np.quantile(right, 0.9):.3f}, {len(right)} cells"
     )
     for key in ("band", "band_5"):
-        found = np.array([row[key] for row in rows if key in row])
+        found = np.array([row[key] for row in rows if row[key] != ""])
         console.print(f"{key}: mean {found.mean():.4f}, lowest {found.min():.4f}, {found.size}")
 
 

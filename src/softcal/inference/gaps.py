@@ -60,15 +60,15 @@ def gap_intervals(
 ) -> GapIntervals:
     r"""Compute a confidence interval for the gap of each bin.
 
-    For n 0/1 labels with k events and the mean prediction \(\bar p\), the limits are \(\bar p\) minus
-    the exact limits of a proportion (Clopper and Pearson):
+    For n 0/1 labels with k events and the mean prediction \(\bar p\), the limits are \(\bar p\)
+    minus the exact limits of a proportion (Clopper and Pearson):
 
     \[ \bar p - B^{-1}_{1 - \alpha/2}(k + 1,\, n - k) , \qquad
        \bar p - B^{-1}_{\alpha/2}(k,\, n - k + 1) \]
 
-    Votes and soft labels have a share \(\varphi\) of the variance of 0/1 labels, which the residuals
-    show. Their limits are those of a proportion with the same variance and skewness. If rows or
-    groups show that variance, Student's quantile replaces the normal one. See
+    Votes and soft labels have a share \(\varphi\) of the variance of 0/1 labels, which the
+    residuals show. Their limits are those of a proportion with the same variance and skewness. As
+    far as the residuals determine the variance, Student's quantile replaces the normal one. See
     docs/interval_method.md.
 
     Parameters
