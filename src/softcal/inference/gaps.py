@@ -88,7 +88,7 @@ def gap_intervals(
     --------
     >>> low, high = gap_intervals([0.4, 0.6, 0.5], [0.7, 0.8, 0.6], bins=1)
     >>> low.round(2), high.round(2)
-    (array([-0.05]), array([0.45]))
+    (array([-0.09]), array([0.49]))
     """
     refuse_bad_level(level)
     rel = table_of(
@@ -149,10 +149,13 @@ class _Labels(NamedTuple):
     def of(s: Sums, weight_sq: FloatArray) -> _Labels:
         """Return the shares for bins whose rows, or groups, have this sum of squared weights."""
         prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, 1.0)
-        hard = np.broadcast_to(~s.label_var.any(axis=-1, keepdims=True), prob.shape) * 1.0
+        hard = ~s.label_var.any(axis=-1, keepdims=True)
+        tiny = np.maximum(
+            1e-9 * s.weight_sq, 1e-300
+        )  # if p is 0 or 1, 0/1 labels have a share of 1
 
         def share(part: FloatArray, whole: FloatArray) -> FloatArray:
-            return np.minimum(np.divide(part, whole, out=hard.copy(), where=whole > 0), 1.0)
+            return np.minimum((part + tiny * hard) / (whole + tiny), 1.0)
 
         floor, most = noise_floor(s), weight_sq * prob * (1 - prob)
         return _Labels(share(floor, most), share(outcomes(s)[0], most), share(floor, s.prob_var))
@@ -232,9 +235,9 @@ def consistency_band(
     --------
     >>> from softcal import reliability
     >>> hard = reliability([0, 1] * 50, [0.3] * 100, bins=1)
-    >>> low, high = consistency_band(hard)  # 1.96 * sqrt(0.3 * 0.7 / 100)
+    >>> low, high = consistency_band(hard)
     >>> low.round(2), high.round(2), hard.gap.round(2)
-    (array([-0.09]), array([0.09]), array([-0.2]))
+    (array([-0.1]), array([0.09]), array([-0.2]))
     """
     refuse_bad_level(level)
     rel = table_of(
