@@ -31,10 +31,7 @@ from .inference.comparison import (
     compare as compare,
     compare_many as compare_many,
 )
-from .inference.intervals import (
-    gap_intervals as gap_intervals,
-    smece_interval as smece_interval,
-)
+from .inference.intervals import gap_intervals as gap_intervals
 from .inference.ordinal import (
     cumulative_smece_interval as cumulative_smece_interval,
     score_interval as score_interval,
@@ -44,6 +41,7 @@ from .inference.raters import (
     reliability_by_rater as reliability_by_rater,
 )
 from .inference.sequential import Watch as Watch
+from .inference.smece import smece_interval as smece_interval
 from .inference.summary import calibration_summary as calibration_summary
 from .inference.tests import (
     calibration_test as calibration_test,

@@ -11,7 +11,8 @@ import numpy as np
 from softcal import _display
 from softcal._validation.rules import is_whole, real, refuse_bad_level
 from softcal.exceptions import InputError
-from softcal.inference.intervals import gap_intervals, normal_reach, smece_interval
+from softcal.inference.intervals import gap_intervals, normal_reach
+from softcal.inference.smece import smece_interval
 from softcal.table.reliability import refuse_no_rows, table_of
 
 if TYPE_CHECKING:
