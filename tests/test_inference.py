@@ -799,6 +799,30 @@ def test_notes_mention_groups() -> None:
     assert found.note.startswith("A kind of group too rare to be among these 100 could add up to")
 
 
+# Labels that vary less than their known noise
+
+
+@pytest.mark.parametrize("kind", ["fixed panel", "happen to be 0 or 1"])
+def test_upper_limit_holds_if_known_noise_is_too_large(kind: str, rng: np.random.Generator) -> None:
+    """The 80% interval covers if labels vary less than votes or outcomes do."""
+    n, bins, sets, held = 1500, 50, 200, 0
+    edges = np.linspace(0, 1, bins + 1)
+    middle = (edges[1:] + edges[:-1]) / 2
+    size = 0.08 * np.sqrt(middle * (1 - middle)) * np.where(np.arange(bins) % 2, 1, -1)
+    truth = np.abs(size).mean()
+    for _ in range(sets):
+        b = rng.integers(0, bins, n)
+        p, rate = middle[b], (middle - size)[b]
+        if kind == "fixed panel":
+            y, votes = np.floor(5 * rate + rng.random(n)) / 5, np.full(n, 5)
+        else:
+            reach = np.minimum(np.minimum(rate, 1 - rate), 0.3)
+            y, votes = rate + reach * rng.choice([-1.0, 1.0], n), None
+        found = sc.smece_interval(y, p, n_votes=votes, bins=bins, level=0.8)
+        held += found.low <= truth <= found.high
+    assert held / sets > 0.8
+
+
 # Labels that all agree
 
 
