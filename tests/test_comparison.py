@@ -270,7 +270,7 @@ def test_comparison_intervals_of_higher_level_contain_lower(rng: np.random.Gener
 def test_similar_models_have_a_narrower_interval_than_either_alone(
     rng: np.random.Generator,
 ) -> None:
-    from softcal.inference.intervals import smece_interval
+    from softcal.inference.smece import smece_interval
 
     p = rng.random(5000)
     y = (rng.random(5000) < p).astype(float)

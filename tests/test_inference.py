@@ -20,7 +20,8 @@ from strategies import rows
 
 import softcal as sc
 from softcal.inference import intervals
-from softcal.inference.intervals import interval_limits
+from softcal.inference.intervals import interval_limits, table_limits
+from softcal.inference.smece import tested_low
 from softcal.table.kernel import Sums, as_sums
 
 if TYPE_CHECKING:
@@ -99,11 +100,30 @@ def any_table(
 )
 def test_limits_by_the_extension_equal_limits_by_arrays(rel: sc.Reliability, level: float) -> None:
     assume(rel.n > 1)
-    found = sc.smece_interval(rel, level=level)
+    *found, _ = table_limits(rel, None, level)
     expected = interval_limits(rel.sums, level)
-    assert (found.debiased, found.low, found.high) == pytest.approx(
-        [float(x) for x in expected], rel=1e-12, abs=1e-15
-    )
+    assert found == pytest.approx([float(x) for x in expected], rel=1e-12, abs=1e-15)
+
+
+@given(
+    rel=any_table(most_bins=60, grouped=st.booleans()),
+    level=st.sampled_from([0.5, 0.8, 0.95, 0.999]),
+)
+def test_interval_excludes_0_exactly_if_the_test_rejects(rel: sc.Reliability, level: float) -> None:
+    found = sc.smece_interval(rel, level=level)
+    assert found.pvalue == sc.calibration_test(rel).pvalue
+    if not found.note.startswith("One "):
+        assert (found.low > 0) == (found.pvalue < 1 - level)
+
+
+def test_lower_limit_falls_to_0_continuously_as_the_pvalue_rises() -> None:
+    pvalues = np.linspace(0, 0.06, 60_001)
+    for limit in (0.0, 0.03, 0.09):
+        low = np.array([tested_low(limit, 0.1, p, 0.05) for p in pvalues])
+        assert low[0] == pytest.approx(max(limit, 0.01))
+        assert (np.diff(low) <= 0).all()
+        assert np.abs(np.diff(low)).max() < 1e-5
+        assert ((low > 0) == (pvalues < 0.05)).all()
 
 
 def test_limits_of_sums_that_are_slices_equal_limits_of_copies(rng: np.random.Generator) -> None:
@@ -119,8 +139,7 @@ def test_limits_of_stacked_tables_equal_separate_limits(rng: np.random.Generator
     stacked = Sums(*(np.stack(values) for values in zip(*(t.sums for t in tables), strict=True)))
     _, low, high = interval_limits(stacked, 0.95)
     for k, t in enumerate(tables):
-        found = sc.smece_interval(t)
-        assert (low[k], high[k]) == (pytest.approx(found.low), pytest.approx(found.high))
+        assert (low[k], high[k]) == pytest.approx(table_limits(t, None, 0.95)[1:3])
 
 
 @given(data=rows(min_size=2))
@@ -837,15 +856,39 @@ def test_notes_mention_groups() -> None:
     assert found.note.startswith("A kind of group too rare to be among these 100 could add up to")
 
 
+# Labels that vary less than their known noise
+
+
+@pytest.mark.parametrize("kind", ["fixed panel", "happen to be 0 or 1"])
+def test_upper_limit_holds_if_known_noise_is_too_large(kind: str, rng: np.random.Generator) -> None:
+    """The 80% interval covers if labels vary less than votes or outcomes do."""
+    n, bins, sets, held = 1500, 50, 200, 0
+    edges = np.linspace(0, 1, bins + 1)
+    middle = (edges[1:] + edges[:-1]) / 2
+    size = 0.08 * np.sqrt(middle * (1 - middle)) * np.where(np.arange(bins) % 2, 1, -1)
+    truth = np.abs(size).mean()
+    for _ in range(sets):
+        b = rng.integers(0, bins, n)
+        p, rate = middle[b], (middle - size)[b]
+        if kind == "fixed panel":
+            y, votes = np.floor(5 * rate + rng.random(n)) / 5, np.full(n, 5)
+        else:
+            reach = np.minimum(np.minimum(rate, 1 - rate), 0.3)
+            y, votes = rate + reach * rng.choice([-1.0, 1.0], n), None
+        found = sc.smece_interval(y, p, n_votes=votes, bins=bins, level=0.8)
+        held += found.low <= truth <= found.high
+    assert held / sets > 0.8
+
+
 # Labels that all agree
 
 
 @pytest.mark.parametrize("n", [5, 9, 30, 100])
 def test_lower_limit_allows_for_unobserved_labels(n: int) -> None:
     """Clopper and Pearson: n labels of 1 leave a rate of (alpha / 2)^(1 / n) possible."""
-    found = sc.smece_interval(sc.reliability(np.ones(n), np.full(n, 0.5), bins=1))
-    assert found.low == pytest.approx(max(0.025 ** (1 / n) - 0.5, 0), abs=0.012)
-    assert found.high >= 0.5
+    _, low, high, _ = table_limits(sc.reliability(np.ones(n), np.full(n, 0.5), bins=1), None, 0.95)
+    assert low == pytest.approx(max(0.025 ** (1 / n) - 0.5, 0), abs=0.012)
+    assert high >= 0.5
 
 
 @pytest.mark.parametrize("votes", [1, 5])

@@ -18,7 +18,7 @@ import softcal as sc
 from softcal import cli
 from softcal.datasets import lidc_malignancy
 from softcal.inference.comparison import DifferenceIntervals
-from softcal.inference.intervals import smece_interval
+from softcal.inference.smece import smece_interval
 from softcal.planning import (
     Assumptions,
     forecast,

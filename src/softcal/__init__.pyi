@@ -35,7 +35,6 @@ from .inference.gaps import (
     consistency_band as consistency_band,
     gap_intervals as gap_intervals,
 )
-from .inference.intervals import smece_interval as smece_interval
 from .inference.ordinal import (
     cumulative_smece_interval as cumulative_smece_interval,
     score_interval as score_interval,
@@ -45,6 +44,7 @@ from .inference.raters import (
     reliability_by_rater as reliability_by_rater,
 )
 from .inference.sequential import Watch as Watch
+from .inference.smece import smece_interval as smece_interval
 from .inference.summary import calibration_summary as calibration_summary
 from .inference.tests import calibration_test as calibration_test
 from .metrics.binned import (

@@ -18,7 +18,7 @@ from softcal._validation.days import day_of
 from softcal.bins import Bins
 from softcal.exceptions import InputError, InputTypeError
 from softcal.inference.gaps import consistency_band, gap_intervals
-from softcal.inference.intervals import smece_interval
+from softcal.inference.smece import smece_interval
 from softcal.table.reliability import Reliability, reliability
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from softcal.bins import Bins
 from softcal.calibrators.base import Data, Logits, LogMap, fitting_data
 from softcal.calibrators.maps import MAPS, TemperatureMap
 from softcal.exceptions import InputError, InputTypeError
-from softcal.inference.intervals import Interval, smece_interval
+from softcal.inference.smece import Interval, smece_interval
 from softcal.metrics.proper import brier, log_loss
 from softcal.table.kernel import top_label_rows
 from softcal.table.reliability import Reliability, from_rows

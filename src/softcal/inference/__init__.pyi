@@ -8,7 +8,7 @@ from .comparison import (
     Ranking as Ranking,
 )
 from .gaps import GapIntervals as GapIntervals
-from .intervals import Interval as Interval
+from .smece import Interval as Interval
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
 from .segments import (

@@ -12,7 +12,8 @@ from softcal import _display
 from softcal._validation.rules import is_whole, real, refuse_bad_level
 from softcal.exceptions import InputError
 from softcal.inference.gaps import gap_intervals
-from softcal.inference.intervals import normal_reach, smece_interval
+from softcal.inference.intervals import normal_reach
+from softcal.inference.smece import smece_interval
 from softcal.table.reliability import refuse_no_rows, table_of
 
 if TYPE_CHECKING:

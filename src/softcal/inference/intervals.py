@@ -6,7 +6,7 @@ assumptions are in docs/uncertainty.md, and the formulas in docs/interval_method
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -15,23 +15,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtrit
 
-from softcal import _display
 from softcal._validation.inputs import FloatArray
-from softcal._validation.rules import refuse_bad_level
-from softcal._validation.votes import Votes
 from softcal.table.groups import Clusters, joined_square
 from softcal.table.kernel import native_limits
-from softcal.table.reliability import Reliability, table_of
+from softcal.table.reliability import Reliability
 
 if TYPE_CHECKING:
-    from softcal.bins import BinsLike
+    from softcal._validation.votes import Votes
     from softcal.table.groups import SharedByRaters
     from softcal.table.kernel import Sums
 
 Number = TypeVar("Number", float, FloatArray)
 
-MEAN_AT_0 = float(np.sqrt(2 / np.pi))
-"""The mean of |Z|."""
+MEAN_AT_0, SPREAD_AT_0 = float(np.sqrt(2 / np.pi)), float(np.sqrt(1 - 2 / np.pi))
+"""The mean and the standard deviation of |Z|."""
 
 
 def mean_abs(x: FloatArray) -> FloatArray:
@@ -54,7 +51,7 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
     r"""Return the largest x for which the observed mean of |x + Z| is still plausible.
 
     At this x, \(E|x + Z| - w \sqrt{Var|x + Z|}\) equals the observed mean, for \(w\) standard
-    errors. The observed mean must be at least the mean of |Z|.
+    errors.
     """
 
     def reach(k: npt.NDArray[np.intp]) -> FloatArray:
@@ -71,7 +68,7 @@ def highest_plausible(seen: FloatArray, width: FloatArray) -> FloatArray:
     low, high = reach(above - 1), reach(above)
     # Far beyond the grid two neighbors may round to the same number.
     part = np.divide(high - seen, high - low, out=np.zeros(above.shape), where=high > low)
-    inside = _GRID[above] - part * _STEP
+    inside = np.maximum(_GRID[above] - part * _STEP, 0.0)
     return np.where(high < seen, seen + width, inside)  # beyond the grid |x + Z| is x + Z
 
 
@@ -109,12 +106,13 @@ SHARPNESS = 0.8
 _FAR = (2.5, 3.5)  # standard errors; above this range, a bin's gap is not folded at 0
 _ENOUGH_ROWS = (4, 5)  # rows; above this range, a bin's own variance is used
 _ABOVE_0 = (1.0, 1.25)  # estimate / reach; above this range, shifts by raters are used
+_ENOUGH_RATERS = 30  # intervals with fewer raters may lose coverage
 _HEAVY_TAILS = 1.6  # the radius of shifts that decide whether a limit is above 0, in radii
 _SHIFTS = np.linspace(-1, 1, 41)  # joint shifts of the bins by raters, as shares of the largest
-_ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
+ROUNDING = 1e-11  # of a variance: what rounding may leave if all of it cancels
 
 # The same as arguments of the extension.
-_METHOD = np.array([SHARPNESS, *_FAR, *_ENOUGH_ROWS, _ROUNDING, _STEP])
+_METHOD = np.array([SHARPNESS, *_FAR, *_ENOUGH_ROWS, ROUNDING, _STEP])
 _GRID_LINES = np.concatenate((_GRID_MEAN, _GRID_SPREAD))
 
 
@@ -237,7 +235,7 @@ class Gaps:
             for radius in self.raters.radius(z) * np.array([1.0, _HEAVY_TAILS])
         )
         # Raters' sums have heavy tails, so another distance decides if the limit is above 0.
-        first = np.clip(wide, _ROUNDING * reach, reach)
+        first = np.clip(wide, ROUNDING * reach, reach)
         above_0 = np.divide(estimate, first, out=np.zeros_like(estimate), where=first > 0)
         shorter = reach - np.clip(near, 0.0, reach)
         return estimate, reach - _smooth_step(above_0, *_ABOVE_0) * shorter
@@ -356,9 +354,10 @@ class Gaps:
         far_square = self.spread(sign, 1 - near)
 
         scale = np.where(near_error > 0, near_error, 1.0)
-        seen = near_gap / scale
-        floor = np.maximum(seen, MEAN_AT_0)  # so that the limit is not 0 by chance
-        most = highest_plausible(floor, z * np.sqrt(near_square) / scale)
+        seen, unit = near_gap / scale, np.sqrt(near_square) / scale
+        # Gaps that are small by chance lower the limit by at most one standard error.
+        floor = np.maximum(seen, MEAN_AT_0 - SPREAD_AT_0 * unit)
+        most = highest_plausible(floor, z * unit)
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
         square = ((most - middle) * near_error) ** 2 + z**2 * far_variance
@@ -377,7 +376,7 @@ class Gaps:
 
 def kept(rest: FloatArray, whole: FloatArray) -> FloatArray:
     """Bound a variance below, so that its root does not amplify rounding."""
-    return np.maximum(rest, 0.0) + _ROUNDING * whole
+    return np.maximum(rest, 0.0) + ROUNDING * whole
 
 
 def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
@@ -456,141 +455,9 @@ def residual_variance(sums: Sums) -> FloatArray:
     return np.maximum(expected, seen) + np.maximum(sums.residual_var - seen, voted)
 
 
-ABOVE_ITS_INTERVAL = (
-    "SMECE is above its interval, because noise increases it if bins have few rows. The interval "
-    "is for the SMECE of unlimited data. Use fewer bins."
-)
-
-
-def is_above(value: float, high: float) -> bool:
-    """Return whether SMECE lies above its interval by more than rounding."""
-    return value > high + 1e-9
-
-
-_ENOUGH_GROUPS = 50  # intervals with fewer groups were not simulated
-_ENOUGH_RATERS = 30  # intervals with fewer raters may lose coverage
-_ENOUGH_EVENTS = 10  # with fewer, intervals of skewed soft labels may lose coverage
-
-
-@dataclass(frozen=True, repr=False)
-class Interval(_display.Printed):
-    """SMECE with its confidence interval.
-
-    Attributes
-    ----------
-    value : float
-        SMECE as the paper defines it. Noise increases SMECE, so it is above 0 even for a perfect
-        model.
-    debiased : float
-        SMECE corrected for most of that bias; 0 if the bias is larger than SMECE.
-    low, high : float
-        The confidence interval.
-    level : float
-        The coverage of the interval: how often it contains the SMECE of unlimited data.
-    note : str
-        A caution, or empty.
-    rater_share : float or None
-        The share of the width that comes from the raters: 1 - w/W, with W the width, and w the
-        width of the interval for new items with the same raters. None without `raters`.
-    """
-
-    value: float
-    debiased: float
-    low: float
-    high: float
-    level: float
-    note: str
-    rater_share: float | None = None
-
-    def __repr__(self) -> str:
-        return f"Interval({self.value:.4g}, low={self.low:.4g}, high={self.high:.4g})"
-
-    def _shown(self) -> _display.Shown:
-        line = (
-            f"SMECE {self.value:.4f}, {_display.percent(self.level)} interval {self.low:.4f} to "
-            f"{self.high:.4f}, debiased {self.debiased:.4f}"
-        )
-        return "\n".join(filter(None, (line, self.about_raters, self.note))), [], []
-
-    @property
-    def about_raters(self) -> str:
-        """A sentence on the raters' share of the width; empty without `raters`."""
-        if self.rater_share is None:
-            return ""
-        return (
-            "The interval is for new items and new raters; the raters account for "
-            f"{self.rater_share:.0%} of its width."
-        )
-
-
-def smece_interval(
-    y_true: npt.ArrayLike | Reliability,
-    y_prob: npt.ArrayLike | None = None,
-    *,
-    bins: BinsLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_votes: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
-    raters: bool = False,
-    level: float = 0.95,
-) -> Interval:
-    """Compute SMECE with its confidence interval, without resampling.
-
-    Labels of 0 and 1 are recognized. For vote shares, pass `n_votes`; without it, intervals of bins
-    with few events are too narrow. Rows are assumed to be independent, unless `groups` or `raters`
-    is given.
-
-    Parameters
-    ----------
-    y_true : array-like or Reliability
-        Labels as in `reliability`; or a table, with no other argument than `level`.
-    y_prob, sample_weight, n_votes, groups, raters
-        As in `reliability`.
-    bins : int, Bins, or edges, default=10
-        Bins chosen before seeing the labels, as in `reliability`.
-    level : float, default=0.95
-        The level of the interval, between 0 and 1.
-
-    Returns
-    -------
-    Interval
-        If there is only one row or group, the interval is from 0 to 1, with a note.
-
-    Examples
-    --------
-    >>> from softcal.datasets import lidc_malignancy
-    >>> d = lidc_malignancy()
-    >>> print(smece_interval(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"]))
-    SMECE 0.0952, 95% interval 0.0807 to 0.1063, debiased 0.0938
-    """
-    rel = table_of(
-        "smece_interval", y_true, y_prob, bins=bins, sample_weight=sample_weight,
-        n_votes=n_votes, groups=groups, raters=raters,
-    )  # fmt: skip
-    refuse_bad_level(level)
-    value = rel.smece  # raises if the table is empty
-    kind, independent = ("row", rel.n) if rel.clusters is None else ("group", rel.clusters.count)
-    if rel.raters is not None and rel.raters.count < 2:
-        kind, independent = "rater", 1
-    if independent < 2:
-        note = f"One {kind} does not show how much {kind}s vary."
-        return Interval(value, value, 0.0, 1.0, level, note)
-    less_noise, low, high, events = _limits(rel, rel.ties, level)
-    note = _note(value, high, kind, independent, events)
-    if rel.raters is None:
-        if isinstance(y_true, Votes):
-            note = " ".join(filter(None, (note, recurring(y_true))))
-        return Interval(value, less_noise, low, high, level, note)
-    if rel.ties is None:  # each rater has one vote
-        return Interval(value, less_noise, low, high, level, note, 0.0)
-    _, items_low, items_high, _ = _limits(rel, None, level)
-    share = max(0.0, 1 - (items_high - items_low) / (high - low))
-    return Interval(value, less_noise, low, high, level, few_raters(rel) or note, share)
-
-
-def _limits(
+def table_limits(
     rel: Reliability, ties: Clusters | None, level: float
-) -> tuple[float, float, float, _Events]:
+) -> tuple[float, float, float, Events]:
     """Return the debiased value, both limits, and the events of one table."""
     if ties is None and native_limits is not None:
         return _limits_by_extension(rel, level)
@@ -598,16 +465,16 @@ def _limits(
     return less_noise, low, high, events_of(rel.sums)[0]
 
 
-def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, _Events]:
+def _limits_by_extension(rel: Reliability, level: float) -> tuple[float, float, float, Events]:
     """Return `_limits` of independent rows, computed by the extension, which is faster."""
-    s, out, alpha = rel.sums, np.empty(3 + len(_Events._fields)), 1 - level
+    s, out, alpha = rel.sums, np.empty(3 + len(Events._fields)), 1 - level
     native_limits(
         s.weight, s.weight_sq, s.label, s.residual, s.residual_var, s.prob_var, s.label_var,
         s.votes, s.repeated, s.vote_floor, s.outcome_prob_var, s.outcome_residual_var,
         rel.n, _ways(s.count.size, alpha), _METHOD, _GRID_LINES, out,
     )  # fmt: skip
     less_noise, low, high, hard, *totals = out.tolist()
-    events = _Events(hard > 0, *totals)
+    events = Events(hard > 0, *totals)
     return less_noise, low, max(high, events.most(alpha)), events
 
 
@@ -639,33 +506,6 @@ def recurring(votes: Votes) -> str:
     )
 
 
-def _note(value: float, high: float, kind: str, independent: int, events: _Events) -> str:
-    if is_above(value, high):
-        return ABOVE_ITS_INTERVAL
-    if kind == "group" and independent < _ENOUGH_GROUPS:
-        return (
-            f"The interval rests on {independent} groups; with fewer than {_ENOUGH_GROUPS} it may "
-            "be too narrow."
-        )
-    few = not events.hard and events.number < _ENOUGH_EVENTS
-    if few and events.known:
-        return (
-            f"Predictions near 0 or 1 lead to about {events.number:.2g} expected events among the "
-            "0/1 labels and votes; the interval is wide to allow for chance in so few."
-        )
-    if few and events.residual_var > _ROUNDING:
-        return (
-            f"With predictions this near 0 or 1, 0/1 labels would show about {events.number:.2g} "
-            "events; if the soft labels are as skewed, the interval may be too narrow. Pass "
-            "n_votes if the labels are vote shares."
-        )
-    unseen = min(3 / independent, 1.0)
-    if high - value < unseen:
-        return (
-            f"A kind of {kind} too rare to be among these {independent} could add up to "
-            f"{unseen:.2g} (rule of three)."
-        )
-    return ""
 
 
 def interval_limits(
@@ -675,6 +515,11 @@ def interval_limits(
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
     low, high = limits_of(gaps, alpha)
+    # Labels may vary less than known noise does, which the upper limit subtracts.
+    own, square = sums.residual_var, None
+    if clusters is not None:
+        own, square = clusters.residual.diagonal(), clusters.residual
+    high = np.maximum(high, _upper_limit(replace(gaps, variance=own, square=square), alpha))
     if clusters is None or clusters.raters is not None:
         most = np.array([events.most(alpha) for events in events_of(sums)])
         high = np.maximum(high, most.reshape(high.shape))
@@ -689,7 +534,7 @@ def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
     return low, np.maximum(high, np.minimum(-np.log(alpha / 2) / gaps.rows, 1.0))
 
 
-class _Events(NamedTuple):
+class Events(NamedTuple):
     """The events of a whole table: its outcomes, and its votes if their numbers are given."""
 
     hard: bool
@@ -753,7 +598,7 @@ class _Events(NamedTuple):
         return min(max(error / self.weight, 0.0), 1.0)
 
 
-def events_of(sums: Sums) -> list[_Events]:
+def events_of(sums: Sums) -> list[Events]:
     """Return the events of each of the tables along the leading axes."""
     expected, seen = outcomes(sums)
     prob = (sums.label + sums.residual) / np.where(sums.weight > 0, sums.weight, 1.0)
@@ -764,7 +609,7 @@ def events_of(sums: Sums) -> list[_Events]:
         seen, sums.repeated / np.maximum(sums.count.sum(axis=-1, keepdims=True), 1), below,
     )  # fmt: skip
     totals = (~sums.label_var.any(axis=-1), *(line.sum(axis=-1) for line in lines))
-    return [_Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
+    return [Events(*each) for each in zip(*(np.ravel(x).tolist() for x in totals), strict=True)]
 
 
 def poisson_limit(k: Number, alpha: float) -> Number:
@@ -800,8 +645,7 @@ def _lower_limit(gaps: Gaps, alpha: float) -> FloatArray:
 def _coarsenings(n_bins: int, alpha: float) -> list[tuple[tuple[int, ...], float]]:
     """Return the first bins of each coarsening, and the tail probability that it may use."""
     coarser = [k for k in ((5, 2) if n_bins > 10 else (2,)) if n_bins > 2]
-    tails = {n_bins: 0.8 * alpha / 2 if coarser else alpha / 2}
-    tails |= {k: 0.2 * alpha / 2 / len(coarser) for k in coarser}
+    tails = {n_bins: alpha / 2} | {k: alpha / 4 / len(coarser) for k in coarser}
     # Group j holds the bins with floor(b k / B) = j.
     return [(tuple(-(-j * n_bins // k) for j in range(k)), tail) for k, tail in tails.items()]
 
