@@ -1,11 +1,11 @@
 """Count how often the tests reject calibrated models, and models that are not calibrated.
 
-    .venv/bin/python -m benchmarks.test_level [--replications 1000] [--output docs/test_level.csv]
+    .venv/bin/python -m benchmarks.test_level [--replications 400] [--output docs/test_level.csv]
 
 Writes docs/test_level.csv, one row per cell: how often `calibration_test`, `ecce_mad`, and
 `ecce_range` reject at 5% and at 0.0001. A cell is a distribution of predictions, a kind of label, a
 kind of miscalibration, a sample size, and a number of bins. Numbers of bins and tests share data
-sets. The seeds and settings were not used to choose the method. One process, about ten minutes on
+sets. The seeds and settings were not used to choose the method. One process, about three minutes on
 one idle core.
 """
 
@@ -29,8 +29,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 LEVELS = (0.05, 1e-4)
 SIZES = (100, 400, 1500, 5000)
 BINS = (5, 15, 50)
-CUMULATIVE = 1000  # data sets of each cell for the cumulative tests
-POWER = 400  # data sets of each cell that is not calibrated
+CUMULATIVE = 400  # data sets of each cell for the cumulative tests
+POWER = 200  # data sets of each cell that is not calibrated
 ROWS_AT_ONCE = 1_000_000
 SEED = 2027
 
@@ -147,7 +147,7 @@ def report(console: Console, rows: list[Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--replications", type=int, default=1000)
+    parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--output", type=Path, default=DOCS / "test_level.csv")
     options = parser.parse_args()
     cells: list[Any] = list(itertools.product(PREDICTIONS, LABELS, CURVES, SIZES))

@@ -951,6 +951,24 @@ def test_skewed_soft_labels_keep_test_size_and_coverage(rng: np.random.Generator
     assert np.mean([sc.smece_interval(t).low > 0 for t in tables]) < 0.065
 
 
+def test_numbers_of_votes_that_depend_on_the_rate_keep_test_size(rng: np.random.Generator) -> None:
+    """With the noise in proportion to p(1 - p), 26% were rejected."""
+    p = rng.choice([0.001, 0.01, 0.03, 0.1, 0.25, 0.4, 0.6, 0.8, 0.93, 0.99], (300, 1000))
+    votes = 1 + np.floor(48 * p * (1 - p)).astype(int)
+    each = zip(rng.binomial(votes, p) / votes, p, votes, strict=True)
+    tests = (sc.calibration_test(y, q, bins=50, n_votes=m) for y, q, m in each)
+    assert 0.015 < np.mean([found.pvalue < 0.05 for found in tests]) < 0.09
+
+
+def test_precise_soft_labels_of_rare_predictions_keep_test_size(rng: np.random.Generator) -> None:
+    """With p(1 - p) as the number of events, 18% were rejected."""
+    p = rng.beta(1, 40, (300, 3000))
+    precision = np.where(p < 0.1, 60.0, 5.0)
+    labels = rng.beta(precision * p, precision * (1 - p))
+    tests = (sc.calibration_test(y, q, bins=50) for y, q in zip(labels, p, strict=True))
+    assert 0.015 < np.mean([found.pvalue < 0.05 for found in tests]) < 0.11
+
+
 def test_clustered_votes_without_n_votes_keep_test_size(rng: np.random.Generator) -> None:
     """Shares of unanimous votes are as noisy as the other shares, not all equally noisy."""
     rejected = []

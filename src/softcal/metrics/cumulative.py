@@ -111,7 +111,7 @@ def ecce_mad(
     --------
     >>> test = ecce_mad([0.0, 0.5, 1.0], [0.2, 0.4, 0.7])
     >>> round(test.statistic, 4), round(test.pvalue, 2)
-    (0.0667, 0.95)
+    (0.0667, 1.0)
     >>> from softcal import reliability
     >>> rel = reliability([0.0, 0.5, 1.0], [0.2, 0.4, 0.7], bins=100)
     >>> round(ecce_mad(rel).statistic, 4)
@@ -157,7 +157,7 @@ def ecce_range(
     --------
     >>> test = ecce_range([0.0, 0.5, 1.0], [0.2, 0.4, 0.7])
     >>> round(test.statistic, 4), round(test.pvalue, 2)
-    (0.1333, 0.9)
+    (0.1333, 1.0)
     """
     return _tested(
         _range, _chance_of_range, *_walk("ecce_range", y_true, y_prob, sample_weight, n_votes)
