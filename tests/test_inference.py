@@ -367,8 +367,10 @@ def by_arrays(rel: sc.Reliability) -> dict[str, float] | None:
     events, worth = s["prob_var"] * scale, np.longdouble(1)
     if rel.clusters is not None:
         worth = s["weight_sq"].sum() / rel.clusters.weight.sum()
-    excess = independent_noise(rel, s, scale, worth, list(range(len(events))))[1]
-    events = np.minimum(1 / np.maximum(excess, 1e-300), events)
+    if not rel.has_hard_labels:
+        excess = independent_noise(rel, s, scale, worth, list(range(len(events))))[1]
+        rows = np.where(s["count"] > 0, s["weight"] ** 2 / np.maximum(s["weight_sq"], 1e-300), 1)
+        events = np.where(s["count"] > 0, 1 / (excess + 10 / rows), 0)
     certain = s["prob_var"] * scale <= 1e-100
     if (s["residual_var"] * scale)[certain].sum() > 0:
         return None
@@ -455,16 +457,15 @@ def noise_of(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[i
         own = np.maximum(square.diagonal() - seen * alike, 0)
         whole = own.sum() * skewed(squares.sum(), rest.sum(), unsure.sum())
         own = own * skewed(squares, rest, unsure)
-        pooled = whole / np.maximum(rest.sum(), 1e-300) * rest
-        variance = (rest * worth * own + 5 * pooled) / (rest * worth + 5)
+        likely = soft_noise(rel, s, scale, worth, starts)[0]
+        pooled = whole / np.maximum(likely.sum(), 1e-300) * likely
+        rows = rest if rel.has_hard_labels else soft_count(rel, s, scale, worth, starts)
+        variance = (rows * worth * own + 5 * pooled) / (rows * worth + 5)
         variance = variance + least_outcome(rel, s, scale, worth) * expected * alike
-        each = independent_noise(rel, s, scale, worth, list(range(len(s["count"]))))[1]
-        each = np.minimum(1 / np.maximum(each, 1e-300), s["prob_var"] * scale)
-        events = joined(each)
-        excess = 1 / np.maximum(events * worth, 1e-100)
+        excess = independent_noise(rel, s, scale, worth, starts)[1] / worth
     size = weight**2 / np.where(weight > 0, weight_sq, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        heavy = excess * (1 - 6 * events * (worth if rel.clusters else 1) / size)
+        heavy = excess * (1 - 6 * events / size) if rel.clusters is None else excess - 6 / size
     residual = joined(s["residual"]) * np.sqrt(scale)
     variance = variance + 1e-18 * scale * weight_sq
     return residual, variance, mean, size, heavy, between * np.ones((len(starts),) * 2)
@@ -477,18 +478,46 @@ def independent_noise(
     if rel.has_hard_labels:
         events = np.add.reduceat(s["prob_var"] * scale, starts)
         return events, 1 / np.maximum(events, 1e-100)
+    likely, fourth = soft_noise(rel, s, scale, worth, starts)
+    rest, squares, unsure, expected, _ = soft_rows(rel, s, scale, worth, starts)
+    rows = soft_count(rel, s, scale, worth, starts)
+    squares = squares * skewed(squares, rest, unsure)
+    variance = (rows * squares + 5 * likely) / (rows + 5)
+    variance += least_outcome(rel, s, scale, worth) * expected
+    return variance, (expected + fourth) / np.maximum((expected + likely) ** 2, 1e-100)
+
+
+def soft_count(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
+    """Return how many normal labels would show the variance as precisely as the soft labels."""
+    likely, fourth = soft_noise(rel, s, scale, worth, starts)
+    rest = soft_rows(rel, s, scale, worth, starts)[0]
+    weight, weight_sq, most = (
+        np.add.reduceat(s[name], starts) for name in ("weight", "weight_sq", "prob_var")
+    )
+    safe = rest > 0
+    size = weight**2 / np.where(safe, weight_sq, 1) * rest / np.where(safe, most * scale, 1)
+    excess = fourth / np.maximum(likely**2, 1e-100)
+    return np.where(safe, 2 / (excess + 2 / np.where(safe, size, 1)), 0)
+
+
+def soft_noise(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
+    """Return the variance and fourth cumulant that the whole table suggests for soft labels."""
     each = list(range(len(s["count"])))
     most, whole, unsure = (x.sum() for x in soft_rows(rel, s, scale, worth, each)[:3])
-    whole, floor = whole * skewed(whole, most, unsure), s["vote_floor"].sum() * scale
-    if floor > 0:
-        whole = (most * worth * whole + 5 * floor) / (most * worth + 5)
-    share = np.minimum(whole / np.maximum(most, 1e-300), 1)
-    rest, squares, unsure, expected, _ = soft_rows(rel, s, scale, worth, starts)
-    squares = squares * skewed(squares, rest, unsure)
-    variance = rest * (squares + 5 * share) / (rest + 5)
-    variance += least_outcome(rel, s, scale, worth) * expected
-    mean, fourth = expected + share * rest, 6 * share**3 / ((1 + share) * (1 + 2 * share))
-    return variance, (expected + fourth * rest) / np.maximum(mean**2, 1e-100)
+    whole = whole * skewed(whole, most, unsure)
+    floor = np.longdouble(0) if rel.has_hard_labels else s["vote_floor"].sum() * scale
+    votes, common = np.longdouble(1), np.longdouble(1)
+    if not rel.has_hard_labels:
+        if floor > 0:
+            whole = (most * worth * whole + 5 * floor) / (most * worth + 5)
+            votes = min(whole / min(floor, most), votes)
+        voted = min(floor, most)
+        common = min(max(whole - voted, 0) / np.maximum(most - voted, 1e-300), common)
+    rest = soft_rows(rel, s, scale, worth, starts)[0]
+    voted = np.minimum(np.add.reduceat(s["vote_floor"] * scale, starts), rest) * (floor > 0)
+    beta = 6 * common**3 / ((1 + common) * (1 + 2 * common))
+    single = voted / np.where(rest > 0, rest, 1)
+    return votes * voted + common * (rest - voted), voted * single**2 + beta * (rest - voted)
 
 
 def soft_rows(rel: sc.Reliability, s: Any, scale: Any, worth: Any, starts: list[int]) -> Any:
@@ -1020,6 +1049,24 @@ def test_skewed_soft_labels_keep_test_size_and_coverage(rng: np.random.Generator
     tables = [sc.reliability(*rare(rng, 100)) for _ in range(600)]
     assert 0.01 < np.mean([sc.calibration_test(t).pvalue < 0.05 for t in tables]) < 0.075
     assert np.mean([sc.smece_interval(t).low > 0 for t in tables]) < 0.065
+
+
+def test_numbers_of_votes_that_depend_on_the_rate_keep_test_size(rng: np.random.Generator) -> None:
+    """With the noise in proportion to p(1 - p), 26% were rejected."""
+    p = rng.choice([0.001, 0.01, 0.03, 0.1, 0.25, 0.4, 0.6, 0.8, 0.93, 0.99], (300, 1000))
+    votes = 1 + np.floor(48 * p * (1 - p)).astype(int)
+    each = zip(rng.binomial(votes, p) / votes, p, votes, strict=True)
+    tests = (sc.calibration_test(y, q, bins=50, n_votes=m) for y, q, m in each)
+    assert 0.015 < np.mean([found.pvalue < 0.05 for found in tests]) < 0.09
+
+
+def test_precise_soft_labels_of_rare_predictions_keep_test_size(rng: np.random.Generator) -> None:
+    """With p(1 - p) as the number of events, 18% were rejected."""
+    p = rng.beta(1, 40, (300, 3000))
+    precision = np.where(p < 0.1, 60.0, 5.0)
+    labels = rng.beta(precision * p, precision * (1 - p))
+    tests = (sc.calibration_test(y, q, bins=50) for y, q in zip(labels, p, strict=True))
+    assert 0.015 < np.mean([found.pvalue < 0.05 for found in tests]) < 0.11
 
 
 def test_clustered_votes_without_n_votes_keep_test_size(rng: np.random.Generator) -> None:
