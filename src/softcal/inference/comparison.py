@@ -658,7 +658,7 @@ def compare(
     >>> print(compare(d["soft_malignant"], models, n_votes=d["n_readers"]))
     forest minus logistic   SMECE 0.0952 and 0.1067
                difference   95% interval from        to    p-value
-       SMECE      -0.0116             -0.0240   -0.0017     0.0207
+       SMECE      -0.0116             -0.0243   -0.0015      0.023
        Brier      -0.0067             -0.0100   -0.0035   5.68e-05
     log loss            -                   -         -          -
     The log loss of forest is infinite: there are rows with a prediction of exactly
@@ -760,7 +760,8 @@ def compare_many(
     Holm's correction multiplies the k-th smallest of m p-values by \(m + 1 - k\), and keeps them
     non-decreasing. No two equally calibrated models are told apart, with probability `level`. The
     interval of a pair has the alpha that is smaller by the same factor. It therefore excludes 0
-    exactly if the pair is told apart.
+    exactly if the pair is told apart. For values other than 0, the level of all intervals together
+    may be lower.
 
     Parameters
     ----------
