@@ -6,7 +6,7 @@ Writes docs/paired.csv and prints a summary: the coverage and mean width of two 
 each kind of label, size, and scenario, and how often softcal's interval excludes 0. They are a
 paired percentile bootstrap (Gaussian, of the bins), and softcal's interval. Also writes
 docs/paired_losses.csv: how often the intervals of the Brier and log loss differences miss, with
-few events. It takes ten minutes; `--scale 0.2` uses a fifth of the data sets and writes nothing.
+few events. It takes two minutes; `--scale 0.2` uses a fifth of the data sets and writes nothing.
 
 Labels are drawn from pi = Phi(loc + scale (z1 + z2/2 + z3/2)). A knows z1 and z2, B the same or z1
 and z3, so that the conditional rate of each is known exactly. It is then distorted: "s" adds to the

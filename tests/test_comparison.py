@@ -413,6 +413,16 @@ def test_unseen_events_are_at_large_predictions() -> None:
     assert found.high >= found.difference + 3.6 * per_event
 
 
+@pytest.mark.parametrize("label", [0.0, 0.2, 1.0])
+def test_labels_that_equal_predictions_are_weak_evidence(label: float) -> None:
+    """Residuals of 0 gave p-values of 1e-30 for Brier score and log loss."""
+    y = np.full(50, label)
+    found = compare(y, {"a": y, "b": np.abs(y - 0.01)})
+    for each in (found.brier, found.log_loss):
+        assert each.difference < 0 < each.high
+    assert found.pvalue > 1e-6
+
+
 def test_difference_of_calibrated_models_stays_within_their_upper_limits(
     rng: np.random.Generator,
 ) -> None:

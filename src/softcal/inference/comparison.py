@@ -288,7 +288,11 @@ class UnseenEvents:
     """
 
     def __init__(self, a: Sums, b: Sums, cross: FloatArray, of_a: _Model, of_b: _Model) -> None:
-        i, j = np.nonzero(cross.reshape(-1, *cross.shape[-2:]).any(axis=0))
+        # Residuals of 0 do not show which rows two bins share. All may be the same.
+        exact = (of_a.square[..., :, None] == 0) | (of_b.square[..., None, :] == 0)
+        exact &= (a.weight[..., :, None] > 0) & (b.weight[..., None, :] > 0)
+        i, j = np.nonzero(((cross != 0) | exact).reshape(-1, *cross.shape[-2:]).any(axis=0))
+        exact = exact[..., i, j]
         total = of_a.total[..., None]
         found = list(zip(of_a.events, of_b.events, strict=True))
         known = np.reshape([one.known or other.known for one, other in found], total.shape)
@@ -299,7 +303,7 @@ class UnseenEvents:
         square_a, square_b = of_a.square[..., i], of_b.square[..., j]
         self.events = np.where(known, np.minimum(square_a, square_b) / unit**2, 0.0)
         shared = _ratio(cross[..., i, j] / total**2, np.sqrt(square_a) * np.sqrt(square_b))
-        self.unit = unit * np.minimum(np.abs(shared), 1.0)
+        self.unit = unit * np.where(exact, 1.0, np.minimum(np.abs(shared), 1.0))
         self.gap_a, self.gap_b = of_a.gap[..., i], of_b.gap[..., j]
         self.probs_a = tuple(prob[..., i] for prob in _probs_of_events(a))
         self.probs_b = tuple(prob[..., j] for prob in _probs_of_events(b))
@@ -362,8 +366,8 @@ def _probs_of_events(sums: Sums) -> tuple[FloatArray, FloatArray]:
     """
     mean = _mean_prob(sums)
     varying = _ratio(sums.prob_var, sums.weight_sq)
-    low = _ratio(varying, 1 - mean)
-    return np.clip(low, 0.0, mean), np.clip(1 - _ratio(varying, mean), mean, 1.0)
+    low, high = 1 - _ratio(1 - mean - varying, 1 - mean), _ratio(mean - varying, mean)
+    return np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)
 
 
 def _mean_prob(sums: Sums) -> FloatArray:
