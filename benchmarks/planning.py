@@ -7,7 +7,7 @@ planned width over the mean width of `smece_interval`, for models and labels of 
 exact assumptions. Powers: two models share some information about the labels. A has a SMECE of
 0.02, and that of B is larger by D. A study is planned from a pilot of 100,000 items for a power of
 0.8. The file has how often the interval of `compare` lies above 0 in such studies. Pilots: the same
-for small pilots and several A; each plan is followed by 40 studies. It takes three minutes.
+for small pilots and several A; each plan is followed by 40 studies. It takes one minute.
 
 Labels are drawn from pi = Phi(c z1 + s z2 + s z3), c^2 + 2 s^2 = 1.5. A knows z1 and z2, B z1 and
 z3: the larger s, the less they have in common.
