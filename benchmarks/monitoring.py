@@ -1,6 +1,9 @@
+# ruff: noqa: SLF001
 """Simulate `Watch` and `check`: false alarms, delay to the alarm, and errors at the margin.
 
-    python benchmarks/monitoring.py [--runs N] [--looks N] [speed] [margins] [delays] [late] [alarms]
+    python benchmarks/monitoring.py [--runs N] [--looks N] [PART ...]
+
+The parts are speed, margins, delays, late, and alarms; without any, all of them.
 
 `late` and `alarms` write docs/watch_delays.csv and docs/watch_alarms.csv. The other parts print
 tables; docs/watch.md quotes them with the numbers of runs. probcal, which watches 0/1 labels, is
@@ -357,7 +360,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--looks", type=int, default=1000)
-    parser.add_argument("parts", nargs="*", default=["speed", "margins", "delays", "late", "alarms"])
+    parser.add_argument(
+        "parts", nargs="*", default=["speed", "margins", "delays", "late", "alarms"]
+    )
     given = parser.parse_args()
     if "speed" in given.parts:
         speed()
