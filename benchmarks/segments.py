@@ -31,10 +31,10 @@ KINDS = (
     "soft, skewed", "nearly exact", "mixed", "other labels in each segment",
 )  # fmt: skip
 SIZES: dict[str, dict[str, int]] = {  # of about 10, 350, 150, and 4,800 segments
-    "few": {"n": 600, "columns": 1, "values": 10, "depth": 1, "min_rows": 5, "runs": 400},
-    "small": {"n": 2000, "columns": 3, "values": 10, "depth": 2, "min_rows": 5, "runs": 200},
+    "few": {"n": 600, "columns": 1, "values": 10, "depth": 1, "min_rows": 5, "runs": 150},
+    "small": {"n": 2000, "columns": 3, "values": 10, "depth": 2, "min_rows": 5, "runs": 60},
     "large": {"n": 20_000, "columns": 3, "values": 6, "depth": 2, "min_rows": 30, "runs": 200},
-    "many": {"n": 5000, "columns": 7, "values": 5, "depth": 3, "min_rows": 15, "runs": 50},
+    "many": {"n": 5000, "columns": 7, "values": 5, "depth": 3, "min_rows": 15, "runs": 10},
 }
 LEVEL = 0.95
 DOCS = Path(__file__).parent.parent / "docs"
@@ -150,9 +150,16 @@ def precise(runs: int) -> None:
     write_csv("audit_power.csv", rows)
 
 
+def with_columns(frame: Any, rng: np.random.Generator, columns: int, values: int) -> Any:
+    """Return the rows with columns of texts that are independent of each other."""
+    for k in range(columns):
+        frame[f"c{k}"] = rng.integers(0, values, size=len(frame)).astype(str)
+    return frame
+
+
 def planted(rng: np.random.Generator, n: int, columns: int, values: int, gap: float) -> Any:
     """Return rows of a model that is too high by `gap` in one combination of two values."""
-    frame, _ = calibrated("0/1", rng, n, columns, values)
+    frame = with_columns(calibrated("0/1", rng, n, 0, values)[0], rng, columns, values)
     frame["p"] = rng.beta(2, 3, size=n)
     here = (frame.c0 == "0") & (frame.c1 == "0")
     frame["y"] = rng.binomial(1, np.clip(frame.p - gap * here, 0, 1)).astype(float)
@@ -233,7 +240,7 @@ def mcgrad_false(runs: int) -> list[dict[str, Any]]:
         alone = corrected = 0
         for seed in range(runs):
             rng = np.random.default_rng([19, KINDS.index(kind), 3000, seed])
-            frame, _ = calibrated(kind, rng, 3000, 4, 6)
+            frame = with_columns(calibrated(kind, rng, 3000, 0, 6)[0], rng, 4, 6)
             error = mcgrad_error(frame, [f"c{k}" for k in range(4)])
             pvalues = np.asarray(error.segments_ecce_pvalue)
             alone += error.mce_pvalue <= 1 - LEVEL

@@ -2,7 +2,8 @@
 
 A segment is a conjunction of values, such as device = phone and country = DE. Its sums are sums of
 cells. The p-values hold for all segments simultaneously: they compare each segment with the
-largest deviation of any segment in simulated data of a calibrated model.
+largest deviation of any segment in simulated data of a calibrated model. The intervals invert the
+same test. docs/segments.md has the method.
 """
 
 from __future__ import annotations
@@ -525,11 +526,13 @@ class _Shape(NamedTuple):
 def _skewness(units: Sums, share: float) -> float:
     """Return the skewness of the residual of a row, pooled over all rows.
 
-    The third central moment of rows is the covariance of their sum and their sum of squares.
+    The third central moment of rows is the covariance of their sum and their sum of squares. The
+    squares are around the mean of the unit, except in units of one row, because gaps differ.
     """
     variance = share * units.prob_var
+    squares = np.where(units.count > 1, _centered(units), units.residual_var)
     mean = units.residual.sum() / units.weight.sum()
-    third = (units.residual - mean * units.weight) @ (units.residual_var - variance)
+    third = (units.residual - mean * units.weight) @ (squares - variance)
     rows = units.weight.sum() ** 2 / units.weight_sq.sum()
     found = third * math.sqrt(rows) / max(variance.sum(), _CERTAIN) ** 1.5
     return float(np.clip(found, -math.sqrt(rows), math.sqrt(rows)))  # as of any sample

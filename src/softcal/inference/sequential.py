@@ -550,7 +550,7 @@ class Watch:
     ...     y = rng.uniform(size=500) < np.clip(p - drift, 0, 1)
     ...     state = watch.update(reliability(y, p), date=f"2026-03-{day:02d}")
     >>> state.alarm_date, state.since, state.direction
-    ('2026-03-18', '2026-03-16', 'too high')
+    ('2026-03-17', '2026-03-16', 'too high')
     """
 
     def __init__(
