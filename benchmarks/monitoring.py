@@ -174,7 +174,8 @@ class Setting(NamedTuple):
 ALARMS = (
     *(Setting(name, drift=drift) for drift in (False, True) for name in LABELS),
     *(Setting(name, 0.02, spread=spread) for spread in (0.01, 0.02) for name in ("0/1", "soft")),
-)
+    Setting("soft", 0.02, spread=0.05), Setting("soft", 0.0, spread=0.01),
+)  # fmt: skip
 
 
 def ever_alarmed(name: str, runs: int, looks: int, *, drift: bool) -> np.ndarray:

@@ -510,16 +510,19 @@ class Watch:
     be inspected after every update. A calibrated model ever raises an alarm with probability at
     most 1 - level. Labels may be 0 or 1, vote shares, or any probability.
 
-    The evidence averages over rates \(\lambda\) and four patterns: all predictions too high
-    or low, predictions too extreme or not extreme enough, each bin with its own sign, and a
-    single bin. For a pattern g with values in [-1, 1] it is
+    The evidence averages over bets on four patterns: all predictions too high or low, predictions
+    too extreme or not extreme enough, each bin with its own sign, and a single bin. With a rate
+    \(\lambda\) and a pattern g with values in [-1, 1], a day multiplies the evidence by
 
     \[ \exp\Bigl(\lambda \sum_b (g_b R_b - \varepsilon |g_b| n_b) - \psi(\lambda) \sum_b g_b^2
     Q_b\Bigr) . \]
 
     Here \(\psi(\lambda) = -\log(1 - \lambda) - \lambda\). R is the sum of label minus prediction
-    in a bin, Q the sum of its squares, and n the number of rows. Half of the evidence is for errors
-    that begin later, with weight \(1/(k(k + 1))\) for the k-th update.
+    in a bin, Q the sum of its squares, and n the number of rows. The first two patterns have
+    sharper factors, which use the edges of bins, and for 0/1 labels the likelihood of outcomes.
+    Their bets begin on the first day with weight 1/4, and otherwise after k updates with weight
+    \(100/(100 + k)\). Their rates follow from the variance of the days before. The page "Alarms
+    and gates" has the derivation.
 
     It is not valid if rows repeat, if rows of one group vary together, or if the same raters vote
     on many rows. Memory is constant: of the start days at most 64 are kept.
