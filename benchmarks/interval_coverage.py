@@ -37,7 +37,7 @@ from softcal.inference.intervals import (
     interval_limits,
     residual_variance,
 )
-from softcal.inference.smece import tested_low
+from softcal.inference.smece import agreeing_low
 from softcal.table.kernel import Sums, unknown_hardened
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -183,7 +183,7 @@ def intervals(sums: Sums, first: Any, n: int) -> Any:
     tables = (Reliability(each, Sums(*table)) for table in zip(*sums, strict=True))
     pvalues = [calibration_test(table).pvalue for table in tables]
     lows = [
-        [tested_low(*each, 1 - level) for each in zip(limit, value, pvalues, strict=True)]
+        [agreeing_low(*each, 1 - level) for each in zip(limit, value, pvalues, strict=True)]
         for limit, level in ((low, LEVEL), (low_80, 0.8))
     ]
     low, low_80 = (np.minimum(one, top) for one, top in zip(lows, (high, high_80), strict=True))
