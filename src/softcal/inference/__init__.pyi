@@ -7,10 +7,7 @@ from .comparison import (
     Pair as Pair,
     Ranking as Ranking,
 )
-from .intervals import (
-    GapIntervals as GapIntervals,
-    Interval as Interval,
-)
+from .intervals import GapIntervals as GapIntervals
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
 from .segments import (
@@ -22,6 +19,7 @@ from .sequential import (
     StreamState as StreamState,
     WatchState as WatchState,
 )
+from .smece import Interval as Interval
 from .summary import (
     CalibrationSummary as CalibrationSummary,
     Estimate as Estimate,
