@@ -21,7 +21,7 @@ from strategies import rows
 import softcal as sc
 from softcal.inference import intervals
 from softcal.inference.intervals import interval_limits, table_limits
-from softcal.inference.smece import tested_low
+from softcal.inference.smece import agreeing_low
 from softcal.table.kernel import Sums, as_sums
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_interval_excludes_0_exactly_if_the_test_rejects(rel: sc.Reliability, le
 def test_lower_limit_falls_to_0_continuously_as_the_pvalue_rises() -> None:
     pvalues = np.linspace(0, 0.06, 60_001)
     for limit in (0.0, 0.03, 0.09):
-        low = np.array([tested_low(limit, 0.1, p, 0.05) for p in pvalues])
+        low = np.array([agreeing_low(limit, 0.1, p, 0.05) for p in pvalues])
         assert low[0] == pytest.approx(max(limit, 0.01))
         assert (np.diff(low) <= 0).all()
         assert np.abs(np.diff(low)).max() < 1e-5

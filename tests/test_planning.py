@@ -425,7 +425,7 @@ def test_plan_command_prints_the_plan() -> None:
     shown = softcal("plan", *STATED_OPTIONS, "--half-width", 0.02, "--votes-per-item", 3)
     assert shown.stderr == ""
     assert shown.stdout == (
-        "Collect 1,037 items with 3 votes each, 3,111 in total. Cost: 3,111.\n"
+        "Collect 907 items with 3 votes each, 2,721 in total. Cost: 2,721.\n"
         "Assuming SMECE = 0.0500,\n"
         "expect a 95% interval of about ±0.0200.\n"
     )

@@ -8,7 +8,6 @@ from .comparison import (
     Ranking as Ranking,
 )
 from .gaps import GapIntervals as GapIntervals
-from .smece import Interval as Interval
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
 from .segments import (
@@ -20,6 +19,7 @@ from .sequential import (
     StreamState as StreamState,
     WatchState as WatchState,
 )
+from .smece import Interval as Interval
 from .summary import (
     CalibrationSummary as CalibrationSummary,
     Estimate as Estimate,

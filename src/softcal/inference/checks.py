@@ -124,7 +124,7 @@ def check(
     Check('pass')
     >>> print(check(y, p, n_votes=votes, max_smece=0.1))
     UNDECIDED
-    SMECE 0.0952 (95% interval 0.0807 to 0.1063) may be above or below 0.1.
+    SMECE 0.0952 (95% interval 0.0812 to 0.1063) may be above or below 0.1.
     These data do not show how many more rows would decide.
     """
     rel = table_of(

@@ -136,7 +136,7 @@ def smece_interval(
     >>> from softcal.datasets import lidc_malignancy
     >>> d = lidc_malignancy()
     >>> print(smece_interval(d["soft_malignant"], d["prob_rf_all"], n_votes=d["n_readers"]))
-    SMECE 0.0952, 95% interval 0.0807 to 0.1063, debiased 0.0938
+    SMECE 0.0952, 95% interval 0.0812 to 0.1063, debiased 0.0938
     """
     rel = table_of(
         "smece_interval", y_true, y_prob, bins=bins, sample_weight=sample_weight,
@@ -152,7 +152,7 @@ def smece_interval(
         note = f"One {kind} does not show how much {kind}s vary."
         return Interval(value, value, 0.0, 1.0, level, pvalue, note)
     less_noise, untested, high, events = table_limits(rel, rel.ties, level)
-    low = min(tested_low(untested, value, pvalue, 1 - level), high)
+    low = min(agreeing_low(untested, value, pvalue, 1 - level), high)
     note = _note(value, high, kind, independent, events)
     if rel.raters is None:
         if isinstance(y_true, Votes):
@@ -165,7 +165,7 @@ def smece_interval(
     return Interval(value, less_noise, low, high, level, pvalue, few_raters(rel) or note, share)
 
 
-def tested_low(low: float, value: float, pvalue: float, alpha: float) -> float:
+def agreeing_low(low: float, value: float, pvalue: float, alpha: float) -> float:
     """Return the lower limit, above 0 exactly if the test rejects.
 
     The limit changes continuously: it falls to 0 if the p-value rises to alpha. If the test

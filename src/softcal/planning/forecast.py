@@ -230,7 +230,7 @@ class Assumptions:
         --------
         >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
         >>> round(assumptions.half_width(1000, votes=1), 3)
-        0.033
+        0.031
         """
         refuse_outside("smece", smece, 0, 0.5, closed=True)
         refuse_outside("label_spread", label_spread, 0, 0.5, closed=True)
@@ -304,9 +304,9 @@ class Assumptions:
         >>> assumptions = Assumptions.stated(smece=0.05, label_spread=0.15)
         >>> for votes in (1, 3, 10):
         ...     print(round(assumptions.half_width(1000, votes=votes), 4))
-        0.0325
-        0.0204
-        0.014
+        0.0307
+        0.019
+        0.0133
         """
         refuse_outside("level", level, 0, 1)
         _refuse_bad_items(items)
