@@ -167,9 +167,9 @@ class _Labels(NamedTuple):
         soft = share - outcomes
         of_soft = soft / np.maximum(1 - outcomes, soft)
         third = outcomes + np.where(soft > 0, soft * 2 * of_soft / (1 + of_soft), 0.0)
-        units = (np.maximum(u, 1e-6) for u in (third / share, share))  # trials stay finite
+        units = (np.fmax(u, 1e-6) for u in (third / share, share))  # trials stay finite
         first, second = (share / u * distance(mean, n * share / u**2, tail) for u in units)
-        return np.where(share > 0, np.maximum(first, second), 0 * share)
+        return np.where(share > 0, np.fmax(first, second), 0 * share)
 
 
 def _share(s: Sums, part: FloatArray, whole: FloatArray) -> FloatArray:
@@ -191,7 +191,9 @@ def _to_quantile(mean: FloatArray, trials: FloatArray, tail: float) -> FloatArra
 
     An event that is less probable is not included. A proportion of 1 is.
     """
-    count = np.minimum(trials * mean / tail, 1.0) * (bdtrik(1 - tail, trials, mean) + 1)
+    trials = np.maximum(trials, 1e-3)  # fewer occur only if labels hardly vary
+    quantile = bdtrik(1 - tail, trials, np.maximum(mean, 1e-12))
+    count = np.minimum(trials * mean / tail, 1.0) * (quantile + 1)
     above = np.minimum(count / trials - mean, 1 - mean + 1e-12)  # rounding
     return np.where(mean * (1 - mean) > 0, above, 0 * mean)
 
