@@ -5,7 +5,7 @@
 Writes docs/gap_intervals.csv, one row per cell: a kind of label, a true mean label, a prediction,
 and a number of rows per bin. The bins of a cell are drawn once. They are judged alone, as tables of
 5 bins, and as tables of 20 bins. Student's interval with the noise floor, which the library used
-before, is measured on the same bins. One process, about 8 minutes on an idle core.
+before, is measured on the same bins. One process, about a minute on an idle core.
 """
 
 from __future__ import annotations

@@ -149,16 +149,9 @@ class _Labels(NamedTuple):
     def of(s: Sums, weight_sq: FloatArray) -> _Labels:
         """Return the shares for bins whose rows, or groups, have this sum of squared weights."""
         prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, 1.0)
-        hard = ~s.label_var.any(axis=-1, keepdims=True)
-        tiny = np.maximum(
-            1e-9 * s.weight_sq, 1e-300
-        )  # if p is 0 or 1, 0/1 labels have a share of 1
-
-        def share(part: FloatArray, whole: FloatArray) -> FloatArray:
-            return np.minimum((part + tiny * hard) / (whole + tiny), 1.0)
-
         floor, most = noise_floor(s), weight_sq * prob * (1 - prob)
-        return _Labels(share(floor, most), share(outcomes(s)[0], most), share(floor, s.prob_var))
+        parts = (floor, most), (outcomes(s)[0], most), (floor, s.prob_var)
+        return _Labels(*(np.minimum(_share(s, part, whole), 1.0) for part, whole in parts))
 
     def farther(
         self, distance: _Distance, mean: FloatArray, n: FloatArray, share: FloatArray, tail: float
@@ -174,9 +167,16 @@ class _Labels(NamedTuple):
         soft = share - outcomes
         of_soft = soft / np.maximum(1 - outcomes, soft)
         third = outcomes + np.where(soft > 0, soft * 2 * of_soft / (1 + of_soft), 0.0)
-        units = (np.maximum(u, 1e-6) for u in (third / share, share))  # trials stay finite
+        units = (np.fmax(u, 1e-6) for u in (third / share, share))  # trials stay finite
         first, second = (share / u * distance(mean, n * share / u**2, tail) for u in units)
-        return np.where(share > 0, np.maximum(first, second), 0 * share)
+        return np.where(share > 0, np.fmax(first, second), 0 * share)
+
+
+def _share(s: Sums, part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return part / whole; 1 for 0/1 labels if p is 0 or 1, except for rounding."""
+    tiny = np.maximum(1e-9 * s.weight_sq, 1e-300)
+    out: FloatArray = (part + tiny * ~s.label_var.any(axis=-1, keepdims=True)) / (whole + tiny)
+    return out
 
 
 def _to_limit(mean: FloatArray, trials: FloatArray, tail: float) -> FloatArray:
@@ -187,9 +187,15 @@ def _to_limit(mean: FloatArray, trials: FloatArray, tail: float) -> FloatArray:
 
 
 def _to_quantile(mean: FloatArray, trials: FloatArray, tail: float) -> FloatArray:
-    """Return how far above its mean a proportion lies with this probability; 0 if it is 0 or 1."""
-    count = bdtrik(1 - tail, trials, mean) + 1
-    return np.where(mean * (1 - mean) > 0, count / trials - mean, 0 * mean)
+    """Return how far above its mean a proportion lies with this probability.
+
+    An event that is less probable is not included. A proportion of 1 is.
+    """
+    trials = np.maximum(trials, 1e-3)  # fewer occur only if labels hardly vary
+    quantile = bdtrik(1 - tail, trials, np.maximum(mean, 1e-12))
+    count = np.minimum(trials * mean / tail, 1.0) * (quantile + 1)
+    above = np.minimum(count / trials - mean, 1 - mean + 1e-12)  # rounding
+    return np.where(mean * (1 - mean) > 0, above, 0 * mean)
 
 
 def consistency_band(
@@ -263,7 +269,7 @@ def band_limits(
     prob = (s.label + s.residual) / np.where(s.weight > 0, s.weight, np.nan)
     most = parts.weight_sq * prob * (1 - prob)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(most > 0, variance / most, 0 * prob)
+        share = _share(s, variance, most)
         more = wider * np.sqrt(np.maximum(share, 1.0))
         labels, share = _Labels.of(s, parts.weight_sq), np.minimum(share, 1.0)
         up, down = (
