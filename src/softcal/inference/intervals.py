@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from softcal import _display
 from softcal._validation.inputs import FloatArray
@@ -129,10 +129,11 @@ class Gaps:
     weight_sq: FloatArray
     weight_square: FloatArray | None
     total: FloatArray  # of all weight
-    rows: FloatArray  # the effective number of rows (Kish's), or of groups
+    rows: FloatArray  # the effective number of rows (Kish's)
     counted: FloatArray  # 1 / votes behind a label, 1 for 0/1 labels, 0 if unknown
     raters: SharedByRaters | None = None
-    lean: FloatArray | None = None  # third cumulant of each bin's labels; not used with raters
+    lean: FloatArray | None = None  # third cumulant of each bin's labels, for independent rows
+    degrees: float | None = None  # of freedom of the variances, with groups
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
@@ -144,28 +145,54 @@ class Gaps:
                 sums.weight_sq, None, total, total**2 / sums.weight_sq.sum(axis=-1),
                 _counted(sums), None, _lean(sums),
             )  # fmt: skip
+        if clusters.raters is None:
+            return Gaps._of_groups(sums, clusters)
         own = clusters.residual.diagonal()
-        if sums.label_var.any():
-            # The known noise that the squares of the rows lack, scaled up for correlated rows.
-            alike = clusters.weight.diagonal() / np.maximum(sums.weight_sq, 1e-300)
-            variance = own + (residual_variance(sums) - sums.residual_var) * alike
+        if sums.label_var.any():  # the known noise that the squares of the rows lack
+            variance = own + residual_variance(sums) - sums.residual_var
         else:
             variance = np.maximum(own, sums.prob_var)
-        lean = None
-        if clusters.raters is None:  # rows of a group vary together
-            alike = variance / np.maximum(residual_variance(sums), 1e-300)
-            lean = _lean(sums) * alike**2
         return Gaps(
             sums.residual, variance, clusters.residual + np.diag(variance - own), sums.weight,
             clusters.weight.diagonal(), clusters.weight, total, total**2 / clusters.weight.sum(),
-            _counted(sums), clusters.raters, lean,
+            _counted(sums), clusters.raters,
         )  # fmt: skip
+
+    @staticmethod
+    def _of_groups(sums: Sums, clusters: Clusters) -> Gaps:
+        """Return the sums that intervals with groups need.
+
+        The covariances over groups are around the means, as groups are few. The square of the mean
+        is added for the number of rows, as if the rows were independent. A variance is at least
+        that of independent rows. In a bin of one group it is at least that times the design effect.
+        """
+        rows = Gaps.of(sums)
+        square, degrees = clusters.covariance(sums)
+        square = square + np.outer(sums.residual, sums.residual) / rows.rows
+        groups = clusters.weight.diagonal()
+        several = _several(sums.weight**2 / np.maximum(groups, 1e-300))
+        ratio = _design_effect(several * square.diagonal(), several * rows.variance)
+        least = rows.variance * (1 + (1 - several) * (ratio - 1))
+        variance = np.maximum(square.diagonal(), least)
+        return Gaps(
+            sums.residual, variance, square + np.diag(variance - square.diagonal()), sums.weight,
+            groups, clusters.weight, rows.total, rows.rows, rows.counted, degrees=degrees,
+        )  # fmt: skip
+
+    @property
+    def independent(self) -> FloatArray:
+        """The effective number of rows, or of groups."""
+        if self.weight_square is None:
+            return self.rows
+        return np.asarray(self.total**2 / self.weight_square.sum())
 
     def reach(self, tail: float) -> float:
         """Return the number of standard errors beyond which a tail has this probability.
 
-        Raters are a small sample, so with raters the distribution is Student's.
+        Raters and groups are small samples, so with them the distribution is Student's.
         """
+        if self.degrees is not None:
+            return -float(stdtrit(self.degrees, tail))
         return normal_reach(tail) if self.raters is None else self.raters.reach(tail)
 
     def joined(self, starts: npt.NDArray[np.intp]) -> Gaps:
@@ -187,6 +214,7 @@ class Gaps:
             along(self.residual), kept(square.diagonal(), along(self.variance)), square,
             along(self.weight), weight_square.diagonal(), weight_square, self.total, self.rows,
             self.counted, None if self.raters is None else self.raters.joined(starts), lean,
+            self.degrees,
         )  # fmt: skip
 
     @property
@@ -304,7 +332,13 @@ class Gaps:
         between near and far are a mixture of both, so that the limit is continuous. Skewed sums
         have a higher limit, by the correction for a studentized sum (Johnson, Hall).
         """
-        estimate, reach = self.generous_bins(z)
+        sure, near_z = None, z
+        if self.degrees is not None and self.square is not None:
+            sure = _shrunk(self.square, np.outer(self.variance, self.variance) / self.degrees)
+            # A sum of variances has more degrees of freedom than one of them.
+            more = self.variance.sum() ** 2 / max(float((self.square**2).sum()), 1e-300)
+            near_z = -float(stdtrit(self.degrees * max(more, 1.0), stdtr(self.degrees, -z)))
+        estimate, reach = self.generous_bins(z, sure, near_z)
         if self.raters is None or self.square is None:
             return estimate, reach
         moved, left, sure = self._shifted(z, self.square, self.raters)
@@ -342,7 +376,10 @@ class Gaps:
         return moved, z * np.sqrt(1 - shift**2), sure
 
     def generous_bins(
-        self, z: FloatArray | float, sure: FloatArray | None = None
+        self,
+        z: FloatArray | float,
+        sure: FloatArray | None = None,
+        near_z: FloatArray | float | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Compute `generous` without shifts by raters."""
         t, error = self.in_errors()
@@ -358,7 +395,8 @@ class Gaps:
         scale = np.where(near_error > 0, near_error, 1.0)
         seen = near_gap / scale
         floor = np.maximum(seen, MEAN_AT_0)  # so that the limit is not 0 by chance
-        most = highest_plausible(floor, z * np.sqrt(near_square) / scale)
+        near_z = z if near_z is None else near_z
+        most = highest_plausible(floor, near_z * np.sqrt(near_square) / scale)
         middle = np.minimum(inverse_mean_abs(seen), most)
         far_variance = kept(far_square - far_gap**2 / self.rows, far_square)
         square = ((most - middle) * near_error) ** 2 + z**2 * far_variance
@@ -384,6 +422,16 @@ def _smooth_step(x: FloatArray, start: float, end: float) -> FloatArray:
     """Rise from 0 to 1 with a slope of 0 at both ends, so that its root has a bounded slope."""
     u = np.clip((x - start) / (end - start), 0.0, 1.0)
     return u**2 * (3 - 2 * u)
+
+
+def _several(size: FloatArray) -> FloatArray:
+    """Return the share of a bin's own variance that is used: 0 for one group, 1 for two or more."""
+    return np.clip(size - 1, 0.0, 1.0)
+
+
+def _design_effect(groups: FloatArray, rows: FloatArray) -> float:
+    """Return how much larger variances over groups are than over independent rows, in all bins."""
+    return max(float(groups.sum() / max(rows.sum(), 1e-300)), 1.0)
 
 
 def _shrunk(square: FloatArray, noise: FloatArray) -> FloatArray:
@@ -467,7 +515,8 @@ def is_above(value: float, high: float) -> bool:
     return value > high + 1e-9
 
 
-_ENOUGH_GROUPS = 50  # intervals with fewer groups were not simulated
+_ENOUGH_GROUPS = 4  # effective groups; intervals with fewer were not simulated
+_MANY_GROUPS = 50  # effective groups; with fewer, products of their sums are not enough
 _ENOUGH_RATERS = 30  # intervals with fewer raters may lose coverage
 _ENOUGH_EVENTS = 10  # with fewer, intervals of skewed soft labels may lose coverage
 
@@ -597,7 +646,7 @@ def smece_interval(
         note = f"One {kind} does not show how much {kind}s vary."
         return Interval(value, value, 0.0, 1.0, level, note)
     less_noise, low, high, events = _limits(rel, rel.ties, level)
-    note = _note(value, high, kind, independent, events)
+    note = _note(value, high, kind, independent, events, few_groups(rel))
     if rel.raters is None:
         if isinstance(y_true, Votes):
             note = " ".join(filter(None, (note, recurring(y_true))))
@@ -660,14 +709,31 @@ def recurring(votes: Votes) -> str:
     )
 
 
-def _note(value: float, high: float, kind: str, independent: int, events: _Events) -> str:
+def few_groups(rel: Reliability) -> str:
+    """Return the caution for a table with few effective groups; empty if there are enough."""
+    if rel.clusters is None:
+        return ""
+    effective = float(rel.sums.weight.sum() ** 2 / rel.clusters.weight.sum())
+    if effective < _ENOUGH_GROUPS:
+        return (
+            f"The effective number of groups is {effective:.1f} of {rel.clusters.count}. With "
+            f"fewer than {_ENOUGH_GROUPS} the interval may be too narrow."
+        )
+    if effective < _MANY_GROUPS and rel.clusters.sums is None:
+        return (
+            f"The file does not have the sums of each of the {rel.clusters.count} groups, so their "
+            "small number is corrected by G/(G - 1) only. Scan the rows again."
+        )
+    return ""
+
+
+def _note(
+    value: float, high: float, kind: str, independent: int, events: _Events, groups: str
+) -> str:
     if is_above(value, high):
         return ABOVE_ITS_INTERVAL
-    if kind == "group" and independent < _ENOUGH_GROUPS:
-        return (
-            f"The interval rests on {independent} groups; with fewer than {_ENOUGH_GROUPS} it may "
-            "be too narrow."
-        )
+    if groups:
+        return groups
     few = not events.hard and events.number < _ENOUGH_EVENTS
     if few and events.known:
         return (
@@ -745,8 +811,31 @@ def gap_intervals(
     # One row gives no information, and two rows count in full. Weights may put a bin in between.
     second = np.clip(size - 1, 0.0, 1.0)
     half = second * np.where(second > 0, np.minimum(half, 2.0), 2.0) + (1 - second) * 2.0
+    if rel.clusters is not None:
+        half = _half_of_groups(s, rel.clusters, tail)
     gap = rel.gap
     return GapIntervals(np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0))
+
+
+def _half_of_groups(s: Sums, clusters: Clusters, tail: float) -> FloatArray:
+    """Return half the width of the interval of each bin's gap over groups; 2 if it is unknown.
+
+    A bin of one group has the variance of independent rows times the design effect of the other
+    bins: the ratio of their variances over groups and over rows.
+    """
+    weight = np.where(s.weight > 0, s.weight, 1.0)
+    gap = s.residual / weight
+    variance, degrees = clusters.of_gaps(gap, weight)
+    rows = weight**2 / np.maximum(s.weight_sq, 1e-300)
+    alone = kept(s.residual_var - s.weight_sq * gap**2, s.residual_var)
+    alone = np.maximum(alone, noise_floor(s)) * rows / np.maximum(rows - 1, 1e-9)
+    several = _several(weight**2 / np.maximum(clusters.weight.diagonal(), 1e-300))
+    ratio = _design_effect(several * variance, several * alone)
+    mixed = np.maximum(several * variance + (1 - several) * ratio * alone, noise_floor(s))
+    degrees = several * degrees + (1 - several) * clusters.covariance(s)[1]
+    half = -stdtrit(degrees, tail) * np.sqrt(mixed) / weight
+    shown = (s.weight > 0) & several.any()
+    return np.where(shown, np.minimum(half, 2.0), np.where(s.weight > 0, 2.0, np.nan))
 
 
 def interval_limits(
@@ -756,10 +845,8 @@ def interval_limits(
     gaps = Gaps.of(sums, clusters)
     alpha = 1 - level
     low, high = limits_of(gaps, alpha)
-    if clusters is None or clusters.raters is not None:
-        most = np.array([events.most(alpha) for events in events_of(sums)])
-        high = np.maximum(high, most.reshape(high.shape))
-    return _less_noise(gaps), low, high
+    most = np.array([events.most(alpha) for events in events_of(sums)])
+    return _less_noise(gaps), low, np.maximum(high, most.reshape(high.shape))
 
 
 def limits_of(gaps: Gaps, alpha: float) -> tuple[FloatArray, FloatArray]:
