@@ -11,6 +11,10 @@ from .intervals import (
     GapIntervals as GapIntervals,
     Interval as Interval,
 )
+from .new_group import (
+    NewGroup as NewGroup,
+    NewGroupCalibration as NewGroupCalibration,
+)
 from .ordinal import ScoreInterval as ScoreInterval
 from .raters import RaterDifference as RaterDifference
 from .segments import (
