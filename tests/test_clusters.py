@@ -168,13 +168,6 @@ def test_few_groups_do_not_widen_the_interval_by_the_rule_of_three() -> None:
     assert found.high - found.low > alone.high - alone.low
 
 
-def test_groups_of_one_row_are_nearly_independent_rows() -> None:
-    y, p, _ = patients(400, 1)
-    ours, rows = sc.smece_interval(y, p, groups=np.arange(400)), sc.smece_interval(y, p)
-    assert ours.high == pytest.approx(rows.high, rel=0.03)
-    assert ours.low == pytest.approx(rows.low, rel=0.03)
-
-
 def test_bin_of_one_group_has_the_design_effect_of_the_others() -> None:
     y, p, group = patients(8, 50)
     p, y = np.append(p, np.full(20, 0.95)), np.append(y, np.linspace(0.8, 1, 20))

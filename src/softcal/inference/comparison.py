@@ -70,6 +70,7 @@ class _Model:
         rows = self.gaps.rows
         seen = (self.sign * self.gap).sum(axis=-1) ** 2 / rows * (1 - 1 / rows)
         self.variance = kept(square - seen, square)  # with one more row, whose gap is 0
+        clusters = None if self.gaps.square is None else clusters  # also groups of one row
         self._own = sums.residual_var if clusters is None else clusters.residual
         own = sums.residual_var if clusters is None else clusters.residual.diagonal()
         self.square = own / self.total[..., None] ** 2

@@ -137,9 +137,12 @@ class Gaps:
 
     @staticmethod
     def of(sums: Sums, clusters: Clusters | None = None) -> Gaps:
-        """Return the sums that intervals need; variances are at least the known noise of labels."""
+        """Return the sums that intervals need; variances are at least the known noise of labels.
+
+        Groups of one row are independent rows.
+        """
         total = sums.weight.sum(axis=-1)
-        if clusters is None:
+        if clusters is None or (clusters.raters is None and clusters.count == sums.count.sum()):
             return Gaps(
                 sums.residual, residual_variance(sums), None, sums.weight,
                 sums.weight_sq, None, total, total**2 / sums.weight_sq.sum(axis=-1),
@@ -165,15 +168,17 @@ class Gaps:
         The covariances over groups are around the means, as groups are few. The square of the mean
         is added for the number of rows, as if the rows were independent. A variance is at least
         that of independent rows. In a bin of one group it is at least that times the design effect.
+        Known noise that the squares of soft labels lack is added, also times the design effect.
         """
         rows = Gaps.of(sums)
         square, degrees = clusters.covariance(sums)
         square = square + np.outer(sums.residual, sums.residual) / rows.rows
         groups = clusters.weight.diagonal()
         several = _several(sums.weight**2 / np.maximum(groups, 1e-300))
-        ratio = _design_effect(several * square.diagonal(), several * rows.variance)
+        seen = sums.residual_var if sums.label_var.any() else rows.variance
+        ratio = _design_effect(several * square.diagonal(), several * seen)
         least = rows.variance * (1 + (1 - several) * (ratio - 1))
-        variance = np.maximum(square.diagonal(), least)
+        variance = np.maximum(square.diagonal() + ratio * (rows.variance - seen), least)
         return Gaps(
             sums.residual, variance, square + np.diag(variance - square.diagonal()), sums.weight,
             groups, clusters.weight, rows.total, rows.rows, rows.counted, degrees=degrees,
@@ -828,10 +833,12 @@ def _half_of_groups(s: Sums, clusters: Clusters, tail: float) -> FloatArray:
     variance, degrees = clusters.of_gaps(gap, weight)
     rows = weight**2 / np.maximum(s.weight_sq, 1e-300)
     alone = kept(s.residual_var - s.weight_sq * gap**2, s.residual_var)
-    alone = np.maximum(alone, noise_floor(s)) * rows / np.maximum(rows - 1, 1e-9)
+    corrected = rows / np.maximum(rows - 1, 1e-9)
+    alone = np.maximum(alone, noise_floor(s)) * corrected
     several = _several(weight**2 / np.maximum(clusters.weight.diagonal(), 1e-300))
     ratio = _design_effect(several * variance, several * alone)
-    mixed = np.maximum(several * variance + (1 - several) * ratio * alone, noise_floor(s))
+    mixed = several * variance + (1 - several) * ratio * alone
+    mixed = np.maximum(mixed, noise_floor(s) * corrected)
     degrees = several * degrees + (1 - several) * clusters.covariance(s)[1]
     half = -stdtrit(degrees, tail) * np.sqrt(mixed) / weight
     shown = (s.weight > 0) & several.any()
