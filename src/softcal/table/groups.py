@@ -227,7 +227,8 @@ class GroupSums(NamedTuple):
 
         weight = np.bincount(self.group, self.weight)
         mean, share = residual / weight.sum(), weight / weight.sum()
-        factor = 1 / np.maximum(1 - share, _LEAST_REST)
+        # Of a group with all weight, the terms are 0, and their rounding must not grow.
+        factor = 1 / np.where(share < 1 - _LEAST_REST, 1 - share, 1.0)
         of_group = factor * weight
         shape = (weight.size, residual.size)
         sums = csr_array((self.residual, (self.group, self.place)), shape=shape)
@@ -248,7 +249,7 @@ class GroupSums(NamedTuple):
         share = self.weight / total[self.place]
         rest = self.residual - gap[self.place] * self.weight
         square = rest**2 / np.maximum(1 - share, _LEAST_REST)
-        square[share >= 1] = 0.0
+        square[share >= 1 - _LEAST_REST] = 0.0
         variance: FloatArray = np.bincount(self.place, square, gap.size).astype(np.float64)
         return variance, satterthwaite(share, self.place, gap.size)
 
