@@ -841,8 +841,9 @@ def _half_of_groups(s: Sums, clusters: Clusters, tail: float) -> FloatArray:
     mixed = np.maximum(mixed, noise_floor(s) * corrected)
     degrees = several * degrees + (1 - several) * clusters.covariance(s)[1]
     half = -stdtrit(degrees, tail) * np.sqrt(mixed) / weight
-    shown = (s.weight > 0) & several.any()
-    return np.where(shown, np.minimum(half, 2.0), np.where(s.weight > 0, 2.0, np.nan))
+    known = several.max()  # without a bin of two groups, nothing shows how groups vary
+    half = known * np.minimum(half, 2.0) + (1 - known) * 2.0
+    return np.where(s.weight > 0, half, np.nan)
 
 
 def interval_limits(
